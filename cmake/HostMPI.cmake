@@ -1,0 +1,27 @@
+# The host MPI, taken by name from its compiler wrapper (mpicc.mpich unless OSC_MPICC says otherwise).
+#   osc_host_mpi          headers only: what the library itself uses (it finds the host's functions at run time)
+#   osc_host_mpi_program  headers and library: what tests, benchmarks and examples use
+#   OSC_MPIEXEC           the launcher
+find_program(OSC_MPICC NAMES mpicc.mpich mpicc REQUIRED)
+find_program(OSC_MPIEXEC NAMES mpiexec.mpich mpiexec REQUIRED)
+
+function(osc_parse_wrapper wrapper includes links)
+  execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE line OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(words UNIX_COMMAND "${line}")
+  foreach(word IN LISTS words)
+    if(word MATCHES "^-I(.+)$")
+      list(APPEND inc ${CMAKE_MATCH_1})
+    elseif(word MATCHES "^-L|^-l")
+      list(APPEND lib ${word})
+    endif()
+  endforeach()
+  set(${includes} "${inc}" PARENT_SCOPE)
+  set(${links} "${lib}" PARENT_SCOPE)
+endfunction()
+
+osc_parse_wrapper(${OSC_MPICC} OSC_MPI_INCLUDES OSC_MPI_LINK)
+add_library(osc_host_mpi INTERFACE)
+target_include_directories(osc_host_mpi SYSTEM INTERFACE ${OSC_MPI_INCLUDES})
+target_compile_definitions(osc_host_mpi INTERFACE MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX)
+add_library(osc_host_mpi_program INTERFACE)
+target_link_libraries(osc_host_mpi_program INTERFACE osc_host_mpi ${OSC_MPI_LINK})

@@ -1,0 +1,5 @@
+# OSC_SANITIZE=address,undefined (or thread) instruments every target of this build.
+if(OSC_SANITIZE)
+  add_compile_options(-fsanitize=${OSC_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${OSC_SANITIZE})
+endif()
