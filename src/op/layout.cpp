@@ -1,0 +1,231 @@
+// Builds layouts: merges touching blocks, finds regular strides, computes true bounds.
+#include "op/layout.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+namespace osc::op {
+
+namespace {
+
+struct Field {
+    std::size_t disp;
+    std::size_t bytes;
+};
+
+// The members of each pair in memory; offsetof of a template's member is the compiler's own padding.
+template <class First>
+struct WithInt {
+    First first;
+    int second;
+};
+
+template <class First>
+Shape pair_shape(bool padded) {
+    using Pair = WithInt<First>;
+    const auto extent = static_cast<std::ptrdiff_t>(sizeof(Pair));
+    if (padded) return Shape({Run{0, sizeof(Pair)}}, extent);
+    const auto second = static_cast<std::ptrdiff_t>(offsetof(Pair, second));
+    if (offsetof(Pair, second) == sizeof(First)) return Shape({Run{0, sizeof(First) + sizeof(int)}}, extent);
+    return Shape({Run{0, sizeof(First)}, Run{second, sizeof(int)}}, extent);
+}
+
+bool is_padded(Basic basic) {
+    return basic == Basic::DoubleInt || basic == Basic::LongInt || basic == Basic::ShortInt ||
+           basic == Basic::LongDoubleInt;
+}
+
+std::ptrdiff_t last_end(const Run& run) {
+    return run.disp + static_cast<std::ptrdiff_t>(run.count - 1) * run.stride + static_cast<std::ptrdiff_t>(run.bytes);
+}
+
+void append(std::vector<Run>& runs, Run run);
+
+// `run` starts where the last block of `runs` ends: the two blocks become one, the rest follows.
+void append_touching(std::vector<Run>& runs, const Run& run) {
+    Run& last = runs.back();
+    Run merged{last.disp + static_cast<std::ptrdiff_t>(last.count - 1) * last.stride, last.bytes + run.bytes};
+    if (--last.count == 0) runs.pop_back();
+    append(runs, merged);
+    if (run.count > 1) append(runs, {run.disp + run.stride, run.bytes, run.stride, run.count - 1});
+}
+
+// Appends in typemap order; O(1), so that a list of a million blocks is built in one pass.
+void append(std::vector<Run>& runs, Run run) {
+    if (run.bytes == 0 || run.count == 0) return;
+    if (run.count > 1 && run.stride == static_cast<std::ptrdiff_t>(run.bytes)) {
+        run.bytes *= run.count;
+        run.count = 1;
+    }
+    if (!runs.empty()) {
+        Run& last = runs.back();
+        if (run.disp == last_end(last)) return append_touching(runs, run);
+        const std::ptrdiff_t stride = last.count > 1 ? last.stride : run.disp - last.disp;
+        const bool continues = run.disp == last.disp + static_cast<std::ptrdiff_t>(last.count) * stride;
+        if (run.bytes == last.bytes && continues && (run.count == 1 || run.stride == stride)) {
+            last.stride = stride;
+            last.count += run.count;
+            return;
+        }
+    }
+    if (run.count == 1) run.stride = 0;
+    runs.push_back(run);
+}
+
+void append_elements(std::vector<Run>& runs, std::ptrdiff_t disp, std::size_t count, const Shape& child) {
+    if (child.runs().size() == 1) {
+        Run run = child.runs().front();
+        if (fold(run, child.extent(), count)) {
+            run.disp += disp;
+            return append(runs, run);
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i, disp += child.extent()) {
+        for (Run run : child.runs()) {
+            run.disp += disp;
+            append(runs, run);
+        }
+    }
+}
+
+void append_groups(std::vector<Run>& runs, std::ptrdiff_t disp, std::size_t count, std::size_t blocklength,
+                   std::ptrdiff_t stride, const Shape& child) {
+    if (child.runs().size() == 1) {
+        Run run = child.runs().front();
+        if (fold(run, child.extent(), blocklength) && fold(run, stride, count)) {
+            run.disp += disp;
+            return append(runs, run);
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i, disp += stride)
+        append_elements(runs, disp, blocklength, child);
+}
+
+}  // namespace
+
+bool fold(Run& run, std::ptrdiff_t extent, std::size_t times) noexcept {
+    if (times == 1) return true;
+    if (run.count == 1) {
+        if (extent == static_cast<std::ptrdiff_t>(run.bytes)) {
+            run.bytes *= times;
+        } else {
+            run.stride = extent;
+            run.count = times;
+        }
+        return true;
+    }
+    if (extent != run.stride * static_cast<std::ptrdiff_t>(run.count)) return false;
+    run.count *= times;
+    return true;
+}
+
+Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(runs)), extent_(extent) {
+    std::erase_if(runs_, [](const Run& run) { return run.bytes == 0 || run.count == 0; });
+    runs_.shrink_to_fit();
+    std::ptrdiff_t lo = std::numeric_limits<std::ptrdiff_t>::max();
+    std::ptrdiff_t hi = std::numeric_limits<std::ptrdiff_t>::min();
+    for (Run& run : runs_) {
+        run.before = size_;
+        size_ += run.bytes * run.count;
+        blocks_ += run.count;
+        const std::ptrdiff_t last = run.disp + static_cast<std::ptrdiff_t>(run.count - 1) * run.stride;
+        lo = std::min({lo, run.disp, last});
+        hi = std::max({hi, run.disp + static_cast<std::ptrdiff_t>(run.bytes), last_end(run)});
+    }
+    if (runs_.empty()) return;
+    true_lb_ = lo;
+    true_extent_ = static_cast<std::size_t>(hi - lo);
+    wraps_ = runs_.front().disp + extent == last_end(runs_.back());
+}
+
+Layout Layout::leaf(Basic basic, std::size_t bytes) {
+    Layout layout;
+    layout.data_ = Shape({Run{0, bytes}}, static_cast<std::ptrdiff_t>(bytes));
+    layout.basic_ = basic;
+    layout.contiguous_ = bytes != 0;
+    return layout;
+}
+
+Layout Layout::pair(Basic basic) {
+    Layout layout;
+    const auto shape = [basic](bool padded) -> Shape {
+        switch (basic) {
+            case Basic::FloatInt:
+                return pair_shape<float>(padded);
+            case Basic::DoubleInt:
+                return pair_shape<double>(padded);
+            case Basic::LongInt:
+                return pair_shape<long>(padded);
+            case Basic::ShortInt:
+                return pair_shape<short>(padded);
+            case Basic::LongDoubleInt:
+                return pair_shape<long double>(padded);
+            case Basic::IntInt:
+                return pair_shape<int>(padded);
+            case Basic::TwoF32:
+                return Shape({Run{0, 2 * sizeof(float)}}, 2 * sizeof(float));
+            case Basic::TwoF64:
+                return Shape({Run{0, 2 * sizeof(double)}}, 2 * sizeof(double));
+            default:
+                return {};
+        }
+    };
+    layout.data_ = shape(false);
+    if (is_padded(basic)) layout.padded_ = std::make_shared<const Shape>(shape(true));
+    layout.basic_ = basic;
+    layout.contiguous_ = !layout.padded_;
+    return layout;
+}
+
+bool Layout::bounds(std::size_t count, Bounds& out) const noexcept {
+    out = {};
+    if (count == 0 || size() == 0) return true;
+    std::ptrdiff_t span = 0;
+    std::ptrdiff_t last = 0;
+    if (count - 1 > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) return false;
+    if (__builtin_mul_overflow(extent(), static_cast<std::ptrdiff_t>(count - 1), &span)) return false;
+    if (__builtin_add_overflow(true_lb(), span, &last)) return false;
+    out.lo = std::min(true_lb(), last);
+    return !__builtin_add_overflow(std::max(true_lb(), last), static_cast<std::ptrdiff_t>(true_extent()), &out.hi);
+}
+
+void LayoutBuilder::note_basic(const Layout& child) {
+    if (mixed_) return;
+    if (basic_ == Basic::None && data_.empty() && child.basic() != Basic::None) {
+        basic_ = child.basic();
+    } else if (basic_ != child.basic() || basic_ == Basic::None) {
+        mixed_ = true;
+        basic_ = Basic::None;
+        padded_.clear();
+    }
+}
+
+void LayoutBuilder::add(std::ptrdiff_t disp, std::size_t count, const Layout& child) {
+    if (count == 0 || child.size() == 0) return;
+    note_basic(child);
+    append_elements(data_, disp, count, child.data());
+    if (is_padded(basic_)) append_elements(padded_, disp, count, child.elements());
+}
+
+void LayoutBuilder::add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,
+                                const Layout& child) {
+    if (count == 0 || blocklength == 0 || child.size() == 0) return;
+    note_basic(child);
+    append_groups(data_, disp, count, blocklength, stride, child.data());
+    if (is_padded(basic_)) append_groups(padded_, disp, count, blocklength, stride, child.elements());
+}
+
+Layout LayoutBuilder::finish(std::ptrdiff_t lb, std::ptrdiff_t extent) {
+    Layout layout;
+    layout.data_ = Shape(std::exchange(data_, {}), extent);
+    if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(std::exchange(padded_, {}), extent);
+    layout.lb_ = lb;
+    layout.basic_ = std::exchange(basic_, Basic::None);
+    mixed_ = false;
+    layout.contiguous_ = layout.data_.blocks() == 1 && layout.data_.wraps() && layout.data_.first_disp() == 0;
+    return layout;
+}
+
+}  // namespace osc::op

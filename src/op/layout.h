@@ -1,0 +1,133 @@
+// The flattened memory description of one element of a datatype, and the builder that composes it. No MPI types:
+// src/host turns the host's datatypes into these, unit tests make them by hand. Owns the lists of blocks; a Layout is
+// immutable once built, so any number of threads may read it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "op/types.h"
+
+namespace osc::op {
+
+/// `count` blocks of `bytes` bytes each; block i lies at byte displacement `disp + i * stride`. Blocks of one run never
+/// touch (stride != bytes when count > 1): touching ones are one larger block.
+struct Run {
+    std::ptrdiff_t disp = 0;
+    std::size_t bytes = 0;
+    std::ptrdiff_t stride = 0;
+    std::size_t count = 1;
+    std::size_t before = 0;  ///< bytes of data in the runs before this one; lets a cursor seek by binary search
+};
+
+/// Repeats `run` `times` times at distance `extent` bytes if the result is again one run. Returns whether it was;
+/// `run` is unchanged if not.
+[[nodiscard]] bool fold(Run& run, std::ptrdiff_t extent, std::size_t times) noexcept;
+
+/// The blocks of one element in typemap order (the order in which data is packed), as few runs as possible. A regular
+/// vector of any length is one run.
+class Shape {
+  public:
+    Shape() = default;
+    /// Takes runs in typemap order and drops empty ones. `extent`: bytes from one element to the next, any sign.
+    Shape(std::vector<Run> runs, std::ptrdiff_t extent);
+
+    [[nodiscard]] std::span<const Run> runs() const noexcept { return runs_; }
+    /// Bytes of data per element, without gaps.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+    [[nodiscard]] std::ptrdiff_t extent() const noexcept { return extent_; }
+    /// Lowest byte of data and the distance from it to the end of the highest; both 0 without data.
+    [[nodiscard]] std::ptrdiff_t true_lb() const noexcept { return true_lb_; }
+    [[nodiscard]] std::size_t true_extent() const noexcept { return true_extent_; }
+    /// Whether the last block of an element touches the first block of the next one.
+    [[nodiscard]] bool wraps() const noexcept { return wraps_; }
+    /// Whether `count` elements are one run of bytes, at first_disp().
+    [[nodiscard]] bool one_piece(std::size_t count) const noexcept { return blocks_ == 1 && (wraps_ || count == 1); }
+    [[nodiscard]] std::ptrdiff_t first_disp() const noexcept { return runs_.empty() ? 0 : runs_.front().disp; }
+
+  private:
+    std::vector<Run> runs_;
+    std::size_t size_ = 0;
+    std::size_t blocks_ = 0;
+    std::ptrdiff_t extent_ = 0;
+    std::ptrdiff_t true_lb_ = 0;
+    std::size_t true_extent_ = 0;
+    bool wraps_ = false;
+};
+
+/// The bytes [lo, hi) relative to a base address.
+struct Bounds {
+    std::ptrdiff_t lo = 0;
+    std::ptrdiff_t hi = 0;
+};
+
+/// One element of a datatype: its data, its extent, and the predefined type it is made of.
+class Layout {
+  public:
+    Layout() = default;
+
+    /// A predefined type without gaps: `bytes` bytes (0 for MPI_LB and MPI_UB) at displacement 0, extent `bytes`.
+    static Layout leaf(Basic basic, std::size_t bytes);
+    /// A predefined pair type (FloatInt ... TwoF64), padded as the C compiler pads its struct.
+    static Layout pair(Basic basic);
+
+    [[nodiscard]] std::size_t size() const noexcept { return data_.size(); }
+    [[nodiscard]] std::ptrdiff_t lb() const noexcept { return lb_; }
+    [[nodiscard]] std::ptrdiff_t extent() const noexcept { return data_.extent(); }
+    [[nodiscard]] std::ptrdiff_t true_lb() const noexcept { return data_.true_lb(); }
+    [[nodiscard]] std::size_t true_extent() const noexcept { return data_.true_extent(); }
+    /// The predefined type of all leaves; None if they differ or there are none.
+    [[nodiscard]] Basic basic() const noexcept { return basic_; }
+    /// Whether any count of elements is one run of bytes that starts at displacement 0.
+    [[nodiscard]] bool contiguous() const noexcept { return contiguous_; }
+
+    /// The bytes of data, without the padding inside pair types: what put and get move.
+    [[nodiscard]] const Shape& data() const noexcept { return data_; }
+    /// The elements of basic(), each element_size(basic()) bytes with the padding of pair types: what accumulate
+    /// computes on. Blocks are whole numbers of elements. Same as data() for all but padded pairs.
+    [[nodiscard]] const Shape& elements() const noexcept { return padded_ ? *padded_ : data_; }
+
+    /// Bytes of data of `count` elements. False if that does not fit 64 bits.
+    [[nodiscard]] bool bytes(std::size_t count, std::size_t& total) const noexcept {
+        return !__builtin_mul_overflow(data_.size(), count, &total);
+    }
+
+    /// The bytes that an access to `count` elements touches, in O(1); lo == hi if none. False on overflow of 64 bits.
+    [[nodiscard]] bool bounds(std::size_t count, Bounds& out) const noexcept;
+
+  private:
+    friend class LayoutBuilder;
+
+    Shape data_;
+    std::shared_ptr<const Shape> padded_;  // only where elements have padding
+    std::ptrdiff_t lb_ = 0;
+    Basic basic_ = Basic::None;
+    bool contiguous_ = false;
+};
+
+/// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
+/// vector of a vector costs one run per inner vector, not one per block. Throws std::bad_alloc.
+class LayoutBuilder {
+  public:
+    /// Appends `count` elements of `child`, the first with its origin at `disp` bytes, each `child.extent()` further.
+    void add(std::ptrdiff_t disp, std::size_t count, const Layout& child);
+    /// Appends `count` groups, `stride` bytes apart, of `blocklength` elements of `child`.
+    void add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,
+                     const Layout& child);
+    /// Ends the layout and leaves the builder empty. `lb`, `extent`: in bytes, what the datatype's rules or
+    /// MPI_Type_create_resized make them.
+    Layout finish(std::ptrdiff_t lb, std::ptrdiff_t extent);
+
+  private:
+    void note_basic(const Layout& child);
+
+    std::vector<Run> data_;
+    std::vector<Run> padded_;  // the elements, kept only while basic_ is a padded pair
+    Basic basic_ = Basic::None;
+    bool mixed_ = false;
+};
+
+}  // namespace osc::op
