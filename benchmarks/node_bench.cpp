@@ -1,0 +1,100 @@
+// The measuring program, an ordinary MPI program that is compiled once per MPI and run by node_compare:
+//   node_bench [--short] [--list] [MEASURE...]
+// Without names it runs all measures; each prints one line of JSON on rank 0.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "measures.h"
+
+namespace bench {
+
+void Context::report(const std::string& measure, const Timing& timing, bool mine_valid) const {
+    int mine = mine_valid ? 1 : 0;
+    int all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, comm);
+    if (origin()) print_result(measure, ranks, timing, all != 0);
+}
+
+std::uint64_t Context::agree(std::uint64_t value) const {
+    MPI_Bcast(&value, 1, MPI_UINT64_T, kOrigin, comm);
+    return value;
+}
+
+Timing Context::timed_together(const std::function<void(std::uint64_t)>& body) const {
+    std::uint64_t n = 1;
+    double took = 0;
+    for (;; n *= 2) {
+        const double begin = now_ns();
+        body(n);
+        took = now_ns() - begin;
+        if (agree(took >= budget.warm_ns ? 1 : 0) != 0) break;
+    }
+    const std::uint64_t per_batch = agree(fill_batch(budget, n, took));
+    std::vector<double> each;
+    for (int i = 0; i < budget.batches; ++i) {
+        MPI_Barrier(comm);
+        const double begin = now_ns();
+        body(per_batch);
+        each.push_back((now_ns() - begin) / static_cast<double>(per_batch));
+    }
+    return summarise(std::move(each), per_batch);
+}
+
+namespace {
+
+Measures all_measures() {
+    Measures list;
+    add_small_measures(list);
+    add_bulk_measures(list);
+    add_contended_measures(list);
+    add_sync_measures(list);
+    add_busy_measures(list);
+    return list;
+}
+
+int run(int argc, char** argv) {
+    bool brief = false;
+    bool only_list = false;
+    std::vector<std::string> wanted;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--short") == 0) {
+            brief = true;
+        } else if (std::strcmp(argv[i], "--list") == 0) {
+            only_list = true;
+        } else {
+            wanted.emplace_back(argv[i]);
+        }
+    }
+    const Measures list = all_measures();
+    if (only_list) {
+        for (const Measure& m : list)
+            std::printf("%s\n", m.name.c_str());
+        return 0;
+    }
+    MPI_Init(&argc, &argv);
+    Context context{MPI_COMM_WORLD, 0, 0, budget(brief)};
+    MPI_Comm_rank(context.comm, &context.rank);
+    MPI_Comm_size(context.comm, &context.ranks);
+    int status = 0;
+    if (context.ranks < 2) {
+        std::fprintf(stderr, "node_bench: needs at least 2 ranks\n");
+        status = 1;
+    } else {
+        for (const Measure& m : list) {
+            if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), m.name) == wanted.end()) continue;
+            m.run(context, m.name);
+            MPI_Barrier(context.comm);
+        }
+    }
+    MPI_Finalize();
+    return status;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+    return bench::run(argc, argv);
+}
