@@ -1,0 +1,83 @@
+// From the host's datatype handles to flattened layouts. Predefined types cost a table look-up, derived ones are
+// flattened once and found again without a lock. Owns the cache and the host's attribute key that tells when a
+// datatype goes away.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "host/type_table.h"
+#include "op/type_info.h"
+
+namespace osc::host {
+
+using op::TypeInfo;
+using op::TypeRef;
+
+/// Makes the cache ready; before the first type_info() of a derived type, after the host's MPI_Init. `self`: any
+/// communicator of this process whose error handler is MPI_ERRORS_RETURN, valid until release_types(). The host has no
+/// query for "is committed"; it is asked to pack nothing on `self` instead. Thread-safe; calls after the first do
+/// nothing. Returns an MPI error code.
+int init_types(MPI_Comm self) noexcept;
+
+/// Frees the attribute key and the cache, at MPI_Finalize before the host's. References stay valid; type_info() then
+/// serves predefined types only, until init_types() is called again. No other call may be under way.
+void release_types() noexcept;
+
+namespace detail {
+
+/// Predefined types by predefined_slot(); filled before main().
+extern const TypeInfo* g_predefined[256];
+extern TypeTable g_types;
+
+template <class Handle>
+std::uint64_t handle_key(Handle handle) noexcept {
+    if constexpr (std::is_pointer_v<Handle>)
+        return reinterpret_cast<std::uintptr_t>(handle);
+    else
+        return static_cast<std::uint32_t>(handle);
+}
+
+// MPICH and its kin number predefined types 0x4c00SSii (SS the size, ii < 0x80 an index) and padded pairs 0x8c00000i;
+// the top bit moves the pairs to the upper half. Derived types share slots with pairs: the key tells them apart.
+constexpr std::size_t predefined_slot(std::uint64_t key) noexcept { return (key & 0xff) | ((key >> 24) & 0x80); }
+
+/// The slow path: flattens or finds the attribute. Null with an MPI error class in `error`.
+const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;
+
+/// Flattens a datatype by what the host says it was made of. Throws std::bad_alloc, std::length_error if it has
+/// too many irregular blocks, and std::invalid_argument for a constructor or predefined type that libosc does not know.
+op::Layout flatten(MPI_Datatype type);
+
+}  // namespace detail
+
+/// A predefined type, or null. A few instructions, no MPI call. Thread-safe.
+inline const TypeInfo* predefined(MPI_Datatype type) noexcept {
+    const std::uint64_t key = detail::handle_key(type);
+    if constexpr (std::is_pointer_v<MPI_Datatype>) {
+        const TypeInfo* info = detail::g_types.find(key);
+        return info && info->predefined ? info : nullptr;
+    } else {
+        const TypeInfo* info = detail::g_predefined[detail::predefined_slot(key)];
+        return info && info->key == key ? info : nullptr;
+    }
+}
+
+/// What libosc knows of a committed datatype; valid while the caller's handle is, longer through a TypeRef. Null if
+/// the handle is MPI_DATATYPE_NULL or not committed (MPI_ERR_TYPE), libosc cannot describe it
+/// (MPI_ERR_UNSUPPORTED_OPERATION) or memory is short (MPI_ERR_NO_MEM); `error` then receives the class. Thread-safe;
+/// the first call for a derived type calls the host.
+inline const TypeInfo* type_info(MPI_Datatype type, int* error = nullptr) noexcept {
+    if (const TypeInfo* info = predefined(type)) [[likely]]
+        return info;
+    if (const TypeInfo* info = detail::g_types.find(detail::handle_key(type))) [[likely]]
+        return info;
+    int failure = MPI_SUCCESS;
+    const TypeInfo* info = detail::resolve(type, failure);
+    if (!info && error) *error = failure;
+    return info;
+}
+
+}  // namespace osc::host
