@@ -1,0 +1,233 @@
+// The harness's main(): runs the cases, sums the failures of all ranks, and proves by the counters of libosc and of the
+// spy library below it that no RMA data or synchronisation call was left to the host.
+#include "harness.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "osc/osc.h"
+
+// Both are absent when the host runs alone.
+#pragma weak osc_served
+#pragma weak osc_forwarded
+extern "C" unsigned long long spy_count(const char* mpi_function) __attribute__((weak));
+
+namespace osct {
+namespace {
+
+struct Case {
+    const char* name;
+    void (*body)();
+};
+
+constexpr int kShownPerCase = 10;
+int world_rank = 0;
+int world_size = 1;
+long failures = 0;
+int shown = 0;
+const char* current = "start";
+bool skipped = false;
+
+std::vector<Case>& cases() {
+    static std::vector<Case> all;
+    return all;
+}
+
+// Everything that moves data or synchronises a window; none of it may reach the host.
+const char* const kDataAndSync[] = {
+    "MPI_Put",
+    "MPI_Get",
+    "MPI_Accumulate",
+    "MPI_Get_accumulate",
+    "MPI_Rput",
+    "MPI_Rget",
+    "MPI_Raccumulate",
+    "MPI_Rget_accumulate",
+    "MPI_Put_c",
+    "MPI_Get_c",
+    "MPI_Accumulate_c",
+    "MPI_Rput_c",
+    "MPI_Get_accumulate_c",
+    "MPI_Raccumulate_c",
+    "MPI_Rget_c",
+    "MPI_Fetch_and_op",
+    "MPI_Win_fence",
+    "MPI_Compare_and_swap",
+    "MPI_Rget_accumulate_c",
+    "MPI_Win_start",
+    "MPI_Win_complete",
+    "MPI_Win_post",
+    "MPI_Win_wait",
+    "MPI_Win_test",
+    "MPI_Win_lock",
+    "MPI_Win_unlock",
+    "MPI_Win_lock_all",
+    "MPI_Win_unlock_all",
+    "MPI_Win_flush",
+    "MPI_Win_flush_all",
+    "MPI_Win_sync",
+    "MPI_Win_attach",
+    "MPI_Win_flush_local",
+    "MPI_Win_flush_local_all",
+    "MPI_Win_detach",
+};
+
+void prove_served() {
+    current = "served by libosc";
+    shown = 0;
+    if (!served_by_osc()) {
+        const char* preload = std::getenv("LD_PRELOAD");
+        const bool disabled = std::getenv("OSC_DISABLE") != nullptr;
+        if (preload && std::strstr(preload, "libosc") && !disabled) fail(__FILE__, __LINE__, "libosc is not loaded");
+        return;
+    }
+    for (const std::string& name : program.uses) {
+        unsigned long long served = osc_served(name.c_str());
+        MPI_Allreduce(MPI_IN_PLACE, &served, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+        if (served == 0 && world_rank == 0) fail(__FILE__, __LINE__, name + " was served 0 times by libosc");
+    }
+    for (const char* name : kDataAndSync) {
+        if (osc_forwarded(name) != 0) fail(__FILE__, __LINE__, std::string(name) + " was forwarded to the host");
+        if (spy_count && spy_count(name) != 0)
+            fail(__FILE__, __LINE__,
+                 std::string(name) + " reached the host " + std::to_string(spy_count(name)) + " times");
+    }
+}
+
+bool selected(const char* name, int argc, char** argv) {
+    bool any = false;
+    for (int i = 1; i < argc; ++i) {
+        any = true;
+        if (std::strcmp(argv[i], name) == 0) return true;
+    }
+    return !any;
+}
+
+void run_case(const Case& test) {
+    current = test.name;
+    shown = 0;
+    skipped = false;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const long before = failures;
+    const double begin = now();
+    test.body();
+    MPI_Barrier(MPI_COMM_WORLD);
+    long here = failures - before;
+    MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (world_rank == 0) {
+        const char* verdict = here ? "FAILED" : skipped ? "skipped" : "ok";
+        std::printf("%-8s %s (%.3f s)\n", verdict, test.name, now() - begin);
+        std::fflush(stdout);
+    }
+}
+
+}  // namespace
+
+Registrar::Registrar(const char* name, void (*body)()) {
+    cases().push_back({name, body});
+}
+
+int rank() {
+    return world_rank;
+}
+int size() {
+    return world_size;
+}
+bool served_by_osc() {
+    return osc_served != nullptr && std::getenv("OSC_DISABLE") == nullptr;
+}
+
+bool full() {
+    const char* value = std::getenv("OSC_TEST_FULL");
+    return value && *value && *value != '0';
+}
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void compute(double seconds) {
+    const double end = now() + seconds;
+    while (now() < end) {
+    }
+}
+
+long resident_kib() {
+    long pages = 0, resident = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+        std::fclose(file);
+    }
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+int open_descriptors() {
+    int count = 0;
+    if (DIR* dir = opendir("/proc/self/fd")) {
+        while (readdir(dir))
+            ++count;
+        closedir(dir);
+    }
+    return count;
+}
+
+void fail(const char* file, int line, const std::string& what) {
+    ++failures;
+    if (++shown > kShownPerCase) return;
+    const char* slash = std::strrchr(file, '/');
+    std::fprintf(stderr, "%s:%d: rank %d of %d, case %s: %s\n", slash ? slash + 1 : file, line, world_rank, world_size,
+                 current, what.c_str());
+    std::fflush(stderr);
+}
+
+void note_skip(const char* why) {
+    skipped = true;
+    if (world_rank == 0) std::printf("         %s: not run: %s\n", current, why);
+}
+
+int error_class(int error) {
+    int value = error;
+    if (error != MPI_SUCCESS) MPI_Error_class(error, &value);
+    return value;
+}
+
+std::string error_class_name(int error) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(error, text, &length);
+    return "class " + std::to_string(error_class(error)) + " (" + text + ")";
+}
+
+}  // namespace osct
+
+int main(int argc, char** argv) {
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, osct::program.thread_level, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &osct::world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &osct::world_size);
+    int ran = 0;
+    if (provided < osct::program.thread_level) {
+        osct::fail(__FILE__, __LINE__, "the host does not provide the thread level");
+    } else {
+        for (const auto& test : osct::cases()) {
+            if (!osct::selected(test.name, argc, argv)) continue;
+            osct::run_case(test);
+            ++ran;
+        }
+    }
+    if (ran == 0) osct::fail(__FILE__, __LINE__, "no case selected");
+    if (argc == 1) osct::prove_served();
+    long total = osct::failures;
+    MPI_Allreduce(MPI_IN_PLACE, &total, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (osct::world_rank == 0) {
+        std::printf("%s: %d cases, %ld failures, %d ranks, %s\n", total ? "FAILED" : "PASSED", ran, total,
+                    osct::world_size, osct::served_by_osc() ? "libosc" : "host MPI alone");
+    }
+    MPI_Finalize();
+    return total != 0;
+}

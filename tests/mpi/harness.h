@@ -1,0 +1,128 @@
+// A small harness for MPI test programs: named cases, checks that say file, line, rank and values, one verdict for the
+// whole job, and the proof that libosc, when it is preloaded, served every call. harness.cpp holds main().
+//
+//   OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_flush")   // thread level, and the RMA calls that cases make
+//   CASE(put_to_all) { SKIP_IF(osct::size() < 2); ...; CHECK_EQ(got, wanted); }
+//
+// Every rank runs every case in the same order; a case may therefore use collectives, but a check never does. Arguments
+// of the program select cases by name; without any, all run and the served calls are proved at the end.
+#pragma once
+
+#include <mpi.h>
+
+#include <initializer_list>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace osct {
+
+/// Rank and size of MPI_COMM_WORLD.
+int rank();
+int size();
+/// True when libosc serves this process (present and not switched off by OSC_DISABLE).
+bool served_by_osc();
+/// True when the long variants of stress cases were asked for (OSC_TEST_FULL=1).
+bool full();
+/// Seconds of a monotonic clock.
+double now();
+/// Computes for this many seconds without entering MPI.
+void compute(double seconds);
+/// Resident memory of this process in KiB, and how many descriptors it has open.
+long resident_kib();
+int open_descriptors();
+
+/// What a program declares about itself.
+struct Program {
+    int thread_level;
+    std::vector<std::string> uses;
+};
+extern const Program program;
+
+class Registrar {
+  public:
+    Registrar(const char* name, void (*body)());
+};
+
+/// Counts a failure of this rank and prints it (the first few of each case).
+void fail(const char* file, int line, const std::string& what);
+void note_skip(const char* why);
+std::string error_class_name(int error);
+int error_class(int error);
+
+template <class T>
+std::string show(const T& value) {
+    std::ostringstream out;
+    if constexpr (sizeof(T) == 1 && std::is_integral_v<T>)
+        out << static_cast<int>(value);
+    else
+        out << value;
+    return out.str();
+}
+
+template <class A, class B>
+void check_eq(const A& a, const B& b, const char* ea, const char* eb, const char* file, int line) {
+    if (a == static_cast<A>(b)) return;
+    fail(file, line, std::string(ea) + " is " + show(a) + ", not " + eb + " = " + show(b));
+}
+
+/// Compares a buffer with a function of the index; reports the first difference only.
+template <class T, class F>
+void check_all(const T* data, std::size_t count, F wanted, const char* expr, const char* file, int line) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const T want = static_cast<T>(wanted(i));
+        if (data[i] == want) continue;
+        fail(file, line,
+             std::string(expr) + "[" + std::to_string(i) + "] of " + std::to_string(count) + " is " + show(data[i]) +
+                 ", not " + show(want));
+        return;
+    }
+}
+
+}  // namespace osct
+
+#define OSCT_PROGRAM(level, ...) const osct::Program osct::program{level, {__VA_ARGS__}};
+
+#define CASE(name)                                                     \
+    static void case_##name();                                         \
+    static const osct::Registrar registrar_##name(#name, case_##name); \
+    static void case_##name()
+
+#define CHECK(condition)                                                           \
+    do {                                                                           \
+        if (!(condition)) osct::fail(__FILE__, __LINE__, "not true: " #condition); \
+    } while (false)
+#define CHECK_EQ(a, b) osct::check_eq((a), (b), #a, #b, __FILE__, __LINE__)
+#define CHECK_ALL(data, count, wanted) osct::check_all((data), (count), wanted, #data, __FILE__, __LINE__)
+
+/// An MPI call that must succeed, and one that must fail with a class.
+#define CHECK_OK(call)                                                                           \
+    do {                                                                                         \
+        const int osct_error = (call);                                                           \
+        if (osct_error != MPI_SUCCESS)                                                           \
+            osct::fail(__FILE__, __LINE__, #call " gave " + osct::error_class_name(osct_error)); \
+    } while (false)
+#define CHECK_CLASS(call, wanted)                                                                                   \
+    do {                                                                                                            \
+        const int osct_error = (call);                                                                              \
+        if (osct::error_class(osct_error) != (wanted))                                                              \
+            osct::fail(__FILE__, __LINE__, #call " gave " + osct::error_class_name(osct_error) + ", not " #wanted); \
+    } while (false)
+
+/// Leaves the case when it does not apply; the condition must be the same on all ranks.
+#define SKIP_IF(condition)               \
+    do {                                 \
+        if (condition) {                 \
+            osct::note_skip(#condition); \
+            return;                      \
+        }                                \
+    } while (false)
+/// Leaves the case when the host alone runs it and is known to be wrong or to refuse.
+#define HOST_CANNOT(why)              \
+    do {                              \
+        if (!osct::served_by_osc()) { \
+            osct::note_skip(why);     \
+            return;                   \
+        }                             \
+    } while (false)

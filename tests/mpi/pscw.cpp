@@ -1,0 +1,223 @@
+// Post, start, complete, wait and test: groups in any order, empty, overlapping pairs, and posts that come early. A
+// post belongs to the start of one origin; a library that counts posts takes the post of one peer for that of another.
+#include <algorithm>
+#include <random>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
+             "MPI_Put", "MPI_Get")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+MPI_Group group_of(const std::vector<int>& ranks) {
+    MPI_Group world, group;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
+    MPI_Group_free(&world);
+    return group;
+}
+
+}  // namespace
+
+CASE(ring_on_every_kind) {
+    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+    MPI_Group origins = group_of({left}), targets = group_of({right});
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 1024);
+        for (int round = 0; round < 100; ++round) {
+            const int out = rank() * 1000 + round;
+            CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
+            CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
+            CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle()));
+            CHECK_OK(MPI_Win_complete(win.handle()));
+            CHECK_OK(MPI_Win_wait(win.handle()));
+            CHECK_EQ(win.base<int>()[0], left * 1000 + round);
+        }
+    }
+    MPI_Group_free(&origins);
+    MPI_Group_free(&targets);
+}
+
+// All ranks are origin and target of all, and each names its group in another order.
+CASE(groups_in_any_order) {
+    std::vector<int> order(static_cast<std::size_t>(size()));
+    std::mt19937 random(static_cast<unsigned>(rank()) + 1);
+    Window win(osct::Kind::Allocate, 64 * sizeof(int));
+    for (int round = 0; round < 50; ++round) {
+        for (int i = 0; i < size(); ++i)
+            order[static_cast<std::size_t>(i)] = i;
+        std::shuffle(order.begin(), order.end(), random);
+        MPI_Group posted = group_of(order);
+        std::shuffle(order.begin(), order.end(), random);
+        MPI_Group started = group_of(order);
+        CHECK_OK(MPI_Win_post(posted, 0, win.handle()));
+        CHECK_OK(MPI_Win_start(started, 0, win.handle()));
+        // The library keeps what it needs of a group.
+        MPI_Group_free(&posted);
+        MPI_Group_free(&started);
+        const int out = rank() + round * 100;
+        for (int target : order)
+            MPI_Put(&out, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT,
+                    win.handle());
+        CHECK_OK(MPI_Win_complete(win.handle()));
+        CHECK_OK(MPI_Win_wait(win.handle()));
+        CHECK_ALL(win.base<int>(), order.size(), [&](std::size_t i) { return static_cast<int>(i) + round * 100; });
+    }
+}
+
+CASE(empty_groups) {
+    Window win(osct::Kind::Allocate, 64);
+    for (int round = 0; round < 20; ++round) {
+        CHECK_OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win.handle()));
+        CHECK_OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win.handle()));
+        CHECK_OK(MPI_Win_complete(win.handle()));
+        if (round % 2) {
+            CHECK_OK(MPI_Win_wait(win.handle()));
+        } else {
+            int flag = 0;
+            CHECK_OK(MPI_Win_test(win.handle(), &flag));
+            CHECK_EQ(flag, 1);
+        }
+    }
+}
+
+CASE(test_is_false_until_complete) {
+    SKIP_IF(size() < 2);
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 64);
+        if (rank() == 0) {
+            MPI_Group origins = group_of({1});
+            CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
+            int flag = 1;
+            CHECK_OK(MPI_Win_test(win.handle(), &flag));
+            CHECK_EQ(flag, 0);
+            MPI_Send(nullptr, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
+            while (!flag)
+                CHECK_OK(MPI_Win_test(win.handle(), &flag));
+            CHECK_EQ(win.base<int>()[0], 77);
+            MPI_Group_free(&origins);
+        } else if (rank() == 1) {
+            MPI_Group targets = group_of({0});
+            const int out = 77;
+            CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
+            MPI_Recv(nullptr, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            CHECK_OK(MPI_Put(&out, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win.handle()));
+            CHECK_OK(MPI_Win_complete(win.handle()));
+            MPI_Group_free(&targets);
+        }
+    }
+}
+
+// The epochs of pair (0,1) and pair (2,3) know nothing of each other; rank 3 is late for the whole of the other pair.
+CASE(pairs_overlap) {
+    SKIP_IF(size() < 4);
+    Window win(osct::Kind::Allocate, 64);
+    const int pair = rank() / 2, peer = rank() ^ 1;
+    if (pair < 2) {
+        MPI_Group group = group_of({peer});
+        if (rank() == 3) osct::compute(0.02);
+        for (int round = 0; round < 200; ++round) {
+            if (rank() % 2 == 0) {
+                MPI_Win_start(group, 0, win.handle());
+                MPI_Put(&round, 1, MPI_INT, peer, win.at(peer, 0), 1, MPI_INT, win.handle());
+                MPI_Win_complete(win.handle());
+            } else {
+                MPI_Win_post(group, 0, win.handle());
+                MPI_Win_wait(win.handle());
+                CHECK_EQ(win.base<int>()[0], round);
+            }
+        }
+        MPI_Group_free(&group);
+    }
+}
+
+// Rank 0 starts to 1 alone, then to 2 alone, while 2 posts long before 1 does: its early post must not open the epoch
+// towards 1, and must not be lost either.
+CASE(early_post_of_another_peer) {
+    SKIP_IF(size() < 3);
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 64);
+        for (int round = 0; round < 20; ++round) {
+            if (rank() == 0) {
+                for (int target : {1, 2}) {
+                    MPI_Group targets = group_of({target});
+                    MPI_Win_start(targets, 0, win.handle());
+                    int in = -1;
+                    MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle());
+                    MPI_Win_complete(win.handle());
+                    CHECK_EQ(in, round);
+                    MPI_Group_free(&targets);
+                }
+            } else if (rank() <= 2) {
+                MPI_Group origins = group_of({0});
+                if (rank() == 1) osct::compute(0.002);
+                win.base<int>()[0] = round;
+                MPI_Win_post(origins, 0, win.handle());
+                MPI_Win_wait(win.handle());
+                MPI_Group_free(&origins);
+            }
+        }
+    }
+}
+
+// Each epoch draws who writes to whom, the same for all ranks; delays of some ranks let others run into the next epoch
+// and post again before the slow ones have started.
+CASE(random_groups) {
+    std::mt19937 random(20);
+    const int rounds = osct::full() ? 3000 : 300;
+    const auto ranks = static_cast<std::size_t>(size());
+    Window win(osct::Kind::Allocate, ranks * sizeof(int));
+    std::vector<int> held(ranks, 0);
+    for (int round = 1; round <= rounds; ++round) {
+        std::vector<int> origins, targets;
+        for (int origin = 0; origin < size(); ++origin) {
+            for (int target = 0; target < size(); ++target) {
+                if (random() % 3 != 0) continue;
+                if (origin == rank()) targets.push_back(target);
+                if (target == rank()) origins.push_back(origin);
+            }
+        }
+        const bool delayed = random() % static_cast<unsigned>(size()) == static_cast<unsigned>(rank());
+        if (delayed && round % 8 == 0) osct::compute(0.0005);
+        MPI_Group posted = group_of(origins), started = group_of(targets);
+        MPI_Win_post(posted, 0, win.handle());
+        MPI_Win_start(started, 0, win.handle());
+        for (int target : targets)
+            MPI_Put(&round, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT,
+                    win.handle());
+        MPI_Win_complete(win.handle());
+        MPI_Win_wait(win.handle());
+        for (int origin : origins)
+            held[static_cast<std::size_t>(origin)] = round;
+        CHECK_ALL(win.base<int>(), ranks, [&](std::size_t i) { return held[i]; });
+        MPI_Group_free(&posted);
+        MPI_Group_free(&started);
+    }
+}
+
+CASE(assertions) {
+    SKIP_IF(size() < 2);
+    Window win(osct::Kind::Allocate, 64);
+    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+    MPI_Group origins = group_of({left}), targets = group_of({right});
+    for (int round = 0; round < 20; ++round) {
+        int in = -1;
+        win.base<int>()[0] = rank() + round;
+        MPI_Win_post(origins, MPI_MODE_NOCHECK | MPI_MODE_NOPUT | MPI_MODE_NOSTORE, win.handle());
+        // NOCHECK promises that the post was made before the start.
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_start(targets, MPI_MODE_NOCHECK, win.handle());
+        MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle());
+        MPI_Win_complete(win.handle());
+        CHECK_EQ(in, right + round);
+        MPI_Win_wait(win.handle());
+    }
+    MPI_Group_free(&origins);
+    MPI_Group_free(&targets);
+}

@@ -1,0 +1,76 @@
+// How a window of each kind of memory is made and taken down.
+#include "windows.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace osct {
+
+const char* name_of(Kind kind) {
+    switch (kind) {
+        case Kind::Allocate:
+            return "allocate";
+        case Kind::Create:
+            return "create over malloc";
+        case Kind::CreateAllocMem:
+            return "create over MPI_Alloc_mem";
+        case Kind::Dynamic:
+            return "dynamic";
+        case Kind::Shared:
+            return "allocate_shared";
+    }
+    return "?";
+}
+
+Window::Window(Kind kind, std::size_t bytes, MPI_Comm comm, MPI_Info info) : kind_(kind) {
+    // Whole cache lines: the host alone mis-addresses allocated windows whose size is no multiple of 16 (alignment.cpp
+    // tests those).
+    bytes = (bytes / 64 + 1) * 64;
+    const auto length = static_cast<MPI_Aint>(bytes);
+    switch (kind) {
+        case Kind::Allocate:
+            MPI_Win_allocate(length, 1, info, comm, &base_, &win_);
+            break;
+        case Kind::Shared:
+            MPI_Win_allocate_shared(length, 1, info, comm, &base_, &win_);
+            break;
+        case Kind::Create:
+            base_ = std::aligned_alloc(64, bytes);
+            MPI_Win_create(base_, length, 1, info, comm, &win_);
+            break;
+        case Kind::CreateAllocMem:
+            MPI_Alloc_mem(length, MPI_INFO_NULL, &base_);
+            MPI_Win_create(base_, length, 1, info, comm, &win_);
+            break;
+        case Kind::Dynamic: {
+            base_ = std::aligned_alloc(64, bytes);
+            MPI_Win_create_dynamic(info, comm, &win_);
+            MPI_Win_attach(win_, base_, length);
+            int ranks = 0;
+            MPI_Comm_size(comm, &ranks);
+            addresses_.resize(static_cast<std::size_t>(ranks));
+            MPI_Aint here = 0;
+            MPI_Get_address(base_, &here);
+            MPI_Allgather(&here, 1, MPI_AINT, addresses_.data(), 1, MPI_AINT, comm);
+            break;
+        }
+    }
+    std::memset(base_, 0, bytes);
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, win_);
+    MPI_Win_sync(win_);
+    MPI_Barrier(comm);
+    MPI_Win_unlock_all(win_);
+}
+
+Window::~Window() {
+    // Nobody may take its memory away while a peer still works on it.
+    if (kind_ == Kind::Dynamic) {
+        MPI_Win_fence(0, win_);
+        MPI_Win_detach(win_, base_);
+    }
+    MPI_Win_free(&win_);
+    if (kind_ == Kind::CreateAllocMem) MPI_Free_mem(base_);
+    if (kind_ == Kind::Create || kind_ == Kind::Dynamic) std::free(base_);
+}
+
+}  // namespace osct

@@ -1,0 +1,44 @@
+// Windows of every kind of memory behind one interface, so that a case is written once and runs on all of them.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace osct {
+
+enum class Kind { Allocate, Create, CreateAllocMem, Dynamic, Shared };
+inline constexpr Kind kAllKinds[] = {Kind::Allocate, Kind::Create, Kind::CreateAllocMem, Kind::Dynamic, Kind::Shared};
+const char* name_of(Kind kind);
+
+/// A window with the same number of bytes on each rank, zeroed, ready when the constructor returns. The displacement
+/// unit is one byte. Collective over the communicator, as is its end.
+class Window {
+  public:
+    Window(Kind kind, std::size_t bytes, MPI_Comm comm = MPI_COMM_WORLD, MPI_Info info = MPI_INFO_NULL);
+    ~Window();
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    MPI_Win handle() const { return win_; }
+    /// The calling rank's own memory.
+    template <class T = char>
+    T* base() const {
+        return static_cast<T*>(base_);
+    }
+    /// The target displacement of a byte: an address in dynamic windows, an offset in all others.
+    MPI_Aint at(int target, std::size_t byte) const {
+        return kind_ == Kind::Dynamic
+                   ? MPI_Aint_add(addresses_[static_cast<std::size_t>(target)], static_cast<MPI_Aint>(byte))
+                   : static_cast<MPI_Aint>(byte);
+    }
+
+  private:
+    Kind kind_;
+    MPI_Win win_ = MPI_WIN_NULL;
+    void* base_ = nullptr;
+    std::vector<MPI_Aint> addresses_;
+};
+
+}  // namespace osct
