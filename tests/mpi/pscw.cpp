@@ -169,6 +169,7 @@ CASE(early_post_of_another_peer) {
 // Each epoch draws who writes to whom, the same for all ranks; delays of some ranks let others run into the next epoch
 // and post again before the slow ones have started.
 CASE(random_groups) {
+    HOST_CANNOT("both ranks of two wait for ever in MPI_Win_start once groups differ between epochs");
     std::mt19937 random(20);
     const int rounds = osct::full() ? 3000 : 300;
     const auto ranks = static_cast<std::size_t>(size());
