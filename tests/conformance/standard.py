@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Hold docs/STANDARD.md against the tests: every test that a row names must exist.
+
+    python3 standard.py            check; says how many rules have no test yet
+    python3 standard.py --open     also list those rules
+
+A test is named program: case, [program: case...]; the program is a source file of tests/, the case a CASE or TEST in it.
+"""
+import argparse
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+PAGE = os.path.join(os.path.dirname(TESTS), "docs", "STANDARD.md")
+
+
+def known_tests():
+    found = {}
+    for folder, _, names in os.walk(TESTS):
+        for name in names:
+            stem, extension = os.path.splitext(name)
+            if extension not in (".cpp", ".c", ".f90", ".F90", ".f", ".py", ".sh"):
+                continue
+            with open(os.path.join(folder, name), errors="replace") as f:
+                text = f.read()
+            cases = set(re.findall(r"\bCASE\((\w+)\)", text))
+            cases.update(re.findall(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)", text))
+            found.setdefault(stem, set()).update(cases)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--open", action="store_true", help="list the rules without a test")
+    options = parser.parse_args()
+    tests = known_tests()
+    rules, without, wrong, seen = 0, [], [], set()
+    with open(PAGE) as f:
+        for line in f:
+            row = re.match(r"\| ([A-Z]+\d+) \| ([\d.]+) \| (.*) \| (.*) \|$", line)
+            if not row:
+                continue
+            rules += 1
+            rule, _, text, shown = row.groups()
+            if rule in seen:
+                wrong.append("%s stands twice" % rule)
+            seen.add(rule)
+            if shown == "open":
+                without.append("%s %s" % (rule, text))
+                continue
+            for part in shown.split("; "):
+                program, _, cases = part.partition(": ")
+                if program not in tests:
+                    wrong.append("%s names a program that is not there: %s" % (rule, program))
+                    continue
+                for case in filter(None, cases.split(", ")):
+                    if case not in tests[program]:
+                        wrong.append("%s names a case that is not there: %s: %s" % (rule, program, case))
+    if options.open:
+        print("\n".join(without))
+    print("STANDARD.md: %d rules, %d with a test, %d open" % (rules, rules - len(without), len(without)))
+    for line in wrong:
+        print("  " + line)
+    return 1 if wrong or not rules else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
