@@ -42,7 +42,9 @@ std::uint64_t handle_key(Handle handle) noexcept {
 
 // MPICH and its kin number predefined types 0x4c00SSii (SS the size, ii < 0x80 an index) and padded pairs 0x8c00000i;
 // the top bit moves the pairs to the upper half. Derived types share slots with pairs: the key tells them apart.
-constexpr std::size_t predefined_slot(std::uint64_t key) noexcept { return (key & 0xff) | ((key >> 24) & 0x80); }
+constexpr std::size_t predefined_slot(std::uint64_t key) noexcept {
+    return (key & 0xff) | ((key >> 24) & 0x80);
+}
 
 /// The slow path: flattens or finds the attribute. Null with an MPI error class in `error`.
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;

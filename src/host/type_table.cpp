@@ -52,21 +52,16 @@ const op::TypeInfo* TypeTable::erase(std::uint64_t key) noexcept {
     return slot.info.exchange(nullptr, std::memory_order_acq_rel);
 }
 
-std::vector<std::uint64_t> TypeTable::keys() const {
+std::vector<std::uint64_t> TypeTable::derived_keys() const {
     const std::lock_guard lock(mutex_);
-    std::vector<std::uint64_t> live;
+    std::vector<std::uint64_t> keys;
     const Slots* slots = current_.load(std::memory_order_relaxed);
-    if (!slots) return live;
-    for (std::size_t i = 0; i <= slots->mask; ++i)
-        if (slots->slot[i].info.load(std::memory_order_relaxed))
-            live.push_back(slots->slot[i].key.load(std::memory_order_relaxed));
-    return live;
-}
-
-void TypeTable::clear() noexcept {
-    const std::lock_guard lock(mutex_);
-    current_.store(nullptr, std::memory_order_release);
-    all_.clear();
+    if (!slots) return keys;
+    for (std::size_t i = 0; i <= slots->mask; ++i) {
+        const op::TypeInfo* info = slots->slot[i].info.load(std::memory_order_relaxed);
+        if (info && !info->predefined) keys.push_back(slots->slot[i].key.load(std::memory_order_relaxed));
+    }
+    return keys;
 }
 
 }  // namespace osc::host

@@ -13,8 +13,8 @@
 namespace osc::host {
 
 /// An open-addressing hash table whose removed entries keep their key. Hosts reuse handles, so the keys ever seen stay
-/// few, and a reader can probe without noticing that neighbours come and go. Tables that were outgrown stay until
-/// clear(), because a reader may still be in one; their sizes double, so they sum up to less than the current one.
+/// few, and a reader can probe without noticing that neighbours come and go. Tables that were outgrown stay,
+/// because a reader may still be in one; their sizes double, so they sum up to less than the current one.
 ///
 /// A lookup needs its own handle to be valid throughout, which is the user's duty for every MPI call; hence an entry
 /// found is current even if other handles are created and freed meanwhile.
@@ -34,10 +34,8 @@ class TypeTable {
     const op::TypeInfo* insert(std::uint64_t key, const op::TypeInfo* info);
     /// Removes the entry of `key`, if any, and returns it.
     const op::TypeInfo* erase(std::uint64_t key) noexcept;
-    /// The keys that have entries.
-    [[nodiscard]] std::vector<std::uint64_t> keys() const;
-    /// Forgets everything. No reader may be inside.
-    void clear() noexcept;
+    /// The keys whose entries are not predefined types.
+    [[nodiscard]] std::vector<std::uint64_t> derived_keys() const;
 
   private:
     static constexpr std::uint64_t kEmpty = 0;  // no host's handle of a datatype

@@ -4,37 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <stdexcept>
 #include <utility>
+
+#include "op/kernels.h"
 
 namespace osc::op {
 
 namespace {
 
-struct Field {
-    std::size_t disp;
-    std::size_t bytes;
-};
-
-// The members of each pair in memory; offsetof of a template's member is the compiler's own padding.
-template <class First>
-struct WithInt {
-    First first;
-    int second;
-};
-
-template <class First>
-Shape pair_shape(bool padded) {
-    using Pair = WithInt<First>;
-    const auto extent = static_cast<std::ptrdiff_t>(sizeof(Pair));
-    if (padded) return Shape({Run{0, sizeof(Pair)}}, extent);
-    const auto second = static_cast<std::ptrdiff_t>(offsetof(Pair, second));
-    if (offsetof(Pair, second) == sizeof(First)) return Shape({Run{0, sizeof(First) + sizeof(int)}}, extent);
-    return Shape({Run{0, sizeof(First)}, Run{second, sizeof(int)}}, extent);
-}
-
 bool is_padded(Basic basic) {
-    return basic == Basic::DoubleInt || basic == Basic::LongInt || basic == Basic::ShortInt ||
-           basic == Basic::LongDoubleInt;
+    return element_size(basic) != significant_size(basic);
 }
 
 std::ptrdiff_t last_end(const Run& run) {
@@ -70,6 +50,7 @@ void append(std::vector<Run>& runs, Run run) {
             return;
         }
     }
+    if (runs.size() == max_runs) throw std::length_error("datatype with too many irregular blocks");
     if (run.count == 1) run.stride = 0;
     runs.push_back(run);
 }
@@ -140,42 +121,18 @@ Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(run
     wraps_ = runs_.front().disp + extent == last_end(runs_.back());
 }
 
-Layout Layout::leaf(Basic basic, std::size_t bytes) {
+Layout Layout::leaf(Basic basic) {
+    const auto extent = static_cast<std::ptrdiff_t>(element_size(basic));
+    const Pieces data = pieces(basic);
+    std::vector<Run> runs;
+    for (std::size_t i = 0; i < data.count; ++i)
+        append(runs, {data.piece[i].offset, data.piece[i].size});
     Layout layout;
-    layout.data_ = Shape({Run{0, bytes}}, static_cast<std::ptrdiff_t>(bytes));
+    layout.data_ = Shape(std::move(runs), extent);
+    if (is_padded(basic))
+        layout.padded_ = std::make_shared<const Shape>(std::vector{Run{0, element_size(basic)}}, extent);
     layout.basic_ = basic;
-    layout.contiguous_ = bytes != 0;
-    return layout;
-}
-
-Layout Layout::pair(Basic basic) {
-    Layout layout;
-    const auto shape = [basic](bool padded) -> Shape {
-        switch (basic) {
-            case Basic::FloatInt:
-                return pair_shape<float>(padded);
-            case Basic::DoubleInt:
-                return pair_shape<double>(padded);
-            case Basic::LongInt:
-                return pair_shape<long>(padded);
-            case Basic::ShortInt:
-                return pair_shape<short>(padded);
-            case Basic::LongDoubleInt:
-                return pair_shape<long double>(padded);
-            case Basic::IntInt:
-                return pair_shape<int>(padded);
-            case Basic::TwoF32:
-                return Shape({Run{0, 2 * sizeof(float)}}, 2 * sizeof(float));
-            case Basic::TwoF64:
-                return Shape({Run{0, 2 * sizeof(double)}}, 2 * sizeof(double));
-            default:
-                return {};
-        }
-    };
-    layout.data_ = shape(false);
-    if (is_padded(basic)) layout.padded_ = std::make_shared<const Shape>(shape(true));
-    layout.basic_ = basic;
-    layout.contiguous_ = !layout.padded_;
+    layout.contiguous_ = basic != Basic::None && !layout.padded_;
     return layout;
 }
 

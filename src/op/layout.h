@@ -69,10 +69,8 @@ class Layout {
   public:
     Layout() = default;
 
-    /// A predefined type without gaps: `bytes` bytes (0 for MPI_LB and MPI_UB) at displacement 0, extent `bytes`.
-    static Layout leaf(Basic basic, std::size_t bytes);
-    /// A predefined pair type (FloatInt ... TwoF64), padded as the C compiler pads its struct.
-    static Layout pair(Basic basic);
+    /// A predefined type at displacement 0, padded as in an array of it; None has no data (MPI_LB and MPI_UB).
+    static Layout leaf(Basic basic);
 
     [[nodiscard]] std::size_t size() const noexcept { return data_.size(); }
     [[nodiscard]] std::ptrdiff_t lb() const noexcept { return lb_; }
@@ -108,8 +106,12 @@ class Layout {
     bool contiguous_ = false;
 };
 
+/// Irregular blocks that a layout may have: a quarter GiB while it is built. Flattening more would exhaust memory unseen.
+inline constexpr std::size_t max_runs = std::size_t{1} << 22;
+
 /// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
-/// vector of a vector costs one run per inner vector, not one per block. Throws std::bad_alloc.
+/// vector of a vector costs one run per inner vector, not one per block. Throws
+/// std::bad_alloc, and std::length_error beyond max_runs.
 class LayoutBuilder {
   public:
     /// Appends `count` elements of `child`, the first with its origin at `disp` bytes, each `child.extent()` further.

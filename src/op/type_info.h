@@ -56,6 +56,12 @@ class TypeRef {
     explicit TypeRef(const TypeInfo* info) noexcept : info_(info) {
         if (info_) info_->retain();
     }
+    /// Takes over the reference that a new TypeInfo is born with.
+    static TypeRef adopt(const TypeInfo* info) noexcept {
+        TypeRef reference;
+        reference.info_ = info;
+        return reference;
+    }
     TypeRef(const TypeRef& other) noexcept : TypeRef(other.info_) {}
     TypeRef(TypeRef&& other) noexcept : info_(std::exchange(other.info_, nullptr)) {}
     TypeRef& operator=(TypeRef other) noexcept {

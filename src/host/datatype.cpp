@@ -1,0 +1,135 @@
+// The cache of flattened datatypes. An attribute on the datatype owns one reference to its TypeInfo: the host calls
+// back when the type is duplicated or gone. The table is only a faster way to the same object.
+//
+// No lock of ours is held while the host is called: it may call back while it holds its own.
+#include "host/datatype.h"
+
+#include <new>
+#include <stdexcept>
+
+#include "host/real.h"
+
+namespace osc::host {
+
+namespace detail {
+constinit TypeTable g_types;
+}
+
+namespace {
+
+std::mutex g_init_mutex;
+std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
+std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
+
+int share(MPI_Datatype, int, void*, void* value, void* copy, int* wanted) {
+    static_cast<const TypeInfo*>(value)->retain();
+    *static_cast<void**>(copy) = value;
+    *wanted = 1;
+    return MPI_SUCCESS;
+}
+
+// Runs before the host reissues the handle.
+int drop(MPI_Datatype type, int, void* value, void*) {
+    detail::g_types.erase(detail::handle_key(type));
+    static_cast<const TypeInfo*>(value)->release();
+    return MPI_SUCCESS;
+}
+
+template <class Handle>
+Handle handle_of(std::uint64_t key) {
+    if constexpr (std::is_pointer_v<Handle>)
+        return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(key));
+    else
+        return static_cast<Handle>(static_cast<std::uint32_t>(key));
+}
+
+// Handles that are no datatype at all; MPICH dereferences them when it composes its error message.
+bool plausible(MPI_Datatype type) {
+    if (type == MPI_DATATYPE_NULL) return false;
+    if constexpr (std::is_pointer_v<MPI_Datatype>) return true;
+    const std::uint64_t key = detail::handle_key(type);
+    return (key & 0x3c000000) == 0x0c000000 && key >> 30 != 0;
+}
+
+// MPI has no query for this. Packing nothing is local, and the host checks the type first; a send to MPI_PROC_NULL
+// would not do, MPICH does not look at the type then.
+int check_committed(MPI_Datatype type, MPI_Comm self) {
+    char nothing = 0;
+    int position = 0;
+    const int code = real().Pack(&nothing, 0, type, &nothing, 1, &position, self);
+    if (code == MPI_SUCCESS) return MPI_SUCCESS;
+    int error_class = MPI_ERR_TYPE;
+    real().Error_class(code, &error_class);
+    return error_class;
+}
+
+const TypeInfo* attached(MPI_Datatype type, int keyval) {
+    void* value = nullptr;
+    int found = 0;
+    if (real().Type_get_attr(type, keyval, static_cast<void*>(&value), &found) != MPI_SUCCESS || !found) return nullptr;
+    return static_cast<const TypeInfo*>(value);
+}
+
+const TypeInfo* enter(MPI_Datatype type, int keyval) {
+    const std::uint64_t key = detail::handle_key(type);
+    // A duplicate came with its attribute.
+    if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
+    const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false));
+    // Of two threads that use a new type at once, one gets its result in.
+    const TypeInfo* info = detail::g_types.insert(key, made.get());
+    if (info != made.get()) return info;
+    info->retain();
+    if (real().Type_set_attr(type, keyval, const_cast<TypeInfo*>(info)) != MPI_SUCCESS) {
+        // Another thread may have found it in the meantime, so the reference is given up, not released.
+        detail::g_types.erase(key);
+        throw std::bad_alloc();
+    }
+    return info;
+}
+
+}  // namespace
+
+namespace detail {
+
+const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept {
+    const int keyval = g_keyval.load(std::memory_order_acquire);
+    error = MPI_ERR_TYPE;
+    if (!plausible(type)) return nullptr;
+    error = MPI_ERR_OTHER;
+    if (keyval == MPI_KEYVAL_INVALID) return nullptr;
+    error = check_committed(type, g_self.load(std::memory_order_relaxed));
+    if (error != MPI_SUCCESS) return nullptr;
+    try {
+        return enter(type, keyval);
+    } catch (const std::invalid_argument&) {
+        error = MPI_ERR_UNSUPPORTED_OPERATION;
+    } catch (const std::exception&) {
+        error = MPI_ERR_NO_MEM;
+    }
+    return nullptr;
+}
+
+}  // namespace detail
+
+int init_types(MPI_Comm self) noexcept {
+    if (g_keyval.load(std::memory_order_acquire) != MPI_KEYVAL_INVALID) return MPI_SUCCESS;
+    const std::lock_guard lock(g_init_mutex);
+    if (g_keyval.load(std::memory_order_relaxed) != MPI_KEYVAL_INVALID) return MPI_SUCCESS;
+    int keyval = MPI_KEYVAL_INVALID;
+    const int error = real().Type_create_keyval(&share, &drop, &keyval, nullptr);
+    if (error != MPI_SUCCESS) return error;
+    g_self.store(self, std::memory_order_relaxed);
+    g_keyval.store(keyval, std::memory_order_release);
+    return MPI_SUCCESS;
+}
+
+void release_types() noexcept {
+    int keyval = g_keyval.exchange(MPI_KEYVAL_INVALID);
+    if (keyval == MPI_KEYVAL_INVALID) return;
+    // Types that the user never freed; deleting the attribute calls drop().
+    for (const std::uint64_t key : detail::g_types.derived_keys())
+        real().Type_delete_attr(handle_of<MPI_Datatype>(key), keyval);
+    real().Type_free_keyval(&keyval);
+}
+
+}  // namespace osc::host

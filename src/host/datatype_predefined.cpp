@@ -1,0 +1,171 @@
+// The predefined datatypes of C, C++ and Fortran by representation: one table for all hosts.
+#include <initializer_list>
+#include <type_traits>
+
+#include "host/datatype.h"
+
+namespace osc::host::detail {
+
+const TypeInfo* g_predefined[256];
+
+namespace {
+
+template <class T>
+constexpr Basic integer() {
+    constexpr bool plus = std::is_signed_v<T>;
+    switch (sizeof(T)) {
+        case 1:
+            return plus ? Basic::I8 : Basic::U8;
+        case 2:
+            return plus ? Basic::I16 : Basic::U16;
+        case 4:
+            return plus ? Basic::I32 : Basic::U32;
+        default:
+            return plus ? Basic::I64 : Basic::U64;
+    }
+}
+
+struct Predefined {
+    MPI_Datatype type;
+    Basic basic;
+};
+
+// Runs before main(), so that the fast path needs no check for it. A host that lacks a type names it
+// MPI_DATATYPE_NULL; the objects live as long as the process.
+void enter(std::initializer_list<Predefined> types) {
+    for (const auto& [type, basic] : types) {
+        if (type == MPI_DATATYPE_NULL) continue;
+        const std::uint64_t key = handle_key(type);
+        if constexpr (std::is_pointer_v<MPI_Datatype>) {
+            if (!g_types.find(key)) g_types.insert(key, new TypeInfo(key, op::Layout::leaf(basic), true));
+        } else {
+            const TypeInfo*& slot = g_predefined[predefined_slot(key)];
+            if (!slot) slot = new TypeInfo(key, op::Layout::leaf(basic), true);
+        }
+    }
+}
+
+[[maybe_unused]] const bool entered = [] {
+    enter({
+        {MPI_CHAR, Basic::Char},
+        {MPI_SIGNED_CHAR, Basic::I8},
+        {MPI_UNSIGNED_CHAR, Basic::U8},
+        {MPI_BYTE, Basic::Byte},
+        {MPI_PACKED, Basic::Byte},
+        {MPI_WCHAR, Basic::Char4},
+        {MPI_SHORT, integer<short>()},
+        {MPI_UNSIGNED_SHORT, integer<unsigned short>()},
+        {MPI_INT, integer<int>()},
+        {MPI_UNSIGNED, integer<unsigned>()},
+        {MPI_LONG, integer<long>()},
+        {MPI_UNSIGNED_LONG, integer<unsigned long>()},
+        {MPI_LONG_LONG_INT, integer<long long>()},
+        {MPI_UNSIGNED_LONG_LONG, integer<unsigned long long>()},
+        {MPI_FLOAT, Basic::F32},
+        {MPI_DOUBLE, Basic::F64},
+        {MPI_LONG_DOUBLE, Basic::LongDouble},
+        {MPI_INT8_T, Basic::I8},
+        {MPI_INT16_T, Basic::I16},
+        {MPI_INT32_T, Basic::I32},
+        {MPI_INT64_T, Basic::I64},
+        {MPI_UINT8_T, Basic::U8},
+        {MPI_UINT16_T, Basic::U16},
+        {MPI_UINT32_T, Basic::U32},
+        {MPI_UINT64_T, Basic::U64},
+        {MPI_AINT, integer<MPI_Aint>()},
+        {MPI_OFFSET, integer<MPI_Offset>()},
+        {MPI_COUNT, integer<MPI_Count>()},
+        {MPI_C_BOOL, Basic::Bool},
+        {MPI_C_FLOAT_COMPLEX, Basic::C32},
+        {MPI_C_DOUBLE_COMPLEX, Basic::C64},
+        {MPI_C_LONG_DOUBLE_COMPLEX, Basic::CLongDouble},
+        {MPI_CXX_BOOL, Basic::Bool},
+        {MPI_CXX_FLOAT_COMPLEX, Basic::C32},
+        {MPI_CXX_DOUBLE_COMPLEX, Basic::C64},
+        {MPI_CXX_LONG_DOUBLE_COMPLEX, Basic::CLongDouble},
+        {MPI_FLOAT_INT, Basic::FloatInt},
+        {MPI_DOUBLE_INT, Basic::DoubleInt},
+        {MPI_LONG_INT, Basic::LongInt},
+        {MPI_SHORT_INT, Basic::ShortInt},
+        {MPI_2INT, Basic::IntInt},
+        {MPI_LONG_DOUBLE_INT, Basic::LongDoubleInt},
+    });
+    // Fortran's default kinds, as gfortran and every compiler that MPICH's ABI fixes have them.
+    enter({
+        {MPI_CHARACTER, Basic::Char},
+        {MPI_LOGICAL, Basic::Logical4},
+        {MPI_INTEGER, Basic::I32},
+        {MPI_REAL, Basic::F32},
+        {MPI_DOUBLE_PRECISION, Basic::F64},
+        {MPI_COMPLEX, Basic::C32},
+        {MPI_DOUBLE_COMPLEX, Basic::C64},
+        {MPI_2INTEGER, Basic::IntInt},
+        {MPI_2REAL, Basic::TwoF32},
+        {MPI_2DOUBLE_PRECISION, Basic::TwoF64},
+    });
+    // Types that the standard leaves to the host, and those that it has removed.
+    enter({
+#ifdef MPI_INTEGER1
+        {MPI_INTEGER1, Basic::I8},
+#endif
+#ifdef MPI_INTEGER2
+        {MPI_INTEGER2, Basic::I16},
+#endif
+#ifdef MPI_INTEGER4
+        {MPI_INTEGER4, Basic::I32},
+#endif
+#ifdef MPI_INTEGER8
+        {MPI_INTEGER8, Basic::I64},
+#endif
+#ifdef MPI_INTEGER16
+        {MPI_INTEGER16, Basic::I128},
+#endif
+#ifdef MPI_REAL2
+        {MPI_REAL2, Basic::F16},
+#endif
+#ifdef MPI_REAL4
+        {MPI_REAL4, Basic::F32},
+#endif
+#ifdef MPI_REAL8
+        {MPI_REAL8, Basic::F64},
+#endif
+#ifdef MPI_REAL16
+        {MPI_REAL16, Basic::F128},
+#endif
+#ifdef MPI_COMPLEX8
+        {MPI_COMPLEX8, Basic::C32},
+#endif
+#ifdef MPI_COMPLEX16
+        {MPI_COMPLEX16, Basic::C64},
+#endif
+#ifdef MPI_COMPLEX32
+        {MPI_COMPLEX32, Basic::C128},
+#endif
+#ifdef MPI_LOGICAL1
+        {MPI_LOGICAL1, Basic::Logical1},
+#endif
+#ifdef MPI_LOGICAL2
+        {MPI_LOGICAL2, Basic::Logical2},
+#endif
+#ifdef MPI_LOGICAL4
+        {MPI_LOGICAL4, Basic::Logical4},
+#endif
+#ifdef MPI_LOGICAL8
+        {MPI_LOGICAL8, Basic::Logical8},
+#endif
+#ifdef MPIX_C_FLOAT16
+        {MPIX_C_FLOAT16, Basic::F16},
+#endif
+#ifdef MPI_LB
+        {MPI_LB, Basic::None},
+#endif
+#ifdef MPI_UB
+        {MPI_UB, Basic::None},
+#endif
+    });
+    return true;
+}();
+
+}  // namespace
+
+}  // namespace osc::host::detail
