@@ -1,0 +1,171 @@
+// Request-based operations in every completion call: the request completes in each, and the data is there.
+#include <algorithm>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+constexpr int kRequests = 4;
+constexpr int kInts = 5000;
+constexpr int kVariants = 10;
+
+// Completes all requests through one of the completion calls.
+void complete(int variant, MPI_Request* requests) {
+    int flag = 0, index = -1, count = 0, indices[kRequests];
+    MPI_Status status, statuses[kRequests];
+    int done = 0;
+    switch (variant) {
+        case 0:
+            for (int i = 0; i < kRequests; ++i)
+                CHECK_OK(MPI_Wait(&requests[i], &status));
+            break;
+        case 1:
+            CHECK_OK(MPI_Waitall(kRequests, requests, statuses));
+            break;
+        case 2:
+            for (int i = 0; i < kRequests; ++i)
+                CHECK_OK(MPI_Waitany(kRequests, requests, &index, MPI_STATUS_IGNORE));
+            break;
+        case 3:
+            for (; done < kRequests; done += count)
+                CHECK_OK(MPI_Waitsome(kRequests, requests, &count, indices, statuses));
+            break;
+        case 4:
+            for (int i = 0; i < kRequests; ++i) {
+                for (flag = 0; !flag;)
+                    CHECK_OK(MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE));
+            }
+            break;
+        case 5:
+            while (!flag)
+                CHECK_OK(MPI_Testall(kRequests, requests, &flag, MPI_STATUSES_IGNORE));
+            break;
+        case 6:
+            while (done < kRequests) {
+                CHECK_OK(MPI_Testany(kRequests, requests, &index, &flag, &status));
+                done += flag && index != MPI_UNDEFINED ? 1 : 0;
+            }
+            break;
+        case 7:
+            for (; done < kRequests; done += count)
+                CHECK_OK(MPI_Testsome(kRequests, requests, &count, indices, MPI_STATUSES_IGNORE));
+            break;
+        case 8:
+            // The status call does not free the request.
+            for (int i = 0; i < kRequests; ++i) {
+                for (flag = 0; !flag;)
+                    CHECK_OK(MPI_Request_get_status(requests[i], &flag, &status));
+                CHECK(requests[i] != MPI_REQUEST_NULL);
+                CHECK_OK(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+            }
+            break;
+        default:
+            CHECK_OK(MPI_Waitall(kRequests, requests, MPI_STATUSES_IGNORE));
+    }
+    for (int i = 0; i < kRequests; ++i)
+        CHECK(requests[i] == MPI_REQUEST_NULL);
+}
+
+}  // namespace
+
+CASE(every_completion_call) {
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, kInts * sizeof(int) * kRequests);
+        const int target = (rank() + 1) % size();
+        MPI_Win_lock_all(0, win.handle());
+        for (int variant = 0; variant < kVariants; ++variant) {
+            for (int count : {1, kInts}) {
+                std::vector<std::vector<int>> out, in(kRequests, std::vector<int>(kInts, -1));
+                MPI_Request requests[kRequests];
+                const auto at = [&](int i) { return win.at(target, static_cast<std::size_t>(i) * kInts * 4); };
+                for (int i = 0; i < kRequests; ++i) {
+                    out.emplace_back(kInts, rank() * 1000 + variant * 10 + i);
+                    CHECK_OK(MPI_Rput(out.back().data(), count, MPI_INT, target, at(i), count, MPI_INT, win.handle(),
+                                      &requests[i]));
+                }
+                complete(variant, requests);
+                // A completed put may be reused at the origin, but is at the target only after a flush.
+                for (auto& buffer : out)
+                    std::fill(buffer.begin(), buffer.end(), 1);
+                MPI_Win_flush(target, win.handle());
+                for (int i = 0; i < kRequests; ++i)
+                    CHECK_OK(MPI_Raccumulate(out[static_cast<std::size_t>(i)].data(), count, MPI_INT, target, at(i),
+                                             count, MPI_INT, MPI_SUM, win.handle(), &requests[i]));
+                complete(variant, requests);
+                MPI_Win_flush(target, win.handle());
+                for (int i = 0; i < kRequests; ++i) {
+                    int* into = in[static_cast<std::size_t>(i)].data();
+                    if (i % 2)
+                        CHECK_OK(
+                            MPI_Rget(into, count, MPI_INT, target, at(i), count, MPI_INT, win.handle(), &requests[i]));
+                    else
+                        CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_INT, into, count, MPI_INT, target, at(i), count,
+                                                     MPI_INT, MPI_NO_OP, win.handle(), &requests[i]));
+                }
+                complete(variant, requests);
+                for (int i = 0; i < kRequests; ++i)
+                    CHECK_ALL(in[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(count),
+                              [&](std::size_t) { return rank() * 1000 + variant * 10 + i + 1; });
+                MPI_Win_flush_all(win.handle());
+            }
+        }
+        MPI_Win_unlock_all(win.handle());
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+CASE(freed_before_completion) {
+    HOST_CANNOT("MPI_Request_free is refused on requests of one-sided operations");
+    Window win(osct::Kind::Allocate, 64);
+    const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+    const int out = rank() + 7;
+    MPI_Request request;
+    MPI_Win_lock_all(0, win.handle());
+    CHECK_OK(MPI_Rput(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle(), &request));
+    CHECK_OK(MPI_Request_free(&request));
+    MPI_Win_unlock_all(win.handle());
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(win.base<int>()[0], source + 7);
+}
+
+CASE(nobody_is_a_target) {
+    Window win(osct::Kind::Allocate, 64);
+    int value = 3;
+    MPI_Request requests[kRequests];
+    MPI_Win_lock_all(0, win.handle());
+    MPI_Rput(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win.handle(), &requests[0]);
+    MPI_Rget(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win.handle(), &requests[1]);
+    MPI_Raccumulate(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win.handle(), &requests[2]);
+    MPI_Rget_accumulate(&value, 1, MPI_INT, &value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win.handle(),
+                        &requests[3]);
+    complete(1, requests);
+    CHECK_EQ(value, 3);
+    MPI_Win_unlock_all(win.handle());
+}
+
+// Requests of one-sided and of two-sided operations in one call.
+CASE(mixed_with_messages) {
+    Window win(osct::Kind::Allocate, 64);
+    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+    MPI_Win_lock_all(0, win.handle());
+    for (int i = 0; i < 100; ++i) {
+        const int out = i;
+        int in = -1, got = -1;
+        MPI_Request requests[kRequests];
+        MPI_Irecv(&in, 1, MPI_INT, left, 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(&out, 1, MPI_INT, right, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Rput(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle(), &requests[2]);
+        MPI_Rget(&got, 1, MPI_INT, right, win.at(right, 32), 1, MPI_INT, win.handle(), &requests[3]);
+        complete(i % 8, requests);
+        CHECK_EQ(in, i);
+        CHECK_EQ(got, 0);
+    }
+    MPI_Win_unlock_all(win.handle());
+}

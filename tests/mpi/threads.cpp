@@ -1,0 +1,116 @@
+// MPI_THREAD_MULTIPLE: threads inside one epoch, and collectives of two windows that two ranks enter in opposite order.
+#include <thread>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Accumulate", "MPI_Win_fence", "MPI_Win_lock", "MPI_Win_unlock",
+             "MPI_Fetch_and_op", "MPI_Win_flush", "MPI_Put", "MPI_Get")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+constexpr int kThreads = 4;
+
+template <class F>
+void in_threads(F work) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([=] { work(t); });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+}  // namespace
+
+// An exclusive lock keeps other ranks out, not other threads of this one: accumulates must still be atomic.
+CASE(accumulates_inside_one_exclusive_lock) {
+    const int each = osct::served_by_osc() ? 5000 : 200;
+    const long one = 1;
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 64);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
+        in_threads([&](int) {
+            for (int i = 0; i < each; ++i)
+                MPI_Accumulate(&one, 1, MPI_LONG, 0, win.at(0, 0), 1, MPI_LONG, MPI_SUM, win.handle());
+        });
+        MPI_Win_unlock(0, win.handle());
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() == 0) CHECK_EQ(win.base<long>()[0], static_cast<long>(each) * kThreads * size());
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+CASE(threads_share_lock_all) {
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 1024);
+        MPI_Win_lock_all(0, win.handle());
+        in_threads([&](int t) {
+            const int target = (rank() + t) % size();
+            const long one = 1;
+            for (int i = 0; i < 200; ++i) {
+                long old = -1, in = -1;
+                const long out = i * 10 + t;
+                const auto slot = static_cast<std::size_t>(8 + (rank() * kThreads + t) * 8);
+                MPI_Fetch_and_op(&one, &old, MPI_LONG, target, win.at(target, 0), MPI_SUM, win.handle());
+                MPI_Put(&out, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win.handle());
+                MPI_Win_flush(target, win.handle());
+                MPI_Get(&in, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win.handle());
+                MPI_Win_flush(target, win.handle());
+                CHECK(old >= 0);
+                CHECK_EQ(in, out);
+            }
+        });
+        MPI_Win_unlock_all(win.handle());
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_EQ(win.base<long>()[0], 200L * kThreads);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Two windows of one communicator, one thread each; even ranks enter the fence of one first, odd ranks of the other.
+CASE(fences_in_opposite_order) {
+    Window a(osct::Kind::Allocate, 64), b(osct::Kind::Allocate, 64);
+    const auto fences = [&](const Window& win, bool late) {
+        const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+        MPI_Win_fence(0, win.handle());
+        for (int i = 0; i < 50; ++i) {
+            if (late) osct::compute(0.0002);
+            const int out = rank() * 1000 + i;
+            MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle());
+            MPI_Win_fence(0, win.handle());
+            CHECK_EQ(win.base<int>()[0], left * 1000 + i);
+            MPI_Win_fence(0, win.handle());
+        }
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+    };
+    std::thread other([&] { fences(b, rank() % 2 == 0); });
+    fences(a, rank() % 2 == 1);
+    other.join();
+}
+
+CASE(a_window_for_each_thread) {
+    std::vector<Window*> windows;
+    for (int t = 0; t < kThreads; ++t)
+        windows.push_back(new Window(osct::kAllKinds[t], 64));
+    in_threads([&](int t) {
+        const Window& win = *windows[static_cast<std::size_t>(t)];
+        const int one = 1;
+        for (int i = 0; i < 100; ++i) {
+            const int target = (rank() + i) % size();
+            MPI_Win_lock(i % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win.handle());
+            MPI_Accumulate(&one, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_SUM, win.handle());
+            MPI_Win_unlock(target, win.handle());
+        }
+    });
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (Window* win : windows) {
+        int sum = win->base<int>()[0];
+        MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        CHECK_EQ(sum, 100 * size());
+        delete win;
+    }
+}
