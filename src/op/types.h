@@ -26,26 +26,26 @@ enum class Basic : std::uint8_t {
     F64,
     LongDouble,
     F128,
-    C32,            // complex of two F32
-    C64,            // complex of two F64
-    CLongDouble,    // complex of two long double
-    C128,           // complex of two F128
-    Bool,           // C _Bool, C++ bool
-    Logical1,       // Fortran LOGICAL of 1, 2, 4, 8 bytes
+    C32,          // complex of two F32
+    C64,          // complex of two F64
+    CLongDouble,  // complex of two long double
+    C128,         // complex of two F128
+    Bool,         // C _Bool, C++ bool
+    Logical1,     // Fortran LOGICAL of 1, 2, 4, 8 bytes
     Logical2,
     Logical4,
     Logical8,
-    Byte,           // MPI_BYTE, MPI_PACKED: bitwise operations only
-    Char,           // MPI_CHAR, MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
+    Byte,  // MPI_BYTE, MPI_PACKED: bitwise operations only
+    Char,  // MPI_CHAR, MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
     Char4,
-    FloatInt,       // pairs for MINLOC and MAXLOC; they may hold padding that nobody may write
+    FloatInt,  // pairs for MINLOC and MAXLOC; they may hold padding that nobody may write
     DoubleInt,
     LongInt,
     ShortInt,
-    IntInt,         // MPI_2INT, MPI_2INTEGER
+    IntInt,  // MPI_2INT, MPI_2INTEGER
     LongDoubleInt,
-    TwoF32,         // MPI_2REAL
-    TwoF64,         // MPI_2DOUBLE_PRECISION
+    TwoF32,  // MPI_2REAL
+    TwoF64,  // MPI_2DOUBLE_PRECISION
     Count,
 };
 

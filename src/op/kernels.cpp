@@ -1,0 +1,158 @@
+// Look-up of kernels and of what is known about types: their layout and comparison, the choice of the
+// instruction set.
+#include "op/kernels.h"
+
+#include <cstring>
+#include <utility>
+
+#include "op/kernels_table.h"
+#include "op/representation.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+namespace osc::op {
+namespace {
+
+struct Element {
+    std::uint8_t size;
+    std::uint8_t significant;
+    bool comparable;
+    Pieces pieces;
+};
+
+template <Basic TheBasic>
+consteval Element element_of() {
+    using R = Representation<TheBasic>;
+    constexpr bool comparable = R::group == Group::Integer || R::group == Group::Logical || R::group == Group::Byte;
+    if constexpr (R::group == Group::None) {
+        return {0, 0, false, {0, {}}};
+    } else if constexpr (R::group == Group::Pair) {
+        using T = typename R::Type;
+        constexpr Piece value{0, sizeof(T::value)};
+        constexpr Piece index{offsetof(T, index), sizeof(T::index)};
+        return {sizeof(T), value.size + index.size, comparable, {2, {value, index}}};
+    } else {
+        constexpr std::uint8_t size = sizeof(typename R::Type);
+        return {size, size, comparable, {1, {{0, size}}}};
+    }
+}
+
+struct Elements {
+    Element of[KernelTable::basics];
+};
+
+template <std::size_t... Index>
+consteval Elements make_elements(std::index_sequence<Index...>) {
+    return {{element_of<static_cast<Basic>(Index)>()...}};
+}
+
+constexpr Elements elements = make_elements(std::make_index_sequence<KernelTable::basics>{});
+
+const Element& element(Basic basic) {
+    const auto index = static_cast<std::size_t>(basic);
+    return elements.of[index < KernelTable::basics ? index : 0];
+}
+
+Kernel look_up(const KernelTable& table, Op op, Basic basic) {
+    const auto row = static_cast<std::size_t>(op);
+    const auto column = static_cast<std::size_t>(basic);
+    if (row >= static_cast<std::size_t>(Op::Count) || column >= KernelTable::basics) {
+        return nullptr;
+    }
+    return table.kernel[row * KernelTable::basics + column];
+}
+
+#ifdef __x86_64__
+/// Whether the processor has F16C. Not every compiler that builds this file can ask for it by name.
+bool converts_float16() {
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
+/// The table for the instruction set, or nullptr when this build or this processor does not have it.
+const KernelTable* table_for(Isa isa) {
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (isa == Isa::Avx512) {
+        const bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return runs ? &avx512_table : nullptr;
+    }
+    if (isa == Isa::Avx2) {
+        return __builtin_cpu_supports("avx2") && converts_float16() ? &avx2_table : nullptr;
+    }
+#endif
+    return isa == Isa::Baseline ? &baseline_table : nullptr;
+}
+
+struct Choice {
+    Isa isa;
+    const KernelTable* table;
+};
+
+// Initialised at compile time and improved when the library is loaded: a constructor of another library that comes
+// first gets right, only slower, kernels, and the look-up needs no test.
+constinit Choice chosen{Isa::Baseline, &baseline_table};
+
+[[gnu::constructor]] void choose() {
+    for (const Isa isa : {Isa::Avx512, Isa::Avx2}) {
+        if (const KernelTable* table = table_for(isa)) {
+            chosen = {isa, table};
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+std::size_t element_size(Basic basic) noexcept {
+    return element(basic).size;
+}
+
+std::size_t significant_size(Basic basic) noexcept {
+    return element(basic).significant;
+}
+
+Pieces pieces(Basic basic) noexcept {
+    return element(basic).pieces;
+}
+
+bool admits(Op op, Basic basic) noexcept {
+    return look_up(baseline_table, op, basic) != nullptr;
+}
+
+Kernel kernel(Op op, Basic basic) noexcept {
+    return look_up(*chosen.table, op, basic);
+}
+
+Kernel kernel(Isa isa, Op op, Basic basic) noexcept {
+    const KernelTable* table = table_for(isa);
+    return table != nullptr ? look_up(*table, op, basic) : nullptr;
+}
+
+Isa isa() noexcept {
+    return chosen.isa;
+}
+
+bool admits_compare(Basic basic) noexcept {
+    return element(basic).comparable;
+}
+
+bool equal(Basic basic, const void* a, const void* b) noexcept {
+    const Pieces data = pieces(basic);
+    for (std::size_t i = 0; i < data.count; ++i) {
+        const auto [offset, size] = data.piece[i];
+        if (std::memcmp(static_cast<const char*>(a) + offset, static_cast<const char*>(b) + offset, size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace osc::op

@@ -1,0 +1,213 @@
+// The loops behind the kernels and the table of them. Included by one source file per instruction set, which compiles
+// them with its own processor flags. Everything with code is therefore in an unnamed namespace and uses no inline
+// function from elsewhere: otherwise the linker could merge an AVX copy into code that runs on any processor.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "op/kernels_table.h"
+#include "op/representation.h"
+
+// One iteration's store is never another's load, also when both arrays are the same. Without being told, GCC tests
+// for overlap at run time and takes the scalar loop for equal pointers.
+#if defined(__GNUC__) && !defined(__clang__)
+#define OSC_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define OSC_INDEPENDENT_ITERATIONS
+#endif
+
+namespace osc::op {
+namespace {
+
+/// A T at any address, of whatever type the memory was declared.
+template <class T>
+struct [[gnu::packed, gnu::may_alias]] Loose {
+    T value;
+};
+
+template <std::size_t Size>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> : std::type_identity<std::uint8_t> {};
+template <>
+struct UnsignedOf<2> : std::type_identity<std::uint16_t> {};
+template <>
+struct UnsignedOf<4> : std::type_identity<std::uint32_t> {};
+template <>
+struct UnsignedOf<8> : std::type_identity<std::uint64_t> {};
+template <>
+struct UnsignedOf<16> : std::type_identity<Uint128> {};
+
+template <class T>
+inline constexpr bool is_small_unsigned = std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint16_t>;
+
+/// What T is computed in: small unsigned integers would be promoted to int, whose product may overflow.
+template <class T>
+using Computed = std::conditional_t<is_small_unsigned<T>, std::uint32_t, T>;
+
+template <Op TheOp, class T>
+T combine(T target, T origin) {
+    using C = Computed<T>;
+    if constexpr (TheOp == Op::Max) {
+        return origin > target ? origin : target;
+    } else if constexpr (TheOp == Op::Min) {
+        return origin < target ? origin : target;
+    } else if constexpr (TheOp == Op::Sum) {
+        return static_cast<T>(static_cast<C>(target) + static_cast<C>(origin));
+    } else if constexpr (TheOp == Op::Prod) {
+        return static_cast<T>(static_cast<C>(target) * static_cast<C>(origin));
+    } else if constexpr (TheOp == Op::Land) {
+        return static_cast<T>((target != 0) & (origin != 0));
+    } else if constexpr (TheOp == Op::Lor) {
+        return static_cast<T>((target | origin) != 0);
+    } else if constexpr (TheOp == Op::Lxor) {
+        return static_cast<T>((target != 0) != (origin != 0));
+    } else if constexpr (TheOp == Op::Band) {
+        return static_cast<T>(target & origin);
+    } else if constexpr (TheOp == Op::Bor) {
+        return static_cast<T>(target | origin);
+    } else {
+        static_assert(TheOp == Op::Bxor);
+        return static_cast<T>(target ^ origin);
+    }
+}
+
+/// Never inlined, so that combine_all shares one copy for both of its parts.
+template <Op TheOp, class T>
+[[gnu::noinline]] void combine_run(void* target, const void* origin, std::size_t count) {
+    auto* t = static_cast<Loose<T>*>(target);
+    const auto* o = static_cast<const Loose<T>*>(origin);
+    OSC_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) {
+        t[i].value = combine<TheOp, T>(t[i].value, o[i].value);
+    }
+}
+
+template <Op TheOp, class T>
+void combine_all(void* target, const void* origin, std::size_t count) {
+    // Wide vectors that straddle cache lines cost a tenth of the speed. malloc puts large arrays 16 bytes past a line,
+    // so that this is the usual case. Only the target can be aligned in general, and only a long run repays the call.
+    constexpr std::size_t line = 64;
+    constexpr std::size_t long_run = 4096;
+    if (count >= long_run / sizeof(T)) {
+        const std::size_t head = (-reinterpret_cast<std::uintptr_t>(target) % line) / sizeof(T);
+        combine_run<TheOp, T>(target, origin, head);
+        target = static_cast<Loose<T>*>(target) + head;
+        origin = static_cast<const Loose<T>*>(origin) + head;
+        count -= head;
+    }
+    combine_run<TheOp, T>(target, origin, count);
+}
+
+template <class Part>
+void add_complex(void* target, const void* origin, std::size_t count) {
+    combine_all<Op::Sum, Part>(target, origin, 2 * count);
+}
+
+template <class Part>
+void multiply_complex(void* target, const void* origin, std::size_t count) {
+    auto* t = static_cast<Loose<ComplexOf<Part>>*>(target);
+    const auto* o = static_cast<const Loose<ComplexOf<Part>>*>(origin);
+    OSC_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) {
+        const Part a = t[i].value.re;
+        const Part b = t[i].value.im;
+        const Part c = o[i].value.re;
+        const Part d = o[i].value.im;
+        t[i].value.re = a * c - b * d;
+        t[i].value.im = a * d + b * c;
+    }
+}
+
+template <Op TheOp, class Value, class Index>
+void locate(void* target, const void* origin, std::size_t count) {
+    auto* t = static_cast<Loose<PairOf<Value, Index>>*>(target);
+    const auto* o = static_cast<const Loose<PairOf<Value, Index>>*>(origin);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Value mine = t[i].value.value;
+        const Value theirs = o[i].value.value;
+        const bool better = TheOp == Op::Minloc ? theirs < mine : theirs > mine;
+        if (better) {
+            t[i].value.value = theirs;
+            t[i].value.index = o[i].value.index;
+        } else if (theirs == mine) {
+            const Index index = o[i].value.index;
+            t[i].value.index = combine<Op::Min, Index>(t[i].value.index, index);
+        }
+    }
+}
+
+template <class T>
+void replace(void* target, const void* origin, std::size_t count) {
+    // A call of memmove costs more than the copy of one element, and one element is the usual case.
+    if (count == 1) {
+        *static_cast<Loose<T>*>(target) = *static_cast<const Loose<T>*>(origin);
+    } else if (count != 0) {
+        std::memmove(target, origin, count * sizeof(T));
+    }
+}
+
+template <class Value, class Index>
+void replace_padded(void* target, const void* origin, std::size_t count) {
+    auto* t = static_cast<Loose<PairOf<Value, Index>>*>(target);
+    const auto* o = static_cast<const Loose<PairOf<Value, Index>>*>(origin);
+    for (std::size_t i = 0; i < count; ++i) {
+        t[i].value.value = o[i].value.value;
+        t[i].value.index = o[i].value.index;
+    }
+}
+
+void do_nothing(void*, const void*, std::size_t) {}
+
+template <Op TheOp, class Part>
+consteval Kernel pick_complex(std::type_identity<ComplexOf<Part>>) {
+    return TheOp == Op::Sum ? &add_complex<Part> : &multiply_complex<Part>;
+}
+
+template <Op TheOp, class Value, class Index>
+consteval Kernel pick_pair(std::type_identity<PairOf<Value, Index>>) {
+    if constexpr (TheOp != Op::Replace) {
+        return &locate<TheOp, Value, Index>;
+    } else if constexpr (sizeof(Value) + sizeof(Index) < sizeof(PairOf<Value, Index>)) {
+        return &replace_padded<Value, Index>;
+    } else {
+        return &replace<Opaque<sizeof(PairOf<Value, Index>)>>;
+    }
+}
+
+template <Op TheOp, Basic TheBasic>
+consteval Kernel pick() {
+    using R = Representation<TheBasic>;
+    using T = typename R::Type;
+    constexpr bool moves_only = TheOp == Op::Replace || TheOp == Op::NoOp;
+    if constexpr (!defined_on(TheOp, R::group) || (!R::can_compute && !moves_only)) {
+        return nullptr;
+    } else if constexpr (TheOp == Op::NoOp) {
+        return &do_nothing;
+    } else if constexpr (R::group == Group::Pair) {
+        return pick_pair<TheOp>(std::type_identity<T>{});
+    } else if constexpr (TheOp == Op::Replace) {
+        return &replace<Opaque<sizeof(T)>>;
+    } else if constexpr (R::group == Group::Complex) {
+        return pick_complex<TheOp>(std::type_identity<T>{});
+    } else if constexpr (R::group == Group::Floating || TheOp == Op::Max || TheOp == Op::Min) {
+        return &combine_all<TheOp, T>;
+    } else {
+        // The same bits result for signed and unsigned, but only unsigned integers may wrap around.
+        return &combine_all<TheOp, typename UnsignedOf<sizeof(T)>::type>;
+    }
+}
+
+template <std::size_t... Cell>
+consteval KernelTable make_table(std::index_sequence<Cell...>) {
+    return {{pick<KernelTable::op_of(Cell), KernelTable::basic_of(Cell)>()...}};
+}
+
+consteval KernelTable make_table() {
+    return make_table(std::make_index_sequence<KernelTable::cells>{});
+}
+
+}  // namespace
+}  // namespace osc::op
