@@ -109,7 +109,7 @@ void run_bulk(const Context& c, const std::string& name, const Bulk& what, bool 
     bool right = true;
     if (c.origin()) {
         set.lock_all();
-        timing = timed(c.budget, [&](std::uint64_t n) {
+        timing = timed(c.budget, plan.steps.size(), [&](std::uint64_t n) {
             for (; n > 0; --n) {
                 const Step s = plan.steps[cursor.step];
                 issue(what, block.get(), set.window(static_cast<int>(s.window)), s.offset, cursor.step, cursor.lap);

@@ -43,7 +43,7 @@ void run_contended(const Context& c, const std::string& name) {
     MPI_Barrier(c.comm);
     if (c.origin()) {
         MPI_Win_lock_all(0, win);
-        timing = timed(c.budget, [&](std::uint64_t n) {
+        timing = timed(c.budget, 1, [&](std::uint64_t n) {
             for (; n > 0; --n, ++accumulated) {
                 MPI_Accumulate(ones.data(), kElements, MPI_DOUBLE, kTarget, 0, kElements, MPI_DOUBLE, MPI_SUM, win);
                 MPI_Win_flush(kTarget, win);

@@ -34,7 +34,7 @@ struct Context {
     std::uint64_t agree(std::uint64_t value) const;
 
     // Collective counterpart of timed(): every rank runs body(n) with the same n, rank 0's clock counts.
-    Timing timed_together(const std::function<void(std::uint64_t)>& body) const;
+    Timing timed_together(std::size_t steps, const std::function<void(std::uint64_t)>& body) const;
 };
 
 struct Measure {

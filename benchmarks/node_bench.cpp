@@ -22,14 +22,16 @@ std::uint64_t Context::agree(std::uint64_t value) const {
     return value;
 }
 
-Timing Context::timed_together(const std::function<void(std::uint64_t)>& body) const {
+Timing Context::timed_together(std::size_t steps, const std::function<void(std::uint64_t)>& body) const {
+    const double start = now_ns();
     std::uint64_t n = 1;
     double took = 0;
     for (;; n *= 2) {
         const double begin = now_ns();
         body(n);
-        took = now_ns() - begin;
-        if (agree(took >= budget.warm_ns ? 1 : 0) != 0) break;
+        const double end = now_ns();
+        took = end - begin;
+        if (agree(warm(budget, n, steps, took, end - start) ? 1 : 0) != 0) break;
     }
     const std::uint64_t per_batch = agree(fill_batch(budget, n, took));
     std::vector<double> each;

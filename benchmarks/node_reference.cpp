@@ -100,7 +100,7 @@ void measure(const Reference& r, const std::string& name, const Plan& plan, int 
         sched_yield();
     const Pair pair{control, child};
     Cursor cursor;
-    const Timing timing = timed(r.budget, [&](std::uint64_t n) {
+    const Timing timing = timed(r.budget, plan.steps.size(), [&](std::uint64_t n) {
         for (; n > 0; --n) {
             const Step s = plan.steps[cursor.step];
             op(pair, memory + s.window * plan.window_bytes + s.offset, cursor.step, cursor.lap);
@@ -205,15 +205,15 @@ void bulk_shm(const Reference& r) {
 }
 
 void sync_shm(const Reference& r) {
-    both(r, "fence", 4096, 8, 4, MAP_SHARED, answer_until_stopped,
+    both(r, "fence", 4096, 8, 1, MAP_SHARED, answer_until_stopped,
          [](const Pair& p, std::byte*, std::size_t, std::uint64_t) { ping(p, 2); });
-    both(r, "fence_put", 4096, 8, 4, MAP_SHARED, answer_until_stopped,
+    both(r, "fence_put", 4096, 8, 1, MAP_SHARED, answer_until_stopped,
          [](const Pair& p, std::byte* at, std::size_t k, std::uint64_t lap) {
              ping(p, 1);
              cell(at).store(stamp(k, lap), std::memory_order_release);
              ping(p, 1);
          });
-    both(r, "pscw_put", 4096, 8, 4, MAP_SHARED, answer_until_stopped,
+    both(r, "pscw_put", 4096, 8, 1, MAP_SHARED, answer_until_stopped,
          [](const Pair& p, std::byte* at, std::size_t k, std::uint64_t lap) {
              cell(at).store(stamp(k, lap), std::memory_order_release);
              ping(p, 1);

@@ -181,7 +181,7 @@ void run_small(const Context& c, const std::string& name, Flavour flavour, bool 
     Cursor cursor;
     if (c.origin()) {
         if (!Op::kOwnEpoch) set.lock_all();
-        timing = timed(c.budget, [&](std::uint64_t n) {
+        timing = timed(c.budget, plan.steps.size(), [&](std::uint64_t n) {
             for (; n > 0; --n) {
                 const Step s = plan.steps[cursor.step];
                 op.issue(windows[s.window], origins[s.window] + s.offset, cursor.step, cursor.lap);

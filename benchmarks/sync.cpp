@@ -12,10 +12,10 @@ using Iteration = std::function<void(MPI_Win win, std::byte* mine, std::uint32_t
 
 // Runs `iteration` over the plan on all ranks at once, rank 0's clock counting.
 void run_together(const Context& c, const std::string& name, bool rotate, bool& right, const Iteration& iteration) {
-    const Plan plan = rotate ? rotating_plan(4096, 8, 4, kSeed) : hot_plan(4096);
+    const Plan plan = rotate ? rotating_plan(4096, 8, 1, kSeed) : hot_plan(4096);
     WindowSet set(Flavour::allocate, plan.windows, plan.window_bytes, c.comm);
     Cursor cursor;
-    const Timing timing = c.timed_together([&](std::uint64_t n) {
+    const Timing timing = c.timed_together(plan.steps.size(), [&](std::uint64_t n) {
         for (; n > 0; --n) {
             const Step s = plan.steps[cursor.step];
             const int w = static_cast<int>(s.window);
@@ -91,7 +91,7 @@ void run_create_free(const Context& c, const std::string& name, bool rotate) {
     for (Live& one : live)
         create(one);
     std::uint64_t turn = 0;
-    const Timing timing = c.timed_together([&](std::uint64_t n) {
+    const Timing timing = c.timed_together(alive, [&](std::uint64_t n) {
         for (; n > 0; --n, ++turn) {
             Live& one = live[turn * 29 % alive];
             MPI_Win_free(&one.win);

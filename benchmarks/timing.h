@@ -60,16 +60,27 @@ inline std::uint64_t fill_batch(const Budget& b, std::uint64_t n, double ns) {
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(fit));
 }
 
-// `body(n)` runs n operations. Warm-up doubles n until it has lasted long enough; that also sizes the batches.
+// Warm-up doubles the number of operations until a run of them is long enough and every step of the plan was touched
+// before that run, so that neither first page faults nor one loss of the processor sizes the batches. Operations that
+// are slow by nature are let off.
+inline constexpr double kWarmUpAtMostNs = 3e8;
+
+inline bool warm(const Budget& b, std::uint64_t n, std::size_t steps, double took, double elapsed) {
+    return (took >= b.warm_ns && n >= 2 * steps) || elapsed >= kWarmUpAtMostNs;
+}
+
+// `body(n)` runs n operations of a plan with `steps` steps.
 template <class Body>
-Timing timed(const Budget& b, Body&& body) {
+Timing timed(const Budget& b, std::size_t steps, Body&& body) {
+    const double start = now_ns();
     std::uint64_t n = 1;
     double took = 0;
     for (;; n *= 2) {
         const double begin = now_ns();
         body(n);
-        took = now_ns() - begin;
-        if (took >= b.warm_ns) break;
+        const double end = now_ns();
+        took = end - begin;
+        if (warm(b, n, steps, took, end - start)) break;
     }
     const std::uint64_t per_batch = fill_batch(b, n, took);
     std::vector<double> each;
