@@ -1,0 +1,219 @@
+// Every predefined operation on every predefined type that admits it, by accumulate, get_accumulate and fetch_and_op,
+// against MPI_Reduce_local of the host on the same values.
+#include <complex>
+#include <cstdint>
+#include <cstring>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op", "MPI_Win_flush")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+constexpr int kCount = 37;
+
+// The groups of MPI 4.1 section 6.9.2.
+enum Group { Integer, Floating, Complex, Logical, Bytes, Pair };
+
+struct Type {
+    const char* name;
+    MPI_Datatype type;
+    Group group;
+    // Writes element i of a set of values that are small enough for products and exact in every type.
+    void (*fill)(void* element, int i);
+};
+
+template <class T>
+void number(void* element, int i) {
+    const T value = static_cast<T>(1 + i % 3);
+    std::memcpy(element, &value, sizeof value);
+}
+void logical(void* element, int i) {
+    const bool value = i % 2 == 0;
+    std::memcpy(element, &value, sizeof value);
+}
+template <class T>
+void pair(void* element, int i) {
+    struct {
+        T value;
+        int index;
+    } both = {};
+    both.value = static_cast<T>(i % 5);
+    both.index = i % 4;
+    std::memcpy(element, &both.value, sizeof both.value);
+    std::memcpy(static_cast<char*>(element) + offsetof(decltype(both), index), &both.index, sizeof both.index);
+}
+
+#define TYPE(type, group, fill) \
+    { #type, type, group, fill }
+const Type kTypes[] = {
+    TYPE(MPI_CHAR, Bytes, number<char>),
+    TYPE(MPI_SIGNED_CHAR, Integer, number<signed char>),
+    TYPE(MPI_UNSIGNED_CHAR, Integer, number<unsigned char>),
+    TYPE(MPI_SHORT, Integer, number<short>),
+    TYPE(MPI_UNSIGNED_SHORT, Integer, number<unsigned short>),
+    TYPE(MPI_INT, Integer, number<int>),
+    TYPE(MPI_UNSIGNED, Integer, number<unsigned>),
+    TYPE(MPI_LONG, Integer, number<long>),
+    TYPE(MPI_UNSIGNED_LONG, Integer, number<unsigned long>),
+    TYPE(MPI_LONG_LONG, Integer, number<long long>),
+    TYPE(MPI_UNSIGNED_LONG_LONG, Integer, number<unsigned long long>),
+    TYPE(MPI_INT8_T, Integer, number<std::int8_t>),
+    TYPE(MPI_INT16_T, Integer, number<std::int16_t>),
+    TYPE(MPI_INT32_T, Integer, number<std::int32_t>),
+    TYPE(MPI_INT64_T, Integer, number<std::int64_t>),
+    TYPE(MPI_UINT8_T, Integer, number<std::uint8_t>),
+    TYPE(MPI_UINT16_T, Integer, number<std::uint16_t>),
+    TYPE(MPI_UINT32_T, Integer, number<std::uint32_t>),
+    TYPE(MPI_UINT64_T, Integer, number<std::uint64_t>),
+    TYPE(MPI_AINT, Integer, number<MPI_Aint>),
+    TYPE(MPI_OFFSET, Integer, number<MPI_Offset>),
+    TYPE(MPI_COUNT, Integer, number<MPI_Count>),
+    TYPE(MPI_INTEGER, Integer, number<int>),
+    TYPE(MPI_INTEGER1, Integer, number<std::int8_t>),
+    TYPE(MPI_INTEGER2, Integer, number<std::int16_t>),
+    TYPE(MPI_INTEGER4, Integer, number<std::int32_t>),
+    TYPE(MPI_INTEGER8, Integer, number<std::int64_t>),
+    TYPE(MPI_FLOAT, Floating, number<float>),
+    TYPE(MPI_DOUBLE, Floating, number<double>),
+    TYPE(MPI_LONG_DOUBLE, Floating, number<long double>),
+    TYPE(MPI_REAL, Floating, number<float>),
+    TYPE(MPI_DOUBLE_PRECISION, Floating, number<double>),
+    TYPE(MPI_REAL4, Floating, number<float>),
+    TYPE(MPI_REAL8, Floating, number<double>),
+    TYPE(MPI_C_FLOAT_COMPLEX, Complex, number<std::complex<float>>),
+    TYPE(MPI_C_DOUBLE_COMPLEX, Complex, number<std::complex<double>>),
+    TYPE(MPI_C_LONG_DOUBLE_COMPLEX, Complex, number<std::complex<long double>>),
+    TYPE(MPI_COMPLEX, Complex, number<std::complex<float>>),
+    TYPE(MPI_DOUBLE_COMPLEX, Complex, number<std::complex<double>>),
+    TYPE(MPI_COMPLEX8, Complex, number<std::complex<float>>),
+    TYPE(MPI_COMPLEX16, Complex, number<std::complex<double>>),
+    TYPE(MPI_C_BOOL, Logical, logical),
+    TYPE(MPI_LOGICAL, Logical, number<int>),
+    TYPE(MPI_BYTE, Bytes, number<char>),
+    TYPE(MPI_FLOAT_INT, Pair, pair<float>),
+    TYPE(MPI_DOUBLE_INT, Pair, pair<double>),
+    TYPE(MPI_LONG_INT, Pair, pair<long>),
+    TYPE(MPI_SHORT_INT, Pair, pair<short>),
+    TYPE(MPI_2INT, Pair, pair<int>),
+    TYPE(MPI_LONG_DOUBLE_INT, Pair, pair<long double>),
+};
+
+struct Operation {
+    const char* name;
+    MPI_Op op;
+};
+const Operation kOps[] = {{"MPI_MAX", MPI_MAX},         {"MPI_MIN", MPI_MIN},       {"MPI_SUM", MPI_SUM},
+                          {"MPI_PROD", MPI_PROD},       {"MPI_LAND", MPI_LAND},     {"MPI_BAND", MPI_BAND},
+                          {"MPI_LOR", MPI_LOR},         {"MPI_BOR", MPI_BOR},       {"MPI_LXOR", MPI_LXOR},
+                          {"MPI_BXOR", MPI_BXOR},       {"MPI_MINLOC", MPI_MINLOC}, {"MPI_MAXLOC", MPI_MAXLOC},
+                          {"MPI_REPLACE", MPI_REPLACE}, {"MPI_NO_OP", MPI_NO_OP}};
+
+bool admits(const Type& type, MPI_Op op) {
+    if (op == MPI_REPLACE || op == MPI_NO_OP) return true;
+    if (op == MPI_MINLOC || op == MPI_MAXLOC) return type.group == Pair;
+    const bool order = op == MPI_MAX || op == MPI_MIN, sum = op == MPI_SUM || op == MPI_PROD;
+    const bool logic = op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR;
+    switch (type.group) {
+        case Integer:
+            return true;
+        case Floating:
+            return order || sum;
+        case Complex:
+            return sum;
+        case Logical:
+            return logic;
+        case Bytes:
+            return type.type == MPI_BYTE && !order && !sum && !logic;
+        default:
+            return false;
+    }
+}
+
+// Bytes that carry values: an extended double has padding, and so have pairs.
+bool same(const Type& type, const char* a, const char* b, std::size_t bytes) {
+    if (type.type == MPI_LONG_DOUBLE) return std::memcmp(a, b, 10) == 0;
+    if (type.type == MPI_C_LONG_DOUBLE_COMPLEX) return !std::memcmp(a, b, 10) && !std::memcmp(a + 16, b + 16, 10);
+    if (type.type == MPI_LONG_DOUBLE_INT) return !std::memcmp(a, b, 10) && !std::memcmp(a + 16, b + 16, 4);
+    if (type.type == MPI_SHORT_INT) return !std::memcmp(a, b, 2) && !std::memcmp(a + 4, b + 4, 4);
+    if (type.group == Pair) bytes = type.type == MPI_DOUBLE_INT || type.type == MPI_LONG_INT ? 12 : 8;
+    return std::memcmp(a, b, bytes) == 0;
+}
+
+enum Form { Plain, Fetching, Single };
+
+void check(const Window& win, const Type& type, const Operation& op, Form form) {
+    MPI_Aint lower = 0, extent = 0;
+    MPI_Type_get_extent(type.type, &lower, &extent);
+    const auto step = static_cast<std::size_t>(extent), bytes = step * kCount;
+    const int target = (rank() + 1) % size();
+    std::vector<char> before(bytes), origin(bytes), wanted(bytes), result(bytes), after(bytes);
+    for (int i = 0; i < kCount; ++i) {
+        type.fill(&before[static_cast<std::size_t>(i) * step], i);
+        type.fill(&origin[static_cast<std::size_t>(i) * step], i / 2 + 1);
+    }
+    wanted = op.op == MPI_REPLACE ? origin : before;
+    if (op.op != MPI_REPLACE && op.op != MPI_NO_OP)
+        MPI_Reduce_local(origin.data(), wanted.data(), kCount, type.type, op.op);
+    const MPI_Win w = win.handle();
+    const int n = static_cast<int>(bytes);
+    MPI_Put(before.data(), n, MPI_BYTE, target, win.at(target, 0), n, MPI_BYTE, w);
+    MPI_Win_flush(target, w);
+    if (form == Plain) {
+        CHECK_OK(
+            MPI_Accumulate(origin.data(), kCount, type.type, target, win.at(target, 0), kCount, type.type, op.op, w));
+    } else if (form == Fetching) {
+        CHECK_OK(MPI_Get_accumulate(origin.data(), kCount, type.type, result.data(), kCount, type.type, target,
+                                    win.at(target, 0), kCount, type.type, op.op, w));
+    } else {
+        for (std::size_t i = 0; i < kCount; ++i)
+            CHECK_OK(MPI_Fetch_and_op(&origin[i * step], &result[i * step], type.type, target, win.at(target, i * step),
+                                      op.op, w));
+    }
+    MPI_Win_flush(target, w);
+    MPI_Get(after.data(), n, MPI_BYTE, target, win.at(target, 0), n, MPI_BYTE, w);
+    MPI_Win_flush(target, w);
+    for (std::size_t i = 0; i < kCount; ++i) {
+        const bool stored = same(type, &after[i * step], &wanted[i * step], step);
+        const bool fetched = form == Plain || same(type, &result[i * step], &before[i * step], step);
+        if (stored && fetched) continue;
+        osct::fail(__FILE__, __LINE__,
+                   std::string(op.name) + " of " + type.name +
+                       (stored ? ": wrong value fetched" : ": wrong value stored") + " at element " +
+                       std::to_string(i) + ", form " + std::to_string(form));
+        return;
+    }
+}
+
+void every_pair(osct::Kind kind, Form form) {
+    Window win(kind, 4096);
+    MPI_Win_lock_all(0, win.handle());
+    for (const Type& type : kTypes) {
+        if (type.type == MPI_DATATYPE_NULL) continue;
+        for (const Operation& op : kOps) {
+            const bool plain_only = form == Plain && op.op == MPI_NO_OP;
+            if (admits(type, op.op) && !plain_only) check(win, type, op, form);
+        }
+    }
+    MPI_Win_unlock_all(win.handle());
+}
+
+}  // namespace
+
+CASE(accumulate) {
+    for (osct::Kind kind : osct::kAllKinds)
+        every_pair(kind, Plain);
+}
+CASE(get_accumulate) {
+    for (osct::Kind kind : osct::kAllKinds)
+        every_pair(kind, Fetching);
+}
+CASE(fetch_and_op) {
+    for (osct::Kind kind : osct::kAllKinds)
+        every_pair(kind, Single);
+}
