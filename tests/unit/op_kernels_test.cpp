@@ -110,6 +110,20 @@ TEST_P(OpKernelsIn, KeepNanOfTheTargetAndIgnoreNanOfTheOrigin) {
     }
 }
 
+TEST_P(OpKernelsIn, KeepTheZeroOfTheTarget) {
+    for (const Op op : {Op::Max, Op::Min}) {
+        if (const Kernel run = kernel(GetParam(), op, Basic::F64)) {
+            for (const double zero : {0.0, -0.0}) {
+                std::vector<double> target(19, zero);
+                run(target.data(), std::vector<double>(19, -zero).data(), target.size());
+                for (const double result : target) {
+                    EXPECT_EQ(std::signbit(result), std::signbit(zero)) << name(op);
+                }
+            }
+        }
+    }
+}
+
 std::string isa_label(const testing::TestParamInfo<Isa>& info) {
     return info.param == Isa::Baseline ? "Baseline" : info.param == Isa::Avx2 ? "Avx2" : "Avx512";
 }
