@@ -1,0 +1,98 @@
+// allocate_shared, contiguous and not, and shared_query on every window that has memory of loads and stores.
+#include "harness.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_sync", "MPI_Win_allocate")
+
+using osct::rank;
+using osct::size;
+
+namespace {
+
+// Each rank has rank + 1 longs; everybody loads what all others stored.
+void shared_with(const char* noncontiguous) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "alloc_shared_noncontig", noncontiguous);
+    long* base = nullptr;
+    MPI_Win win;
+    const MPI_Aint bytes = static_cast<MPI_Aint>(sizeof(long)) * (rank() + 1);
+    CHECK_OK(MPI_Win_allocate_shared(bytes, static_cast<int>(sizeof(long)), info, MPI_COMM_WORLD, &base, &win));
+    MPI_Info_free(&info);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i <= rank(); ++i)
+        base[i] = rank() * 100 + i;
+    MPI_Win_sync(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    const char* end_of_last = nullptr;
+    for (int peer = 0; peer < size(); ++peer) {
+        MPI_Aint peer_bytes = -1;
+        int unit = -1;
+        long* there = nullptr;
+        CHECK_OK(MPI_Win_shared_query(win, peer, &peer_bytes, &unit, &there));
+        CHECK_EQ(peer_bytes, static_cast<MPI_Aint>(sizeof(long)) * (peer + 1));
+        CHECK_EQ(unit, static_cast<int>(sizeof(long)));
+        CHECK_ALL(there, static_cast<std::size_t>(peer) + 1,
+                  [&](std::size_t i) { return peer * 100 + static_cast<long>(i); });
+        if (peer == rank()) CHECK(there == base);
+        const char* begin = static_cast<const char*>(static_cast<const void*>(there));
+        if (noncontiguous[0] == 'f' && end_of_last) CHECK(begin == end_of_last);
+        end_of_last = begin + peer_bytes;
+        // A query for nobody gives the lowest rank that has memory.
+        if (peer == 0) {
+            long* first = nullptr;
+            CHECK_OK(MPI_Win_shared_query(win, MPI_PROC_NULL, &peer_bytes, &unit, &first));
+            CHECK(first == there);
+            CHECK_EQ(peer_bytes, static_cast<MPI_Aint>(sizeof(long)));
+        }
+    }
+    MPI_Win_unlock_all(win);
+    CHECK_OK(MPI_Win_free(&win));
+}
+
+}  // namespace
+
+CASE(contiguous) {
+    shared_with("false");
+}
+CASE(noncontiguous) {
+    shared_with("true");
+}
+
+CASE(nobody_is_the_first_rank_with_memory) {
+    SKIP_IF(size() < 3);
+    int* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate_shared(rank() < 2 ? 0 : 64, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    int *nobody = nullptr, *two = nullptr;
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    CHECK_OK(MPI_Win_shared_query(win, 2, &bytes, &unit, &two));
+    CHECK_OK(MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes, &unit, &nobody));
+    CHECK(nobody == two);
+    CHECK_EQ(bytes, MPI_Aint{64});
+    MPI_Win_free(&win);
+}
+
+CASE(allocated_window) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
+    int* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(64, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_lock_all(0, win);
+    base[0] = rank() + 50;
+    MPI_Win_sync(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    for (int peer = 0; peer < size(); ++peer) {
+        int* there = nullptr;
+        MPI_Aint bytes = -1;
+        int unit = -1;
+        CHECK_OK(MPI_Win_shared_query(win, peer, &bytes, &unit, &there));
+        CHECK_EQ(bytes, MPI_Aint{64});
+        CHECK_EQ(unit, 4);
+        if (there) CHECK_EQ(there[0], peer + 50);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
