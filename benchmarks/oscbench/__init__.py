@@ -1,0 +1,1 @@
+# What node_compare and instructions share: statistics, launching, the bars, tables.

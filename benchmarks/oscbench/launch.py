@@ -1,0 +1,97 @@
+"""Starts the measuring programs: which implementations there are on this machine, how each is launched, and a hard
+time limit on every launch. Owns the process groups that it starts.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+DEFAULT_BUILD = os.path.join(SOURCE, "build", "release")
+
+HOST, LIBOSC, OPENMPI, SHM, CMA = "host", "libosc", "openmpi", "shm", "cma"
+IMPLEMENTATIONS = (HOST, LIBOSC, OPENMPI, SHM, CMA)
+
+# More ranks than cores is an ordinary case here, also for launchers that refuse it or root by default.
+OPENMPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Tools:
+    """Where the programs, launchers and the library are."""
+
+    def __init__(self, build, libosc):
+        self.bench = os.path.join(build, "benchmarks")
+        self.libosc = os.path.abspath(libosc or os.path.join(build, "src", "libosc.so"))
+        self.mpich = shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
+        self.openmpi = shutil.which("mpiexec.openmpi")
+
+    def program(self, name):
+        return os.path.join(self.bench, name)
+
+    def available(self, implementation, program):
+        """None if it can be run, else why not."""
+        names = {HOST: program, LIBOSC: program, OPENMPI: program + "_ompi", SHM: "node_reference",
+                 CMA: "node_reference"}
+        path = self.program(names[implementation])
+        if not os.access(path, os.X_OK):
+            return "not built: " + path
+        if implementation in (HOST, LIBOSC) and not self.mpich:
+            return "mpiexec.mpich not found"
+        if implementation == OPENMPI and not self.openmpi:
+            return "mpiexec.openmpi not found"
+        if implementation == LIBOSC and not os.path.exists(self.libosc):
+            return "not built: " + self.libosc
+        return None
+
+    def mpiexec(self, implementation, preload_here=True):
+        """The launcher with its options, ready for "-n RANKS PROGRAM"."""
+        if implementation == OPENMPI:
+            return [self.openmpi, "--oversubscribe"]
+        command = [self.mpich]
+        if implementation == LIBOSC and preload_here:
+            command += ["-genv", "LD_PRELOAD", self.libosc, "-genv", "OSC_FALLBACK", "error"]
+        return command
+
+
+class Outcome:
+    """What a launch left behind: its standard output, and what went wrong, if anything."""
+
+    def __init__(self, output, trouble):
+        self.output = output
+        self.trouble = trouble
+
+    def json_lines(self):
+        found = []
+        for line in self.output.splitlines():
+            if line.startswith("{"):
+                try:
+                    found.append(json.loads(line))
+                except json.JSONDecodeError:
+                    continue
+        return found
+
+
+def run(command, seconds, environment=None):
+    """Runs a command in a process group of its own and ends the group when the time is up."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=dict(os.environ, **OPENMPI_ENVIRONMENT, **(environment or {})),
+                               stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        # The launcher gets the chance to end its ranks, which may live in sessions of their own.
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            output, _ = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+        return Outcome(output, "no end after %d s" % seconds)
+    if process.returncode != 0:
+        last = [line for line in errors.strip().splitlines() if line.strip()]
+        detail = ": " + last[-1][:120] if last else ""
+        return Outcome(output, "exit status %d%s" % (process.returncode, detail))
+    return Outcome(output, None)
