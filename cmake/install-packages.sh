@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs the Debian packages that a part of the project needs, and only those that are missing:
+#   sh cmake/install-packages.sh build|test|bench...
+# The one list of packages; the demo and the tests both start from it.
+set -eu
+
+build="g++ cmake make mpich libmpich-dev libfabric-dev"
+test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin"
+bench_only="openmpi-bin libopenmpi-dev valgrind python3"
+
+wanted=""
+for group in "$@"; do
+    case "$group" in
+        build) wanted="$wanted $build" ;;
+        test) wanted="$wanted $build $test_only" ;;
+        bench) wanted="$wanted $build $bench_only" ;;
+        *)
+            echo "install-packages: no group '$group'; there are build, test and bench" >&2
+            exit 2
+            ;;
+    esac
+done
+
+missing=""
+for package in $wanted; do
+    case "$missing " in *" $package "*) continue ;; esac
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "install-packages: not root; please install:$missing" >&2
+    exit 1
+fi
+
+echo "installing:$missing"
+install() {
+    # shellcheck disable=SC2086 -- a list of words on purpose
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >/dev/null
+}
+# A fresh machine has no package lists yet, an old one stale ones: refresh them once, then insist.
+if ! install 2>/dev/null; then
+    apt-get update >/dev/null
+    install
+fi
