@@ -79,6 +79,8 @@ def run_once(row, folder, options):
     text = out.decode("utf-8", "replace")
     if timed_out:
         return False, "no end within %g s" % options.timeout, seconds, text
+    if "cannot be preloaded" in text:
+        return False, "the library was not loaded", seconds, text
     if job.returncode != 0:
         return False, "exit status %d" % job.returncode, seconds, text
     if not re.search(row["success"], text):
