@@ -7,7 +7,10 @@ cd "$(dirname "$0")/.."
 
 sh cmake/install-packages.sh build
 echo "building ..."
-[ -f build/release/CMakeCache.txt ] || cmake --preset release -DOSC_BUILD_TESTS=OFF >/dev/null
+if [ ! -f build/release/CMakeCache.txt ] && ! cmake --preset release -DOSC_BUILD_TESTS=OFF >/dev/null; then
+    echo "demo: cmake could not configure the build" >&2
+    exit 1
+fi
 if ! log=$(cmake --build --preset release -j"$(nproc)" 2>&1); then
     printf '%s\n' "$log" | tail -40 >&2
     echo "demo: the build failed" >&2
