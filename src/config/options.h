@@ -1,0 +1,42 @@
+// The options of libosc, from the one table options.def: their values, set once from the environment.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace osc::config {
+
+enum class Type { Bool, Int, Text };
+
+/// One row of the option table.
+struct Option {
+    const char* variable;  // environment variable
+    const char* info_key;  // info key of the same meaning, or ""
+    Type type;
+    const char* fallback;  // default, as text
+    const char* help;
+};
+
+/// The values in use. A Bool or Int that does not parse keeps its default and is reported once on stderr.
+struct Values {
+#define OSC_FIELD_Bool bool
+#define OSC_FIELD_Int long
+#define OSC_FIELD_Text std::string
+#define OSC_OPTION(id, variable, key, type, fallback, help) OSC_FIELD_##type id{};
+#include "config/options.def"
+#undef OSC_OPTION
+#undef OSC_FIELD_Bool
+#undef OSC_FIELD_Int
+#undef OSC_FIELD_Text
+};
+
+/// The process's options, read from the environment on first use. Thread-safe.
+const Values& values();
+
+/// The table itself, for osc_info and docs; `count` receives its length.
+const Option* table(std::size_t& count);
+
+/// True if `subject` is among the comma-separated subjects of OSC_VERBOSE (or "all" is).
+bool verbose(std::string_view subject);
+
+}  // namespace osc::config

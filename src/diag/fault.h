@@ -1,0 +1,42 @@
+// Why a call failed: a kind, which the window room turns into the host's error class, and one line that says which rule
+// was broken. The rooms that do not know MPI return these.
+#pragma once
+
+namespace osc {
+
+enum class Fault {
+    None,
+    Arg,
+    Assert,
+    Attach,
+    Buffer,
+    Count,
+    Dead,  // a process that this call needs has died
+    Disp,
+    Flavor,
+    Group,
+    Info,
+    LockType,
+    NoMem,
+    Op,
+    Other,
+    Range,
+    Rank,
+    Shared,
+    Size,
+    Sync,
+    Truncate,
+    Type,
+    Win,
+};
+
+namespace diag {
+
+/// Keeps the line for this thread and returns `fault`, so that a check reads `return fail(Fault::Rank, ...)`.
+Fault fail(Fault fault, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+/// The line of this thread's last fault.
+const char* fault_text();
+
+}  // namespace diag
+}  // namespace osc

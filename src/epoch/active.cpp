@@ -1,0 +1,142 @@
+// Active target: fence, and post, start, complete, wait, test.
+#include <algorithm>
+
+#include "epoch/epoch.h"
+#include "sync/pscw.h"
+
+namespace osc::epoch {
+namespace {
+
+using diag::fail;
+
+void close_touched(Core& core) {
+    for (const std::uint32_t rank : core.epoch.touched)
+        core.peer(rank).open.store(Open::No, std::memory_order_relaxed);
+    core.epoch.touched.clear();
+}
+
+Fault died(int rank, const char* doing) {
+    return fail(Fault::Dead, "rank %d died; %s can never complete", rank, doing);
+}
+
+// Waits with the state let go, and reports the member of `ranks` that died if the wait was given up.
+template <class Wait>
+Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing, Wait&& wait) {
+    int dead = -1;
+    const auto look = [&] {
+        for (const std::uint32_t rank : ranks)
+            if (dead < 0 && !core.alive(rank)) dead = static_cast<int>(rank);
+        return dead >= 0;
+    };
+    if (guard.unlocked([&] { return wait(look); })) return Fault::None;
+    return died(dead, doing);
+}
+
+Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
+    const std::uint32_t rank = peer.rank;
+    return wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits",
+                    [&](auto&& dead) { return sync::take_post(core.slot, core.me, rank, dead); });
+}
+
+}  // namespace
+
+Fault open_started(Core& core, StateGuard& guard, Peer& peer) {
+    if (core.epoch.no_check || peer.post == Post::Taken) return Fault::None;
+    if (peer.post == Post::Awaited) {  // by another thread, which will consume the one bit for both
+        return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
+            return shm::wait_until(
+                core.mine().pscw_bell, [&] { return peer.post == Post::Taken; }, dead);
+        });
+    }
+    peer.post = Post::Awaited;
+    if (const Fault fault = await_post(core, guard, peer); fault != Fault::None) return fault;
+    peer.post = Post::Taken;
+    if (core.threaded) core.mine().pscw_bell.ring();
+    return Fault::None;
+}
+
+Fault fence(Core& core, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::None && epoch.access != Access::Fence && epoch.access != Access::FenceUsed)
+        return fail(Fault::Sync, "a start, lock or lock_all epoch is open; end it before MPI_Win_fence");
+    if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
+    close_touched(core);
+    epoch.access = (asserts & kNoSucceed) != 0 ? Access::None : Access::Fence;
+    // Nothing before and nothing after: nothing to order.
+    if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return Fault::None;
+    int dead = -1;
+    const bool all = guard.unlocked([&] {
+        return core.slot.header().barrier.arrive_and_wait(core.size, [&] { return (dead = core.any_dead()) >= 0; });
+    });
+    return all ? Fault::None : died(dead, "the fence");
+}
+
+Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.posted)
+        return fail(Fault::Sync, "an exposure epoch is open already; call MPI_Win_wait before the next post");
+    if (epoch.access == Access::FenceUsed)
+        return fail(Fault::Sync, "a fence epoch is open; end it before MPI_Win_post");
+    epoch.posted = true;
+    epoch.origins.assign(origins.begin(), origins.end());
+    if ((asserts & kNoCheck) != 0) return Fault::None;
+    for (const std::uint32_t origin : origins)
+        sync::send_post(core.slot, core.me, origin);
+    return Fault::None;
+}
+
+Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::None && epoch.access != Access::Fence)
+        return fail(Fault::Sync, "another access epoch is open; end it before MPI_Win_start");
+    epoch.access = Access::Start;
+    epoch.no_check = (asserts & kNoCheck) != 0;
+    epoch.group.assign(targets.begin(), targets.end());
+    for (const std::uint32_t target : targets) {
+        Peer& peer = core.peer(target);
+        peer.started = true;
+        peer.post = Post::Open;
+    }
+    return Fault::None;
+}
+
+Fault complete(Core& core) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
+    for (const std::uint32_t target : epoch.group) {
+        Peer& peer = core.peer(target);
+        // A target that was not used still has to be awaited: its post must not be left for the next epoch.
+        if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
+        peer.started = false;
+        sync::send_complete(core.slot, target);
+    }
+    close_touched(core);
+    epoch.access = Access::None;
+    return Fault::None;
+}
+
+Fault wait(Core& core) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
+    const auto count = static_cast<std::uint32_t>(epoch.origins.size());
+    const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch",
+                                 [&](auto&& dead) { return sync::await_completes(core.slot, core.me, count, dead); });
+    if (fault == Fault::None) epoch.posted = false;
+    return fault;
+}
+
+Fault test(Core& core, bool& done) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
+    done = sync::take_completes(core.slot, core.me, static_cast<std::uint32_t>(epoch.origins.size()));
+    if (done) epoch.posted = false;
+    return Fault::None;
+}
+
+}  // namespace osc::epoch

@@ -1,0 +1,221 @@
+// Passive target: lock, unlock, lock_all, unlock_all, flush.
+//
+// lock_all is lazy: a target's shared lock is taken with the first operation to it, so that the call costs nothing for
+// targets that are not used. It is eager where the user may load and store without libosc seeing it: for this
+// process's own memory always, for the others once their pointers have been given out.
+#include "epoch/epoch.h"
+
+namespace osc::epoch {
+namespace {
+
+using diag::fail;
+using sync::LockKind;
+using sync::LockResult;
+
+Fault died(const sync::LockContext& context, std::uint32_t target) {
+    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more",
+                context.dead_rank, target);
+}
+
+void note_shared(Core& core, std::uint32_t target, int change) {
+    shm::ControlBlock& mine = core.mine();
+    const std::uint32_t held = mine.shared_held.load(std::memory_order_relaxed);
+    mine.shared_held.store(held + static_cast<std::uint32_t>(change), std::memory_order_relaxed);
+    if (change > 0) mine.shared_target.store(target, std::memory_order_relaxed);
+}
+
+// Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
+Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
+    const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.block->lock, core.me)
+                                                 : sync::try_lock_shared(peer.block->lock);
+    if (!got) {
+        sync::LockContext context = core.lock_context();
+        context.may_queue = !core.cell_busy;
+        core.cell_busy = true;
+        const bool mine = context.may_queue;
+        const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
+        if (mine) core.cell_busy = false;
+        if (result != LockResult::Granted) return died(context, peer.rank);
+        if (peer.held != Held::None) {  // another thread of a lock_all epoch took it while this one waited
+            sync::unlock_shared(context, peer.rank);
+            return Fault::None;
+        }
+    }
+    peer.held = kind == LockKind::Exclusive ? Held::Exclusive : Held::Shared;
+    if (kind == LockKind::Shared) note_shared(core, peer.rank, +1);
+    return Fault::None;
+}
+
+void drop(Core& core, Peer& peer) {
+    sync::LockContext context = core.lock_context();
+    const Held held = peer.held;
+    peer.held = Held::None;
+    peer.open.store(Open::No, std::memory_order_relaxed);
+    if (held == Held::Exclusive) {
+        sync::unlock_exclusive(context, peer.rank);
+    } else if (held == Held::Shared) {
+        note_shared(core, peer.rank, -1);
+        sync::unlock_shared(context, peer.rank);
+    }
+}
+
+const char* access_name(Access access) {
+    switch (access) {
+        case Access::None:
+            return "no access epoch";
+        case Access::Fence:
+        case Access::FenceUsed:
+            return "a fence epoch";
+        case Access::Start:
+            return "a start epoch";
+        case Access::Lock:
+            return "a lock epoch";
+        case Access::LockAll:
+            return "a lock_all epoch";
+    }
+    return "";
+}
+
+Fault take_all(Core& core, StateGuard& guard) {
+    for (std::uint32_t rank = 0; rank < core.size; ++rank) {
+        Peer& peer = core.peer(rank);
+        if (peer.held != Held::None) continue;
+        if (const Fault fault = acquire(core, guard, peer, LockKind::Shared); fault != Fault::None) return fault;
+        core.epoch.touched.push_back(rank);
+        peer.allow();
+    }
+    return Fault::None;
+}
+
+}  // namespace
+
+Fault open_target(Core& core, Peer& peer) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    switch (epoch.access) {
+        case Access::None:
+            return fail(Fault::Sync, "no access epoch is open; open one with fence, start, lock or lock_all first");
+        case Access::Fence:
+            epoch.access = Access::FenceUsed;
+            [[fallthrough]];
+        case Access::FenceUsed:
+            break;
+        case Access::Lock:
+            if (peer.held == Held::None)
+                return fail(Fault::Sync, "rank %u is not locked; lock it before the operation", peer.rank);
+            return Fault::None;
+        case Access::LockAll:
+            if (peer.held != Held::None) return Fault::None;
+            if (!epoch.no_check) {
+                if (const Fault fault = acquire(core, guard, peer, LockKind::Shared); fault != Fault::None)
+                    return fault;
+            }
+            break;
+        case Access::Start:
+            if (!peer.started)
+                return fail(Fault::Sync, "rank %u is not in the group given to MPI_Win_start", peer.rank);
+            if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
+            break;
+    }
+    if (peer.open.load(std::memory_order_relaxed) == Open::No) epoch.touched.push_back(peer.rank);
+    peer.allow();
+    return Fault::None;
+}
+
+Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access == Access::FenceUsed || epoch.access == Access::Start || epoch.access == Access::LockAll)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(epoch.access));
+    Peer& peer = core.peer(target);
+    if (peer.held != Held::None) return fail(Fault::Sync, "rank %u is locked by this process already", target);
+    if ((asserts & kNoCheck) != 0) {
+        peer.held = Held::NoCheck;
+    } else if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) {
+        return fault;
+    }
+    epoch.access = Access::Lock;
+    ++epoch.locks;
+    peer.allow();
+    return Fault::None;
+}
+
+Fault unlock(Core& core, std::uint32_t target) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::Lock || core.peer(target).held == Held::None)
+        return fail(Fault::Sync, "rank %u is not locked by this process", target);
+    drop(core, core.peer(target));
+    if (--epoch.locks == 0) epoch.access = Access::None;
+    return Fault::None;
+}
+
+Fault lock_all(Core& core, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::None && epoch.access != Access::Fence)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(epoch.access));
+    epoch.no_check = (asserts & kNoCheck) != 0;
+    if (!epoch.no_check) {
+        if (core.pointers_given) {
+            if (const Fault fault = take_all(core, guard); fault != Fault::None) return fault;
+        } else {
+            Peer& own = core.peer(core.me);
+            if (const Fault fault = acquire(core, guard, own, LockKind::Shared); fault != Fault::None) return fault;
+            epoch.touched.push_back(core.me);
+            own.allow();
+        }
+    }
+    epoch.access = Access::LockAll;
+    return Fault::None;
+}
+
+Fault unlock_all(Core& core) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
+    full_order();
+    for (const std::uint32_t rank : epoch.touched)
+        drop(core, core.peer(rank));
+    epoch.touched.clear();
+    epoch.access = Access::None;
+    return Fault::None;
+}
+
+Fault flush(Core& core, std::uint32_t target) {
+    const Access access = core.epoch.access;
+    if (access == Access::LockAll) {
+        full_order();
+        return Fault::None;
+    }
+    if (access != Access::Lock || core.peer(target).held == Held::None)
+        return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
+    full_order();
+    return Fault::None;
+}
+
+Fault flush_all(Core& core) {
+    if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
+        return fail(Fault::Sync, "no lock or lock_all epoch is open");
+    full_order();
+    return Fault::None;
+}
+
+Fault may_free(Core& core) {
+    StateGuard guard(core);
+    const Epoch& epoch = core.epoch;
+    if (epoch.access == Access::Start || epoch.access == Access::Lock || epoch.access == Access::LockAll)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_free", access_name(epoch.access));
+    if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_free");
+    return Fault::None;
+}
+
+Fault pointers_given(Core& core) {
+    StateGuard guard(core);
+    if (core.pointers_given) return Fault::None;
+    core.pointers_given = true;
+    if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
+    return take_all(core, guard);
+}
+
+}  // namespace osc::epoch

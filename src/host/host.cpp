@@ -1,0 +1,97 @@
+// Services of the host MPI.
+#include "host/host.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "config/options.h"
+#include "transport/shm/wait.h"
+
+namespace osc::host {
+namespace {
+
+std::mutex g_mutex;
+std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
+std::atomic<int> g_threads{-1};
+int g_node_ranks = 1;
+
+}  // namespace
+
+MPI_Comm self_comm() {
+    return g_self.load(std::memory_order_acquire);
+}
+
+MPI_Comm self_comm(MPI_Comm parent) {
+    if (MPI_Comm made = self_comm(); made != MPI_COMM_NULL) return made;
+    const std::lock_guard lock(g_mutex);
+    if (MPI_Comm made = self_comm(); made != MPI_COMM_NULL) return made;
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group one = MPI_GROUP_NULL;
+    MPI_Comm self = MPI_COMM_NULL;
+    int rank = 0;
+    const Real& mpi = real();
+    mpi.Comm_rank(parent, &rank);
+    mpi.Comm_group(parent, &all);
+    mpi.Group_incl(all, 1, &rank, &one);
+    // The group of one makes this a local call, whatever the other processes do.
+    if (mpi.Comm_create_group(parent, one, 0, &self) != MPI_SUCCESS) self = MPI_COMM_NULL;
+    mpi.Group_free(&one);
+    mpi.Group_free(&all);
+    if (self != MPI_COMM_NULL) mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    g_self.store(self, std::memory_order_release);
+    return self;
+}
+
+void progress() {
+    const MPI_Comm self = self_comm();
+    if (self == MPI_COMM_NULL) return;
+    int flag = 0;
+    real().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, self, &flag, MPI_STATUS_IGNORE);
+}
+
+int wait(MPI_Request& request) {
+    int done = 0;
+    for (int round = 0;; ++round) {
+        const int error = real().Test(&request, &done, MPI_STATUS_IGNORE);
+        if (error != MPI_SUCCESS || done) return error;
+        if (round > 100) ::sched_yield();
+    }
+}
+
+bool threads() {
+    int level = g_threads.load(std::memory_order_relaxed);
+    if (__builtin_expect(level >= 0, 1)) return level != 0;
+    int provided = MPI_THREAD_SINGLE;
+    real().Query_thread(&provided);
+    level = provided == MPI_THREAD_MULTIPLE ? 1 : 0;
+    g_threads.store(level, std::memory_order_relaxed);
+    return level != 0;
+}
+
+int completed_request(MPI_Request* request) {
+    return real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self_comm(), request);
+}
+
+void set_wait_policy(int node_ranks) {
+    const std::lock_guard lock(g_mutex);
+    g_node_ranks = std::max(g_node_ranks, node_ranks);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    const int available = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    const config::Values& options = config::values();
+    shm::WaitPolicy& policy = shm::wait_policy();
+    const bool crowded = g_node_ranks > available;
+    policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 20 : 2000;
+    policy.sleep_ms = options.sleep_ms;
+    policy.progress = &progress;
+}
+
+void release() {
+    MPI_Comm self = g_self.exchange(MPI_COMM_NULL);
+    if (self != MPI_COMM_NULL) real().Comm_free(&self);
+}
+
+}  // namespace osc::host

@@ -1,0 +1,39 @@
+// The host MPI's own functions. This room is the only one that calls the host, always by the addresses found here:
+// the names MPI_* and PMPI_* lead to libosc itself in a process that has it preloaded.
+#pragma once
+
+#include <mpi.h>
+
+namespace osc::host {
+
+/// The host's PMPI functions. A member is null if the host does not have the function.
+struct Real {
+#define OSC_ENTRY(kind, name, parameters, arguments) decltype(&::PMPI_##name) name = nullptr;
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+#define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
+#include "host/real.def"
+#include "host/real_types.def"
+#undef OSC_REAL
+};
+
+namespace detail {
+extern Real g_real;
+}
+
+/// The table; valid after `resolve()`.
+inline const Real& real() {
+    return detail::g_real;
+}
+
+/// Looks the host up behind libosc in the search order, or among the libraries that the process has loaded since (a
+/// language binding that was opened at run time). False if there is no MPI library yet. Thread-safe, idempotent.
+bool resolve();
+
+/// The next definition of `symbol` behind libosc, or null.
+void* next_symbol(const char* symbol);
+
+/// Whether `address` lies in the library that holds the host's PMPI functions: false for a tool's wrapper.
+bool in_host_library(void* address);
+
+}  // namespace osc::host

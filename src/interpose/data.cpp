@@ -1,0 +1,164 @@
+// Checks of arguments, then the epoch, then the window.
+#include "interpose/data.h"
+
+#include "epoch/epoch.h"
+#include "host/datatype.h"
+
+namespace osc {
+namespace {
+
+using diag::fail;
+
+Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand) {
+    if (count < 0) return fail(Fault::Count, "%s count %lld is negative", which, static_cast<long long>(count));
+    int error = MPI_SUCCESS;
+    const op::TypeInfo* info = host::type_info(type, &error);
+    if (info == nullptr) {
+        if (error == MPI_ERR_NO_MEM) return fail(Fault::NoMem, "no memory to describe the %s datatype", which);
+        return fail(Fault::Type, "the %s datatype is null, not committed, or not one that libosc can describe", which);
+    }
+    operand = {base, static_cast<std::size_t>(count), &info->layout};
+    return Fault::None;
+}
+
+bool reads_origin(op::Kind kind, Op op) {
+    return kind != op::Kind::GetAccumulate || op != Op::NoOp;
+}
+
+Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op handle) {
+    op::Call call;
+    call.kind = kind;
+    if (kind == op::Kind::Accumulate || kind == op::Kind::GetAccumulate) {
+        call.op = op_of(handle);
+        if (call.op == Op::None) return fail(Fault::Op, "only predefined operations are allowed");
+    }
+    Fault fault = Fault::None;
+    // With MPI_NO_OP the origin arguments mean nothing, whatever they are.
+    if (reads_origin(kind, call.op))
+        fault = describe("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin);
+    if (fault == Fault::None && (kind == op::Kind::GetAccumulate || kind == op::Kind::CompareAndSwap))
+        fault = describe("result", buffers.result, buffers.result_count, buffers.result_type, call.result);
+    if (fault == Fault::None)
+        fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target);
+    if (fault != Fault::None) return fault;
+    call.compare = buffers.compare;
+    call.disp = buffers.disp;
+    const int rank = buffers.target_rank;
+    if (rank == MPI_PROC_NULL) return Fault::None;
+    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
+        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
+    if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
+        return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
+    Peer& target = window.peer(static_cast<std::uint32_t>(rank));
+    if (target.open.load(std::memory_order_acquire) == Open::No) {
+        fault = epoch::open_target(window, target);
+        if (fault != Fault::None) return fault;
+    }
+    return window.execute(target, call);
+}
+
+}  // namespace
+
+int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op) {
+    return finish(window, function, try_perform(window, kind, buffers, op));
+}
+
+namespace entry {
+namespace {
+
+// The user's buffer is only read where the standard says so; Operand has no const half.
+void* plain(const void* address) {
+    return const_cast<void*>(address);
+}
+
+// The request forms: the operation is complete when the call returns.
+int give_request(int error, MPI_Request* request) {
+    if (error != MPI_SUCCESS) return error;
+    return host::completed_request(request);
+}
+
+}  // namespace
+
+#define OSC_TRANSFER_BUFFERS                                                                                    \
+    Buffers {                                                                                                   \
+        plain(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank, \
+            target_disp, target_count, target_datatype                                                          \
+    }
+#define OSC_FETCH_BUFFERS                                                                                       \
+    Buffers {                                                                                                   \
+        plain(origin_addr), origin_count, origin_datatype, result_addr, result_count, result_datatype, nullptr, \
+            target_rank, target_disp, target_count, target_datatype                                             \
+    }
+
+// One general entry point: `kind` with the buffers, after the window is found.
+#define OSC_GENERAL(name, kind, buffers, handle, arguments) \
+    Window* const window = find_window(win);                \
+    if (window == nullptr) OSC_FORWARD(name, arguments);    \
+    count_served(Entry::name);                              \
+    return perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle)
+#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments) \
+    Window* const window = find_window(win);                        \
+    if (window == nullptr) OSC_FORWARD(name, arguments);            \
+    count_served(Entry::name);                                      \
+    return give_request(perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle), request)
+
+#define OSC_TRANSFER_ARGUMENTS \
+    origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
+#define OSC_FETCH_ARGUMENTS                                                                                           \
+    origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
+        target_count, target_datatype, op
+
+// Both counts of every function that has a _c form. `_` is int's or MPI_Count's name suffix.
+#define OSC_BOTH_COUNTS(suffix, count)                                                                                \
+    int Rput##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,      \
+                     MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \
+                     MPI_Request* request) {                                                                          \
+        OSC_GENERAL_REQUEST(Rput##suffix, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL,                                     \
+                            (OSC_TRANSFER_ARGUMENTS, win, request));                                                  \
+    }                                                                                                                 \
+    int Rget##suffix(void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,            \
+                     MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \
+                     MPI_Request* request) {                                                                          \
+        OSC_GENERAL_REQUEST(Rget##suffix, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL,                                     \
+                            (OSC_TRANSFER_ARGUMENTS, win, request));                                                  \
+    }                                                                                                                 \
+    int Raccumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,                \
+                            int target_rank, MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype,  \
+                            MPI_Op op, MPI_Win win, MPI_Request* request) {                                           \
+        OSC_GENERAL_REQUEST(Raccumulate##suffix, Accumulate, OSC_TRANSFER_BUFFERS, op,                                \
+                            (OSC_TRANSFER_ARGUMENTS, op, win, request));                                              \
+    }                                                                                                                 \
+    int Get_accumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,             \
+                               void* result_addr, count result_count, MPI_Datatype result_datatype, int target_rank,  \
+                               MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Op op,     \
+                               MPI_Win win) {                                                                         \
+        OSC_GENERAL(Get_accumulate##suffix, GetAccumulate, OSC_FETCH_BUFFERS, op, (OSC_FETCH_ARGUMENTS, win));        \
+    }                                                                                                                 \
+    int Rget_accumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,            \
+                                void* result_addr, count result_count, MPI_Datatype result_datatype, int target_rank, \
+                                MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Op op,    \
+                                MPI_Win win, MPI_Request* request) {                                                  \
+        OSC_GENERAL_REQUEST(Rget_accumulate##suffix, GetAccumulate, OSC_FETCH_BUFFERS, op,                            \
+                            (OSC_FETCH_ARGUMENTS, win, request));                                                     \
+    }
+
+OSC_BOTH_COUNTS(, int)
+OSC_BOTH_COUNTS(_c, MPI_Count)
+
+int Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+          MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+    OSC_GENERAL(Put_c, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, (OSC_TRANSFER_ARGUMENTS, win));
+}
+
+int Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+          MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+    OSC_GENERAL(Get_c, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, (OSC_TRANSFER_ARGUMENTS, win));
+}
+
+int Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+                 MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+    OSC_GENERAL(Accumulate_c, Accumulate, OSC_TRANSFER_BUFFERS, op, (OSC_TRANSFER_ARGUMENTS, op, win));
+}
+
+}  // namespace entry
+}  // namespace osc

@@ -1,0 +1,26 @@
+// Operations in general: any datatypes, any target, any flavour. The fast path (data_fast.cpp) falls back to these.
+#pragma once
+
+#include "interpose/serve.h"
+
+namespace osc {
+
+/// The user's view of one operation's buffers, counts widened.
+struct Buffers {
+    void* origin = nullptr;
+    MPI_Count origin_count = 0;
+    MPI_Datatype origin_type = MPI_DATATYPE_NULL;
+    void* result = nullptr;
+    MPI_Count result_count = 0;
+    MPI_Datatype result_type = MPI_DATATYPE_NULL;
+    const void* compare = nullptr;
+    int target_rank = 0;
+    MPI_Aint disp = 0;
+    MPI_Count target_count = 0;
+    MPI_Datatype target_type = MPI_DATATYPE_NULL;
+};
+
+/// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already.
+int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
+
+}  // namespace osc

@@ -1,0 +1,69 @@
+// libosc's own exported functions, osc_*.
+#include <cstring>
+
+#include "interpose/routes.h"
+#include "osc/osc.h"
+#include "transport/shm/arena.h"
+#include "window/window.h"
+
+namespace osc {
+
+namespace detail {
+std::atomic<unsigned long long> g_served[static_cast<unsigned>(Entry::Count)];
+std::atomic<unsigned long long> g_forwarded[static_cast<unsigned>(Entry::Count)];
+}  // namespace detail
+
+namespace {
+
+const char* const kNames[] = {
+#define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+unsigned long long read(const std::atomic<unsigned long long>* counters, const char* name) {
+    for (unsigned i = 0; i < static_cast<unsigned>(Entry::Count); ++i)
+        if (std::strcmp(kNames[i], name) == 0) return counters[i].load(std::memory_order_relaxed);
+    return 0;
+}
+
+unsigned long long metadata_bytes() {
+    unsigned long long bytes = 0;
+    for (const Window* window : live_windows()) {
+        bytes += sizeof *window + shm::Slot::bytes_for(window->size) / window->size;
+        for (std::uint32_t i = 0; i < (window->size + Core::kChunk - 1) / Core::kChunk; ++i)
+            bytes += sizeof(void*) + (window->chunks[i].load() != nullptr ? Core::kChunk * sizeof(Peer) : 0);
+    }
+    return bytes;
+}
+
+}  // namespace
+}  // namespace osc
+
+#define OSC_EXPORT extern "C" __attribute__((visibility("default")))
+
+OSC_EXPORT const char* osc_version(void) {
+    return OSC_VERSION_TEXT;
+}
+
+OSC_EXPORT unsigned long long osc_served(const char* mpi_function) {
+    return mpi_function != nullptr ? osc::read(osc::detail::g_served, mpi_function) : 0;
+}
+
+OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
+    return mpi_function != nullptr ? osc::read(osc::detail::g_forwarded, mpi_function) : 0;
+}
+
+OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
+    if (name == nullptr || value == nullptr) return -1;
+    if (std::strcmp(name, "windows.live") == 0) {
+        *value = osc::live_windows().size();
+    } else if (std::strcmp(name, "bytes.window_metadata") == 0) {
+        *value = osc::metadata_bytes();
+    } else if (std::strcmp(name, "bytes.shared_in_use") == 0) {
+        *value = osc::shm::Arena::mine().in_use();
+    } else {
+        return -1;
+    }
+    return 0;
+}

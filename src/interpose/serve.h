@@ -1,0 +1,41 @@
+// What every entry point needs: the window of a handle or the way to the host, and the way an error takes.
+#pragma once
+
+#include <mpi.h>
+
+#include "diag/fault.h"
+#include "host/host.h"
+#include "interpose/routes.h"
+#include "window/create.h"
+#include "window/registry.h"
+
+namespace osc {
+
+/// Passes a call on a window that is not ours to the host, which also judges handles that are no windows at all.
+#define OSC_FORWARD(name, arguments)                                \
+    do {                                                            \
+        const int forwarded = ::osc::host::real().name arguments;   \
+        if (forwarded == MPI_SUCCESS) count_forwarded(Entry::name); \
+        return forwarded;                                           \
+    } while (0)
+
+/// Raises `fault` (with diag::fault_text()) of MPI function `function` through the window's error handler; where that
+/// ends the program, one line is printed first that says what was wrong. Returns the error class.
+int raise(Window& window, const char* function, Fault fault);
+
+/// The same for errors before a window exists, through the communicator's handler.
+int raise(MPI_Comm comm, const char* function, int error);
+
+inline int finish(Window& window, const char* function, Fault fault) {
+    return __builtin_expect(fault == Fault::None, 1) ? MPI_SUCCESS : raise(window, function, fault);
+}
+
+/// The operation of a handle: a predefined one, or Op::None.
+inline Op op_of(MPI_Op op) {
+    // MPICH numbers its predefined operations 0x58000001 (MPI_MAX) to 0x5800000e (MPI_NO_OP) in the order of Op.
+    static_assert(MPI_MAX == 0x58000001 && MPI_NO_OP == 0x5800000e && static_cast<int>(Op::NoOp) == 14);
+    const auto index = static_cast<unsigned>(op) - 0x58000000u;
+    return index < static_cast<unsigned>(Op::Count) ? static_cast<Op>(index) : Op::None;
+}
+
+}  // namespace osc

@@ -1,0 +1,154 @@
+// Entry points of the synchronisation calls: arguments are checked and the host's constants become ours.
+#include <vector>
+
+#include "epoch/epoch.h"
+#include "interpose/serve.h"
+
+namespace osc {
+namespace {
+
+using diag::fail;
+
+struct AssertBit {
+    int host;
+    unsigned ours;
+};
+constexpr AssertBit kAsserts[] = {{MPI_MODE_NOCHECK, epoch::kNoCheck},
+                                  {MPI_MODE_NOSTORE, epoch::kNoStore},
+                                  {MPI_MODE_NOPUT, epoch::kNoPut},
+                                  {MPI_MODE_NOPRECEDE, epoch::kNoPrecede},
+                                  {MPI_MODE_NOSUCCEED, epoch::kNoSucceed}};
+
+// The asserts given, if they are among `allowed` (MPI 4.1 section 12.5.5).
+Fault read_asserts(int given, unsigned allowed, unsigned& asserts) {
+    asserts = 0;
+    if (__builtin_expect(given == 0, 1)) return Fault::None;
+    for (const AssertBit& bit : kAsserts)
+        if ((given & bit.host) != 0 && (bit.ours & allowed) != 0) {
+            asserts |= bit.ours;
+            given &= ~bit.host;
+        }
+    if (given != 0)
+        return fail(Fault::Assert, "assert bits 0x%x have no meaning for this call", static_cast<unsigned>(given));
+    return Fault::None;
+}
+
+Fault check_rank(const Window& window, int rank) {
+    if (__builtin_expect(static_cast<std::uint32_t>(rank) < window.size, 1)) return Fault::None;
+    return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
+}
+
+// The members of `group` as ranks in the window.
+Fault translate(Window& window, MPI_Group group, std::vector<std::uint32_t>& ranks) {
+    const host::Real& mpi = host::real();
+    if (group == MPI_GROUP_NULL) return fail(Fault::Group, "the group is MPI_GROUP_NULL");
+    int count = 0;
+    if (mpi.Group_size(group, &count) != MPI_SUCCESS) return fail(Fault::Group, "not a valid group");
+    if (count == 0) return Fault::None;
+    std::vector<int> here(static_cast<std::size_t>(count));
+    std::vector<int> there(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i)
+        here[static_cast<std::size_t>(i)] = i;
+    mpi.Group_translate_ranks(group, count, here.data(), window.team.group(), there.data());
+    ranks.reserve(static_cast<std::size_t>(count));
+    for (const int rank : there) {
+        if (rank == MPI_UNDEFINED || rank < 0)
+            return fail(Fault::Group, "a member of the group is not in the group of the window");
+        ranks.push_back(static_cast<std::uint32_t>(rank));
+    }
+    return Fault::None;
+}
+
+Fault do_post(Window& window, MPI_Group group, int assert) {
+    unsigned asserts = 0;
+    std::vector<std::uint32_t> ranks;
+    Fault fault = read_asserts(assert, epoch::kNoCheck | epoch::kNoStore | epoch::kNoPut, asserts);
+    if (fault == Fault::None) fault = translate(window, group, ranks);
+    return fault == Fault::None ? epoch::post(window, ranks, asserts) : fault;
+}
+
+Fault do_start(Window& window, MPI_Group group, int assert) {
+    unsigned asserts = 0;
+    std::vector<std::uint32_t> ranks;
+    Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
+    if (fault == Fault::None) fault = translate(window, group, ranks);
+    return fault == Fault::None ? epoch::start(window, ranks, asserts) : fault;
+}
+
+Fault do_fence(Window& window, int assert) {
+    unsigned asserts = 0;
+    const Fault fault =
+        read_asserts(assert, epoch::kNoStore | epoch::kNoPut | epoch::kNoPrecede | epoch::kNoSucceed, asserts);
+    return fault == Fault::None ? epoch::fence(window, asserts) : fault;
+}
+
+Fault do_lock(Window& window, int type, int rank, int assert) {
+    unsigned asserts = 0;
+    if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED)
+        return fail(Fault::LockType, "lock type %d is neither MPI_LOCK_EXCLUSIVE nor MPI_LOCK_SHARED", type);
+    Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
+    if (rank == MPI_PROC_NULL) return fault;
+    if (fault == Fault::None) fault = check_rank(window, rank);
+    if (fault != Fault::None) return fault;
+    return epoch::lock(window, static_cast<std::uint32_t>(rank),
+                       type == MPI_LOCK_EXCLUSIVE ? sync::LockKind::Exclusive : sync::LockKind::Shared, asserts);
+}
+
+Fault do_lock_all(Window& window, int assert) {
+    unsigned asserts = 0;
+    const Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
+    return fault == Fault::None ? epoch::lock_all(window, asserts) : fault;
+}
+
+// unlock and flush of one rank.
+template <class Call>
+Fault at_rank(Window& window, int rank, Call&& call) {
+    if (rank == MPI_PROC_NULL) return Fault::None;
+    if (const Fault fault = check_rank(window, rank); fault != Fault::None) return fault;
+    return call(window, static_cast<std::uint32_t>(rank));
+}
+
+Fault do_test(Window& window, int* flag) {
+    bool done = false;
+    const Fault fault = epoch::test(window, done);
+    if (fault == Fault::None) *flag = done ? 1 : 0;
+    return fault;
+}
+
+Fault do_sync(Window&) {
+    epoch::full_order();
+    return Fault::None;
+}
+
+}  // namespace
+
+namespace entry {
+
+// An entry point that does `what` on our window and goes to the host on others.
+#define OSC_SYNC(name, parameters, arguments, what)                               \
+    int name parameters {                                                         \
+        Window* const window = find_window(win);                                  \
+        if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD(name, arguments); \
+        count_served(Entry::name);                                                \
+        return finish(*window, "MPI_" #name, what);                               \
+    }
+
+OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, assert))
+OSC_SYNC(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_post(*window, group, assert))
+OSC_SYNC(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_start(*window, group, assert))
+OSC_SYNC(Win_complete, (MPI_Win win), (win), epoch::complete(*window))
+OSC_SYNC(Win_wait, (MPI_Win win), (win), epoch::wait(*window))
+OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag))
+OSC_SYNC(Win_lock, (int lock_type, int rank, int assert, MPI_Win win), (lock_type, rank, assert, win),
+         do_lock(*window, lock_type, rank, assert))
+OSC_SYNC(Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
+OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
+OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
+OSC_SYNC(Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
+OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush_all(*window))
+OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
+OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_all(*window))
+OSC_SYNC(Win_sync, (MPI_Win win), (win), do_sync(*window))
+
+}  // namespace entry
+}  // namespace osc

@@ -1,0 +1,161 @@
+// Entry points that make and free windows and memory.
+#include <climits>
+#include <cstring>
+
+#include "config/options.h"
+#include "diag/log.h"
+#include "epoch/epoch.h"
+#include "host/datatype.h"
+#include "interpose/serve.h"
+
+namespace osc {
+namespace {
+
+using diag::fail;
+
+// Sizes and units that the standard forbids (MPI 4.1 section 12.2.1). Found here, agreed on by all in create_window.
+Fault check_arguments(MPI_Aint size, MPI_Aint unit, void* out) {
+    if (size < 0) return fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
+    if (unit <= 0) return fail(Fault::Disp, "displacement unit %lld is not positive", static_cast<long long>(unit));
+    if (out == nullptr) return fail(Fault::Arg, "the address for the result is null");
+    return Fault::None;
+}
+
+bool is_intercommunicator(MPI_Comm comm, int& error) {
+    int inter = 0;
+    error = host::real().Comm_test_inter(comm, &inter);  // raises MPI_ERR_COMM for what is no communicator
+    return inter != 0;
+}
+
+// Creates the window, or says how the host is to be asked (returns false).
+bool served(const Request& request, const char* function, MPI_Win* win, void** base, int& error) {
+    const bool inter = is_intercommunicator(request.comm, error);
+    if (error != MPI_SUCCESS) return true;
+    if (inter) {
+        fail(Fault::Other, "a window needs an intracommunicator");
+        error = raise(request.comm, function, MPI_ERR_COMM);
+        return true;
+    }
+    Window* window = nullptr;
+    const char* reason = nullptr;
+    error = create_window(request, window, reason);
+    if (error != MPI_SUCCESS) {
+        error = raise(request.comm, function, error);
+        return true;
+    }
+    if (window == nullptr) {
+        int rank = 0;
+        host::real().Comm_rank(request.comm, &rank);
+        if (config::values().fallback == "error") {
+            fail(Fault::Other, "%s, and OSC_FALLBACK=error forbids to leave the window to the host MPI", reason);
+            error = raise(request.comm, function, MPI_ERR_OTHER);
+            return true;
+        }
+        if (rank == 0) diag::say("%s: the host MPI serves this window, because %s", function, reason);
+        return false;
+    }
+    host::init_types(host::self_comm());
+    *win = window->handle;
+    if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
+    return true;
+}
+
+Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* out) {
+    Request request{flavor, base, size, unit, info, comm};
+    request.fault = check_arguments(size, unit, out);
+    if (request.fault == Fault::None && flavor == MPI_WIN_FLAVOR_CREATE && base == nullptr && size > 0)
+        request.fault = fail(Fault::Arg, "the base is null, but the size is %lld", static_cast<long long>(size));
+    if (request.fault != Fault::None) request.size = 0;
+    return request;
+}
+
+}  // namespace
+
+namespace entry {
+
+#define OSC_CREATE(name, parameters, arguments, flavor, base, size, unit, info, comm, out)                      \
+    int name parameters {                                                                                       \
+        int error = MPI_SUCCESS;                                                                                \
+        const Request request = request_for(flavor, base, size, unit, info, comm, win);                         \
+        if (!served(request, "MPI_" #name, win, static_cast<void**>(out), error)) OSC_FORWARD(name, arguments); \
+        if (error == MPI_SUCCESS) count_served(Entry::name);                                                    \
+        return error;                                                                                           \
+    }
+
+#define OSC_CREATE_BOTH(suffix, unit_type)                                                                           \
+    OSC_CREATE(Win_create##suffix,                                                                                   \
+               (void* base, MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win),         \
+               (base, size, disp_unit, info, comm, win), MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm,   \
+               nullptr)                                                                                              \
+    OSC_CREATE(Win_allocate##suffix,                                                                                 \
+               (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),      \
+               (size, disp_unit, info, comm, baseptr, win), MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, disp_unit, info, \
+               comm, baseptr)                                                                                        \
+    OSC_CREATE(Win_allocate_shared##suffix,                                                                          \
+               (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),      \
+               (size, disp_unit, info, comm, baseptr, win), MPI_WIN_FLAVOR_SHARED, nullptr, size, disp_unit, info,   \
+               comm, baseptr)
+
+OSC_CREATE_BOTH(, int)
+OSC_CREATE_BOTH(_c, MPI_Aint)
+
+OSC_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win), MPI_WIN_FLAVOR_DYNAMIC,
+           nullptr, 0, 1, info, comm, nullptr)
+
+int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD(Win_attach, (win, base, size));
+    count_served(Entry::Win_attach);
+    Fault fault = Fault::None;
+    if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
+        fault = fail(Fault::Flavor, "memory can be attached to windows of MPI_Win_create_dynamic only");
+    } else if (size < 0) {
+        fault = fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
+    } else if (size > 0 && base == nullptr) {
+        fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
+    } else if (size > 0) {
+        fault = window->regions->attach(base, static_cast<std::size_t>(size));
+    }
+    return finish(*window, "MPI_Win_attach", fault);
+}
+
+int Win_detach(MPI_Win win, const void* base) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD(Win_detach, (win, base));
+    count_served(Entry::Win_detach);
+    const Fault fault = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
+                            ? window->regions->detach(base)
+                            : fail(Fault::Flavor, "this window was not made by MPI_Win_create_dynamic");
+    return finish(*window, "MPI_Win_detach", fault);
+}
+
+int Win_free(MPI_Win* win) {
+    Window* const window = win != nullptr ? find_window(*win) : nullptr;
+    if (window == nullptr) OSC_FORWARD(Win_free, (win));
+    count_served(Entry::Win_free);
+    int host_error = MPI_SUCCESS;
+    if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
+    const Fault fault = free_window(window, host_error);
+    if (host_error != MPI_SUCCESS) return host_error;
+    *win = MPI_WIN_NULL;
+    return fault == Fault::None ? MPI_SUCCESS : error_class(fault);
+}
+
+int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+    if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host words the error
+    const shm::Piece piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), wanted_alignment(info), false);
+    // Without shared memory there is still memory: the host's.
+    if (!piece) OSC_FORWARD(Alloc_mem, (size, info, baseptr));
+    std::memcpy(baseptr, &piece.address, sizeof piece.address);
+    count_served(Entry::Alloc_mem);
+    return MPI_SUCCESS;
+}
+
+int Free_mem(void* base) {
+    if (!shm::Arena::mine().release(base)) OSC_FORWARD(Free_mem, (base));
+    count_served(Entry::Free_mem);
+    return MPI_SUCCESS;
+}
+
+}  // namespace entry
+}  // namespace osc

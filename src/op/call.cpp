@@ -1,0 +1,161 @@
+// Checks and executes one operation.
+#include "op/call.h"
+
+#include <memory>
+#include <new>
+
+#include "op/pack.h"
+
+namespace osc::op {
+namespace {
+
+using diag::fail;
+
+std::byte* at(void* base, std::ptrdiff_t offset) {
+    return static_cast<std::byte*>(base) + offset;
+}
+
+std::size_t total(const Operand& operand) {
+    std::size_t bytes = 0;
+    return operand.layout->bytes(operand.count, bytes) ? bytes : ~std::size_t{0};
+}
+
+// The elements of an operand as one array, copied out (and back) only where they do not lie so already.
+class Flat {
+  public:
+    Flat(const Operand& operand, const Update& what, std::size_t elements, bool fill)
+        : operand_(operand), what_(what), elements_(elements) {
+        const Shape& shape = operand.layout->elements();
+        if (shape.one_piece(operand.count)) {
+            data_ = at(operand.base, shape.first_disp());
+            return;
+        }
+        copy_.reset(new (std::nothrow) std::byte[elements * what.width]);
+        data_ = copy_.get();
+        if (fill && data_ != nullptr)
+            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(flat, spread, n); });
+    }
+    void spread() {
+        if (copy_ != nullptr)
+            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(spread, flat, n); });
+    }
+    std::byte* data() const { return data_; }
+
+  private:
+    template <class F>
+    void walk(F&& f) {
+        std::byte* flat = copy_.get();
+        Cursor cursor(operand_.layout->elements(), operand_.count);
+        for (std::size_t done = 0; done < elements_ && !cursor.done();) {
+            const std::size_t n = cursor.bytes() / what_.width;
+            f(flat + done * what_.width, at(operand_.base, cursor.offset()), n);
+            done += n;
+            cursor.advance(n * what_.width);
+        }
+    }
+
+    const Operand& operand_;
+    const Update& what_;
+    std::size_t elements_;
+    std::unique_ptr<std::byte[]> copy_;
+    std::byte* data_ = nullptr;
+};
+
+Fault no_memory(std::size_t bytes) {
+    return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand", bytes);
+}
+
+Fault execute_update(const Call& call, const Update& what, std::int64_t start, Transport& target) {
+    const std::size_t elements = total(call.target) / significant_size(what.basic);
+    const bool reads = call.op != Op::NoOp;
+    const bool returns = call.kind == Kind::GetAccumulate;
+    const Flat origin(reads ? call.origin : Operand{nullptr, 0, call.target.layout}, what, reads ? elements : 0, reads);
+    Flat result(returns ? call.result : Operand{nullptr, 0, call.target.layout}, what, returns ? elements : 0, false);
+    if ((reads && origin.data() == nullptr) || (returns && result.data() == nullptr))
+        return no_memory(elements * what.width);
+    Cursor cursor(call.target.layout->elements(), call.target.count);
+    for (std::size_t done = 0; done < elements && !cursor.done();) {
+        const std::size_t n = cursor.bytes() / what.width;
+        target.update(what, start + cursor.offset(), reads ? origin.data() + done * what.width : nullptr,
+                      returns ? result.data() + done * what.width : nullptr, n);
+        done += n;
+        cursor.advance(n * what.width);
+    }
+    const Fault fault = target.finish();
+    if (fault == Fault::None && returns) result.spread();
+    return fault;
+}
+
+}  // namespace
+
+Fault check(const Call& call, Update& what) {
+    const std::size_t there = total(call.target);
+    if (call.kind == Kind::Put || call.kind == Kind::Get) {
+        const std::size_t here = total(call.origin);
+        if (call.kind == Kind::Put ? here > there : there > here)
+            return fail(Fault::Truncate, "%zu bytes at the origin, %zu at the target: the data does not fit", here,
+                        there);
+        return Fault::None;
+    }
+    const Basic basic = call.target.layout->basic();
+    what = {basic, call.op, nullptr, kernel(Op::Replace, basic), element_size(basic)};
+    if (there == 0) return Fault::None;
+    if (basic == Basic::None)
+        return fail(Fault::Type, "the target datatype of an accumulate must be made of one predefined datatype");
+    if (call.kind == Kind::CompareAndSwap) {
+        if (!admits_compare(basic)) return fail(Fault::Type, "MPI_Compare_and_swap does not take %s", name(basic));
+        return Fault::None;
+    }
+    if (call.op == Op::None) return fail(Fault::Op, "not a predefined operation");
+    what.apply = kernel(call.op, basic);
+    if (!admits(call.op, basic)) return fail(Fault::Op, "%s is not defined for %s", name(call.op), name(basic));
+    const auto agree = [&](const Operand& operand, const char* which) {
+        if (operand.layout->basic() != basic && total(operand) != 0)
+            return fail(Fault::Type, "the %s datatype is made of %s, the target's of %s", which,
+                        name(operand.layout->basic()), name(basic));
+        if (total(operand) != there)
+            return fail(Fault::Truncate, "%zu bytes in the %s operand, %zu at the target", total(operand), which,
+                        there);
+        return Fault::None;
+    };
+    if (call.op != Op::NoOp)
+        if (const Fault fault = agree(call.origin, "origin"); fault != Fault::None) return fault;
+    if (call.kind == Kind::GetAccumulate) return agree(call.result, "result");
+    return Fault::None;
+}
+
+Fault reach(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& touched) {
+    Bounds bounds;
+    if (__builtin_mul_overflow(call.disp, static_cast<std::int64_t>(unit), &start) ||
+        !call.target.layout->bounds(call.target.count, bounds) ||
+        __builtin_add_overflow(start, bounds.lo, &touched.lo) || __builtin_add_overflow(start, bounds.hi, &touched.hi))
+        return fail(Fault::Range, "displacement %lld with unit %llu leaves the address space",
+                    static_cast<long long>(call.disp), static_cast<unsigned long long>(unit));
+    return Fault::None;
+}
+
+Fault execute(const Call& call, const Update& what, std::int64_t start, Transport& target) {
+    switch (call.kind) {
+        case Kind::Put:
+            for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
+                          [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
+                              target.put(start + there, at(call.origin.base, here), bytes);
+                          });
+            return target.finish();
+        case Kind::Get:
+            for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
+                          [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
+                              target.get(start + there, at(call.origin.base, here), bytes);
+                          });
+            return target.finish();
+        case Kind::Accumulate:
+        case Kind::GetAccumulate:
+            return execute_update(call, what, start, target);
+        case Kind::CompareAndSwap:
+            target.compare_and_swap(what, start, call.origin.base, call.compare, call.result.base);
+            return target.finish();
+    }
+    return Fault::None;
+}
+
+}  // namespace osc::op

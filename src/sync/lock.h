@@ -1,0 +1,83 @@
+// The MPI lock of one target on a node: one 64-bit word taken by CPU atomics, and a FIFO queue for contention.
+//
+// Word: bit 63 exclusive, bit 62 somebody queues, bit 61 broken (a holder died); low 32 bits: rank + 1 of the exclusive
+// holder, or the number of shared holders. Uncontended, a lock and its release are one compare-and-swap each. Who
+// finds the word taken, or others queueing, appends itself to the queue (under the guard, a short spin lock) and waits
+// on its own cell; a release that finds the queue bit hands the word over to the first waiter, or to all shared
+// waiters at the queue's head. So the lock is fair (FIFO), a hand-over is one store and at most one wake, and the
+// state per process and window is one cell.
+//
+// Why no waiter is lost: the queue bit is set and the waiter appended under the guard. A releaser takes the word by
+// compare-and-swap that fails once the bit is set; it then needs the guard, so it sees the appended waiter. While the
+// bit is set nobody takes the word but by hand-over. docs/ARCHITECTURE.md has the whole argument.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/shm/control.h"
+
+namespace osc::sync {
+
+enum class LockKind : std::uint32_t { Shared = 1, Exclusive = 2 };
+
+inline constexpr std::uint64_t kExclusive = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kQueued = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t kBroken = std::uint64_t{1} << 61;
+inline constexpr std::uint64_t kCountMask = 0xffffffffu;
+
+enum class LockResult { Granted, HolderDied };
+
+/// Which ranks of the window's group live; asked only after waiting for long. Called without any lock held.
+class Liveness {
+  public:
+    virtual bool alive(std::uint32_t rank) = 0;
+
+  protected:
+    ~Liveness() = default;
+};
+
+/// One acquisition's view: the slot, who asks, and whom to ask about the dead.
+struct LockContext {
+    const shm::Slot& slot;
+    std::uint32_t me;
+    std::uint32_t processes;
+    Liveness& liveness;
+    bool may_queue = true;        // false: another thread of this process stands in the queue with its only cell
+    std::uint32_t dead_rank = 0;  // set when a lock returns HolderDied
+};
+
+/// Tries once, without waiting; the uncontended path.
+inline bool try_lock_exclusive(shm::LockCell& cell, std::uint32_t me) {
+    std::uint64_t free = 0;
+    return cell.word.compare_exchange_strong(free, kExclusive | (me + 1), std::memory_order_acq_rel,
+                                             std::memory_order_relaxed);
+}
+
+inline bool try_lock_shared(shm::LockCell& cell) {
+    std::uint64_t seen = cell.word.load(std::memory_order_relaxed);
+    while ((seen & (kExclusive | kQueued | kBroken)) == 0)
+        if (cell.word.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/// Takes the lock of `target`, waiting as long as it takes; HolderDied if a process died while holding it.
+LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
+
+/// Hands the word of `target` over after a release that found the queue bit.
+void hand_over(LockContext& context, std::uint32_t target);
+
+inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
+    shm::LockCell& cell = context.slot.block(target).lock;
+    std::uint64_t mine = kExclusive | (context.me + 1);
+    if (!cell.word.compare_exchange_strong(mine, 0, std::memory_order_seq_cst, std::memory_order_relaxed))
+        hand_over(context, target);
+}
+
+inline void unlock_shared(LockContext& context, std::uint32_t target) {
+    shm::LockCell& cell = context.slot.block(target).lock;
+    const std::uint64_t before = cell.word.fetch_sub(1, std::memory_order_seq_cst);
+    if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target);
+}
+
+}  // namespace osc::sync

@@ -1,0 +1,29 @@
+// The lock around every accumulate-family operation on a stripe of a target's memory (invariant I1). Held for one
+// chunk at most, never two together, so it cannot deadlock; a plain store releases it. Waiters spin, then yield, then
+// nap: the holder is a few hundred nanoseconds from its release unless it was preempted or has died.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "sync/lock.h"
+
+namespace osc::sync {
+
+/// The contended path of StripeGuard; false if the holder died (its rank in `dead`).
+bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead);
+
+/// Takes the stripe for rank `me`; false if its holder died.
+inline bool stripe_lock(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
+    std::uint32_t free = 0;
+    if (__builtin_expect(
+            holder.compare_exchange_strong(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed), 1))
+        return true;
+    return stripe_wait(holder, me, liveness, dead);
+}
+
+inline void stripe_unlock(std::atomic<std::uint32_t>& holder) {
+    holder.store(0, std::memory_order_release);
+}
+
+}  // namespace osc::sync

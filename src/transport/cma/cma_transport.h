@@ -1,0 +1,37 @@
+// The transport to memory of a process of this node that is not mapped here: put and get by process_vm_*, updates
+// read-compute-write under the target's stripe lock.
+#pragma once
+
+#include "transport/cma/cma.h"
+#include "transport/shm/locked.h"
+#include "transport/transport.h"
+
+namespace osc::cma {
+
+class Cross final : public Transport {
+  public:
+    /// `base`: address of displacement 0 in process `pid`.
+    Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
+        : pid_(pid), base_(base), stripes_(stripes), writes_(Direction::Write, pid), reads_(Direction::Read, pid) {}
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override;
+
+  private:
+    void note(int error);
+    int write_back(const Update& how, std::uint64_t remote, std::byte* data, std::size_t count);
+    std::uint64_t remote(std::int64_t disp) const { return base_ + static_cast<std::uint64_t>(disp); }
+
+    pid_t pid_;
+    std::uint64_t base_;
+    shm::Stripes stripes_;
+    Batch writes_;
+    Batch reads_;
+    Fault fault_ = Fault::None;
+};
+
+}  // namespace osc::cma

@@ -1,0 +1,78 @@
+// Finding the region of each piece.
+#include "transport/dynamic.h"
+
+#include <algorithm>
+
+namespace osc {
+
+template <class F>
+void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
+    while (bytes > 0 && fault_ == Fault::None) {
+        const auto address = static_cast<std::uint64_t>(disp);
+        const shm::Region* region = shm::find_region(*regions_, address);
+        if (region == nullptr) {
+            fault_ = diag::fail(Fault::Range, "address 0x%llx of the target is in no region that is attached there",
+                                static_cast<unsigned long long>(address));
+            return;
+        }
+        const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
+        if (std::byte* mapped = locate_(*region); mapped != nullptr) {
+            // Addresses stay the target's, so that the stripe of an element is the same by every path.
+            shm::Direct near(mapped, stripes_, static_cast<std::int64_t>(region->base));
+            f(static_cast<Transport&>(near), disp, part);
+            fault_ = near.finish();
+        } else {
+            f(far_, disp, part);
+        }
+        disp += static_cast<std::int64_t>(part);
+        bytes -= part;
+    }
+}
+
+void Dynamic::put(std::int64_t disp, const void* from, std::size_t bytes) {
+    const auto* data = static_cast<const std::byte*>(from);
+    split(disp, bytes, [&](Transport& to, std::int64_t at, std::size_t part) {
+        to.put(at, data, part);
+        data += part;
+    });
+}
+
+void Dynamic::get(std::int64_t disp, void* to, std::size_t bytes) {
+    auto* data = static_cast<std::byte*>(to);
+    split(disp, bytes, [&](Transport& from, std::int64_t at, std::size_t part) {
+        from.get(at, data, part);
+        data += part;
+    });
+}
+
+void Dynamic::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
+    const auto* from = static_cast<const std::byte*>(origin);
+    auto* back = static_cast<std::byte*>(result);
+    split(disp, count * how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
+        if (part % how.width != 0) {
+            fault_ = diag::fail(Fault::Range, "an element lies across the end of an attached region");
+            return;
+        }
+        to.update(how, at, from, back, part / how.width);
+        if (from != nullptr) from += part;
+        if (back != nullptr) back += part;
+    });
+}
+
+void Dynamic::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                               void* result) {
+    split(disp, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
+        if (part != how.width) {
+            fault_ = diag::fail(Fault::Range, "an element lies across the end of an attached region");
+            return;
+        }
+        to.compare_and_swap(how, at, origin, compare, result);
+    });
+}
+
+Fault Dynamic::finish() {
+    const Fault far = far_.finish();
+    return fault_ != Fault::None ? fault_ : far;
+}
+
+}  // namespace osc

@@ -1,0 +1,40 @@
+// The transport to a dynamic window: each piece of an operation goes to the attached region that holds it, by load and
+// store where the region lies in mapped memory, by the other transport elsewhere. Displacements are addresses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "transport/shm/direct.h"
+#include "transport/shm/regions.h"
+
+namespace osc {
+
+class Dynamic final : public Transport {
+  public:
+    /// `locate` gives where a region is mapped here (its first byte), or null; `far` reaches any address of the target.
+    Dynamic(std::shared_ptr<const std::vector<shm::Region>> regions, shm::Stripes stripes,
+            std::function<std::byte*(const shm::Region&)> locate, Transport& far)
+        : regions_(std::move(regions)), stripes_(stripes), locate_(std::move(locate)), far_(far) {}
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override;
+
+  private:
+    /// Calls f(transport, disp, bytes) for each part of [disp, disp + bytes) that lies in one region.
+    template <class F>
+    void split(std::int64_t disp, std::size_t bytes, F&& f);
+
+    std::shared_ptr<const std::vector<shm::Region>> regions_;
+    shm::Stripes stripes_;
+    std::function<std::byte*(const shm::Region&)> locate_;
+    Transport& far_;
+    Fault fault_ = Fault::None;
+};
+
+}  // namespace osc

@@ -1,0 +1,122 @@
+// The shared memory of one process: a memfd that it owns, from which windows, MPI_Alloc_mem and libosc's own control
+// data are carved, and the view of a peer's arena. One descriptor per process, whatever the number of windows, and no
+// name in any file system (invariant I5).
+//
+// Offsets [0, pool) are one mapping made at the start, grown as needed; larger pieces get offsets beyond it and a
+// mapping of their own. Memory is allocated (fallocate) before it is handed out, so that a full memory limit is an
+// error at allocation and never a SIGBUS later.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace osc::shm {
+
+/// What a peer needs to know to reach this process's arena; exchanged by the host's collectives.
+struct ArenaAddress {
+    std::uint64_t token = 0;       // random, also in the arena's first bytes: proves that the right process was opened
+    std::uint64_t start_time = 0;  // of the process, in clock ticks since boot
+    std::uint64_t pool_bytes = 0;  // length of the pool's reservation
+    std::uint64_t probe = 0;       // address of a copy of the token, for the probe of process_vm_readv
+    std::int32_t pid = 0;
+    std::int32_t fd = -1;
+};
+
+/// First bytes of the pool.
+struct ArenaHeader {
+    std::uint64_t token;
+};
+
+/// A piece of an arena.
+struct Piece {
+    std::byte* address = nullptr;
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+    explicit operator bool() const { return address != nullptr; }
+};
+
+/// This process's arena. Thread-safe.
+class Arena {
+  public:
+    static Arena& mine();
+
+    /// Creates the memfd and the pool; false with errno set if the system refuses. Idempotent.
+    bool open();
+
+    /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two), not cleared unless `clear`.
+    /// Returns an empty piece if memory, address space or a limit is exhausted.
+    Piece allocate(std::size_t bytes, std::size_t alignment, bool clear);
+
+    /// Gives back the piece that starts at `address`; false if no such piece exists.
+    bool release(void* address);
+
+    /// The offset of [address, address + bytes), if one piece holds it whole; kNoOffset otherwise.
+    std::uint64_t offset_of(const void* address, std::size_t bytes) const;
+
+    /// Where `offset` of this arena is mapped here; null if no live piece holds it.
+    std::byte* at(std::uint64_t offset) const;
+
+    ArenaAddress address() const;
+
+    /// Bytes handed out at present.
+    std::uint64_t in_use() const;
+
+  private:
+    struct Live {
+        std::uint64_t offset;
+        std::size_t bytes;
+        void* mapping;  // of a large piece, to be unmapped; null in the pool
+        std::size_t mapped;
+    };
+    Piece from_pool(std::size_t bytes, std::size_t alignment, bool clear);
+    Piece large(std::size_t bytes, std::size_t alignment);
+    bool grow_pool(std::size_t bytes);
+    bool extend_file(std::uint64_t end);
+
+    mutable std::mutex mutex_;
+    int fd_ = -1;
+    std::uint64_t token_ = 0;
+    std::byte* pool_ = nullptr;
+    std::size_t pool_bytes_ = 0;  // reserved
+    std::size_t committed_ = 0;   // allocated from the system
+    std::uint64_t file_end_ = 0;
+    std::uint64_t large_next_ = 0;  // offset of the next large piece
+    std::uint64_t in_use_ = 0;
+    std::map<std::uint64_t, std::size_t> free_;  // pool: offset -> bytes, coalesced
+    std::map<std::uintptr_t, Live> live_;        // address -> piece
+};
+
+/// A peer's arena as mapped here. Thread-safe.
+class PeerArena {
+  public:
+    explicit PeerArena(const ArenaAddress& address) : address_(address) {}
+    PeerArena(const PeerArena&) = delete;
+    PeerArena& operator=(const PeerArena&) = delete;
+    ~PeerArena();
+
+    /// Where [offset, offset + bytes) of the peer's arena is mapped here; null (errno set) if it cannot be. A piece
+    /// outside the pool gets a mapping of its own, which `unmap` with the same arguments gives back.
+    std::byte* map(std::uint64_t offset, std::size_t bytes);
+    void unmap(std::uint64_t offset, std::byte* address, std::size_t bytes);
+
+    const ArenaAddress& address() const { return address_; }
+
+  private:
+    int open_peer() const;
+
+    ArenaAddress address_;
+    std::mutex mutex_;
+    std::byte* pool_ = nullptr;
+};
+
+/// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie.
+std::uint64_t process_start_time(pid_t pid);
+
+/// 64 random bits from the kernel.
+std::uint64_t random64();
+
+}  // namespace osc::shm

@@ -1,0 +1,18 @@
+// Construction of a slot in raw shared memory.
+#include "transport/shm/control.h"
+
+#include <new>
+
+namespace osc::shm {
+
+void construct(const Slot& slot, std::uint32_t processes) {
+    new (slot.address) SlotHeader;
+    const std::size_t words = (std::size_t{processes} + 63) / 64;
+    for (std::uint32_t rank = 0; rank < processes; ++rank) {
+        auto* block = new (&slot.block(rank)) ControlBlock;
+        for (std::size_t i = 0; i < words; ++i)
+            new (block->posts() + i) std::atomic<std::uint64_t>(0);
+    }
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,123 @@
+// What the processes of a node share about one window: a slot with one header and one control block per process.
+// The slot lives in the arena of the window's first process; everybody maps it. Only lock-free atomics and plain data
+// that is written before a barrier and read after it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/shm/barrier.h"
+
+namespace osc::shm {
+
+inline constexpr std::uint32_t kStripes = 16;
+inline constexpr unsigned kStripeShift = 13;  // one stripe lock serves chunks of 8 KiB
+
+/// The MPI lock of one target: see sync/lock.h for the protocol.
+struct LockCell {
+    std::atomic<std::uint64_t> word{0};
+    std::atomic<std::uint32_t> guard{0};  // rank + 1 of the process that edits the queue
+    std::uint32_t head = 0;               // rank + 1 of the first waiter, under guard
+    std::uint32_t tail = 0;               // rank + 1 of the last waiter, under guard
+};
+
+/// The place of one process in the queue of the lock it waits for.
+struct WaitCell {
+    std::atomic<std::uint32_t> granted{0};
+    std::uint32_t next = 0;  // rank + 1, under the target's guard
+    std::uint32_t kind = 0;  // what it waits for, under the target's guard
+    Doorbell bell;
+};
+
+/// The lock of one stripe of a target's memory; holds rank + 1 of its holder.
+struct alignas(64) Stripe {
+    std::atomic<std::uint32_t> holder{0};
+};
+
+/// How the memory of a process in a window is reached.
+enum class Memory : std::uint32_t {
+    None,     // no memory (size 0 or NULL base)
+    Shared,   // in an arena: offset and owner say where
+    Private,  // anywhere else in the owner's address space
+    Dynamic,  // regions attached one by one: the region table says where
+};
+
+/// An attached region of a dynamic window.
+struct Region {
+    std::uint64_t base;    // address in the owner's address space
+    std::uint64_t size;    // bytes
+    std::uint64_t offset;  // offset in the owner's arena, or kNoOffset
+};
+inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
+
+/// One process's part of a window's shared state. Aligned so that neighbours never share a line.
+struct alignas(64) ControlBlock {
+    LockCell lock;
+    alignas(64) WaitCell wait;
+    // Shared locks that this process holds in this window, so that a waiter can tell a dead holder (the lock word of
+    // a target only counts them).
+    std::atomic<std::uint32_t> shared_held{0};
+    std::atomic<std::uint32_t> shared_target{0};
+
+    // PSCW: completes received, and the bell of this process's start and wait calls.
+    alignas(64) std::atomic<std::uint32_t> completes{0};
+    Doorbell pscw_bell;
+
+    // Description, written by the owner before the creation's second barrier.
+    alignas(64) std::uint64_t base = 0;  // address of displacement 0 in the owner's address space
+    std::uint64_t size = 0;              // bytes
+    std::uint64_t unit = 1;              // displacement unit
+    std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared
+    std::uint32_t arena_rank = 0;        // rank in the window's group whose arena holds the memory
+    Memory memory = Memory::None;
+
+    // Dynamic windows: the region table, under a sequence lock (odd: being changed).
+    alignas(64) std::atomic<std::uint64_t> regions_version{0};
+    std::atomic<std::uint64_t> regions_offset{0};  // in the owner's arena
+    std::atomic<std::uint64_t> regions_count{0};
+
+    Stripe stripes[kStripes];
+
+    // The posts that this process has received and not yet consumed, one bit per rank of the group, follow.
+    std::atomic<std::uint64_t>* posts() {
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(this) + sizeof *this);
+    }
+
+    /// The stripe of the byte `offset` of the target's memory.
+    std::atomic<std::uint32_t>& stripe_of(std::uint64_t byte_offset) {
+        const std::uint64_t chunk = byte_offset >> kStripeShift;
+        return stripes[(chunk ^ (chunk >> 4)) % kStripes].holder;
+    }
+};
+
+/// The header of a slot.
+struct alignas(64) SlotHeader {
+    Barrier barrier;                                  // fences and the window's free
+    alignas(64) std::atomic<std::uint32_t> error{0};  // MPI error class of a failed creation, the largest wins
+    std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
+    std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
+};
+
+/// A window's slot as this process sees it.
+struct Slot {
+    std::byte* address = nullptr;
+    std::size_t stride = 0;
+
+    static std::size_t stride_for(std::uint32_t processes) {
+        const std::size_t posts = (std::size_t{processes} + 63) / 64 * 8;
+        return (sizeof(ControlBlock) + posts + 63) / 64 * 64;
+    }
+    static std::size_t bytes_for(std::uint32_t processes) {
+        return sizeof(SlotHeader) + processes * stride_for(processes);
+    }
+    SlotHeader& header() const { return *reinterpret_cast<SlotHeader*>(address); }
+    ControlBlock& block(std::uint32_t rank) const {
+        return *reinterpret_cast<ControlBlock*>(address + sizeof(SlotHeader) + rank * stride);
+    }
+};
+
+/// Constructs the header and all blocks in place; by the slot's creator, before anyone else knows the address.
+void construct(const Slot& slot, std::uint32_t processes);
+
+}  // namespace osc::shm

@@ -1,0 +1,42 @@
+// Walking elements stripe by stripe, under the stripe's lock: the one mechanism of atomicity (invariant I1) for shared
+// memory, cross-memory access and the agent alike.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "diag/fault.h"
+#include "sync/stripe.h"
+#include "transport/shm/control.h"
+
+namespace osc::shm {
+
+/// Who takes stripe locks of which target.
+struct Stripes {
+    ControlBlock& target;
+    std::uint32_t me;
+    sync::Liveness& liveness;
+};
+
+/// Calls `f(first, n)` for runs of elements of `count` elements of `width` bytes at byte `disp`, each run under the
+/// lock of the stripe that its first bytes lie in. Fault::Dead if the holder of a lock died.
+template <class F>
+Fault for_each_locked(const Stripes& stripes, std::int64_t disp, std::size_t width, std::size_t count, F&& f) {
+    std::size_t first = 0;
+    while (first < count) {
+        const auto at = static_cast<std::uint64_t>(disp) + first * width;
+        const std::uint64_t end = ((at >> kStripeShift) + 1) << kStripeShift;
+        const std::size_t n = std::min<std::size_t>(count - first, (end - at + width - 1) / width);
+        std::atomic<std::uint32_t>& holder = stripes.target.stripe_of(at);
+        std::uint32_t dead = 0;
+        if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead))
+            return diag::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost",
+                              dead);
+        f(first, n);
+        sync::stripe_unlock(holder);
+        first += n;
+    }
+    return Fault::None;
+}
+
+}  // namespace osc::shm

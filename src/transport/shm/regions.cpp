@@ -1,0 +1,92 @@
+// Attach, detach, and reading another process's table.
+#include "transport/shm/regions.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace osc::shm {
+
+RegionTable::~RegionTable() {
+    if (published_) Arena::mine().release(published_.address);
+}
+
+Fault RegionTable::publish() {
+    const std::size_t bytes = regions_.size() * sizeof(Region);
+    Piece fresh;
+    if (bytes > published_.bytes) {
+        fresh = Arena::mine().allocate(std::max<std::size_t>(bytes * 2, 256), 64, false);
+        if (!fresh) return diag::fail(Fault::NoMem, "no shared memory for a table of %zu regions", regions_.size());
+    }
+    const std::uint64_t version = block_.regions_version.load(std::memory_order_relaxed);
+    block_.regions_version.store(version + 1, std::memory_order_seq_cst);
+    const Piece old = fresh ? published_ : Piece{};
+    if (fresh) published_ = fresh;
+    const auto* words = reinterpret_cast<const std::uint64_t*>(regions_.data());
+    auto* out = reinterpret_cast<std::uint64_t*>(published_.address);
+    for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i)
+        std::atomic_ref<std::uint64_t>(out[i]).store(words[i], std::memory_order_relaxed);
+    block_.regions_offset.store(published_.offset, std::memory_order_relaxed);
+    block_.regions_count.store(regions_.size(), std::memory_order_relaxed);
+    block_.regions_version.store(version + 2, std::memory_order_seq_cst);
+    if (old) Arena::mine().release(old.address);
+    return Fault::None;
+}
+
+Fault RegionTable::attach(const void* base, std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    const auto start = reinterpret_cast<std::uint64_t>(base);
+    const auto after = std::lower_bound(regions_.begin(), regions_.end(), start,
+                                        [](const Region& region, std::uint64_t value) { return region.base < value; });
+    if ((after != regions_.end() && after->base < start + std::max<std::size_t>(size, 1)) ||
+        (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
+        return diag::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
+    const auto at = regions_.insert(after, Region{start, size, Arena::mine().offset_of(base, size)});
+    const Fault fault = publish();
+    if (fault != Fault::None) regions_.erase(at);
+    return fault;
+}
+
+Fault RegionTable::detach(const void* base) {
+    const std::lock_guard lock(mutex_);
+    const auto start = reinterpret_cast<std::uint64_t>(base);
+    const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
+                                        [](const Region& region, std::uint64_t value) { return region.base < value; });
+    if (found == regions_.end() || found->base != start)
+        return diag::fail(Fault::Attach, "no region that starts at %p is attached", base);
+    regions_.erase(found);
+    return publish();
+}
+
+std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& block, const Map& read) {
+    const std::lock_guard lock(mutex_);
+    for (int round = 0;; ++round) {
+        const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
+        if (before == version_) return regions_;
+        if ((before & 1) == 0) {
+            const std::uint64_t offset = block.regions_offset.load(std::memory_order_relaxed);
+            const std::uint64_t count = block.regions_count.load(std::memory_order_relaxed);
+            // Offset and count belong together only if the version has not moved.
+            if (block.regions_version.load(std::memory_order_seq_cst) == before) {
+                auto copy = std::make_shared<const std::vector<Region>>(read(offset, count));
+                if (block.regions_version.load(std::memory_order_seq_cst) == before) {
+                    version_ = before;
+                    regions_ = std::move(copy);
+                    return regions_;
+                }
+            }
+        }
+        if (round > 10) ::sched_yield();
+    }
+}
+
+const Region* find_region(const std::vector<Region>& regions, std::uint64_t address) {
+    auto after = std::upper_bound(regions.begin(), regions.end(), address,
+                                  [](std::uint64_t value, const Region& region) { return value < region.base; });
+    if (after == regions.begin()) return nullptr;
+    const Region& region = *std::prev(after);
+    return address - region.base < region.size ? &region : nullptr;
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,85 @@
+// The one wait loop of libosc (invariant I3): bounded spin, then yield, then timed sleep on a futex; each round past
+// the spin drives the host MPI once and, now and then, looks whether the peer that is waited for still lives.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "transport/shm/futex.h"
+
+namespace osc::shm {
+
+/// How this process waits; set once at start (host room), read by every wait.
+struct WaitPolicy {
+    int spin = 2000;               // polls before the first yield
+    int yields = 50;               // yields before the first sleep
+    long sleep_ms = 10;            // longest timed sleep; 0: until woken
+    void (*progress)() = nullptr;  // drives the host MPI once; null in unit tests and in the agent
+};
+
+WaitPolicy& wait_policy();
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield" ::: "memory");
+#endif
+}
+
+/// Where a waiter sleeps: `word` changes (or is woken) when the condition may have become true, and notifiers look at
+/// `sleepers` after their own read-modify-write, so that either they see the sleeper or it sees their change.
+struct Doorbell {
+    std::atomic<std::uint32_t> word{0};
+    std::atomic<std::uint32_t> sleepers{0};
+
+    /// Called by a notifier after a seq_cst read-modify-write of the state that the condition reads.
+    void ring() {
+        if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+        word.fetch_add(1, std::memory_order_seq_cst);
+        futex_wake(word);
+    }
+};
+
+/// Past the spin: yields and sleeps until `done()` or `dead()` (a liveness check, called about every 100 ms of
+/// sleeping) is true. Returns true if done.
+template <class Done, class Dead>
+bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
+    const WaitPolicy& policy = wait_policy();
+    for (int i = 0; i < policy.yields; ++i) {
+        if (done()) return true;
+        if (policy.progress != nullptr) policy.progress();
+        if (done()) return true;
+        ::sched_yield();
+    }
+    long slept = 0;
+    for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
+        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+        const bool ready = done();
+        if (!ready) futex_wait(bell.word, seen, policy.sleep_ms > 0 ? ms : 0);
+        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        if (ready || done()) return true;
+        if (policy.progress != nullptr) policy.progress();
+        slept += ms;
+        if (slept >= 100) {
+            slept = 0;
+            if (dead()) return done();
+        }
+    }
+}
+
+/// Waits until `done()`. `dead()` as above. Returns false only if the wait was given up because a peer died.
+template <class Done, class Dead>
+inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead) {
+    for (int i = wait_policy().spin; i > 0; --i) {
+        if (done()) return true;
+        cpu_relax();
+    }
+    return wait_slow(bell, done, dead);
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,305 @@
+// Creation and free. On a node both go through shared memory only: a slot made by the first process, two barriers of
+// the team for creation, one of the window and a count of departures for free.
+#include "window/create.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "config/options.h"
+#include "diag/log.h"
+#include "epoch/epoch.h"
+#include "host/host.h"
+
+namespace osc {
+namespace {
+
+using diag::fail;
+
+bool info_is(const Request& request, const char* key, const char* value) {
+    if (request.info == MPI_INFO_NULL) return false;
+    char text[64];
+    int found = 0;
+    host::real().Info_get(request.info, key, sizeof text - 1, text, &found);
+    return found && std::strcmp(text, value) == 0;
+}
+
+bool contiguous(const Request& request) {
+    return request.flavor == MPI_WIN_FLAVOR_SHARED && !info_is(request, "alloc_shared_noncontig", "true");
+}
+
+// This process's memory and its description, as far as it can be had without the others.
+Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) {
+    window.bytes = request.size;
+    window.unit = static_cast<int>(request.unit);
+    block.size = static_cast<std::uint64_t>(request.size);
+    block.unit = static_cast<std::uint64_t>(request.unit);
+    block.arena_rank = window.me;
+    if (request.fault != Fault::None) return request.fault;
+    const auto bytes = static_cast<std::size_t>(request.size);
+    shm::Arena& arena = shm::Arena::mine();
+    if (request.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+        block.memory = shm::Memory::Dynamic;
+        window.regions = std::make_unique<shm::RegionTable>(block);
+        return Fault::None;
+    }
+    if (request.flavor == MPI_WIN_FLAVOR_CREATE) {
+        window.base = request.base;
+        block.base = reinterpret_cast<std::uint64_t>(request.base);
+        block.offset = bytes > 0 ? arena.offset_of(request.base, bytes) : shm::kNoOffset;
+        block.memory = bytes == 0                       ? shm::Memory::None
+                       : block.offset != shm::kNoOffset ? shm::Memory::Shared
+                                                        : shm::Memory::Private;
+        return Fault::None;
+    }
+    if (contiguous(request)) {
+        block.arena_rank = 0;
+        block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
+        return Fault::None;  // the place follows when all sizes are known
+    }
+    const shm::Piece piece = arena.allocate(bytes, wanted_alignment(request.info), true);
+    if (!piece) return fail(Fault::NoMem, "no shared memory for %zu bytes: %s", bytes, std::strerror(errno));
+    window.owned = piece.address;
+    window.base = piece.address;
+    block.base = reinterpret_cast<std::uint64_t>(piece.address);
+    block.offset = piece.offset;
+    block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
+    return Fault::None;
+}
+
+// Lays the members' memory out one behind the other in one piece of rank 0's arena.
+Fault lay_out_segment(Window& window, const Request& request, bool ok) {
+    std::uint64_t total = 0;
+    std::uint64_t before = 0;
+    for (std::uint32_t rank = 0; rank < window.size; ++rank) {
+        if (rank == window.me) before = total;
+        total += window.slot.block(rank).size;
+    }
+    std::atomic<std::uint64_t>& published = window.slot.header().segment;
+    if (window.me == 0 && ok) {
+        const shm::Piece piece =
+            shm::Arena::mine().allocate(std::max<std::size_t>(total, 1), wanted_alignment(request.info), true);
+        if (piece) {
+            window.owned = piece.address;
+            published.store(piece.offset + 1, std::memory_order_release);
+        }
+    }
+    window.team.shared().barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; });
+    const std::uint64_t offset = published.load(std::memory_order_acquire);
+    if (offset == 0)
+        return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
+                    static_cast<unsigned long long>(total));
+    window.segment_offset = offset - 1;
+    window.segment_bytes = total;
+    window.segment = window.team.map(0, window.segment_offset, total);
+    if (window.segment == nullptr)
+        return fail(Fault::NoMem, "cannot map %llu bytes of shared memory: %s", static_cast<unsigned long long>(total),
+                    std::strerror(errno));
+    shm::ControlBlock& mine = window.mine();
+    window.base = window.segment + before;
+    mine.base = reinterpret_cast<std::uint64_t>(window.base);
+    mine.offset = window.segment_offset + before;
+    return Fault::None;
+}
+
+void raise_error(shm::SlotHeader& header, int error) {
+    std::uint32_t seen = header.error.load(std::memory_order_relaxed);
+    const auto mine = static_cast<std::uint32_t>(error);
+    while (seen < mine && !header.error.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
+    }
+}
+
+// The slot of the next window of this team, made by its first process. Null if that failed, on all alike.
+std::byte* next_slot(Window& window) {
+    TeamShared& shared = window.team.shared();
+    const std::size_t bytes = shm::Slot::bytes_for(window.size);
+    if (window.me == 0) {
+        const shm::Piece piece = shm::Arena::mine().allocate(bytes, 64, true);
+        if (piece) shm::construct({piece.address, shm::Slot::stride_for(window.size)}, window.size);
+        shared.slot.store(piece ? piece.offset : 0, std::memory_order_release);
+    }
+    if (!shared.barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; })) return nullptr;
+    window.slot_offset = shared.slot.load(std::memory_order_acquire);
+    return window.slot_offset != 0 ? window.team.map(0, window.slot_offset, bytes) : nullptr;
+}
+
+// A handle that the host has freed may be issued again at once, to another thread: no handle is made between the
+// host's free of a window and its leaving our table. Recursive, because attribute callbacks may do either.
+std::recursive_mutex g_handles;
+
+int make_handle(Window& window) {
+    const std::lock_guard lock(g_handles);
+    return host::real().Win_create(nullptr, 0, 1, MPI_INFO_NULL, host::self_comm(), &window.handle);
+}
+
+void drop_memory(void* owned, std::byte* slot, bool slot_is_mine) {
+    if (owned != nullptr) shm::Arena::mine().release(owned);
+    if (slot_is_mine && slot != nullptr) shm::Arena::mine().release(slot);
+}
+
+}  // namespace
+
+std::size_t wanted_alignment(MPI_Info info) {
+    char text[64];
+    int found = 0;
+    if (info == MPI_INFO_NULL) return 64;
+    char key[] = "mpi_minimum_memory_alignment";
+    host::real().Info_get(info, key, sizeof text - 1, text, &found);
+    if (!found) return 64;
+    const unsigned long long value = std::strtoull(text, nullptr, 10);
+    if (value == 0 || (value & (value - 1)) != 0 || value > (1ull << 40)) return 64;
+    return std::max<std::size_t>(64, value);
+}
+
+int error_class(Fault fault) {
+    switch (fault) {
+        case Fault::None:
+            return MPI_SUCCESS;
+        case Fault::Arg:
+            return MPI_ERR_ARG;
+        case Fault::Assert:
+            return MPI_ERR_ASSERT;
+        case Fault::Attach:
+            return MPI_ERR_RMA_ATTACH;
+        case Fault::Buffer:
+            return MPI_ERR_BUFFER;
+        case Fault::Count:
+            return MPI_ERR_COUNT;
+        case Fault::Dead:
+            return MPI_ERR_OTHER;
+        case Fault::Disp:
+            return MPI_ERR_DISP;
+        case Fault::Flavor:
+            return MPI_ERR_RMA_FLAVOR;
+        case Fault::Group:
+            return MPI_ERR_GROUP;
+        case Fault::Info:
+            return MPI_ERR_INFO;
+        case Fault::LockType:
+            return MPI_ERR_LOCKTYPE;
+        case Fault::NoMem:
+            return MPI_ERR_NO_MEM;
+        case Fault::Op:
+            return MPI_ERR_OP;
+        case Fault::Other:
+            return MPI_ERR_OTHER;
+        case Fault::Range:
+            return MPI_ERR_RMA_RANGE;
+        case Fault::Rank:
+            return MPI_ERR_RANK;
+        case Fault::Shared:
+            return MPI_ERR_RMA_SHARED;
+        case Fault::Size:
+            return MPI_ERR_SIZE;
+        case Fault::Sync:
+            return MPI_ERR_RMA_SYNC;
+        case Fault::Truncate:
+            return MPI_ERR_TRUNCATE;
+        case Fault::Type:
+            return MPI_ERR_TYPE;
+        case Fault::Win:
+            return MPI_ERR_WIN;
+    }
+    return MPI_ERR_OTHER;
+}
+
+int create_window(const Request& request, Window*& result, const char*& reason) {
+    result = nullptr;
+    Team* team = nullptr;
+    if (const int error = Team::of(request.comm, team, reason); error != MPI_SUCCESS) {
+        fail(Fault::Other, "%s", reason);
+        return error;
+    }
+    reason = team->not_served();
+    if (reason != nullptr) {
+        team->release();
+        return MPI_SUCCESS;
+    }
+    auto window = std::make_unique<Window>(*team);
+    window->flavor = request.flavor;
+    window->threaded = host::threads();
+    window->pointers_given = request.flavor == MPI_WIN_FLAVOR_SHARED;
+    window->slot.address = next_slot(*window);
+    window->slot.stride = shm::Slot::stride_for(window->size);
+    if (window->slot.address == nullptr) {
+        fail(Fault::NoMem, "no shared memory for the window's control data");
+        return MPI_ERR_NO_MEM;
+    }
+    shm::SlotHeader& header = window->slot.header();
+    Fault fault = prepare(*window, request, window->mine());
+    int error = error_class(fault);
+    if (error == MPI_SUCCESS && make_handle(*window) != MPI_SUCCESS) {
+        window->handle = MPI_WIN_NULL;
+        fault = fail(Fault::Other, "the host MPI has no window or communicator left (it has room for about 2,000)");
+        error = MPI_ERR_OTHER;
+    }
+    raise_error(header, error);
+    const auto meet = [&] {
+        return header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+    };
+    bool met = meet();
+    if (met && contiguous(request)) {
+        fault = lay_out_segment(*window, request, header.error.load(std::memory_order_acquire) == 0);
+        raise_error(header, error_class(fault));
+        met = meet();
+    }
+    error = static_cast<int>(header.error.load(std::memory_order_acquire));
+    if (!met && error == MPI_SUCCESS) {
+        fail(Fault::Dead, "a process of the communicator died");
+        error = MPI_ERR_OTHER;
+    }
+    if (error == MPI_SUCCESS) {
+        window->info = read_info(request.info, request.flavor, {});
+        register_window(window->handle, window.get());
+        result = window.release();
+        return MPI_SUCCESS;
+    }
+    if (fault == Fault::None) fail(Fault::Other, "another process of the communicator could not create the window");
+    if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
+    // Rank 0 gives the slot back when the others no longer look at it.
+    header.departed.fetch_add(1, std::memory_order_seq_cst);
+    if (window->me == 0) {
+        shm::Doorbell none;
+        shm::wait_until(
+            none, [&] { return header.departed.load(std::memory_order_seq_cst) == window->size; },
+            [&] { return window->any_dead() >= 0; });
+    }
+    void* owned = window->owned;
+    std::byte* slot = window->slot.address;
+    const bool first = window->me == 0;
+    window.reset();
+    drop_memory(owned, slot, first);
+    return error;
+}
+
+Fault free_window(Window* window, int& host_error) {
+    host_error = MPI_SUCCESS;
+    if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
+    shm::SlotHeader& header = window->slot.header();
+    const bool met = header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+    {
+        // Attribute delete callbacks may still query the window, so it leaves the table after them.
+        const std::lock_guard lock(g_handles);
+        MPI_Win handle = window->handle;
+        host_error = host::real().Win_free(&handle);
+        if (host_error != MPI_SUCCESS) return Fault::None;
+        unregister_window(window->handle, window);
+    }
+    header.departed.fetch_add(1, std::memory_order_seq_cst);
+    if (window->me == 0) {
+        shm::Doorbell none;
+        shm::wait_until(
+            none, [&] { return header.departed.load(std::memory_order_seq_cst) == window->size; },
+            [&] { return window->any_dead() >= 0; });
+    }
+    void* owned = window->owned;
+    std::byte* slot = window->slot.address;
+    const bool first = window->me == 0;
+    delete window;
+    drop_memory(owned, slot, first);
+    return met ? Fault::None : diag::fail(Fault::Dead, "a process of the window died before it freed the window");
+}
+
+}  // namespace osc

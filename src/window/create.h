@@ -1,0 +1,38 @@
+// Creating and freeing windows: the collective protocols.
+#pragma once
+
+#include <mpi.h>
+
+#include "window/window.h"
+
+namespace osc {
+
+/// What the user asked for.
+struct Request {
+    int flavor = 0;
+    void* base = nullptr;  // create only
+    MPI_Aint size = 0;
+    MPI_Aint unit = 1;
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    Fault fault = Fault::None;  // an argument that is wrong here: creation fails on all processes alike
+};
+
+/// The alignment that info asks for, at least 64 bytes (MPI 4.1 section 12.2.2).
+std::size_t wanted_alignment(MPI_Info info);
+
+/// Collective over the request's communicator. On success `window` is live and has a handle; if libosc cannot serve the
+/// communicator, `window` is null and `reason` says why (the host serves it then). Otherwise an MPI error class, the
+/// same on all processes, with diag::fault_text() on those where it arose.
+int create_window(const Request& request, Window*& window, const char*& reason);
+
+/// Collective: waits for all processes, frees the host's window (attribute callbacks run), gives the memory back.
+Fault free_window(Window* window, int& host_error);
+
+/// The host's error class of a fault.
+int error_class(Fault fault);
+
+/// The info in use at creation and after MPI_Win_set_info.
+InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
+
+}  // namespace osc

@@ -1,0 +1,79 @@
+// The processes of a communicator as libosc knows them: where their arenas are, whether they live, and the little that
+// they share to create windows. One Team per parent communicator, kept as its attribute and by every window made from
+// it (the user may free the communicator first). On one node a team needs no communicator of its own: everything after
+// the first exchange goes through shared memory.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "sync/lock.h"
+#include "transport/shm/arena.h"
+#include "transport/shm/control.h"
+
+namespace osc {
+
+/// What a team shares, in the arena of its first process.
+struct TeamShared {
+    shm::Barrier barrier;                            // creation of windows
+    alignas(64) std::atomic<std::uint64_t> slot{0};  // offset of the slot being created; 0: its creator failed
+    std::atomic<std::uint32_t> detached{0};          // processes that will not touch this again
+};
+
+/// A process of this machine, known by its arena's token; shared by all teams.
+struct Process {
+    explicit Process(const shm::ArenaAddress& address) : arena(address) {}
+    shm::PeerArena arena;
+    std::atomic<int> cma{-1};  // whether process_vm_* reaches it: -1 not yet probed
+};
+
+class Team final : public sync::Liveness {
+  public:
+    /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
+    /// `why` set, the same class on all processes. The caller owns one reference.
+    static int of(MPI_Comm comm, Team*& team, const char*& why);
+
+    /// Called at MPI_Finalize: no team is made after it.
+    static void release_keyval();
+
+    void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+    void release();
+
+    std::uint32_t size() const { return size_; }
+    std::uint32_t me() const { return me_; }
+    MPI_Group group() const { return group_; }
+    TeamShared& shared() const { return *shared_; }
+    Process& process(std::uint32_t rank) const { return *processes_[rank]; }
+
+    /// Null if libosc serves windows of this team; else why the host does, in a few words.
+    const char* not_served() const { return not_served_; }
+
+    /// Maps a piece of a member's arena (this process's own included); null with errno if that fails.
+    std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const;
+    void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const;
+
+    /// Whether process_vm_* reaches the memory of `rank`; probed once per process.
+    bool cma_reaches(std::uint32_t rank) const;
+
+    bool alive(std::uint32_t rank) override;
+    /// A member that has died, or -1.
+    int any_dead();
+
+  private:
+    Team() = default;
+    ~Team();
+    int exchange(MPI_Comm comm, const char*& why);
+
+    std::atomic<int> references_{1};
+    std::uint32_t size_ = 0;
+    std::uint32_t me_ = 0;
+    MPI_Group group_ = MPI_GROUP_NULL;
+    std::vector<std::shared_ptr<Process>> processes_;
+    TeamShared* shared_ = nullptr;
+    const char* not_served_ = nullptr;
+};
+
+}  // namespace osc

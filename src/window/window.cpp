@@ -1,0 +1,141 @@
+// How a target's memory is reached, and execution of operations that are not the fast path's.
+#include "window/window.h"
+
+#include <sys/mman.h>
+
+#include "op/pack.h"
+#include "transport/cma/cma_transport.h"
+#include "transport/dynamic.h"
+#include "transport/shm/direct.h"
+
+namespace osc {
+
+Window::~Window() {
+    for (const Mapping& piece : mapped_)
+        team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
+    if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
+    if (slot.address != nullptr) team.unmap(0, slot_offset, slot.address, shm::Slot::bytes_for(size));
+    team.release();
+}
+
+Path Window::far_path(std::uint32_t rank) const {
+    return team.cma_reaches(rank) ? Path::Cma : Path::Agent;
+}
+
+void Window::describe(Peer& peer) {
+    const shm::ControlBlock& block = *peer.block;
+    peer.size = block.size;
+    peer.unit = block.unit;
+    peer.remote = block.base;
+    switch (block.memory) {
+        case shm::Memory::None:
+            peer.path = Path::Direct;
+            return;
+        case shm::Memory::Dynamic:
+            peer.path = Path::Dynamic;
+            return;
+        case shm::Memory::Private:
+        case shm::Memory::Shared:
+            break;
+    }
+    if (peer.rank == me) {
+        peer.base = static_cast<std::byte*>(base);
+        peer.path = Path::Direct;
+        return;
+    }
+    if (block.memory == shm::Memory::Shared) {
+        if (segment != nullptr) {
+            peer.base = segment + (block.offset - segment_offset);
+        } else {
+            peer.base = team.map(block.arena_rank, block.offset, block.size);
+            if (peer.base != nullptr) mapped_.push_back({block.arena_rank, block.offset, peer.base, block.size});
+        }
+        if (peer.base != nullptr) {
+            peer.path = Path::Direct;
+            return;
+        }
+    }
+    peer.path = far_path(peer.rank);
+}
+
+shm::RegionView& Window::view(std::uint32_t rank) {
+    const std::lock_guard lock(views_mutex_);
+    std::unique_ptr<shm::RegionView>& entry = views_[rank];
+    if (entry == nullptr) entry = std::make_unique<shm::RegionView>();
+    return *entry;
+}
+
+std::vector<shm::Region> Window::read_regions(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const {
+    std::vector<shm::Region> copy(count);
+    if (count == 0) return copy;
+    const std::size_t length = count * sizeof(shm::Region);
+    std::byte* table = team.map(rank, offset, length);
+    if (table == nullptr) return {};
+    auto* from = reinterpret_cast<std::uint64_t*>(table);
+    auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
+    for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
+        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_relaxed);
+    team.unmap(rank, offset, table, length);
+    return copy;
+}
+
+Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+    const std::uint32_t rank = target.rank;
+    const auto attached = view(rank).current(
+        *target.block, [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
+    const shm::Stripes stripes{*target.block, me, *this};
+    const bool own = rank == me;
+    const shm::ArenaAddress& arena = team.process(rank).arena.address();
+    const auto locate = [&](const shm::Region& region) -> std::byte* {
+        if (own) return reinterpret_cast<std::byte*>(region.base);
+        // Pieces outside the pool would need a mapping each; process_vm_* reaches them as well.
+        if (region.offset == shm::kNoOffset || region.offset + region.size > arena.pool_bytes) return nullptr;
+        return team.map(rank, region.offset, region.size);
+    };
+    if (!own && far_path(rank) == Path::Agent) {
+        bool all = true;
+        for (const shm::Region& region : *attached)
+            all = all && locate(region) != nullptr;
+        if (!all) return diag::fail(Fault::Other, "process_vm_readv is forbidden and rank %u has no agent", rank);
+    }
+    cma::Cross far(arena.pid, 0, stripes);
+    Dynamic transport(attached, stripes, locate, far);
+    return op::execute(call, what, start, transport);
+}
+
+Fault Window::execute(Peer& target, const op::Call& call) {
+    Update what{};
+    if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
+    std::int64_t start = 0;
+    op::Bounds touched;
+    const std::uint64_t scale = target.path == Path::Dynamic ? 1 : target.unit;
+    if (const Fault fault = op::reach(call, scale, start, touched); fault != Fault::None) return fault;
+    if (touched.lo == touched.hi) return Fault::None;
+    if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
+    if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size)
+        return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
+                          static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
+                          static_cast<unsigned long long>(target.size));
+    const shm::Stripes stripes{*target.block, me, *this};
+    if (target.path == Path::Direct) {
+        if (call.kind == op::Kind::Put || call.kind == op::Kind::Get) {
+            std::byte* there = target.base + start;
+            const op::Operand& o = call.origin;
+            const op::Operand& t = call.target;
+            if (call.kind == op::Kind::Put)
+                op::copy(*t.layout, t.count, there, *o.layout, o.count, o.base);
+            else
+                op::copy(*o.layout, o.count, o.base, *t.layout, t.count, there);
+            return Fault::None;
+        }
+        shm::Direct transport(target.base, stripes);
+        return op::execute(call, what, start, transport);
+    }
+    if (target.path == Path::Cma) {
+        cma::Cross transport(team.process(target.rank).arena.address().pid, target.remote, stripes);
+        return op::execute(call, what, start, transport);
+    }
+    return diag::fail(Fault::Other, "process_vm_readv is forbidden and rank %u has no agent", target.rank);
+}
+
+}  // namespace osc

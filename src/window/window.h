@@ -1,0 +1,78 @@
+// A window as this process sees it: what the MPI calls need beside the Core that the epochs work on.
+#pragma once
+
+#include <mpi.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "epoch/core.h"
+#include "op/call.h"
+#include "transport/shm/regions.h"
+#include "window/team.h"
+
+namespace osc {
+
+/// Info values in use, as MPI_Win_get_info reports them.
+using InfoInUse = std::vector<std::pair<std::string, std::string>>;
+
+class Window final : public Core {
+  public:
+    /// A window of `owner`'s processes; takes over one reference to it.
+    explicit Window(Team& owner) : Core(owner.me(), owner.size()), team(owner) {}
+    ~Window() override;
+
+    bool alive(std::uint32_t rank) override { return team.alive(rank); }
+
+    /// Executes a checked call on a target whose epoch is open. All data is at the target on return.
+    Fault execute(Peer& target, const op::Call& call);
+
+    Team& team;
+    MPI_Win handle = MPI_WIN_NULL;  // the host window that lends us its handle
+    int flavor = 0;
+
+    // What the predefined attributes point at.
+    void* base = nullptr;
+    MPI_Aint bytes = 0;
+    int unit = 1;
+    int model = MPI_WIN_UNIFIED;
+
+    std::uint64_t slot_offset = 0;     // in rank 0's arena
+    void* owned = nullptr;             // piece of this process's arena that the window gives back
+    std::byte* segment = nullptr;      // contiguous shared windows: all memory, mapped here
+    std::uint64_t segment_offset = 0;  // in rank 0's arena
+    std::size_t segment_bytes = 0;
+    InfoInUse info;
+    std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: attached here
+
+  protected:
+    void describe(Peer& peer) override;
+
+  private:
+    Path far_path(std::uint32_t rank) const;
+    Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
+    std::vector<shm::Region> read_regions(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const;
+
+    shm::RegionView& view(std::uint32_t rank);
+
+    struct Mapping {
+        std::uint32_t arena_rank;
+        std::uint64_t offset;
+        std::byte* address;
+        std::size_t bytes;
+    };
+    std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object
+    std::mutex views_mutex_;
+    std::map<std::uint32_t, std::unique_ptr<shm::RegionView>> views_;  // dynamic windows: attached at targets used
+};
+
+void register_window(MPI_Win handle, Window* window);
+void unregister_window(MPI_Win handle, const Window* window);
+/// Every live window; for MPI_Finalize and the counters.
+std::vector<Window*> live_windows();
+
+}  // namespace osc
