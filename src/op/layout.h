@@ -106,7 +106,8 @@ class Layout {
     bool contiguous_ = false;
 };
 
-/// Irregular blocks that a layout may have: a quarter GiB while it is built. Flattening more would exhaust memory unseen.
+/// Irregular blocks that a layout may have: a quarter GiB while it is built. Flattening more would exhaust memory
+/// unseen.
 inline constexpr std::size_t max_runs = std::size_t{1} << 22;
 
 /// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
