@@ -119,8 +119,9 @@ CASE(attach_and_query) {
     const MPI_Win win = returning(window).handle();
     CHECK_CLASS(MPI_Win_attach(win, memory, 64), MPI_ERR_RMA_FLAVOR);
     CHECK_CLASS(MPI_Win_detach(win, memory), MPI_ERR_RMA_FLAVOR);
-    HOST_CANNOT("the host has its own classes for these");
-    CHECK_CLASS(MPI_Win_shared_query(win, (rank() + 1) % size() == rank() ? size() : (rank() + 1) % size(), &bytes,
-                                     &unit, &base),
-                size() == 1 ? MPI_ERR_RANK : MPI_ERR_RMA_FLAVOR);
+    SKIP_IF(size() < 2);
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
+    // Memory that loads and stores do not reach is no error but has no bytes.
+    CHECK_OK(MPI_Win_shared_query(win, (rank() + 1) % size(), &bytes, &unit, &base));
+    CHECK_EQ(bytes, MPI_Aint{0});
 }

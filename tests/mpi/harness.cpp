@@ -83,7 +83,7 @@ void prove_served() {
     if (!served_by_osc()) {
         const char* preload = std::getenv("LD_PRELOAD");
         const bool disabled = std::getenv("OSC_DISABLE") != nullptr;
-        if (preload && std::strstr(preload, "libosc") && !disabled) fail(__FILE__, __LINE__, "libosc is not loaded");
+        if (preload && std::strstr(preload, "libosc.so") && !disabled) fail(__FILE__, __LINE__, "libosc is not loaded");
         return;
     }
     for (const std::string& name : program.uses) {
