@@ -30,7 +30,8 @@ void counted_put_flush(MPI_Win win, int64_t* value, int n) {
 }
 
 void counted_fetch_and_op(MPI_Win win, int64_t* value, int n) {
-    int64_t before = 0;
+    // Outlives the function: the operations may complete only at the unlock.
+    static int64_t before;
     for (int i = 0; i < n; ++i)
         MPI_Fetch_and_op(value, &before, MPI_INT64_T, kTarget, 0, MPI_SUM, win);
 }
