@@ -10,7 +10,21 @@ def busy_ratios(figures, measure, idle):
     return stats.ratios(above, below)
 
 
-def judge(figures, measure):
+def needs_rerun(row):
+    return stats.unstable(row["ratio"]) if row["ratio"] else bool(row["unstable"])
+
+
+def judge(figures, measure, first=None):
+    """A row with its instability said aloud; `first` is the row of the run that this one repeats."""
+    row = judge_values(figures, measure)
+    if needs_rerun(row):
+        row["verdict"] = "unstable" if row["verdict"] == "-" else row["verdict"] + ", unstable"
+    if first is not None:
+        row["first_run"] = first
+    return row
+
+
+def judge_values(figures, measure):
     """One row: every implementation's figure, the ratio that the bar is about, and the verdict."""
     row = {"measure": measure, "ns": {}, "wrong": [], "unstable": []}
     for implementation in IMPLEMENTATIONS:
@@ -40,18 +54,6 @@ def judge(figures, measure):
     elif row["ratio"] is not None:
         reached = row["ratio"]["q1"] if bar.within else row["ratio"]["median"]
         row["verdict"] = "met" if reached <= bar.limit else "not met"
-    return row
-
-
-def needs_rerun(row):
-    return stats.unstable(row["ratio"]) if row["ratio"] else bool(row["unstable"])
-
-
-def mark_rerun(row, first):
-    """Keeps the first, unstable result beside the second; a row that is unstable again says so."""
-    row["first_run"] = first
-    if needs_rerun(row):
-        row["verdict"] += ", unstable" if row["verdict"] != "-" else " unstable"
     return row
 
 
