@@ -15,8 +15,23 @@ namespace {
 
 std::mutex g_mutex;
 std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
+// Asking for the status of a request that is not complete is what drives the host's progress: this one never is,
+// until release(). A probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
+MPI_Request g_pending = MPI_REQUEST_NULL;
 std::atomic<int> g_threads{-1};
 int g_node_ranks = 1;
+
+int pending_status(void*, MPI_Status* status) {
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+int pending_free(void*) {
+    return MPI_SUCCESS;
+}
+int pending_cancel(void*, int) {
+    return MPI_SUCCESS;
+}
 
 }  // namespace
 
@@ -40,16 +55,18 @@ MPI_Comm self_comm(MPI_Comm parent) {
     if (mpi.Comm_create_group(parent, one, 0, &self) != MPI_SUCCESS) self = MPI_COMM_NULL;
     mpi.Group_free(&one);
     mpi.Group_free(&all);
-    if (self != MPI_COMM_NULL) mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    if (self != MPI_COMM_NULL) {
+        mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+        mpi.Grequest_start(&pending_status, &pending_free, &pending_cancel, nullptr, &g_pending);
+    }
     g_self.store(self, std::memory_order_release);
     return self;
 }
 
 void progress() {
-    const MPI_Comm self = self_comm();
-    if (self == MPI_COMM_NULL) return;
+    if (self_comm() == MPI_COMM_NULL) return;
     int flag = 0;
-    real().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, self, &flag, MPI_STATUS_IGNORE);
+    real().Request_get_status(g_pending, &flag, MPI_STATUS_IGNORE);
 }
 
 int wait(MPI_Request& request) {
@@ -91,7 +108,10 @@ void set_wait_policy(int node_ranks) {
 
 void release() {
     MPI_Comm self = g_self.exchange(MPI_COMM_NULL);
-    if (self != MPI_COMM_NULL) real().Comm_free(&self);
+    if (self == MPI_COMM_NULL) return;
+    real().Comm_free(&self);
+    real().Grequest_complete(g_pending);
+    real().Wait(&g_pending, MPI_STATUS_IGNORE);
 }
 
 }  // namespace osc::host

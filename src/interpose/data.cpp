@@ -59,6 +59,12 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
 
 }  // namespace
 
+int perform_element(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op) {
+    if (host::predefined(buffers.target_type) == nullptr && host::type_info(buffers.target_type) != nullptr)
+        return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
+    return perform(window, function, kind, buffers, op);
+}
+
 int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op) {
     return finish(window, function, try_perform(window, kind, buffers, op));
 }

@@ -23,4 +23,8 @@ struct Buffers {
 /// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already.
 int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
 
+/// The same for MPI_Fetch_and_op and MPI_Compare_and_swap, which take predefined datatypes only (12.3.4).
+int perform_element(Window& window, const char* function, op::Kind kind, const Buffers& buffers,
+                    MPI_Op op = MPI_OP_NULL);
+
 }  // namespace osc

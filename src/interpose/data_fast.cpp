@@ -159,10 +159,10 @@ int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype dataty
             }
         }
     }
-    return perform(*window, "MPI_Fetch_and_op", op::Kind::GetAccumulate,
-                   {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
-                    target_disp, 1, datatype},
-                   op);
+    return perform_element(*window, "MPI_Fetch_and_op", op::Kind::GetAccumulate,
+                           {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
+                            target_disp, 1, datatype},
+                           op);
 }
 
 int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
@@ -189,9 +189,9 @@ int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* re
             }
         }
     }
-    return perform(*window, "MPI_Compare_and_swap", op::Kind::CompareAndSwap,
-                   {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank,
-                    target_disp, 1, datatype});
+    return perform_element(*window, "MPI_Compare_and_swap", op::Kind::CompareAndSwap,
+                           {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr,
+                            target_rank, target_disp, 1, datatype});
 }
 
 }  // namespace entry
