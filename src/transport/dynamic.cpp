@@ -7,14 +7,20 @@ namespace osc {
 
 template <class F>
 void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
-    while (bytes > 0 && fault_ == Fault::None) {
-        const auto address = static_cast<std::uint64_t>(disp);
+    // A refused piece changes nothing, so all of it is looked up before its first byte moves.
+    for (std::uint64_t seen = 0; seen < bytes;) {
+        const std::uint64_t address = static_cast<std::uint64_t>(disp) + seen;
         const shm::Region* region = shm::find_region(*regions_, address);
         if (region == nullptr) {
             fault_ = diag::fail(Fault::Range, "address 0x%llx of the target is in no region that is attached there",
                                 static_cast<unsigned long long>(address));
             return;
         }
+        seen += region->base + region->size - address;
+    }
+    while (bytes > 0 && fault_ == Fault::None) {
+        const auto address = static_cast<std::uint64_t>(disp);
+        const shm::Region* region = shm::find_region(*regions_, address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
         if (std::byte* mapped = locate_(*region); mapped != nullptr) {
             // Addresses stay the target's, so that the stripe of an element is the same by every path.

@@ -147,7 +147,11 @@ CASE(aligned_words_do_not_tear) {
             for (long poll = 0; word[8] == 0; ++poll) {
                 const std::uint64_t seen = word[1];
                 if (seen != 0 && seen != ~std::uint64_t{0}) ++torn;
-                if (poll % 64 == 0) MPI_Win_sync(win.handle());
+                if (poll % 64 != 0) continue;
+                std::uint64_t got = 1;
+                MPI_Get(&got, 1, MPI_UINT64_T, 0, win.at(0, 8), 1, MPI_UINT64_T, win.handle());
+                MPI_Win_flush(0, win.handle());
+                if (got != 0 && got != ~std::uint64_t{0}) ++torn;
             }
             CHECK_EQ(torn, 0L);
         } else {

@@ -32,6 +32,8 @@ void compute(double seconds);
 /// Resident memory of this process in KiB, and how many descriptors it has open.
 long resident_kib();
 int open_descriptors();
+/// A statistic of libosc in this process (osc_counter); -1 without libosc.
+long long counter(const char* name);
 
 /// What a program declares about itself.
 struct Program {

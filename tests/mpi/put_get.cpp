@@ -44,6 +44,7 @@ void all_to_all(Kind kind, std::size_t words) {
                   [&](std::size_t i) { return word(origin, rank(), i); });
     }
     std::vector<std::uint64_t> in(words);
+    static int turn = 0;
     for (int target = 0; target < size(); ++target) {
         for (int origin = 0; origin < size(); ++origin) {
             std::fill(in.begin(), in.end(), 0);
@@ -52,7 +53,7 @@ void all_to_all(Kind kind, std::size_t words) {
                              win.handle()));
             // The data of a get is there after the local forms too; the host alone returns from all but flush before
             // large gets have arrived (seen with 4 ranks and 560,000 bytes).
-            switch (osct::served_by_osc() ? (target + origin) % 4 : 0) {
+            switch (osct::served_by_osc() ? turn++ % 4 : 0) {
                 case 0:
                     CHECK_OK(MPI_Win_flush(target, win.handle()));
                     break;

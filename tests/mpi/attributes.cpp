@@ -1,0 +1,261 @@
+// What hangs on a window's handle: predefined and user attributes, names, error handlers, info; and callbacks that look
+// at the window, or make and free others, while it is freed.
+#include <cstring>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Win_get_group",
+             "MPI_Win_free")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+template <class T>
+T* attribute(MPI_Win win, int keyval) {
+    void* value = nullptr;
+    int found = 0;
+    CHECK_OK(MPI_Win_get_attr(win, keyval, static_cast<void*>(&value), &found));
+    CHECK(found);
+    return static_cast<T*>(value);
+}
+
+std::string info_value(MPI_Win win, const char* key) {
+    MPI_Info info;
+    CHECK_OK(MPI_Win_get_info(win, &info));
+    char text[128] = "";
+    int found = 0;
+    MPI_Info_get(info, key, sizeof text - 1, text, &found);
+    MPI_Info_free(&info);
+    return found ? text : "(none)";
+}
+
+// What the delete callbacks saw of the windows that they were called for.
+int deleted = 0;
+MPI_Win expected = MPI_WIN_NULL;
+MPI_Aint expected_bytes = 0;
+bool make_another = false;
+
+int on_delete(MPI_Win win, int, void* value, void* extra) {
+    ++deleted;
+    CHECK(win == expected);
+    CHECK(value == &deleted);
+    CHECK(extra == &expected);
+    // The window still answers.
+    CHECK_EQ(*attribute<MPI_Aint>(win, MPI_WIN_SIZE), expected_bytes);
+    CHECK_EQ(*attribute<int>(win, MPI_WIN_DISP_UNIT), 8);
+    MPI_Group group = MPI_GROUP_NULL;
+    CHECK_OK(MPI_Win_get_group(win, &group));
+    int members = 0;
+    MPI_Group_size(group, &members);
+    MPI_Group_free(&group);
+    CHECK_EQ(members, size());
+    CHECK(info_value(win, "no_locks") != "(none)");
+    if (make_another) {
+        long* base = nullptr;
+        MPI_Win other = MPI_WIN_NULL;
+        CHECK_OK(MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_SELF, &base, &other));
+        CHECK(other != win);
+        CHECK_OK(MPI_Win_free(&other));
+    }
+    return MPI_SUCCESS;
+}
+
+bool refuse = false;
+int refuse_delete(MPI_Win, int, void*, void*) {
+    return refuse ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+int handled = 0;
+int handled_class = 0;
+void on_error(MPI_Win*, int* error, ...) {
+    ++handled;
+    handled_class = osct::error_class(*error);
+}
+
+}  // namespace
+
+CASE(predefined_attributes) {
+    struct Row {
+        int flavor;
+        MPI_Aint bytes;
+        int unit;
+    };
+    std::vector<long> own(16);
+    const auto bytes = static_cast<MPI_Aint>(8 * (rank() + 1));
+    for (const Row& row : {Row{MPI_WIN_FLAVOR_CREATE, bytes, 4}, Row{MPI_WIN_FLAVOR_ALLOCATE, bytes, 8},
+                           Row{MPI_WIN_FLAVOR_SHARED, bytes, 2}, Row{MPI_WIN_FLAVOR_DYNAMIC, 0, 1}}) {
+        void* base = own.data();
+        MPI_Win win = MPI_WIN_NULL;
+        if (row.flavor == MPI_WIN_FLAVOR_CREATE)
+            MPI_Win_create(base, row.bytes, row.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        else if (row.flavor == MPI_WIN_FLAVOR_ALLOCATE)
+            MPI_Win_allocate(row.bytes, row.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        else if (row.flavor == MPI_WIN_FLAVOR_SHARED)
+            MPI_Win_allocate_shared(row.bytes, row.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        else
+            MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        CHECK_EQ(*attribute<int>(win, MPI_WIN_CREATE_FLAVOR), row.flavor);
+        CHECK_EQ(*attribute<int>(win, MPI_WIN_MODEL), MPI_WIN_UNIFIED);
+        if (row.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+            CHECK(attribute<void>(win, MPI_WIN_BASE) == MPI_BOTTOM);
+            CHECK_EQ(*attribute<MPI_Aint>(win, MPI_WIN_SIZE), MPI_Aint{0});
+        } else {
+            CHECK(attribute<void>(win, MPI_WIN_BASE) == base);
+            CHECK_EQ(*attribute<MPI_Aint>(win, MPI_WIN_SIZE), row.bytes);
+            CHECK_EQ(*attribute<int>(win, MPI_WIN_DISP_UNIT), row.unit);
+        }
+        CHECK_OK(MPI_Win_free(&win));
+    }
+}
+
+CASE(user_attributes_and_callbacks_that_query) {
+    int keyval = MPI_KEYVAL_INVALID;
+    CHECK_OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_delete, &keyval, &expected));
+    for (const bool another : {false, true}) {
+        make_another = another;
+        for (int round = 0; round < 200; ++round) {
+            expected_bytes = 8 * (round + 1);
+            long* base = nullptr;
+            MPI_Win win = MPI_WIN_NULL;
+            CHECK_OK(MPI_Win_allocate(expected_bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+            expected = win;
+            CHECK_OK(MPI_Win_set_attr(win, keyval, &deleted));
+            CHECK(attribute<int>(win, keyval) == &deleted);
+            deleted = 0;
+            if (round % 2 == 0) {
+                CHECK_OK(MPI_Win_delete_attr(win, keyval));
+                CHECK_EQ(deleted, 1);
+                int found = 1;
+                void* value = nullptr;
+                CHECK_OK(MPI_Win_get_attr(win, keyval, static_cast<void*>(&value), &found));
+                CHECK(!found);
+            }
+            CHECK_OK(MPI_Win_free(&win));
+            CHECK_EQ(deleted, 1);
+        }
+    }
+    make_another = false;
+    // A keyval may go before the attributes that use it.
+    long* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    expected_bytes = 64;
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    expected = win;
+    MPI_Win_set_attr(win, keyval, &deleted);
+    CHECK_OK(MPI_Win_free_keyval(&keyval));
+    deleted = 0;
+    CHECK_OK(MPI_Win_free(&win));
+    CHECK_EQ(deleted, 1);
+}
+
+// A callback that fails keeps the window alive: it can be used, and freed once the attribute lets it.
+CASE(callback_that_refuses) {
+    HOST_CANNOT("the host alone does not agree on whether the window lives");
+    int keyval = MPI_KEYVAL_INVALID;
+    MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, refuse_delete, &keyval, nullptr);
+    long* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_set_attr(win, keyval, nullptr);
+    refuse = true;
+    CHECK(MPI_Win_delete_attr(win, keyval) != MPI_SUCCESS);
+    int found = 0;
+    void* value = nullptr;
+    CHECK_OK(MPI_Win_get_attr(win, keyval, static_cast<void*>(&value), &found));
+    CHECK(found);
+    CHECK(MPI_Win_free(&win) != MPI_SUCCESS);
+    const long out = rank();
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_EQ(base[0], (rank() + size() - 1L) % size());
+    refuse = false;
+    CHECK_OK(MPI_Win_free(&win));
+    MPI_Win_free_keyval(&keyval);
+}
+
+CASE(names) {
+    Window window(osct::Kind::Allocate, 64);
+    char name[MPI_MAX_OBJECT_NAME] = "x";
+    int length = -1;
+    CHECK_OK(MPI_Win_set_name(window.handle(), "halo of the east"));
+    CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
+    CHECK(std::strcmp(name, "halo of the east") == 0);
+    CHECK_EQ(length, 16);
+    CHECK(MPI_Win_f2c(MPI_Win_c2f(window.handle())) == window.handle());
+}
+
+CASE(error_handlers) {
+    Window window(osct::Kind::Allocate, 64);
+    const MPI_Win win = window.handle();
+    MPI_Errhandler mine = MPI_ERRHANDLER_NULL, now = MPI_ERRHANDLER_NULL;
+    CHECK_OK(MPI_Win_get_errhandler(win, &now));
+    CHECK(now == MPI_ERRORS_ARE_FATAL);
+    CHECK_OK(MPI_Win_create_errhandler(on_error, &mine));
+    CHECK_OK(MPI_Win_set_errhandler(win, mine));
+    CHECK_OK(MPI_Win_get_errhandler(win, &now));
+    CHECK(now == mine);
+    MPI_Errhandler_free(&now);
+    MPI_Errhandler_free(&mine);
+    handled = 0;
+    int value = 0;
+    CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(handled, 1);
+    CHECK_EQ(handled_class, MPI_ERR_RMA_SYNC);
+    CHECK_OK(MPI_Win_call_errhandler(win, MPI_ERR_RANK));
+    CHECK_EQ(handled, 2);
+    CHECK_EQ(handled_class, MPI_ERR_RANK);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Win_unlock(0, win), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(handled, 2);
+}
+
+CASE(info_in_use) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "no_locks", "true");
+    MPI_Info_set(info, "accumulate_ordering", "none");
+    MPI_Info_set(info, "a_key_of_nobody", "whatever");
+    {
+        Window window(osct::Kind::Shared, 64, MPI_COMM_WORLD, info);
+        HOST_CANNOT("which hints the host reports is its own affair");
+        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
+        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "none");
+        CHECK_EQ(info_value(window.handle(), "accumulate_ops"), "same_op_no_op");
+        CHECK_EQ(info_value(window.handle(), "alloc_shared_noncontig"), "false");
+        CHECK_EQ(info_value(window.handle(), "a_key_of_nobody"), "(none)");
+        MPI_Info_set(info, "accumulate_ordering", "rar,waw");
+        MPI_Info_set(info, "no_locks", "perhaps");
+        CHECK_OK(MPI_Win_set_info(window.handle(), info));
+        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "rar,waw");
+        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
+    }
+    MPI_Info_free(&info);
+}
+
+CASE(alignment_by_info) {
+    for (const char* alignment : {"16", "4096", "65536", "4194304"}) {
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpi_minimum_memory_alignment", alignment);
+        char* base = nullptr;
+        MPI_Win win = MPI_WIN_NULL;
+        CHECK_OK(MPI_Win_allocate(100, 1, info, MPI_COMM_WORLD, &base, &win));
+        void* block = nullptr;
+        CHECK_OK(MPI_Alloc_mem(100, info, &block));
+        if (osct::served_by_osc()) {
+            CHECK_EQ(reinterpret_cast<std::uintptr_t>(base) % std::stoul(alignment), 0u);
+            CHECK_EQ(reinterpret_cast<std::uintptr_t>(block) % std::stoul(alignment), 0u);
+            CHECK_EQ(info_value(win, "mpi_minimum_memory_alignment"), alignment);
+        }
+        std::memset(block, 1, 100);
+        MPI_Free_mem(block);
+        MPI_Win_free(&win);
+        MPI_Info_free(&info);
+    }
+}

@@ -1,0 +1,173 @@
+// Counts and sizes that do not fit an int, through the _c forms: the calls with ordinary values everywhere; with
+// OSC_TEST_FULL=1, and memory to spare, 3 GiB in one call and more than 2^31 elements.
+#include <sys/sysinfo.h>
+
+#include <cstring>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put_c", "MPI_Get_c", "MPI_Accumulate_c", "MPI_Get_accumulate_c", "MPI_Rput_c",
+             "MPI_Rget_c", "MPI_Raccumulate_c", "MPI_Rget_accumulate_c", "MPI_Win_create_c", "MPI_Win_allocate_c",
+             "MPI_Win_allocate_shared_c", "MPI_Win_shared_query_c")
+
+using osct::rank;
+using osct::size;
+
+namespace {
+
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+
+// Whether all ranks together can have `bytes` bytes: the verdict is the same on all.
+bool enough_memory(std::size_t bytes) {
+    struct sysinfo info {};
+    sysinfo(&info);
+    long free = static_cast<long>((info.freeram + info.bufferram) * info.mem_unit >> 20);
+    MPI_Bcast(&free, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    return free > static_cast<long>((bytes + kGiB) >> 20);
+}
+
+unsigned char pattern(std::size_t at) {
+    return static_cast<unsigned char>((at >> 12) * 31 + at * 7 + 1);
+}
+
+// Rank 0 puts 3 GiB less a few bytes to rank 1, gets them back, and both look at samples of every page and at the ends.
+void put_and_get_gibibytes(MPI_Win win, unsigned char* mine, std::size_t bytes) {
+    const auto check = [&](const unsigned char* data) {
+        std::size_t wrong = 0;
+        for (std::size_t at = 0; at < bytes; at += at + 4096 < bytes ? 509 : 1)
+            wrong += data[at] != pattern(at);
+        CHECK_EQ(wrong, 0u);
+    };
+    std::vector<unsigned char> data;
+    MPI_Win_fence(0, win);
+    if (rank() == 0) {
+        data.resize(bytes);
+        for (std::size_t at = 0; at < bytes; ++at)
+            data[at] = pattern(at);
+        const auto count = static_cast<MPI_Count>(bytes);
+        CHECK_OK(MPI_Put_c(data.data(), count, MPI_BYTE, 1, 0, count, MPI_BYTE, win));
+    }
+    MPI_Win_fence(0, win);
+    if (rank() == 1) check(mine);
+    if (rank() == 0) {
+        std::memset(data.data(), 0, bytes);
+        const auto count = static_cast<MPI_Count>(bytes);
+        CHECK_OK(MPI_Get_c(data.data(), count, MPI_BYTE, 1, 0, count, MPI_BYTE, win));
+    }
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    if (rank() == 0) check(data.data());
+}
+
+}  // namespace
+
+CASE(every_form_with_ordinary_counts) {
+    for (const osct::Kind kind : osct::kAllKinds) {
+        osct::Window window(kind, 64 * sizeof(long));
+        const MPI_Win win = window.handle();
+        const int target = (rank() + 1) % size();
+        const MPI_Aint at = window.at(target, 0);
+        long out[8], back[8];
+        for (int i = 0; i < 8; ++i)
+            out[i] = rank() * 10 + i;
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+        CHECK_OK(MPI_Put_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
+        CHECK_OK(MPI_Win_flush(target, win));
+        CHECK_OK(MPI_Accumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
+        CHECK_OK(MPI_Raccumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win, &request));
+        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK_OK(MPI_Get_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
+        CHECK_OK(MPI_Win_flush(target, win));
+        CHECK_ALL(back, 8, [&](std::size_t i) { return 3 * out[i]; });
+        CHECK_OK(MPI_Rget_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_REPLACE, win,
+                                       &request));
+        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK_ALL(back, 8, [&](std::size_t i) { return 4 * out[i]; });
+        CHECK_OK(MPI_Get_c(back, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
+        CHECK_OK(MPI_Win_flush(target, win));
+        CHECK_ALL(back, 8, [&](std::size_t i) { return out[i]; });
+        CHECK_OK(MPI_Rput_c(out + 4, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
+        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK_OK(MPI_Win_flush(target, win));
+        CHECK_OK(MPI_Rget_c(back, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
+        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK_ALL(back, 4, [&](std::size_t i) { return out[i + 4]; });
+        MPI_Win_unlock(target, win);
+    }
+}
+
+// A displacement unit beyond an int, and the query that can report it.
+CASE(windows_of_large_units) {
+    HOST_CANNOT("the host keeps displacement units in an int");
+    constexpr MPI_Aint kUnit = MPI_Aint{5} << 30;
+    long* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_allocate_shared_c(64, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Aint bytes = 0, unit = 0;
+    long* there = nullptr;
+    CHECK_OK(MPI_Win_shared_query_c(win, rank(), &bytes, &unit, &there));
+    CHECK_EQ(bytes, MPI_Aint{64});
+    CHECK_EQ(unit, kUnit);
+    CHECK(there == base);
+    const int target = (rank() + 1) % size();
+    const long value = rank() + 5;
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, 0, 1, MPI_LONG, win));
+    CHECK_CLASS(MPI_Put(&value, 1, MPI_LONG, target, 1, 1, MPI_LONG, win), MPI_ERR_RMA_RANGE);
+    // The product of displacement and unit does not wrap around.
+    CHECK_CLASS(MPI_Put(&value, 1, MPI_LONG, target, MPI_Aint{1} << 62, 1, MPI_LONG, win), MPI_ERR_RMA_RANGE);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_EQ(base[0], (rank() + size() - 1) % size() + 5L);
+    CHECK_OK(MPI_Win_free(&win));
+    std::vector<long> own(8);
+    CHECK_OK(MPI_Win_create_c(own.data(), 64, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    CHECK_OK(MPI_Win_free(&win));
+    CHECK_OK(MPI_Win_allocate_c(64, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    CHECK_OK(MPI_Win_free(&win));
+}
+
+CASE(three_gibibytes) {
+    SKIP_IF(!osct::full());
+    SKIP_IF(size() != 2);
+    SKIP_IF(!enough_memory(9 * kGiB));
+    const std::size_t bytes = 3 * kGiB + 12345;
+    for (const bool shared : {true, false}) {
+        unsigned char* base = nullptr;
+        MPI_Win win = MPI_WIN_NULL;
+        const auto mine = static_cast<MPI_Aint>(rank() == 1 ? bytes : 1);
+        std::vector<unsigned char> own;
+        if (shared) {
+            CHECK_OK(MPI_Win_allocate(mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        } else {
+            own.resize(static_cast<std::size_t>(mine));
+            base = own.data();
+            CHECK_OK(MPI_Win_create(base, mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+        }
+        put_and_get_gibibytes(win, base, bytes);
+        CHECK_OK(MPI_Win_free(&win));
+    }
+}
+
+// More than 2^31 elements of one accumulate.
+CASE(elements_beyond_an_int) {
+    SKIP_IF(!osct::full());
+    SKIP_IF(size() != 2);
+    SKIP_IF(!enough_memory(5 * kGiB));
+    constexpr std::size_t kElements = (std::size_t{1} << 31) + 1000;
+    signed char* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    const std::size_t mine = rank() == 1 ? kElements : 1;
+    CHECK_OK(MPI_Win_allocate(static_cast<MPI_Aint>(mine), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    std::memset(base, 3, mine);
+    MPI_Win_fence(0, win);
+    if (rank() == 0) {
+        const std::vector<signed char> ones(kElements, 1);
+        const auto count = static_cast<MPI_Count>(kElements);
+        CHECK_OK(MPI_Accumulate_c(ones.data(), count, MPI_SIGNED_CHAR, 1, 0, count, MPI_SIGNED_CHAR, MPI_SUM, win));
+    }
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    if (rank() == 1) CHECK_ALL(base, kElements, [](std::size_t) { return 4; });
+    CHECK_OK(MPI_Win_free(&win));
+}
