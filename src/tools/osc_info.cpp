@@ -1,0 +1,123 @@
+// osc_info: what this build of libosc is and what can be set. Works without MPI and without a launcher, so that it runs
+// wherever the library is installed; everything it prints comes from the tables that the library itself is built from.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "config/options.h"
+
+namespace {
+
+using osc::config::Option;
+using osc::config::Type;
+
+constexpr int kWrongArguments = 2;
+
+const char* const kUsage =
+    "usage: osc_info [--counters | --markdown | --version | --help]\n"
+    "  without arguments: the version and the options with default, value in use and meaning\n"
+    "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
+    "  --markdown: the table of options as it stands in README.md\n";
+
+// The statistics of interpose/public_api.cpp.
+struct Counter {
+    const char* name;
+    const char* help;
+};
+const Counter kCounters[] = {
+#define OSC_COUNTER(name, help) {name, help},
+#include "tools/counters.def"
+#undef OSC_COUNTER
+};
+
+const char* const kEntries[] = {
+#define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+const char* values_of(Type type) {
+    switch (type) {
+        case Type::Bool:
+            return "0 or 1";
+        case Type::Int:
+            return "integer";
+        case Type::Text:
+            return "text";
+    }
+    return "";
+}
+
+void print_options() {
+    std::printf("libosc %s\n\noptions (environment variables):\n", OSC_VERSION_TEXT);
+    std::size_t count = 0;
+    const Option* table = osc::config::table(count);
+    for (const Option* option = table; option != table + count; ++option) {
+        const char* set = std::getenv(option->variable);
+        const bool given = set != nullptr && *set != '\0';
+        std::printf("\n%s=%s%s\n", option->variable, given ? set : option->fallback, given ? "  (set)" : "");
+        std::printf("    %s; default \"%s\"", values_of(option->type), option->fallback);
+        if (*option->info_key != '\0') std::printf("; info key %s", option->info_key);
+        std::printf("\n    %s\n", option->help);
+    }
+}
+
+void print_counters() {
+    std::puts("statistics, for osc_counter():");
+    for (const Counter& counter : kCounters)
+        std::printf("    %-24s %s\n", counter.name, counter.help);
+    std::puts("MPI functions, for osc_served() and osc_forwarded():");
+    for (const char* entry : kEntries)
+        std::printf("    %s\n", entry);
+}
+
+// A bar would end the table's cell.
+std::string cell(const char* text) {
+    std::string result;
+    for (; *text != '\0'; ++text) {
+        if (*text == '|') result += '\\';
+        result += *text;
+    }
+    return result;
+}
+
+void print_markdown() {
+    std::puts("| variable | value | default | meaning |");
+    std::puts("|---|---|---|---|");
+    std::size_t count = 0;
+    const Option* table = osc::config::table(count);
+    for (const Option* option = table; option != table + count; ++option) {
+        std::string fallback = cell(option->fallback);
+        if (!fallback.empty()) fallback.insert(0, 1, '`').append(1, '`');
+        std::string meaning = cell(option->help);
+        if (*option->info_key != '\0') meaning.append("; info key `").append(option->info_key).append(1, '`');
+        std::printf("| `%s` | %s | %s | %s |\n", option->variable, values_of(option->type), fallback.c_str(),
+                    meaning.c_str());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const char* const what = argc > 1 ? argv[1] : "";
+    if (argc > 2 || (argc == 2 && *what == '\0')) {
+        std::fputs(kUsage, stderr);
+        return kWrongArguments;
+    }
+    if (*what == '\0') {
+        print_options();
+    } else if (std::strcmp(what, "--counters") == 0) {
+        print_counters();
+    } else if (std::strcmp(what, "--markdown") == 0) {
+        print_markdown();
+    } else if (std::strcmp(what, "--version") == 0) {
+        std::puts(OSC_VERSION_TEXT);
+    } else if (std::strcmp(what, "--help") == 0) {
+        std::fputs(kUsage, stdout);
+    } else {
+        std::fprintf(stderr, "osc_info: no argument '%s'\n%s", what, kUsage);
+        return kWrongArguments;
+    }
+    return 0;
+}
