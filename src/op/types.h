@@ -36,7 +36,7 @@ enum class Basic : std::uint8_t {
     Logical4,
     Logical8,
     Byte,  // MPI_BYTE, MPI_PACKED: bitwise operations only
-    Char,  // MPI_CHAR, MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
+    Char,  // MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
     Char4,
     FloatInt,  // pairs for MINLOC and MAXLOC; they may hold padding that nobody may write
     DoubleInt,

@@ -125,7 +125,7 @@ void predefined_types() {
         Basic basic;
     };
     static const Expected expected[] = {
-        {MPI_CHAR, Basic::Char},
+        {MPI_CHAR, Basic::I8},
         {MPI_SIGNED_CHAR, Basic::I8},
         {MPI_UNSIGNED_CHAR, Basic::U8},
         {MPI_BYTE, Basic::Byte},
