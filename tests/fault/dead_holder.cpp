@@ -1,0 +1,185 @@
+// Rank 1 is killed while it holds locks of every kind, owes a post, a complete and a fence, and is in the middle of
+// accumulates. Each survivor must get an error of class MPI_ERR_OTHER from every call that needs the dead, within
+// seconds; what does not need it goes on working with the right data. One window for each situation, one death.
+// Arguments name the parts to run; all without any.
+#include <cstring>
+
+#include "survivors.h"
+
+namespace {
+
+using namespace fault;
+
+enum Situation {
+    kExclusive,
+    kShared,
+    kLockAll,
+    kPost,
+    kNoPost,
+    kComplete,
+    kTest,
+    kFence,
+    kMemory,
+    kStripes,
+    kFree,
+    kAll
+};
+
+constexpr int kElements = 1 << 16;
+
+MPI_Win g_wins[kAll];
+long* g_bases[kAll];
+
+void make_windows() {
+    for (int i = 0; i < kAll; ++i) {
+        const MPI_Aint elements = i == kStripes ? kElements : 64;
+        const MPI_Aint bytes = elements * static_cast<MPI_Aint>(sizeof(long));
+        if (i == kMemory) {
+            g_bases[i] = static_cast<long*>(std::malloc(static_cast<std::size_t>(bytes)));
+            MPI_Win_create(g_bases[i], bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_wins[i]);
+        } else {
+            MPI_Win_allocate(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_bases[i], &g_wins[i]);
+        }
+        MPI_Win_set_errhandler(g_wins[i], MPI_ERRORS_RETURN);
+        for (MPI_Aint e = 0; e < elements; ++e)
+            g_bases[i][e] = i * 100 + g_rank;
+    }
+}
+
+MPI_Group group_of(int member) {
+    MPI_Group world, one;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 1, &member, &one);
+    MPI_Group_free(&world);
+    return one;
+}
+
+long read(MPI_Win win, int target) {
+    long value = -1;
+    must_work("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win); });
+    must_work("get", [&] { return MPI_Get(&value, 1, MPI_LONG, target, 0, 1, MPI_LONG, win); });
+    must_work("unlock", [&] { return MPI_Win_unlock(target, win); });
+    return value;
+}
+
+[[noreturn]] void victim() {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_wins[kExclusive]);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, g_wins[kShared]);
+    long value = 0;
+    MPI_Win_lock_all(0, g_wins[kLockAll]);
+    MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_wins[kLockAll]);
+    MPI_Group zero = group_of(0);
+    MPI_Win_post(zero, 0, g_wins[kPost]);
+    MPI_Win_start(zero, 0, g_wins[kComplete]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::vector<long> ones(kElements, 1);
+    MPI_Win_lock_all(0, g_wins[kStripes]);
+    for (;;)
+        MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, 0, kElements, MPI_LONG, MPI_SUM, g_wins[kStripes]);
+}
+
+void locks_held_by_the_dead() {
+    g_scenario = "exclusive";
+    must_report("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_wins[kExclusive]); });
+    must_report("second lock", [] { return MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, g_wins[kExclusive]); });
+    check_eq(read(g_wins[kExclusive], 2), kExclusive * 100 + 2, "data of a target that the dead did not lock");
+    g_scenario = "shared";
+    must_report("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_wins[kShared]); });
+    check_eq(read(g_wins[kShared], 2), kShared * 100 + 2, "data of a target that the dead did not lock");
+    g_scenario = "lock_all";
+    must_report("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_wins[kLockAll]); });
+}
+
+void posts_and_completes_of_the_dead() {
+    MPI_Group dead = group_of(kVictim);
+    const long value = 5;
+    if (g_rank == 0) {
+        // The post came before the death: the epoch may go through or fail, but not hang.
+        g_scenario = "post";
+        must_return("start", [&] { return MPI_Win_start(dead, 0, g_wins[kPost]); });
+        must_return("put", [&] { return MPI_Put(&value, 1, MPI_LONG, kVictim, 0, 1, MPI_LONG, g_wins[kPost]); });
+        must_return("complete", [] { return MPI_Win_complete(g_wins[kPost]); });
+        g_scenario = "complete";
+        MPI_Win_post(dead, 0, g_wins[kComplete]);
+        must_report("wait", [] { return MPI_Win_wait(g_wins[kComplete]); });
+    }
+    g_scenario = "no post";
+    must_work("start", [&] { return MPI_Win_start(dead, 0, g_wins[kNoPost]); });
+    must_report("complete", [] { return MPI_Win_complete(g_wins[kNoPost]); });
+}
+
+void tests_for_the_dead() {
+    MPI_Group dead = group_of(kVictim);
+    g_scenario = "test";
+    MPI_Win_post(dead, 0, g_wins[kTest]);
+    must_report("test", [] {
+        int error = MPI_SUCCESS, done = 0;
+        for (const double end = now() + kPatience; error == MPI_SUCCESS && !done && now() < end;)
+            error = MPI_Win_test(g_wins[kTest], &done);
+        return error;
+    });
+}
+
+void memory_of_the_dead() {
+    // Memory that only its process can reach is gone with it.
+    g_scenario = "memory";
+    long value = 0;
+    const MPI_Win win = g_wins[kMemory];
+    must_return("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, kVictim, 0, win); });
+    must_report("get", [&] { return MPI_Get(&value, 1, MPI_LONG, kVictim, 0, 1, MPI_LONG, win); });
+    must_return("unlock", [&] { return MPI_Win_unlock(kVictim, win); });
+    check_eq(read(win, 2), kMemory * 100 + 2, "data of a survivor");
+    g_scenario = "stripes";
+    const std::vector<long> ones(kElements, 1);
+    must_return("lock", [] { return MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, g_wins[kStripes]); });
+    must_return("accumulate", [&] {
+        return MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, 0, kElements, MPI_LONG, MPI_SUM, g_wins[kStripes]);
+    });
+    must_return("unlock", [] { return MPI_Win_unlock(0, g_wins[kStripes]); });
+}
+
+void collectives_without_the_dead() {
+    g_scenario = "fence";
+    must_report("fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
+    g_scenario = "free";
+    must_report("free", [] { return MPI_Win_free(&g_wins[kFree]); });
+}
+
+void creation_without_the_dead() {
+    g_scenario = "create";
+    MPI_Win win = MPI_WIN_NULL;
+    long* base = nullptr;
+    must_report("allocate",
+                [&] { return MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (g_size < 3) return 1;
+    make_windows();
+    const std::vector<int> all = pids();
+    if (g_rank == kVictim) victim();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (g_rank == 0) {
+        nap(0.1);  // into its accumulates
+        ::kill(all[kVictim], SIGKILL);
+    }
+    const auto part = [&](const char* name, void (*run)()) {
+        bool wanted = argc == 1;
+        for (int i = 1; i < argc; ++i)
+            wanted = wanted || std::strcmp(argv[i], name) == 0;
+        if (wanted) run();
+    };
+    part("locks", locks_held_by_the_dead);
+    part("epochs", posts_and_completes_of_the_dead);
+    part("test", tests_for_the_dead);
+    part("memory", memory_of_the_dead);
+    part("collectives", collectives_without_the_dead);
+    part("create", creation_without_the_dead);
+    leave();
+}

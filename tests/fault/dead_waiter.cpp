@@ -1,0 +1,81 @@
+// Rank 1 is killed while it stands in the queue of a lock that rank 0 holds, with others behind it: when rank 0 lets
+// go, they must be served, or be told, within seconds. An argument says which lock the dead had asked for.
+#include <cstring>
+
+#include "survivors.h"
+
+namespace {
+
+using namespace fault;
+
+MPI_Win g_win = MPI_WIN_NULL;
+long* g_base = nullptr;
+
+// Flags in the memory of rank 0: how many have come to the point of asking for the lock.
+void announce() {
+    const long one = 1;
+    MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, g_win);
+    MPI_Accumulate(&one, 1, MPI_LONG, 2, 1, 1, MPI_LONG, MPI_SUM, g_win);
+    MPI_Win_unlock(2, g_win);
+}
+
+void await_announced(long wanted) {
+    long seen = 0, nothing = 0;
+    while (seen < wanted) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, g_win);
+        MPI_Get_accumulate(&nothing, 0, MPI_LONG, &seen, 1, MPI_LONG, 2, 1, 1, MPI_LONG, MPI_NO_OP, g_win);
+        MPI_Win_unlock(2, g_win);
+        nap(0.01);
+    }
+    nap(0.2);  // from the announcement to the place in the queue
+}
+
+// The lock of rank 0, and an addition under it.
+bool add_under_lock() {
+    int error = timed("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win); });
+    check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, "lock", error, MPI_ERR_OTHER);
+    if (error != MPI_SUCCESS) return false;
+    long value = 0;
+    MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win);
+    MPI_Win_flush(0, g_win);
+    ++value;
+    MPI_Put(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win);
+    must_work("unlock", [] { return MPI_Win_unlock(0, g_win); });
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    if (g_size < 4 || argc < 2) return 1;
+    const int type = std::strcmp(argv[1], "shared") == 0 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE;
+    g_scenario = argv[1];
+    MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_base, &g_win);
+    MPI_Win_set_errhandler(g_win, MPI_ERRORS_RETURN);
+    g_base[0] = g_base[1] = 0;
+    const std::vector<int> all = pids();
+    if (g_rank == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (g_rank == kVictim) {
+        announce();
+        MPI_Win_lock(type, 0, 0, g_win);
+        ::pause();
+    }
+    if (g_rank == 0) {
+        await_announced(3);
+        ::kill(all[kVictim], SIGKILL);
+        nap(0.2);
+        must_work("unlock", [] { return MPI_Win_unlock(0, g_win); });
+    } else {
+        // One behind the other, so that the dead stands before both.
+        await_announced(g_rank - 1);
+        announce();
+        const bool locked = add_under_lock();
+        std::printf("rank %d was %s\n", g_rank, locked ? "served" : "told");
+        if (locked) add_under_lock();
+    }
+    leave();
+}

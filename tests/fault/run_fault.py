@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Runs a program in which ranks are killed: every survivor must report no failure, all in a few seconds, and no name of
+libosc may stay in /dev/shm.
+
+  run_fault.py --ranks 4 --dead 1 --seconds 60 [--env K=V]... -- program [argument]...
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+# MPICH's mpiexec takes the job down, or breaks down itself, when a process that it started dies, even with
+# -disable-auto-cleanup. So what it starts are shells, deaf to its signal; the ranks below them write to files, and the
+# shells say there when their rank has ended.
+SHELL = 'trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; echo ended >> "$FAULT_OUTPUT/$$"'
+
+
+def shared_names():
+    return set(os.listdir("/dev/shm"))
+
+
+def outputs(folder):
+    return [path.read_text(errors="replace") for path in sorted(pathlib.Path(folder).iterdir())]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mpiexec", default="mpiexec.mpich")
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--dead", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("program", nargs="+")
+    options = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as folder:
+        command = [options.mpiexec, "-disable-auto-cleanup", "-n", str(options.ranks)]
+        for setting in options.env + [f"FAULT_OUTPUT={folder}"]:
+            command += ["-genv", *setting.split("=", 1)]
+        before = shared_names()
+        begin = time.monotonic()
+        with subprocess.Popen(["timeout", "-k", "5", str(options.seconds)] + command
+                              + ["sh", "-c", SHELL, "sh"] + options.program) as job:
+            ended = 0
+            while ended < options.ranks and time.monotonic() - begin < options.seconds:
+                time.sleep(0.1)
+                ended = sum(text.rstrip().endswith("ended") for text in outputs(folder))
+            took = time.monotonic() - begin
+            if ended == options.ranks:
+                job.wait()
+            else:
+                job.terminate()
+        texts = outputs(folder)
+
+    print("\n".join(texts))
+    reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", "\n".join(texts), re.MULTILINE)
+    # MPICH leaves segments of its own when a rank is killed; libosc gives nothing a name.
+    ours = sorted(name for name in shared_names() - before if "osc" in name)
+    good = [rank for rank, checks, failures in reports if int(checks) > 0 and failures == "0"]
+    wanted = options.ranks - options.dead
+    print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {options.ranks} ranks ended, {took:.1f} s, "
+          f"left in /dev/shm by libosc: {ours}")
+    return 0 if len(good) == wanted and ended == options.ranks and not ours else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

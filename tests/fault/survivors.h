@@ -1,0 +1,97 @@
+// What the programs share in which a rank is killed: checks that survivors count and print without any collective call,
+// because a host collective would wait for the dead, and an end by _exit.
+#pragma once
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "osc/osc.h"
+
+#pragma weak osc_served
+
+namespace fault {
+
+inline int g_rank = 0;
+inline int g_size = 0;
+inline int g_checks = 0;
+inline int g_failures = 0;
+inline const char* g_scenario = "";
+
+inline constexpr int kVictim = 1;
+inline constexpr double kPatience = 10;  // seconds in which every call has to return
+
+inline double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline void nap(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+inline void check(bool good, const char* what, long got, long wanted) {
+    ++g_checks;
+    if (good) return;
+    ++g_failures;
+    std::printf("rank %d, %s: %s is %ld, not %ld\n", g_rank, g_scenario, what, got, wanted);
+    std::fflush(stdout);
+}
+
+inline void check_eq(long got, long wanted, const char* what) {
+    check(got == wanted, what, got, wanted);
+}
+
+/// Makes a call and checks that it returns in time; its error class.
+template <class Call>
+int timed(const char* what, Call&& call) {
+    const double begin = now();
+    const int error = call();
+    check(now() - begin < kPatience, what, std::lround(now() - begin), std::lround(kPatience));
+    int value = MPI_SUCCESS;
+    if (error != MPI_SUCCESS) MPI_Error_class(error, &value);
+    return value;
+}
+
+/// The call must say in time that a process is gone.
+template <class Call>
+void must_report(const char* what, Call&& call) {
+    check_eq(timed(what, call), MPI_ERR_OTHER, what);
+}
+
+/// The call must return in time; whether it succeeds is its own affair.
+template <class Call>
+void must_return(const char* what, Call&& call) {
+    const int error = timed(what, call);
+    check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, what, error, MPI_ERR_OTHER);
+}
+
+template <class Call>
+void must_work(const char* what, Call&& call) {
+    check_eq(timed(what, call), MPI_SUCCESS, what);
+}
+
+/// Everybody's process number, so that the victim can be killed.
+inline std::vector<int> pids() {
+    std::vector<int> all(static_cast<std::size_t>(g_size));
+    const int mine = static_cast<int>(::getpid());
+    MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    return all;
+}
+
+/// The only way out after somebody was killed: MPI_Finalize would wait for the dead.
+[[noreturn]] inline void leave() {
+    if (osc_served == nullptr || osc_served("MPI_Win_lock") + osc_served("MPI_Win_fence") == 0)
+        check(false, "calls that libosc served", 0, 1);
+    std::printf("survivor %d: %d checks, %d failures\n", g_rank, g_checks, g_failures);
+    std::fflush(stdout);
+    ::_exit(g_failures == 0 ? 0 : 1);
+}
+
+}  // namespace fault
