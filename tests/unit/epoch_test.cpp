@@ -1,0 +1,217 @@
+// The epoch state machine: what may follow what, and what is refused with Fault::Sync; what lock_all takes and when.
+#include "epoch/epoch.h"
+
+#include <functional>
+#include <string>
+
+#include "thread_ranks.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+
+constexpr std::uint32_t kMe[] = {0};
+
+// The states that a window of one process can be in, and how to get there.
+struct State {
+    const char* name;
+    std::function<void(RankCore&)> enter;
+};
+
+// The calls, and what each must say in each state.
+struct Step {
+    const char* name;
+    std::function<Fault(RankCore&)> call;
+    std::string legal;  // one letter per state: 'y' legal, 'n' refused
+};
+
+Fault touch(RankCore& core) {
+    return epoch::open_target(core, core.peer(0));
+}
+
+std::vector<State> states() {
+    return {
+        {"nothing open", [](RankCore&) {}},
+        {"fence(0), unused", [](RankCore& c) { epoch::fence(c, 0); }},
+        {"fence(0), used", [](RankCore& c) { epoch::fence(c, 0), touch(c); }},
+        {"post", [](RankCore& c) { epoch::post(c, kMe, 0); }},
+        {"post and start", [](RankCore& c) { epoch::post(c, kMe, 0), epoch::start(c, kMe, 0); }},
+        {"post, start and use", [](RankCore& c) { epoch::post(c, kMe, 0), epoch::start(c, kMe, 0), touch(c); }},
+        {"lock", [](RankCore& c) { epoch::lock(c, 0, LockKind::Shared, 0); }},
+        {"lock_all", [](RankCore& c) { epoch::lock_all(c, 0); }},
+        {"fence(NOSUCCEED)", [](RankCore& c) { epoch::fence(c, epoch::kNoSucceed); }},
+        {"lock after unlock", [](RankCore& c) { epoch::lock(c, 0, LockKind::Exclusive, 0), epoch::unlock(c, 0); }},
+    };
+}
+
+std::vector<Step> steps() {
+    bool done = false;
+    return {
+        // A letter for each of the states above, in order.
+        {"fence", [](RankCore& c) { return epoch::fence(c, 0); }, "yyynnnnnyy"},
+        {"post", [](RankCore& c) { return epoch::post(c, kMe, 0); }, "yynnnnyyyy"},
+        {"start", [](RankCore& c) { return epoch::start(c, kMe, 0); }, "yynynnnnyy"},
+        {"complete", [](RankCore& c) { return epoch::complete(c); }, "nnnnyynnnn"},
+        {"wait after complete", [](RankCore& c) { return epoch::complete(c), epoch::wait(c); }, "nnn-yynnnn"},
+        {"test", [done](RankCore& c) mutable { return epoch::test(c, done); }, "nnnyyynnnn"},
+        {"lock", [](RankCore& c) { return epoch::lock(c, 1, LockKind::Shared, 0); }, "yynynnynyy"},
+        {"lock of the same", [](RankCore& c) { return epoch::lock(c, 0, LockKind::Shared, 0); }, "yynynnnnyy"},
+        {"unlock", [](RankCore& c) { return epoch::unlock(c, 0); }, "nnnnnnynnn"},
+        {"unlock of another", [](RankCore& c) { return epoch::unlock(c, 1); }, "nnnnnnnnnn"},
+        {"lock_all", [](RankCore& c) { return epoch::lock_all(c, 0); }, "yynynnnnyy"},
+        {"unlock_all", [](RankCore& c) { return epoch::unlock_all(c); }, "nnnnnnnynn"},
+        {"flush", [](RankCore& c) { return epoch::flush(c, 0); }, "nnnnnnyynn"},
+        {"flush of another", [](RankCore& c) { return epoch::flush(c, 1); }, "nnnnnnnynn"},
+        {"flush_all", [](RankCore& c) { return epoch::flush_all(c); }, "nnnnnnyynn"},
+        {"operation", [](RankCore& c) { return touch(c); }, "nyynyyyynn"},
+        {"free", [](RankCore& c) { return epoch::may_free(c); }, "yyynnnnnyy"},
+    };
+}
+
+TEST(Epoch, EveryCallInEveryState) {
+    const Deadline deadline(60);
+    const auto all = states();
+    for (const Step& step : steps()) {
+        ASSERT_EQ(step.legal.size(), all.size()) << step.name;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (step.legal[i] == '-') continue;
+            SCOPED_TRACE(std::string(step.name) + " in state: " + all[i].name);
+            // The window has two ranks so that there is another to lock; a fence takes part for both.
+            Ranks ranks(2);
+            RankCore& core = ranks.core(0);
+            std::thread partner([&] {
+                const int fences = (i == 1 || i == 2 || i == 8 ? 1 : 0) +
+                                   (std::string(step.name) == "fence" && step.legal[i] == 'y' ? 1 : 0);
+                for (int f = 0; f < fences; ++f)
+                    epoch::fence(ranks.core(1), 0);
+            });
+            all[i].enter(core);
+            const Fault fault = step.call(core);
+            partner.join();
+            EXPECT_EQ(fault, step.legal[i] == 'y' ? Fault::None : Fault::Sync) << diag::fault_text();
+            if (fault != Fault::None) {
+                EXPECT_STRNE(diag::fault_text(), "");
+            }
+        }
+    }
+}
+
+// The rule that a fence which nobody uses leaves the window free, to the end of what follows it.
+TEST(Epoch, EverythingMayFollowAnUnusedFence) {
+    const Deadline deadline(60);
+    Ranks ranks(1);
+    RankCore& core = ranks.core(0);
+    for (int round = 0; round < 3; ++round) {
+        ASSERT_EQ(epoch::fence(core, 0), Fault::None);
+        ASSERT_EQ(epoch::lock(core, 0, LockKind::Exclusive, 0), Fault::None);
+        ASSERT_EQ(touch(core), Fault::None);
+        ASSERT_EQ(epoch::unlock(core, 0), Fault::None);
+        ASSERT_EQ(epoch::fence(core, 0), Fault::None);
+        ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+        ASSERT_EQ(epoch::unlock_all(core), Fault::None);
+        ASSERT_EQ(epoch::fence(core, 0), Fault::None);
+        ASSERT_EQ(epoch::post(core, kMe, 0), Fault::None);
+        ASSERT_EQ(epoch::start(core, kMe, 0), Fault::None);
+        ASSERT_EQ(touch(core), Fault::None);
+        ASSERT_EQ(epoch::complete(core), Fault::None);
+        ASSERT_EQ(epoch::wait(core), Fault::None);
+        ASSERT_EQ(epoch::fence(core, 0), Fault::None);
+        ASSERT_EQ(touch(core), Fault::None);
+    }
+    EXPECT_EQ(epoch::lock(core, 0, LockKind::Shared, 0), Fault::Sync);
+}
+
+TEST(Epoch, LocksOfSeveralTargetsNest) {
+    Ranks ranks(4);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock(core, 1, LockKind::Exclusive, 0), Fault::None);
+    ASSERT_EQ(epoch::lock(core, 2, LockKind::Shared, 0), Fault::None);
+    ASSERT_EQ(epoch::lock(core, 3, LockKind::Exclusive, epoch::kNoCheck), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(1).word.load(), sync::kExclusive | 1);
+    EXPECT_EQ(ranks.lock_cell(2).word.load(), 1u);
+    EXPECT_EQ(ranks.lock_cell(3).word.load(), 0u);
+    EXPECT_EQ(epoch::open_target(core, core.peer(0)), Fault::Sync);
+    EXPECT_EQ(epoch::start(core, kMe, 0), Fault::Sync);
+    ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
+    EXPECT_EQ(epoch::fence(core, 0), Fault::Sync);
+    EXPECT_EQ(epoch::unlock(core, 2), Fault::Sync);
+    ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
+    ASSERT_EQ(epoch::unlock(core, 3), Fault::None);
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+        EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);
+    EXPECT_EQ(epoch::may_free(core), Fault::None);
+}
+
+TEST(Epoch, OnlyTheGroupOfAStartMayBeUsed) {
+    const Deadline deadline(60);
+    Ranks ranks(3);
+    RankCore& core = ranks.core(0);
+    const std::uint32_t group[] = {2};
+    ASSERT_EQ(epoch::post(ranks.core(2), kMe, 0), Fault::None);
+    ASSERT_EQ(epoch::start(core, group, 0), Fault::None);
+    EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::Sync);
+    EXPECT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    ASSERT_EQ(epoch::complete(core), Fault::None);
+    ASSERT_EQ(epoch::wait(ranks.core(2)), Fault::None);
+    EXPECT_EQ(core.direct_peer(2), nullptr);
+}
+
+TEST(Epoch, EmptyGroupsWaitForNobody) {
+    const Deadline deadline(60);
+    Ranks ranks(2);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::post(core, {}, 0), Fault::None);
+    ASSERT_EQ(epoch::start(core, {}, 0), Fault::None);
+    ASSERT_EQ(epoch::complete(core), Fault::None);
+    ASSERT_EQ(epoch::wait(core), Fault::None);
+}
+
+TEST(LockAll, TakesOnlyTheOwnLockUntilATargetIsUsed) {
+    Ranks ranks(4);
+    RankCore& core = ranks.core(1);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(1).word.load(), 1u);
+    EXPECT_EQ(ranks.lock_cell(2).word.load(), 0u);
+    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(2).word.load(), 1u);
+    EXPECT_EQ(ranks.lock_cell(3).word.load(), 0u);
+    EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(2), 0));
+    ASSERT_EQ(epoch::unlock_all(core), Fault::None);
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+        EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);
+    EXPECT_EQ(core.direct_peer(2), nullptr);
+}
+
+TEST(LockAll, WithNoCheckTakesNothing) {
+    Ranks ranks(2);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, epoch::kNoCheck), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(0).word.load(), 0u);
+    EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
+    ASSERT_EQ(epoch::unlock_all(core), Fault::None);
+    EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::Sync);
+}
+
+// Who holds pointers to a peer's memory may load and store there unseen, so the lock must be held from then on.
+TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
+    Ranks ranks(3);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    ASSERT_EQ(epoch::pointers_given(core), Fault::None);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(ranks.lock_cell(rank).word.load(), 1u) << rank;
+    ASSERT_EQ(epoch::unlock_all(core), Fault::None);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(ranks.lock_cell(rank).word.load(), 1u) << rank;
+    ASSERT_EQ(epoch::unlock_all(core), Fault::None);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u) << rank;
+}
+
+}  // namespace
+}  // namespace osc::test

@@ -1,0 +1,137 @@
+// Locks whose holder died: a waiter is told, and never waits for ever.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <string>
+
+#include "sync/lock.h"
+#include "sync/stripe.h"
+#include "thread_ranks.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+using sync::LockResult;
+
+TEST(DeadHolder, OfAnExclusiveLockIsReportedToAllWaiters) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(4);
+    ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
+    ranks.lives().kill(2);
+    ranks.run([&](RankCore& core) {
+        if (core.me == 2) return;
+        sync::LockContext context = ranks.context(core.me);
+        const LockKind kind = core.me == 0 ? LockKind::Exclusive : LockKind::Shared;
+        EXPECT_EQ(sync::lock_wait(context, 1, kind), LockResult::HolderDied);
+    });
+    sync::LockContext late = ranks.context(0);
+    EXPECT_EQ(sync::lock_wait(late, 1, LockKind::Shared), LockResult::HolderDied);
+    EXPECT_EQ(late.dead_rank, 2u);
+    EXPECT_FALSE(sync::try_lock_shared(ranks.lock_cell(1)));
+    EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(1), 0));
+}
+
+TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(3);
+    ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
+    ranks.lives().kill(2);
+    sync::LockContext context = ranks.context(0);
+    context.may_queue = false;
+    EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
+    EXPECT_EQ(context.dead_rank, 2u);
+}
+
+TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
+    const Deadline deadline(120);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(3);
+    sync::LockContext holder = ranks.context(0);
+    ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 0));
+    ranks.lock_cell(1).guard.store(3);
+    ranks.lives().kill(2);
+    sync::LockContext waiter = ranks.context(1);
+    EXPECT_EQ(sync::lock_wait(waiter, 1, LockKind::Exclusive), LockResult::HolderDied);
+    sync::unlock_exclusive(holder, 1);
+    EXPECT_NE(ranks.lock_cell(1).word.load() & sync::kBroken, 0u);
+    EXPECT_EQ(sync::lock_wait(holder, 1, LockKind::Exclusive), LockResult::HolderDied);
+}
+
+TEST(DeadHolder, OfASharedLockIsReported) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(3);
+    ASSERT_EQ(epoch::lock(ranks.core(2), 1, LockKind::Shared, 0), Fault::None);
+    ranks.lives().kill(2);
+    EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
+    EXPECT_NE(std::string(diag::fault_text()).find("rank 2"), std::string::npos) << diag::fault_text();
+}
+
+TEST(DeadHolder, OfTheFirstOfTwoSharedLocksIsReportedAfterTheSecondWasReleased) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(4);
+    ASSERT_EQ(epoch::lock(ranks.core(2), 1, LockKind::Shared, 0), Fault::None);
+    ASSERT_EQ(epoch::lock(ranks.core(2), 3, LockKind::Shared, 0), Fault::None);
+    ASSERT_EQ(epoch::unlock(ranks.core(2), 3), Fault::None);
+    ranks.lives().kill(2);
+    EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
+}
+
+// Killed while it stood in the queue, then granted: nobody ever releases that lock.
+TEST(DeadHolder, ThatDiedInTheQueueIsReported) {
+    for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {
+        const Deadline deadline(60);
+        const Waiting waiting(10, 1, 10);
+        Ranks ranks(4);
+        ASSERT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::None);
+        const pid_t dying = ::fork();
+        if (dying == 0) {
+            epoch::lock(ranks.core(2), 1, kind, 0);
+            ::_exit(1);
+        }
+        ranks.await_queued(1, 2);
+        ::kill(dying, SIGKILL);
+        ::waitpid(dying, nullptr, 0);
+        ranks.lives().kill(2);
+        std::thread behind([&] { EXPECT_EQ(epoch::lock(ranks.core(3), 1, LockKind::Exclusive, 0), Fault::Dead); });
+        ranks.await_queued(1, 3);
+        ASSERT_EQ(epoch::unlock(ranks.core(0), 1), Fault::None);
+        behind.join();
+    }
+}
+
+TEST(DeadHolder, OfAnotherLockBreaksNothing) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(4);
+    ASSERT_EQ(epoch::lock(ranks.core(2), 3, LockKind::Shared, 0), Fault::None);
+    ASSERT_EQ(epoch::lock(ranks.core(1), 1, LockKind::Shared, 0), Fault::None);
+    ranks.lives().kill(2);
+    std::thread waiter([&] {
+        EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::None);
+        EXPECT_EQ(epoch::unlock(ranks.core(0), 1), Fault::None);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(epoch::unlock(ranks.core(1), 1), Fault::None);
+    waiter.join();
+}
+
+TEST(DeadHolder, OfAStripeIsReported) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(3);
+    std::atomic<std::uint32_t>& stripe = ranks.slot().block(1).stripe_of(0);
+    std::uint32_t dead = 99;
+    ASSERT_TRUE(sync::stripe_lock(stripe, 2, ranks.lives(), dead));
+    ranks.lives().kill(2);
+    EXPECT_FALSE(sync::stripe_lock(stripe, 0, ranks.lives(), dead));
+    EXPECT_EQ(dead, 2u);
+}
+
+}  // namespace
+}  // namespace osc::test

@@ -1,0 +1,204 @@
+// The node lock by ranks as threads: exclusion, fairness, hand-over without a lost wake-up.
+#include <algorithm>
+#include <random>
+
+#include "sync/lock.h"
+#include "thread_ranks.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+using sync::LockResult;
+
+void take(sync::LockContext& context, std::uint32_t target, LockKind kind) {
+    shm::LockCell& cell = context.slot.block(target).lock;
+    const bool got =
+        kind == LockKind::Exclusive ? sync::try_lock_exclusive(cell, context.me) : sync::try_lock_shared(cell);
+    if (!got) {
+        ASSERT_EQ(sync::lock_wait(context, target, kind), LockResult::Granted);
+    }
+}
+
+void give(sync::LockContext& context, std::uint32_t target, LockKind kind) {
+    if (kind == LockKind::Exclusive) {
+        sync::unlock_exclusive(context, target);
+    } else {
+        sync::unlock_shared(context, target);
+    }
+}
+
+// Plain data that the lock guards: two counters that writers keep equal. ThreadSanitizer reports any missing order.
+struct Guarded {
+    long first = 0;
+    long second = 0;
+    std::atomic<int> readers{0};
+    std::atomic<int> most_readers{0};
+    std::atomic<int> writers{0};
+
+    void write() {
+        EXPECT_EQ(writers.fetch_add(1), 0);
+        EXPECT_EQ(readers.load(), 0);
+        ++first;
+        ++second;
+        writers.fetch_sub(1);
+    }
+    void read() {
+        const int now = readers.fetch_add(1) + 1;
+        int most = most_readers.load();
+        while (now > most && !most_readers.compare_exchange_weak(most, now)) {
+        }
+        EXPECT_EQ(writers.load(), 0);
+        EXPECT_EQ(first, second);
+        readers.fetch_sub(1);
+    }
+};
+
+void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers) {
+    Ranks ranks(8);
+    Guarded guarded;
+    std::atomic<long> writes{0};
+    ranks.run([&](RankCore& core) {
+        sync::LockContext context = ranks.context(core.me);
+        context.may_queue = std::find(pollers.begin(), pollers.end(), core.me) == pollers.end();
+        std::minstd_rand random(core.me + 1);
+        for (int i = 0; i < rounds; ++i) {
+            const LockKind kind = random() % 3 == 0 ? LockKind::Exclusive : LockKind::Shared;
+            take(context, 0, kind);
+            if (kind == LockKind::Exclusive) {
+                guarded.write();
+                writes.fetch_add(1);
+            } else {
+                guarded.read();
+            }
+            if (random() % 64 == 0) std::this_thread::yield();
+            give(context, 0, kind);
+        }
+    });
+    EXPECT_EQ(guarded.first, writes.load());
+    EXPECT_EQ(ranks.lock_cell(0).word.load(), 0u);
+    EXPECT_EQ(ranks.lock_cell(0).head, 0u);
+    EXPECT_EQ(ranks.lock_cell(0).tail, 0u);
+}
+
+TEST(NodeLock, WritersExcludeEverybodyAndReadersOnlyWriters) {
+    const Deadline deadline(120);
+    const Waiting waiting(20, 50, 10);
+    mixed_kinds(times(10000, 2000), {});
+}
+
+TEST(NodeLock, SleepingWaitersExcludeAsWell) {
+    const Deadline deadline(120);
+    const Waiting waiting(0, 0, 10);
+    mixed_kinds(times(10000, 2000), {});
+}
+
+TEST(NodeLock, WaitersOutsideTheQueueExcludeAsWell) {
+    const Deadline deadline(120);
+    const Waiting waiting(50, 5, 1);
+    mixed_kinds(times(2000, 300), {1, 5, 6});
+}
+
+TEST(NodeLock, UncontendedWordIsTakenAndFreedWithoutTheQueue) {
+    Ranks ranks(2);
+    sync::LockContext one = ranks.context(1);
+    shm::LockCell& cell = ranks.lock_cell(0);
+    EXPECT_TRUE(sync::try_lock_exclusive(cell, 1));
+    EXPECT_EQ(cell.word.load(), sync::kExclusive | 2);
+    EXPECT_FALSE(sync::try_lock_exclusive(cell, 0));
+    EXPECT_FALSE(sync::try_lock_shared(cell));
+    sync::unlock_exclusive(one, 0);
+    EXPECT_TRUE(sync::try_lock_shared(cell));
+    EXPECT_TRUE(sync::try_lock_shared(cell));
+    EXPECT_EQ(cell.word.load(), 2u);
+    EXPECT_FALSE(sync::try_lock_exclusive(cell, 1));
+    sync::unlock_shared(one, 0);
+    sync::unlock_shared(one, 0);
+    EXPECT_EQ(cell.word.load(), 0u);
+}
+
+// 8 threads on 2 cores take the lock 10,000 times between them: nobody gets half as much again as another.
+TEST(NodeLock, ContendedLockIsFair) {
+    const Deadline deadline(120);
+    const Waiting waiting(20, 50, 10);
+    constexpr int kTotal = 10000;
+    Ranks ranks(8);
+    std::array<int, 8> won{};
+    std::atomic<int> left{kTotal};
+    std::atomic<int> ready{0};
+    ranks.run([&](RankCore& core) {
+        sync::LockContext context = ranks.context(core.me);
+        ready.fetch_add(1);
+        while (ready.load() < 8)
+            std::this_thread::yield();
+        for (;;) {
+            take(context, 3, LockKind::Exclusive);
+            const bool more = left.fetch_sub(1) > 0;
+            if (more) ++won[core.me];
+            std::this_thread::yield();
+            sync::unlock_exclusive(context, 3);
+            if (!more) return;
+        }
+    });
+    const auto [least, most] = std::minmax_element(won.begin(), won.end());
+    EXPECT_LE(*most, *least * 3 / 2) << "fewest " << *least << ", most " << *most;
+}
+
+// The readers at the head of the queue get in together, and the writer behind them only after the last of them.
+TEST(NodeLock, HandsOverToABatchOfReaders) {
+    const Deadline deadline(60);
+    Ranks ranks(7);
+    sync::LockContext holder = ranks.context(0);
+    take(holder, 0, LockKind::Exclusive);
+    std::atomic<int> inside{0};
+    std::atomic<int> left{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 1; rank <= 5; ++rank) {
+        threads.emplace_back([&, rank] {
+            sync::LockContext context = ranks.context(rank);
+            EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Shared), LockResult::Granted);
+            inside.fetch_add(1);
+            while (inside.load() < 5)
+                std::this_thread::yield();
+            left.fetch_add(1);
+            sync::unlock_shared(context, 0);
+        });
+        ranks.await_queued(0, rank);
+    }
+    threads.emplace_back([&] {
+        sync::LockContext context = ranks.context(6);
+        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
+        EXPECT_EQ(left.load(), 5);
+        sync::unlock_exclusive(context, 0);
+    });
+    ranks.await_queued(0, 6);
+    // A newcomer does not overtake the queue, even where it could share.
+    EXPECT_FALSE(sync::try_lock_shared(ranks.lock_cell(0)));
+    sync::unlock_exclusive(holder, 0);
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(ranks.lock_cell(0).word.load(), 0u);
+}
+
+// No spinning and no time-out: one wake-up that is lost hangs here.
+TEST(NodeLock, NoWakeUpIsLost) {
+    const Deadline deadline(240);
+    const Waiting waiting(0, 0, 0);
+    const int rounds = times(25000, 3000);  // by each of 8 threads
+    Ranks ranks(8);
+    long counter = 0;
+    ranks.run([&](RankCore& core) {
+        sync::LockContext context = ranks.context(core.me);
+        for (int i = 0; i < rounds; ++i) {
+            take(context, 0, LockKind::Exclusive);
+            ++counter;
+            // The others queue meanwhile, so nearly every release is a hand-over.
+            if (i % 4 == 0) std::this_thread::yield();
+            sync::unlock_exclusive(context, 0);
+        }
+    });
+    EXPECT_EQ(counter, 8L * rounds);
+}
+
+}  // namespace
+}  // namespace osc::test

@@ -1,0 +1,162 @@
+// Ranks as threads of one process over the library's own code: a window's shared slot in ordinary memory, a Core per
+// thread whose targets are arrays of this process, and a liveness that the test decides. ThreadSanitizer, which is
+// blind between processes, sees every access of the protocols here.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "epoch/epoch.h"
+#include "transport/shm/control.h"
+#include "transport/shm/wait.h"
+
+namespace osc::test {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+/// How often a loop runs: sanitizers slow every access down many times.
+constexpr int times(int plain, int sanitized) {
+    return kSanitized ? sanitized : plain;
+}
+
+/// Ends the program if a test hangs: a lost wake-up must be a failure, not a job that runs until its limit.
+class Deadline {
+  public:
+    explicit Deadline(unsigned seconds) { ::alarm(seconds); }
+    ~Deadline() { ::alarm(0); }
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+};
+
+/// Sets how this process waits, for one test.
+class Waiting {
+  public:
+    Waiting(int spin, int yields, long sleep_ms) : before_(shm::wait_policy()) {
+        shm::wait_policy() = {spin, yields, sleep_ms, nullptr};
+    }
+    ~Waiting() { shm::wait_policy() = before_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+  private:
+    shm::WaitPolicy before_;
+};
+
+/// Which ranks live, by the test's word.
+class Lives final : public sync::Liveness {
+  public:
+    bool alive(std::uint32_t rank) override { return !dead_[rank].load(); }
+    void kill(std::uint32_t rank) { dead_[rank].store(true); }
+
+  private:
+    std::array<std::atomic<bool>, 256> dead_{};
+};
+
+class Ranks;
+
+/// One rank's window.
+class RankCore final : public Core {
+  public:
+    RankCore(Ranks& ranks, std::uint32_t rank);
+    bool alive(std::uint32_t rank) override;
+
+  protected:
+    void describe(Peer& peer) override;
+
+  private:
+    Ranks& ranks_;
+};
+
+/// A window of `size` ranks with `longs` 64-bit words of memory each.
+class Ranks {
+  public:
+    explicit Ranks(std::uint32_t size, std::size_t longs = 8) : size_(size), memory_(size) {
+        const std::size_t bytes = (shm::Slot::bytes_for(size) + 63) / 64 * 64;
+        // Shared mappings, so that a test can also fork a rank and kill it.
+        room_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (room_ == MAP_FAILED) throw std::bad_alloc();
+        room_bytes_ = bytes;
+        slot_ = {static_cast<std::byte*>(room_), shm::Slot::stride_for(size)};
+        shm::construct(slot_, size);
+        for (auto& words : memory_)
+            words.assign(longs, 0);
+        for (std::uint32_t rank = 0; rank < size; ++rank)
+            cores_.push_back(std::make_unique<RankCore>(*this, rank));
+    }
+
+    ~Ranks() { ::munmap(room_, room_bytes_); }
+    Ranks(const Ranks&) = delete;
+    Ranks& operator=(const Ranks&) = delete;
+
+    std::uint32_t size() const { return size_; }
+    const shm::Slot& slot() const { return slot_; }
+    RankCore& core(std::uint32_t rank) { return *cores_[rank]; }
+    std::vector<std::uint64_t>& memory(std::uint32_t rank) { return memory_[rank]; }
+    Lives& lives() { return lives_; }
+    shm::LockCell& lock_cell(std::uint32_t rank) const { return slot_.block(rank).lock; }
+    sync::LockContext context(std::uint32_t me) { return {slot_, me, size_, lives_}; }
+
+    /// Runs f(core) in a thread per rank.
+    template <class F>
+    void run(F&& f) {
+        std::vector<std::thread> threads;
+        for (std::uint32_t rank = 0; rank < size_; ++rank)
+            threads.emplace_back([&, rank] { f(core(rank)); });
+        for (std::thread& thread : threads)
+            thread.join();
+    }
+
+    /// Returns when `rank` stands last in the queue of the lock of `target`.
+    void await_queued(std::uint32_t target, std::uint32_t rank) const {
+        shm::LockCell& cell = lock_cell(target);
+        for (std::uint32_t tail = 0; tail != rank + 1; std::this_thread::yield()) {
+            std::uint32_t free = 0;
+            if (!cell.guard.compare_exchange_strong(free, size_ + 1, std::memory_order_acquire)) continue;
+            tail = cell.tail;
+            cell.guard.store(0, std::memory_order_release);
+        }
+    }
+
+  private:
+    std::uint32_t size_;
+    void* room_ = nullptr;
+    std::size_t room_bytes_ = 0;
+    shm::Slot slot_;
+    std::vector<std::vector<std::uint64_t>> memory_;
+    Lives lives_;
+    std::vector<std::unique_ptr<RankCore>> cores_;
+};
+
+inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks) {
+    slot = ranks.slot();
+}
+
+inline bool RankCore::alive(std::uint32_t rank) {
+    return ranks_.lives().alive(rank);
+}
+
+inline void RankCore::describe(Peer& peer) {
+    std::vector<std::uint64_t>& words = ranks_.memory(peer.rank);
+    peer.base = reinterpret_cast<std::byte*>(words.data());
+    peer.size = words.size() * sizeof(std::uint64_t);
+    peer.remote = reinterpret_cast<std::uint64_t>(words.data());
+    peer.path = Path::Direct;
+}
+
+/// "Nobody has died."
+inline constexpr auto kNobodyDead = [] { return false; };
+
+}  // namespace osc::test
