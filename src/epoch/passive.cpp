@@ -17,15 +17,20 @@ Fault died(const sync::LockContext& context, std::uint32_t target) {
                 context.dead_rank, target);
 }
 
+// Called before a shared lock is asked for and after it was released, so that a process which dies in between is known
+// as its holder: also one that dies in the queue and is granted the lock after that.
 void note_shared(Core& core, std::uint32_t target, int change) {
     shm::ControlBlock& mine = core.mine();
-    const std::uint32_t held = mine.shared_held.load(std::memory_order_relaxed);
-    mine.shared_held.store(held + static_cast<std::uint32_t>(change), std::memory_order_relaxed);
-    if (change > 0) mine.shared_target.store(target, std::memory_order_relaxed);
+    const std::uint32_t held = mine.shared_held.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change);
+    // Only the target of a single lock is kept: which one of several is left after a release is not known.
+    mine.shared_target.store(held == 1 && change > 0 ? target : shm::kAnyTarget, std::memory_order_relaxed);
+    mine.shared_held.store(held, std::memory_order_release);
 }
 
 // Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
 Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
+    const bool shared = kind == LockKind::Shared;
+    if (shared) note_shared(core, peer.rank, +1);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.block->lock, core.me)
                                                  : sync::try_lock_shared(peer.block->lock);
     if (!got) {
@@ -35,14 +40,17 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
         const bool mine = context.may_queue;
         const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
         if (mine) core.cell_busy = false;
-        if (result != LockResult::Granted) return died(context, peer.rank);
+        if (result != LockResult::Granted) {
+            if (shared) note_shared(core, peer.rank, -1);
+            return died(context, peer.rank);
+        }
         if (peer.held != Held::None) {  // another thread of a lock_all epoch took it while this one waited
             sync::unlock_shared(context, peer.rank);
+            if (shared) note_shared(core, peer.rank, -1);
             return Fault::None;
         }
     }
-    peer.held = kind == LockKind::Exclusive ? Held::Exclusive : Held::Shared;
-    if (kind == LockKind::Shared) note_shared(core, peer.rank, +1);
+    peer.held = shared ? Held::Shared : Held::Exclusive;
     return Fault::None;
 }
 
@@ -54,8 +62,8 @@ void drop(Core& core, Peer& peer) {
     if (held == Held::Exclusive) {
         sync::unlock_exclusive(context, peer.rank);
     } else if (held == Held::Shared) {
-        note_shared(core, peer.rank, -1);
         sync::unlock_shared(context, peer.rank);
+        note_shared(core, peer.rank, -1);
     }
 }
 

@@ -70,8 +70,9 @@ bool dead_holder(LockContext& context, std::uint32_t target, std::uint64_t word,
     }
     for (rank = 0; rank < context.processes; ++rank) {
         const ControlBlock& block = context.slot.block(rank);
-        const std::uint32_t held = block.shared_held.load(std::memory_order_relaxed);
-        if (held == 0 || (held == 1 && block.shared_target.load(std::memory_order_relaxed) != target)) continue;
+        if (block.shared_held.load(std::memory_order_acquire) == 0) continue;
+        const std::uint32_t of = block.shared_target.load(std::memory_order_relaxed);
+        if (of != target && of != shm::kAnyTarget) continue;
         if (!context.liveness.alive(rank)) return true;
     }
     return false;
@@ -82,7 +83,9 @@ bool given_up(LockContext& context, std::uint32_t target) {
     LockCell& cell = context.slot.block(target).lock;
     const std::uint64_t word = cell.word.load(std::memory_order_acquire);
     std::uint32_t rank = 0;
-    const bool found = dead_holder(context, target, word, rank);
+    // A holder that released the lock before it ended is no reason: the word has moved on.
+    const bool found = dead_holder(context, target, word, rank) &&
+                       ((word & kExclusive) == 0 || cell.word.load(std::memory_order_acquire) == word);
     if (found) {
         context.dead_rank = rank;
         cell.word.fetch_or(kBroken, std::memory_order_seq_cst);

@@ -51,14 +51,17 @@ struct Region {
 };
 inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
+/// In shared_target: more than one target, or not known which.
+inline constexpr std::uint32_t kAnyTarget = ~std::uint32_t{0};
+
 /// One process's part of a window's shared state. Aligned so that neighbours never share a line.
 struct alignas(64) ControlBlock {
     LockCell lock;
     alignas(64) WaitCell wait;
-    // Shared locks that this process holds in this window, so that a waiter can tell a dead holder (the lock word of
-    // a target only counts them).
+    // Shared locks that this process holds or asks for in this window, and the target if it is a single one, so that a
+    // waiter can tell a dead holder (the lock word of a target only counts them).
     std::atomic<std::uint32_t> shared_held{0};
-    std::atomic<std::uint32_t> shared_target{0};
+    std::atomic<std::uint32_t> shared_target{kAnyTarget};
 
     // PSCW: completes received, and the bell of this process's start and wait calls.
     alignas(64) std::atomic<std::uint32_t> completes{0};
