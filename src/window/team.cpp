@@ -224,6 +224,17 @@ bool Team::cma_reaches(std::uint32_t rank) const {
     return known != 0;
 }
 
+bool Team::cma_reaches_all() const {
+    for (std::uint32_t rank = 0; rank < size_; ++rank)
+        if (rank != me_ && !cma_reaches(rank)) return false;
+    return true;
+}
+
+std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address) {
+    const std::shared_ptr<Process> process = known_process(address);
+    return {process, &process->arena};
+}
+
 bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_) return true;
     const shm::ArenaAddress& address = processes_[rank]->arena.address();

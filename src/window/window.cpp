@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "op/pack.h"
+#include "transport/agent/remote.h"
 #include "transport/cma/cma_transport.h"
 #include "transport/dynamic.h"
 #include "transport/shm/direct.h"
@@ -11,6 +12,7 @@
 namespace osc {
 
 Window::~Window() {
+    end_service();
     for (const Mapping& piece : mapped_)
         team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
     if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
@@ -93,10 +95,11 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
         return team.map(rank, region.offset, region.size);
     };
     if (!own && far_path(rank) == Path::Agent) {
-        bool all = true;
-        for (const shm::Region& region : *attached)
-            all = all && locate(region) != nullptr;
-        if (!all) return diag::fail(Fault::Other, "process_vm_readv is forbidden and rank %u has no agent", rank);
+        agent::Connection* connection = nullptr;
+        if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
+        agent::Remote far(agent::Outbox::mine(), *connection, target.block->served, 0, rank);
+        Dynamic transport(attached, stripes, locate, far);
+        return op::execute(call, what, start, transport);
     }
     cma::Cross far(arena.pid, 0, stripes);
     Dynamic transport(attached, stripes, locate, far);
@@ -135,7 +138,10 @@ Fault Window::execute(Peer& target, const op::Call& call) {
         cma::Cross transport(team.process(target.rank).arena.address().pid, target.remote, stripes);
         return op::execute(call, what, start, transport);
     }
-    return diag::fail(Fault::Other, "process_vm_readv is forbidden and rank %u has no agent", target.rank);
+    agent::Connection* connection = nullptr;
+    if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
+    agent::Remote transport(agent::Outbox::mine(), *connection, target.block->served, target.remote, target.rank);
+    return op::execute(call, what, start, transport);
 }
 
 }  // namespace osc

@@ -12,6 +12,7 @@
 
 #include "epoch/core.h"
 #include "op/call.h"
+#include "transport/agent/outbox.h"
 #include "transport/shm/regions.h"
 #include "window/team.h"
 
@@ -30,6 +31,14 @@ class Window final : public Core {
 
     /// Executes a checked call on a target whose epoch is open. All data is at the target on return.
     Fault execute(Peer& target, const op::Call& call);
+
+    /// Tells in the slot's header what speaks for agents here; before the creation's first barrier.
+    void state_agent_need();
+    /// After it, if agents are needed: starts this process's agent, if the window exposes memory that only it can
+    /// serve. Others may ask it once they have met again.
+    Fault serve_by_agent();
+    /// The agent refuses messages for this window from now on, and none is at work in it.
+    void end_service();
 
     Team& team;
     MPI_Win handle = MPI_WIN_NULL;  // the host window that lends us its handle
@@ -53,6 +62,7 @@ class Window final : public Core {
     void describe(Peer& peer) override;
 
   private:
+    Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
     std::vector<shm::Region> read_regions(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const;
@@ -65,6 +75,7 @@ class Window final : public Core {
         std::byte* address;
         std::size_t bytes;
     };
+    std::uint64_t served_ = 0;     // the agent's number of this window; 0: not served
     std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object
     std::mutex views_mutex_;
     std::map<std::uint32_t, std::unique_ptr<shm::RegionView>> views_;  // dynamic windows: attached at targets used

@@ -74,6 +74,8 @@ struct alignas(64) ControlBlock {
     std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared
     std::uint32_t arena_rank = 0;        // rank in the window's group whose arena holds the memory
     Memory memory = Memory::None;
+    std::uint64_t mailbox = 0;  // offset of the owner's agent's mailbox in the owner's arena; 0: no agent serves this
+    std::uint64_t served = 0;   // the agent's number of this window
 
     // Dynamic windows: the region table, under a sequence lock (odd: being changed).
     alignas(64) std::atomic<std::uint64_t> regions_version{0};
@@ -94,12 +96,19 @@ struct alignas(64) ControlBlock {
     }
 };
 
+/// Agents are started where both are true of some processes of the window.
+enum AgentNeed : std::uint32_t {
+    kUnshared = 1,     // a process exposes memory that is in no arena
+    kUnreachable = 2,  // a process cannot use process_vm_* on another
+};
+
 /// The header of a slot.
 struct alignas(64) SlotHeader {
     Barrier barrier;                                  // fences and the window's free
     alignas(64) std::atomic<std::uint32_t> error{0};  // MPI error class of a failed creation, the largest wins
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
+    std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
 };
 
 /// A window's slot as this process sees it.

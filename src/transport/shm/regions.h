@@ -31,6 +31,13 @@ class RegionTable {
     /// Removes the region that starts at `base`; Fault::Attach if there is none.
     Fault detach(const void* base);
 
+    /// f(regions), sorted by address, which nobody attaches or detaches meanwhile.
+    template <class F>
+    auto while_attached(F&& f) {
+        const std::lock_guard lock(mutex_);
+        return f(static_cast<const std::vector<Region>&>(regions_));
+    }
+
   private:
     Fault publish();
 

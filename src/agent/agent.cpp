@@ -1,0 +1,168 @@
+// The agent's thread.
+#include "agent/agent.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace osc::agent {
+namespace {
+
+constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
+constexpr std::size_t kStack = std::size_t{256} << 10;
+
+std::int64_t now_ns() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+// Where a piece of an arena is mapped. A process's own arena is not mapped twice.
+std::byte* map(shm::PeerArena& arena, std::uint64_t offset, std::size_t bytes) {
+    shm::Arena& mine = shm::Arena::mine();
+    if (arena.address().token == mine.address().token) return mine.at(offset);
+    return arena.map(offset, bytes);
+}
+
+}  // namespace
+
+Agent& Agent::mine() {
+    static auto* agent = new Agent;  // never destroyed: its thread may run until the process's last instruction
+    return *agent;
+}
+
+Fault Agent::start(OpenArena open) {
+    const std::lock_guard lock(mutex_);
+    if (process_ == ::getpid()) return Fault::None;
+    if (process_ != 0) return diag::fail(Fault::Other, "a child made by fork cannot use its parent's windows");
+    if (!mailbox_piece_) {
+        mailbox_piece_ = shm::Arena::mine().allocate(sizeof(Mailbox), alignof(Mailbox), true);
+        if (!mailbox_piece_) return diag::fail(Fault::NoMem, "no shared memory for the agent's mailbox");
+        box_ = new (mailbox_piece_.address) Mailbox;
+    }
+    box_->head.store(0, std::memory_order_relaxed);
+    stopping_.store(false, std::memory_order_relaxed);
+    ready_.store(0, std::memory_order_relaxed);
+    open_ = std::move(open);
+    senders_.resize(kCards);
+    arrived_.reserve(64);
+    spins_ = shm::wait_policy().spin >= 100;
+    // A signal handler of the application must never run here: it may call MPI, or jump.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, kStack);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = ::pthread_create(&thread_, &attributes, &Agent::thread_main, this);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::pthread_attr_destroy(&attributes);
+    if (error != 0) return diag::fail(Fault::Other, "cannot start the agent's thread: %s", std::strerror(error));
+    process_ = ::getpid();
+    ready_.wait(0, std::memory_order_acquire);
+    return Fault::None;
+}
+
+void Agent::stop() {
+    const std::lock_guard lock(mutex_);
+    if (process_ != ::getpid()) return;
+    stopping_.store(true, std::memory_order_seq_cst);
+    // Rung whether it sleeps or not: its going to sleep looks at this word.
+    box_->bell.word.fetch_add(1, std::memory_order_seq_cst);
+    shm::futex_wake(box_->bell.word);
+    ::pthread_join(thread_, nullptr);
+    process_ = 0;
+}
+
+void* Agent::thread_main(void* self) {
+    ::pthread_setname_np(::pthread_self(), "osc-agent");
+    static_cast<Agent*>(self)->run();
+    return nullptr;
+}
+
+void Agent::run() {
+    box_->process = ::getpid();
+    box_->thread = static_cast<std::int32_t>(::syscall(SYS_gettid));
+    box_->thread_start_time = shm::process_start_time(box_->thread);
+    ready_.store(1, std::memory_order_release);
+    ready_.notify_all();
+    for (;;) {
+        const bool last = stopping_.load(std::memory_order_seq_cst);
+        const std::uint32_t newest = box_->head.exchange(last ? kClosed : 0, std::memory_order_seq_cst);
+        if (newest != 0) serve(newest);
+        if (last) return;
+        if (newest == 0) pause();
+    }
+}
+
+// Spins a while, then sleeps until something arrives. A sender pushes, then looks for a sleeper; this thread says that
+// it sleeps, then looks for messages; both in one total order, so one of them sees the other.
+void Agent::pause() {
+    const auto idle = [&] {
+        return box_->head.load(std::memory_order_seq_cst) == 0 && !stopping_.load(std::memory_order_seq_cst);
+    };
+    const std::int64_t end = now_ns() + kSpinNs;
+    while (now_ns() < end) {
+        for (int i = 0; i < 16; ++i) {
+            if (!idle()) return;
+            shm::cpu_relax();
+        }
+        if (!spins_) ::sched_yield();
+    }
+    while (idle()) {
+        shm::Doorbell& bell = box_->bell;
+        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+        sleeps_.fetch_add(1, std::memory_order_relaxed);
+        if (idle()) shm::futex_wait(bell.word, seen, 0);
+        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    }
+}
+
+void Agent::serve(std::uint32_t newest) {
+    // All links are read before the first answer: an answered sender may push the same link again at once. A chain
+    // longer than there are links means that somebody wrote over them.
+    arrived_.clear();
+    for (std::uint32_t next = newest; next != 0 && next <= kLinks && arrived_.size() < kLinks;) {
+        arrived_.push_back(next - 1);
+        const std::uint32_t link = next - 1;
+        next = box_->cards[link / kLinksPerCard].links[link % kLinksPerCard].load(std::memory_order_relaxed);
+    }
+    for (auto link = arrived_.rbegin(); link != arrived_.rend(); ++link) {
+        const std::uint32_t card = *link / kLinksPerCard;
+        const std::uint32_t slot = *link % kLinksPerCard;
+        if (slot == kSlots) {
+            accept(card);
+        } else {
+            answer(card, slot);
+        }
+    }
+}
+
+void Agent::accept(std::uint32_t number) {
+    Card& card = box_->cards[number];
+    Sender& sender = senders_[number];
+    sender.arena = open_ ? open_(card.arena) : std::make_shared<shm::PeerArena>(card.arena);
+    if (sender.arena != nullptr)
+        sender.outbox = reinterpret_cast<OutboxMemory*>(map(*sender.arena, card.outbox, sizeof(OutboxMemory)));
+    card.state.exchange(sender.outbox != nullptr ? CardState::Accepted : CardState::Refused, std::memory_order_seq_cst);
+    card.bell.ring();
+}
+
+void Agent::answer(std::uint32_t card, std::uint32_t number) {
+    OutboxMemory* outbox = senders_[card].outbox;
+    if (outbox == nullptr) return;  // never accepted: its sender knows, and does not wait
+    Slot& slot = outbox->slots[number];
+    const Header header = slot.header;
+    slot.status = windows_.execute(header, slot.payload, kPayload);
+    slot.state.exchange(SlotState::Answered, std::memory_order_seq_cst);
+    slot.bell.ring();
+}
+
+}  // namespace osc::agent

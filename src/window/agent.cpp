@@ -1,0 +1,43 @@
+// Windows and agents: when creation starts one, and how an operation reaches it.
+#include "agent/agent.h"
+
+#include "window/window.h"
+
+namespace osc {
+
+void Window::state_agent_need() {
+    if (size == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
+    std::uint32_t need = 0;
+    const shm::Memory memory = mine().memory;
+    if (memory == shm::Memory::Private || memory == shm::Memory::Dynamic) need |= shm::kUnshared;
+    if (!team.cma_reaches_all()) need |= shm::kUnreachable;
+    if (need != 0) slot.header().agents.fetch_or(need, std::memory_order_acq_rel);
+}
+
+Fault Window::serve_by_agent() {
+    shm::ControlBlock& block = mine();
+    if (block.memory != shm::Memory::Private && block.memory != shm::Memory::Dynamic) return Fault::None;
+    agent::Agent& agent = agent::Agent::mine();
+    if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
+    served_ = agent.windows().add({static_cast<std::byte*>(base), block.size, regions.get(), &block, me, this});
+    block.served = served_;
+    block.mailbox = agent.mailbox();
+    return Fault::None;
+}
+
+void Window::end_service() {
+    if (served_ != 0) agent::Agent::mine().windows().remove(served_);
+    served_ = 0;
+}
+
+Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) {
+    const std::uint64_t mailbox = target.block->mailbox;
+    if (mailbox == 0)
+        return diag::fail(Fault::Other,
+                          "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
+                          "was started for the window",
+                          target.rank);
+    return agent::Outbox::mine().connect(team.arena(target.rank), mailbox, connection);
+}
+
+}  // namespace osc
