@@ -236,6 +236,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         error = MPI_ERR_OTHER;
     }
     raise_error(header, error);
+    window->state_agent_need();
     const auto meet = [&] {
         return header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
     };
@@ -243,6 +244,14 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (met && contiguous(request)) {
         fault = lay_out_segment(*window, request, header.error.load(std::memory_order_acquire) == 0);
         raise_error(header, error_class(fault));
+        met = meet();
+    }
+    // Nobody sets these bits after the barrier, so all processes decide alike.
+    if (met && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
+        if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
+            fault = agent;
+            raise_error(header, error_class(fault));
+        }
         met = meet();
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
@@ -258,6 +267,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     if (fault == Fault::None) fail(Fault::Other, "another process of the communicator could not create the window");
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
+    window->end_service();
     // Rank 0 gives the slot back when the others no longer look at it.
     header.departed.fetch_add(1, std::memory_order_seq_cst);
     if (window->me != 0) {
@@ -289,6 +299,7 @@ Fault free_window(Window* window, int& host_error) {
         if (host_error != MPI_SUCCESS) return Fault::None;
         unregister_window(window->handle, window);
     }
+    window->end_service();  // before the slot, which holds its locks, can go
     header.departed.fetch_add(1, std::memory_order_seq_cst);
     if (window->me != 0) {
         window->team.shared().departures.ring();

@@ -48,6 +48,12 @@ class Team final : public sync::Liveness {
     MPI_Group group() const { return group_; }
     TeamShared& shared() const { return *shared_; }
     Process& process(std::uint32_t rank) const { return *processes_[rank]; }
+    /// The arena of a member, for holders that may outlive the team.
+    std::shared_ptr<shm::PeerArena> arena(std::uint32_t rank) const {
+        return {processes_[rank], &processes_[rank]->arena};
+    }
+    /// The arena of any process of this machine; for the agent.
+    static std::shared_ptr<shm::PeerArena> arena_at(const shm::ArenaAddress& address);
 
     /// Null if libosc serves windows of this team; else why the host does, in a few words.
     const char* not_served() const { return not_served_; }
@@ -58,6 +64,7 @@ class Team final : public sync::Liveness {
 
     /// Whether process_vm_* reaches the memory of `rank`; probed once per process.
     bool cma_reaches(std::uint32_t rank) const;
+    bool cma_reaches_all() const;
 
     bool alive(std::uint32_t rank) override;
     /// A member that has died, or -1.
