@@ -46,6 +46,7 @@ void apply(Operation& op, Bytes& memory, bool host_safe) {
         const std::size_t flat = i * basic.width;
         if (op.fills_here()) {
             copy_data(basic, memory.value.data() + at, memory.known.data() + at, op.result, flat);
+            if (host_safe) forget_vague(basic, op.result, flat);
             continue;
         }
         const unsigned char* from = op.data.data() + flat;
@@ -69,7 +70,10 @@ void apply(Operation& op, Bytes& memory, bool host_safe) {
                 forget_vague(basic, memory, at);
             }
         }
-        if (host_safe) forget_gap(basic, memory, at);
+        if (host_safe) {  // the host copies gaps, and only 80 bits of a long double
+            forget_gap(basic, memory, at);
+            forget_vague(basic, memory, at);
+        }
     }
 }
 
