@@ -76,7 +76,7 @@ std::vector<shm::Region> Window::read_regions(std::uint32_t rank, std::uint64_t 
     auto* from = reinterpret_cast<std::uint64_t*>(table);
     auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
     for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
-        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_relaxed);
+        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
     team.unmap(rank, offset, table, length);
     return copy;
 }

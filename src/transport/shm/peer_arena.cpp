@@ -22,7 +22,17 @@ std::uint64_t page_start(std::uint64_t offset) {
 int PeerArena::open_peer() const {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address_.pid, address_.fd);
-    return ::open(path, O_RDWR | O_CLOEXEC);
+    const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return -1;
+    // The number may belong to another process in this PID namespace, or to one that came after the peer: only the
+    // token proves the arena, and it is read by pread because mapping a foreign file and touching it could raise
+    // SIGBUS.
+    ArenaHeader header{};
+    if (::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) && header.token == address_.token)
+        return fd;
+    ::close(fd);
+    errno = ESRCH;
+    return -1;
 }
 
 std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
@@ -30,15 +40,8 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     if (pool_ == nullptr) {
         const int fd = open_peer();
         if (fd < 0) return nullptr;
-        // The number may belong to another process in this PID namespace: only the token proves the arena, and it is
-        // read by pread because mapping a foreign file and touching it could raise SIGBUS.
-        ArenaHeader header{};
-        const bool ours = ::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
-                          header.token == address_.token;
-        void* pool = MAP_FAILED;
-        if (ours)
-            pool = ::mmap(nullptr, address_.pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        const int error = ours ? errno : ESRCH;
+        void* pool = ::mmap(nullptr, address_.pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        const int error = errno;
         ::close(fd);
         if (pool == MAP_FAILED) {
             errno = error;

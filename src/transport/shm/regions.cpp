@@ -25,10 +25,12 @@ Fault RegionTable::publish() {
     if (fresh) published_ = fresh;
     const auto* words = reinterpret_cast<const std::uint64_t*>(regions_.data());
     auto* out = reinterpret_cast<std::uint64_t*>(published_.address);
+    // Released, and acquired by readers: who sees one of these words sees the odd version too. Relaxed stores might be
+    // seen before it.
     for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i)
-        std::atomic_ref<std::uint64_t>(out[i]).store(words[i], std::memory_order_relaxed);
-    block_.regions_offset.store(published_.offset, std::memory_order_relaxed);
-    block_.regions_count.store(regions_.size(), std::memory_order_relaxed);
+        std::atomic_ref<std::uint64_t>(out[i]).store(words[i], std::memory_order_release);
+    block_.regions_offset.store(published_.offset, std::memory_order_release);
+    block_.regions_count.store(regions_.size(), std::memory_order_release);
     block_.regions_version.store(version + 2, std::memory_order_seq_cst);
     if (old) Arena::mine().release(old.address);
     return Fault::None;
@@ -65,8 +67,8 @@ std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& blo
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
         if (before == version_) return regions_;
         if ((before & 1) == 0) {
-            const std::uint64_t offset = block.regions_offset.load(std::memory_order_relaxed);
-            const std::uint64_t count = block.regions_count.load(std::memory_order_relaxed);
+            const std::uint64_t offset = block.regions_offset.load(std::memory_order_acquire);
+            const std::uint64_t count = block.regions_count.load(std::memory_order_acquire);
             // Offset and count belong together only if the version has not moved.
             if (block.regions_version.load(std::memory_order_seq_cst) == before) {
                 auto copy = std::make_shared<const std::vector<Region>>(read(offset, count));
