@@ -28,7 +28,8 @@ void give(sync::LockContext& context, std::uint32_t target, LockKind kind) {
     }
 }
 
-// Plain data that the lock guards: two counters that writers keep equal. ThreadSanitizer reports any missing order.
+// Plain data that the lock guards: two counters that writers keep equal. ThreadSanitizer reports any missing order, so
+// the test's own atomics are relaxed: they must not bring what the lock forgets.
 struct Guarded {
     long first = 0;
     long second = 0;
@@ -37,20 +38,20 @@ struct Guarded {
     std::atomic<int> writers{0};
 
     void write() {
-        EXPECT_EQ(writers.fetch_add(1), 0);
-        EXPECT_EQ(readers.load(), 0);
+        EXPECT_EQ(writers.fetch_add(1, std::memory_order_relaxed), 0);
+        EXPECT_EQ(readers.load(std::memory_order_relaxed), 0);
         ++first;
         ++second;
-        writers.fetch_sub(1);
+        writers.fetch_sub(1, std::memory_order_relaxed);
     }
     void read() {
-        const int now = readers.fetch_add(1) + 1;
-        int most = most_readers.load();
-        while (now > most && !most_readers.compare_exchange_weak(most, now)) {
+        const int now = readers.fetch_add(1, std::memory_order_relaxed) + 1;
+        int most = most_readers.load(std::memory_order_relaxed);
+        while (now > most && !most_readers.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
         }
-        EXPECT_EQ(writers.load(), 0);
+        EXPECT_EQ(writers.load(std::memory_order_relaxed), 0);
         EXPECT_EQ(first, second);
-        readers.fetch_sub(1);
+        readers.fetch_sub(1, std::memory_order_relaxed);
     }
 };
 
@@ -67,7 +68,7 @@ void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers) {
             take(context, 0, kind);
             if (kind == LockKind::Exclusive) {
                 guarded.write();
-                writes.fetch_add(1);
+                writes.fetch_add(1, std::memory_order_relaxed);
             } else {
                 guarded.read();
             }

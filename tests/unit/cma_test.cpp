@@ -1,0 +1,129 @@
+// Cross-memory access to a forked child: many pieces, transfers that stop short, addresses that are not mapped.
+#include "transport/cma/cma.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <numeric>
+#include <vector>
+
+namespace osc::test {
+namespace {
+
+using cma::Batch;
+using cma::Direction;
+
+// A process with a copy of everything here, at the same addresses, that only waits to be killed.
+class Child {
+  public:
+    Child() : pid_(::fork()) {
+        if (pid_ != 0) return;
+        for (;;)
+            ::pause();
+    }
+    ~Child() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    pid_t pid() const { return pid_; }
+
+  private:
+    pid_t pid_;
+};
+
+std::uint64_t number(const void* address) {
+    return reinterpret_cast<std::uint64_t>(address);
+}
+
+TEST(Cma, MovesFiveThousandPieces) {
+    constexpr std::size_t kPieces = 5000;
+    std::vector<int> there(2 * kPieces, -1);
+    const Child child;
+    std::vector<int> here(kPieces);
+    std::iota(here.begin(), here.end(), 1);
+    Batch writes(Direction::Write, child.pid());
+    for (std::size_t i = 0; i < kPieces; ++i)
+        writes.add(number(&there[2 * i]), &here[i], sizeof(int));
+    ASSERT_EQ(writes.finish(), 0);
+    std::vector<int> back(2 * kPieces);
+    Batch reads(Direction::Read, child.pid());
+    for (std::size_t i = 0; i < 2 * kPieces; ++i)
+        reads.add(number(&there[i]), &back[i], sizeof(int));
+    ASSERT_EQ(reads.finish(), 0);
+    for (std::size_t i = 0; i < kPieces; ++i) {
+        ASSERT_EQ(back[2 * i], static_cast<int>(i) + 1);
+        ASSERT_EQ(back[2 * i + 1], -1);
+    }
+    EXPECT_EQ(there[0], -1);
+}
+
+TEST(Cma, MixesLongAndShortPiecesInOrder) {
+    std::vector<char> there(std::size_t{12} << 20, 'a');
+    const Child child;
+    std::vector<char> here(there.size(), 'b');
+    const char last = 'c';
+    Batch writes(Direction::Write, child.pid());
+    writes.add(number(&there[5]), here.data(), 1);
+    writes.add(number(there.data()), here.data(), here.size());
+    writes.add(number(&there[5]), const_cast<char*>(&last), 1);
+    writes.add(number(&there[6]), here.data(), 0);
+    ASSERT_EQ(writes.finish(), 0);
+    std::vector<char> back(there.size());
+    ASSERT_EQ(cma::transfer(Direction::Read, child.pid(), number(there.data()), back.data(), back.size()), 0);
+    EXPECT_EQ(back[5], 'c');
+    back[5] = 'b';
+    EXPECT_EQ(back, here);
+}
+
+// The system stops at a page that is not there and says how much it moved: what was before has arrived, and the error
+// is told, whether the hole is inside a piece or between two.
+TEST(Cma, StopsAtAHoleAndSaysSo) {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* room = ::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(room, MAP_FAILED);
+    auto* pages = static_cast<char*>(room);
+    ASSERT_EQ(::munmap(pages + page, page), 0);
+    const Child child;
+    std::vector<char> here(3 * page, 'x');
+    EXPECT_EQ(cma::transfer(Direction::Write, child.pid(), number(pages), here.data(), here.size()), EFAULT);
+    Batch batch(Direction::Write, child.pid());
+    batch.add(number(pages + 2 * page), here.data(), 8);
+    batch.add(number(pages + page - 4), here.data(), 8);
+    batch.add(number(pages), here.data(), 8);
+    EXPECT_EQ(batch.finish(), EFAULT);
+    char seen[8] = "";
+    EXPECT_EQ(cma::transfer(Direction::Read, child.pid(), number(pages + 2 * page), seen, 8), 0);
+    EXPECT_EQ(seen[7], 'x');
+    // The error stays with the operation, and does not stay with the next one.
+    batch.add(number(pages), here.data(), 8);
+    EXPECT_EQ(batch.finish(), EFAULT);
+    Batch next(Direction::Write, child.pid());
+    next.add(number(pages), here.data(), 8);
+    EXPECT_EQ(next.finish(), 0);
+    ::munmap(pages, page);
+    ::munmap(pages + 2 * page, page);
+}
+
+TEST(Cma, TellsTheDeadAndTheForeign) {
+    const std::uint64_t token = 12345;
+    pid_t pid = 0;
+    {
+        const Child child;
+        pid = child.pid();
+        EXPECT_TRUE(cma::reachable(pid, number(&token), token));
+        EXPECT_FALSE(cma::reachable(pid, number(&token), token + 1));
+        EXPECT_FALSE(cma::reachable(pid, 8, token));
+    }
+    EXPECT_FALSE(cma::reachable(pid, number(&token), token));
+    char byte = 0;
+    EXPECT_EQ(cma::transfer(Direction::Read, pid, number(&token), &byte, 1), ESRCH);
+}
+
+}  // namespace
+}  // namespace osc::test

@@ -1,0 +1,108 @@
+// The option table: defaults, values that parse, values that do not, and names that no option has. Options are read
+// once per process, so each case runs in a child.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+
+namespace osc::test {
+namespace {
+
+// What `check` finds (its exit status) and what libosc says on stderr, with these variables set.
+struct Outcome {
+    bool held;
+    std::string said;
+};
+
+Outcome with(const std::vector<std::pair<const char*, const char*>>& variables,
+             const std::function<bool(const config::Values&)>& check) {
+    int ends[2];
+    if (::pipe(ends) != 0) return {false, "no pipe"};
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::dup2(ends[1], STDERR_FILENO);
+        ::close(ends[0]);
+        for (const auto& [name, value] : variables)
+            ::setenv(name, value, 1);
+        ::_exit(check(config::values()) ? 0 : 1);
+    }
+    ::close(ends[1]);
+    Outcome outcome{false, ""};
+    char buffer[512];
+    for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+        outcome.said.append(buffer, static_cast<std::size_t>(got));
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    outcome.held = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return outcome;
+}
+
+TEST(Options, DefaultsWhereNothingOrNothingButAnEmptyTextIsSet) {
+    const auto defaults = [](const config::Values& v) {
+        return !v.disable && v.fallback == "host" && v.spin == -1 && v.sleep_ms == 10 && v.pool_mib == 1024;
+    };
+    for (const Outcome& outcome : {with({}, defaults), with({{"OSC_SPIN", ""}, {"OSC_FALLBACK", ""}}, defaults)}) {
+        EXPECT_TRUE(outcome.held);
+        EXPECT_EQ(outcome.said, "");
+    }
+}
+
+TEST(Options, ValuesThatParseAreTaken) {
+    const Outcome outcome =
+        with({{"OSC_SPIN", "7"}, {"OSC_FALLBACK", "error"}, {"OSC_SLEEP_MS", "0"}},
+             [](const config::Values& v) { return v.spin == 7 && v.fallback == "error" && v.sleep_ms == 0; });
+    EXPECT_TRUE(outcome.held);
+    EXPECT_EQ(outcome.said, "");
+}
+
+TEST(Options, ValuesThatDoNotParseKeepTheDefaultAndAreReported) {
+    for (const char* bad : {"abc", "7x", "0x10", "1.5", "99999999999999999999", "7 "}) {
+        const Outcome outcome = with({{"OSC_SPIN", bad}}, [](const config::Values& v) { return v.spin == -1; });
+        EXPECT_TRUE(outcome.held) << bad;
+        EXPECT_NE(outcome.said.find("OSC_SPIN"), std::string::npos) << bad;
+        EXPECT_NE(outcome.said.find(bad), std::string::npos) << bad;
+    }
+    for (const char* bad : {"yes", "2", "-1"}) {
+        const Outcome outcome = with({{"OSC_DISABLE", bad}}, [](const config::Values& v) { return !v.disable; });
+        EXPECT_TRUE(outcome.held) << bad;
+        EXPECT_NE(outcome.said.find("OSC_DISABLE"), std::string::npos) << bad;
+    }
+}
+
+TEST(Options, NamesThatNoOptionHasAreReported) {
+    const auto any = [](const config::Values&) { return true; };
+    EXPECT_NE(with({{"OSC_SPINN", "1"}}, any).said.find("OSC_SPINN"), std::string::npos);
+    EXPECT_EQ(with({{"OSC_TEST_FULL", "1"}}, any).said, "");
+    EXPECT_EQ(with({{"OSC_SPINN", "1"}, {"OSC_DISABLE", "1"}}, any).said, "");
+}
+
+TEST(Options, VerboseTakesSubjectsAndAll) {
+    const auto says = [](const char* value, const char* subject) {
+        return with({{"OSC_VERBOSE", value}}, [&](const config::Values&) { return config::verbose(subject); }).held;
+    };
+    EXPECT_TRUE(says("windows,memory", "memory"));
+    EXPECT_TRUE(says("all", "memory"));
+    EXPECT_FALSE(says("windows,memory", "mem"));
+    EXPECT_FALSE(says("", "memory"));
+}
+
+TEST(Options, EveryRowHasAName) {
+    std::size_t count = 0;
+    const config::Option* rows = config::table(count);
+    ASSERT_GT(count, 0u);
+    for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(std::string(rows[i].variable).substr(0, 4), "OSC_");
+        EXPECT_GT(std::string(rows[i].help).size(), 10u);
+    }
+}
+
+}  // namespace
+}  // namespace osc::test

@@ -1,0 +1,95 @@
+// The region table of a dynamic window: attach and detach by its owner while others read it.
+#include <random>
+
+#include "thread_ranks.h"
+#include "transport/shm/regions.h"
+
+namespace osc::test {
+namespace {
+
+using shm::Region;
+
+void* address(std::uint64_t value) {
+    return reinterpret_cast<void*>(value);
+}
+
+std::vector<Region> read_own(std::uint64_t offset, std::uint64_t count) {
+    std::vector<Region> copy(count);
+    auto* from = reinterpret_cast<std::uint64_t*>(shm::Arena::mine().at(offset));
+    auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
+    for (std::size_t i = 0; i < count * sizeof(Region) / sizeof(std::uint64_t); ++i)
+        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
+    return copy;
+}
+
+TEST(Regions, AreSortedAndNeverOverlap) {
+    Ranks ranks(1);
+    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::RegionTable table(block);
+    shm::RegionView view;
+    EXPECT_TRUE(view.current(block, read_own)->empty());
+    EXPECT_EQ(table.attach(address(0x5000), 0x100), Fault::None);
+    EXPECT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
+    EXPECT_EQ(table.attach(address(0x1100), 0x100), Fault::None);
+    for (const std::uint64_t base : {0x0fffu, 0x1000u, 0x10ffu, 0x50ffu})
+        EXPECT_EQ(table.attach(address(base), 2), Fault::Attach) << base;
+    EXPECT_EQ(table.attach(address(0x800), 0x10000), Fault::Attach);
+    const auto regions = view.current(block, read_own);
+    ASSERT_EQ(regions->size(), 3u);
+    EXPECT_EQ((*regions)[0].base, 0x1000u);
+    EXPECT_EQ((*regions)[2].base, 0x5000u);
+    EXPECT_EQ(shm::find_region(*regions, 0xfff), nullptr);
+    EXPECT_EQ(shm::find_region(*regions, 0x10ff), regions->data());
+    EXPECT_EQ(shm::find_region(*regions, 0x1100), regions->data() + 1);
+    EXPECT_EQ(shm::find_region(*regions, 0x1200), nullptr);
+    EXPECT_EQ(table.detach(address(0x1001)), Fault::Attach);
+    EXPECT_EQ(table.detach(address(0x1000)), Fault::None);
+    EXPECT_EQ(table.detach(address(0x1000)), Fault::Attach);
+    EXPECT_EQ(shm::find_region(*view.current(block, read_own), 0x1000), nullptr);
+}
+
+// Every region that a reader is given is one that was attached, whole; the table outgrows its place again and again.
+TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
+    const Deadline deadline(120);
+    const int changes = times(20000, 4000);
+    Ranks ranks(4);
+    shm::ControlBlock& block = ranks.slot().block(0);
+    std::atomic<bool> over{false};
+    ranks.run([&](RankCore& core) {
+        if (core.me != 0) {
+            shm::RegionView view;
+            while (!over) {
+                const auto regions = view.current(block, read_own);
+                std::uint64_t before = 0;
+                for (const Region& region : *regions) {
+                    ASSERT_GT(region.base, before);
+                    ASSERT_EQ(region.size, region.base / 2);
+                    ASSERT_EQ(region.offset, shm::kNoOffset);
+                    before = region.base + region.size;
+                }
+            }
+            return;
+        }
+        std::minstd_rand random(5);
+        for (int round = 0; round < changes / 32; ++round) {
+            shm::RegionTable table(block);
+            std::vector<std::uint64_t> attached;
+            for (int i = 0; i < 32; ++i) {
+                const std::uint64_t base = std::uint64_t{2} << (random() % 46);
+                if (random() % 3 != 0) {
+                    if (table.attach(address(base), base / 2) == Fault::None) attached.push_back(base);
+                } else if (!attached.empty()) {
+                    ASSERT_EQ(table.detach(address(attached.back())), Fault::None);
+                    attached.pop_back();
+                }
+            }
+            // A window that is freed has no readers; here they go on, so the table ends empty.
+            for (const std::uint64_t base : attached)
+                ASSERT_EQ(table.detach(address(base)), Fault::None);
+        }
+        over = true;
+    });
+}
+
+}  // namespace
+}  // namespace osc::test
