@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace osc::agent {
 namespace {
@@ -107,7 +108,8 @@ void Agent::pause() {
     const auto idle = [&] {
         return box_->head.load(std::memory_order_seq_cst) == 0 && !stopping_.load(std::memory_order_seq_cst);
     };
-    const std::int64_t end = now_ns() + kSpinNs;
+    // A sender that slept may wait for this very core: spinning would only keep it from its answer.
+    const std::int64_t end = std::exchange(woke_, false) ? 0 : now_ns() + kSpinNs;
     while (now_ns() < end) {
         for (int i = 0; i < 16; ++i) {
             if (!idle()) return;
@@ -162,6 +164,7 @@ void Agent::answer(std::uint32_t card, std::uint32_t number) {
     const Header header = slot.header;
     slot.status = windows_.execute(header, slot.payload, kPayload);
     slot.state.exchange(SlotState::Answered, std::memory_order_seq_cst);
+    woke_ = woke_ || slot.bell.sleepers.load(std::memory_order_relaxed) != 0;
     slot.bell.ring();
 }
 

@@ -72,6 +72,7 @@ class Agent {
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> sleeps_{0};
     bool spins_ = true;  // the cores are not oversubscribed
+    bool woke_ = false;  // a sender since the last pause; of the thread
     ServedWindows windows_;
     std::vector<Sender> senders_;         // by card; of the thread
     std::vector<std::uint32_t> arrived_;  // of the thread

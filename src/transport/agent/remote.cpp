@@ -8,6 +8,25 @@
 #include "transport/shm/direct.h"
 
 namespace osc::agent {
+namespace {
+
+constexpr int kPolls = 150;  // some microseconds: an agent that is awake on another core has answered by then
+
+// Waits for an agent that may have been woken on this very core: it runs only when this thread sleeps, so that more
+// polling, and yielding on a busy machine, would delay the answer. Bounded; the common wait loop does the rest.
+template <class Done>
+void nap(shm::Doorbell& bell, Done&& done) {
+    for (int i = 0; i < kPolls; ++i) {
+        if (done()) return;
+        shm::cpu_relax();
+    }
+    const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (!done()) shm::futex_wait(bell.word, seen, 1);
+    bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+}  // namespace
 
 // Makes sure that a message of this kind is being filled that has room for data, and returns for how many bytes; 0 if
 // the operation has failed.
@@ -92,9 +111,9 @@ void Remote::collect() {
     first_ = (first_ + 1) % kSlots;
     --under_way_;
     Slot& slot = outbox_.slot(number);
-    const bool answered = shm::wait_until(
-        slot.bell, [&] { return slot.state.load(std::memory_order_seq_cst) == SlotState::Answered; },
-        [&] { return !agent_alive(*connection_.box); });
+    const auto done = [&] { return slot.state.load(std::memory_order_seq_cst) == SlotState::Answered; };
+    nap(slot.bell, done);
+    const bool answered = shm::wait_until(slot.bell, done, [&] { return !agent_alive(*connection_.box); });
     if (!answered) {
         if (fault_ == Fault::None)
             fault_ = diag::fail(Fault::Dead, "rank %u, or its agent, ended before it had answered", rank_);
