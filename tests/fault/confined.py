@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs an MPI program with libosc where the system is tight. Prints why and succeeds where it cannot be arranged.
 
-  confined.py descriptors|small_shm|pid_namespace --ranks N [--env K=V]... -- program [argument]...
+  confined.py descriptors|small_shm --ranks N [--env K=V]... -- program [argument]...
 """
 
 import argparse
@@ -16,7 +16,7 @@ def can(command):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("world", choices=["descriptors", "small_shm", "pid_namespace"])
+    parser.add_argument("world", choices=["descriptors", "small_shm"])
     parser.add_argument("--mpiexec", default="mpiexec.mpich")
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--seconds", type=int, default=90)
@@ -32,18 +32,14 @@ def main():
     mount = "mount -t tmpfs -o size=1m tmpfs /dev/shm"
     if options.world == "descriptors":
         command += ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"] + program
-    elif options.world == "small_shm":
+    else:
         if not can(["unshare", "-m", "sh", "-c", mount]):
             print("SKIPPED: no mount namespace here (needs root)")
             return 0
+        # The host's own shared memory does not fit; its other ways do.
+        command += ["-genv", "UCX_TLS", "tcp,self"]
         inner = f"{mount} && exec {shlex.join(command + program)}"
         command = ["unshare", "-m", "sh", "-c", inner]
-    else:
-        if not can(["unshare", "-p", "-f", "--mount-proc", "true"]):
-            print("SKIPPED: no PID namespace here (needs root)")
-            return 0
-        # Each rank is process 1 of a namespace of its own.
-        command += ["unshare", "-p", "-f", "--mount-proc"] + program
     result = subprocess.run(limit + command, check=False)
     return result.returncode
 
