@@ -1,6 +1,7 @@
 // Active target: fence, and post, start, complete, wait, test.
 #include <algorithm>
 
+#include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "sync/pscw.h"
 
@@ -41,7 +42,7 @@ Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
 }  // namespace
 
 Fault open_started(Core& core, StateGuard& guard, Peer& peer) {
-    if (core.epoch.no_check || peer.post == Post::Taken) return Fault::None;
+    if (core.epoch.no_check || peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return Fault::None;
     if (peer.post == Post::Awaited) {  // by another thread, which will consume the one bit for both
         return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
             return shm::wait_until(
@@ -63,6 +64,8 @@ Fault fence(Core& core, unsigned asserts) {
     if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
     close_touched(core);
     epoch.access = (asserts & kNoSucceed) != 0 ? Access::None : Access::Fence;
+    if (OSC_FAULT(fence_unsynchronised)) return Fault::None;
+    if (OSC_FAULT(opening_fence_skipped) && (asserts & kNoPrecede) != 0) return Fault::None;
     // Nothing before and nothing after: nothing to order.
     if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return Fault::None;
     int dead = -1;
@@ -97,6 +100,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     epoch.group.assign(targets.begin(), targets.end());
     for (const std::uint32_t target : targets) {
         Peer& peer = core.peer(target);
+        if (OSC_FAULT(complete_early)) sync::send_complete(core.slot, target);
         peer.started = true;
         peer.post = Post::Open;
     }
@@ -112,7 +116,7 @@ Fault complete(Core& core) {
         // A target that was not used still has to be awaited: its post must not be left for the next epoch.
         if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
         peer.started = false;
-        sync::send_complete(core.slot, target);
+        if (!OSC_FAULT(complete_early)) sync::send_complete(core.slot, target);
     }
     close_touched(core);
     epoch.access = Access::None;
@@ -123,6 +127,10 @@ Fault wait(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
+    if (OSC_FAULT(wait_early)) {
+        epoch.posted = false;
+        return Fault::None;
+    }
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
     const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch",
                                  [&](auto&& dead) { return sync::await_completes(core.slot, core.me, count, dead); });

@@ -3,6 +3,7 @@
 // lock_all is lazy: a target's shared lock is taken with the first operation to it, so that the call costs nothing for
 // targets that are not used. It is eager where the user may load and store without libosc seeing it: for this
 // process's own memory always, for the others once their pointers have been given out.
+#include "diag/inject.h"
 #include "epoch/epoch.h"
 
 namespace osc::epoch {
@@ -29,6 +30,12 @@ void note_shared(Core& core, std::uint32_t target, int change) {
 
 // Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
 Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
+    if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
+        : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
+                                     : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
+        peer.held = Held::NoCheck;
+        return Fault::None;
+    }
     const bool shared = kind == LockKind::Shared;
     if (shared) note_shared(core, peer.rank, +1);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.block->lock, core.me)

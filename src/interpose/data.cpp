@@ -1,6 +1,7 @@
 // Checks of arguments, then the epoch, then the window.
 #include "interpose/data.h"
 
+#include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 
@@ -102,10 +103,13 @@ int give_request(int error, MPI_Request* request) {
     if (window == nullptr) OSC_FORWARD(name, arguments);    \
     count_served(Entry::name);                              \
     return perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle)
-#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments) \
-    Window* const window = find_window(win);                        \
-    if (window == nullptr) OSC_FORWARD(name, arguments);            \
-    count_served(Entry::name);                                      \
+#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments)                                                \
+    Window* const window = find_window(win);                                                                       \
+    if (window == nullptr) OSC_FORWARD(name, arguments);                                                           \
+    count_served(Entry::name);                                                                                     \
+    OSC_FAULT_EARLY_REQUEST(                                                                                       \
+        op::Kind::kind == op::Kind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
+        perform(*window, "MPI_" #name, op::Kind::kind, buffers, handle), give_request(MPI_SUCCESS, request));      \
     return give_request(perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle), request)
 
 #define OSC_TRANSFER_ARGUMENTS \

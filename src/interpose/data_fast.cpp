@@ -1,6 +1,7 @@
 // The fast path (invariant I8): a contiguous predefined type, a target whose memory is mapped here, an epoch that is
 // open for it. No allocation, no system call, no virtual call, no call of the host; accumulates take one stripe lock.
 // Everything else goes to perform().
+#include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/data.h"
@@ -14,6 +15,7 @@ namespace {
 // Where `count` elements at `disp` lie in a target that may be accessed now; null if the fast path may not.
 inline std::byte* fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
                               std::uint64_t& offset) {
+    if (OSC_FAULT_ANY) return nullptr;  // faults are built into the general path
     peer = window.direct_peer(rank);
     if (!OSC_LIKELY(peer != nullptr)) return nullptr;
     if (!OSC_LIKELY(!__builtin_mul_overflow(static_cast<std::uint64_t>(disp), peer->unit, &offset))) return nullptr;

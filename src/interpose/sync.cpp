@@ -1,6 +1,7 @@
 // Entry points of the synchronisation calls: arguments are checked and the host's constants become ours.
 #include <vector>
 
+#include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "interpose/serve.h"
 
@@ -130,6 +131,7 @@ namespace entry {
         Window* const window = find_window(win);                                  \
         if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD(name, arguments); \
         count_served(Entry::name);                                                \
+        OSC_FAULT_SYNCHRONISE(#name);                                             \
         return finish(*window, "MPI_" #name, what);                               \
     }
 

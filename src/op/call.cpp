@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "diag/inject.h"
 #include "op/pack.h"
 
 namespace osc::op {
@@ -36,6 +37,10 @@ class Flat {
             walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(flat, spread, n); });
     }
     void spread() {
+        if (OSC_FAULT(result_layout_ignored) && copy_ != nullptr) {
+            what_.copy(operand_.base, copy_.get(), elements_);
+            return;
+        }
         if (copy_ != nullptr)
             walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(spread, flat, n); });
     }

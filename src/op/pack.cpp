@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "diag/inject.h"
+
 namespace osc::op {
 
 namespace {
@@ -51,7 +53,8 @@ void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layo
     const Shape& d = dst_layout.data();
     const Shape& s = src_layout.data();
     if (d.one_piece(dst_count) && s.one_piece(src_count)) {
-        const std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
+        std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
+        if (OSC_FAULT(last_byte_lost) && bytes != 0) --bytes;
         if (bytes != 0) copy_strided(to + d.first_disp(), 0, from + s.first_disp(), 0, bytes, 1);
         return;
     }

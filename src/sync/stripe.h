@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "diag/inject.h"
 #include "sync/lock.h"
 
 namespace osc::sync {
@@ -15,6 +16,7 @@ bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness&
 
 /// Takes the stripe for rank `me`; false if its holder died.
 inline bool stripe_lock(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
+    if (OSC_FAULT(lost_atomicity)) return true;
     std::uint32_t free = 0;
     if (__builtin_expect(
             holder.compare_exchange_strong(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed), 1))

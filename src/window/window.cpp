@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "diag/inject.h"
 #include "op/pack.h"
 #include "transport/agent/remote.h"
 #include "transport/cma/cma_transport.h"
@@ -111,7 +112,9 @@ Fault Window::execute(Peer& target, const op::Call& call) {
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
     std::int64_t start = 0;
     op::Bounds touched;
-    const std::uint64_t scale = target.path == Path::Dynamic ? 1 : target.unit;
+    const std::uint64_t own_or_its = OSC_FAULT(origin_unit) ? static_cast<std::uint64_t>(unit) : target.unit;
+    const std::uint64_t scale = target.path == Path::Dynamic ? 1 : own_or_its;
+    if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
     if (const Fault fault = op::reach(call, scale, start, touched); fault != Fault::None) return fault;
     if (touched.lo == touched.hi) return Fault::None;
     if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
@@ -125,6 +128,8 @@ Fault Window::execute(Peer& target, const op::Call& call) {
             std::byte* there = target.base + start;
             const op::Operand& o = call.origin;
             const op::Operand& t = call.target;
+            OSC_FAULT_LATE_PUT(call.kind == op::Kind::Put && o.layout->contiguous() && t.layout->contiguous(), there,
+                               o.base, o.count * o.layout->size(), Fault::None);
             if (call.kind == op::Kind::Put)
                 op::copy(*t.layout, t.count, there, *o.layout, o.count, o.base);
             else

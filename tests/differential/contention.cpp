@@ -2,6 +2,7 @@
 #include "contention.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -71,6 +72,13 @@ void check_final(Place& place, Model& model, const Spot& spot, const std::vector
                  spot.start, now[spot.start + i], want[i], what);
 }
 
+// Gives others the time to come between two accesses, on a machine with fewer cores than ranks too.
+void hesitate(Random& jitter) {
+    if (!jitter.once_in(3)) return;
+    const timespec nap{0, 50000};
+    ::nanosleep(&nap, nullptr);
+}
+
 const Basic& basic_of(MPI_Datatype type) {
     return *std::find_if(basics().begin(), basics().end(), [&](const Basic& basic) { return basic.type == type; });
 }
@@ -87,7 +95,7 @@ const Basic& storm_basic(Random& random) {
 void storm(Place& place, Model& model, Coverage& coverage, Random& random, Random& jitter) {
     const Basic& basic = storm_basic(random);
     const std::size_t count = random.pick<std::size_t>({1, 4, 64, 1000});
-    const int times = count == 1 ? 600 : count <= 64 ? 300 : 60;
+    const int times = count == 1 ? 300 : count <= 64 ? 150 : 30;
     const bool fenced = random.once_in(3);
     const Spot spot = find_spot(place, count, basic.width, random);
     if (spot.target < 0) return;
@@ -139,7 +147,7 @@ void storm(Place& place, Model& model, Coverage& coverage, Random& random, Rando
 
 void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& random, Random& jitter) {
     const std::size_t words = random.pick<std::size_t>({1, 2, 50});
-    const int times = 40;
+    const int times = 12;
     const Spot spot = find_spot(place, words, sizeof(long), random);
     const bool everybody = random.once_in(2);  // else all but rank 0 only read
     const bool by_lock_all = random.once_in(2);
@@ -163,7 +171,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
         for (const long word : seen)
             if (word != seen[0])
                 fail("half of a change made under an exclusive lock was seen: %ld and %ld", word, seen[0]);
-        if (jitter.once_in(4)) ::sched_yield();
+        hesitate(jitter);
         if (writer) {
             for (long& word : seen)
                 ++word;
@@ -171,7 +179,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
             const int half = n / 2;
             MPI_Put(seen.data(), half, MPI_LONG, spot.target, spot.disp, half, MPI_LONG, win);
             MPI_Win_flush(spot.target, win);
-            if (jitter.once_in(4)) ::sched_yield();
+            hesitate(jitter);
             MPI_Put(seen.data(), n, MPI_LONG, spot.target, spot.disp, n, MPI_LONG, win);
         } else {
             const long before = seen[0];
@@ -194,7 +202,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
 }
 
 void swap_loop(Place& place, Model& model, Coverage& coverage, Random& random) {
-    const int times = 60;
+    const int times = 30;
     const Spot spot = find_spot(place, 1, sizeof(int), random);
     if (spot.target < 0) return;
     context().sync = "compare-and-swap loop";

@@ -98,14 +98,9 @@ void run_program(unsigned long long seed, unsigned watchdog, diff::Coverage& cov
     }
     watch(watchdog);
     context().round = rounds;
-    const std::size_t crowd = random.below(3);
-    if (crowd == 0) {
-        storm(place, model, coverage, random, jitter);
-    } else if (crowd == 1) {
-        exclusive_counting(place, model, coverage, random, jitter);
-    } else {
-        swap_loop(place, model, coverage, random);
-    }
+    storm(place, model, coverage, random, jitter);
+    exclusive_counting(place, model, coverage, random, jitter);
+    swap_loop(place, model, coverage, random);
     context().sync = "free";
 }
 

@@ -206,7 +206,10 @@ void Runner::issue_all(Phase& phase, Sync sync, int only_target) {
         live_.push_back(std::make_unique<Live>(op, jitter_, place_, context().host_safe));
         Live& live = *live_.back();
         live.issue();
-        if (live.pending() && jitter_.once_in(2)) live.wait();
+        if (live.pending() && jitter_.once_in(2)) {
+            live.wait();
+            live.check();  // a complete request has delivered, whatever the epoch does
+        }
         if (op.flush_after) {
             flush(sync, op.target, true);
             live.check();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "diag/inject.h"
+
 namespace osc::cma {
 namespace {
 
@@ -46,6 +48,7 @@ void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
     }
     local_[count_] = {local, bytes};
     remote_[count_] = {reinterpret_cast<void*>(remote), bytes};
+    if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;
     if (++count_ == kPieces) error_ = finish();
 }
 

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "diag/inject.h"
+
 namespace osc::cma {
 
 void Cross::note(int error) {
@@ -43,13 +45,15 @@ void Cross::update(const Update& how, std::int64_t disp, const void* origin, voi
     // A chunk's last element may start in the chunk and end behind it.
     alignas(64) std::byte buffer[(std::size_t{1} << shm::kStripeShift) + 64];
     int error = 0;
-    const Fault dead = shm::for_each_locked(stripes_, disp, how.width, count, [&](std::size_t first, std::size_t n) {
+    const std::int64_t place = OSC_FAULT(stripe_base) ? disp + (std::int64_t{1} << shm::kStripeShift) : disp;
+    const Fault dead = shm::for_each_locked(stripes_, place, how.width, count, [&](std::size_t first, std::size_t n) {
         if (error != 0) return;
         const std::size_t skip = first * how.width;
         const std::uint64_t at = remote(disp) + skip;
         error = transfer(Direction::Read, pid_, at, buffer, n * how.width);
         if (error != 0) return;
-        if (result != nullptr) how.copy(static_cast<std::byte*>(result) + skip, buffer, n);
+        if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp))
+            how.copy(static_cast<std::byte*>(result) + skip, buffer, n);
         if (how.op == Op::NoOp) return;
         how.apply(buffer, static_cast<const std::byte*>(origin) + skip, n);
         error = write_back(how, at, buffer, n);
@@ -66,7 +70,7 @@ void Cross::compare_and_swap(const Update& how, std::int64_t disp, const void* o
         alignas(16) std::byte old[32];
         error = transfer(Direction::Read, pid_, remote(disp), old, how.width);
         if (error != 0) return;
-        const bool same = op::equal(how.basic, old, compare);
+        const bool same = OSC_FAULT(swap_uncompared) || op::equal(how.basic, old, compare);
         how.copy(result, old, 1);
         if (same) error = transfer(Direction::Write, pid_, remote(disp), const_cast<void*>(origin), how.width);
     });
