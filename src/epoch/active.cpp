@@ -11,8 +11,10 @@ namespace {
 using diag::fail;
 
 void close_touched(Core& core) {
-    for (const std::uint32_t rank : core.epoch.touched)
-        core.peer(rank).open.store(Open::No, std::memory_order_relaxed);
+    for (const std::uint32_t rank : core.epoch.touched) {
+        core.peer(rank).touched = false;
+        core.peer(rank).forbid();
+    }
     core.epoch.touched.clear();
 }
 

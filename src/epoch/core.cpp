@@ -1,32 +1,62 @@
 // Knowing targets.
 #include "epoch/core.h"
 
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
 namespace osc {
 
-Core::~Core() {
-    for (std::uint32_t i = 0; i < (size + kChunk - 1) / kChunk; ++i)
-        delete[] chunks[i].load(std::memory_order_relaxed);
+void StateLock::contended() {
+    ::sched_yield();
 }
 
-Peer& Core::know(std::uint32_t rank) {
-    std::atomic<Peer*>& entry = chunks[rank / kChunk];
-    Peer* chunk = entry.load(std::memory_order_acquire);
+namespace {
+
+// Up to a page from the heap; more as a mapping, of which only the touched pages take memory. Zero is a valid Peer.
+constexpr std::size_t kPage = 4096;
+
+std::size_t peer_bytes(std::uint32_t processes) {
+    return std::size_t{processes} * sizeof(Peer);
+}
+
+Peer* make_peers(std::uint32_t processes) {
+    const std::size_t bytes = peer_bytes(processes);
+    if (bytes <= kPage) {
+        void* memory = std::aligned_alloc(alignof(Peer), bytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<Peer*>(std::memset(memory, 0, bytes));
+    }
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<Peer*>(memory);
+}
+
+}  // namespace
+
+Core::Core(std::uint32_t rank, std::uint32_t processes) : me(rank), size(processes), peers(make_peers(processes)) {}
+
+Core::~Core() {
+    if (peer_bytes(size) <= kPage)
+        std::free(peers);
+    else
+        ::munmap(peers, peer_bytes(size));
+}
+
+Peer& Core::know(Peer& entry, std::uint32_t rank) {
     const std::lock_guard lock(know_mutex_);
-    if (chunk == nullptr) {
-        chunk = entry.load(std::memory_order_acquire);
-        if (chunk == nullptr) {
-            chunk = new Peer[kChunk];
-            entry.store(chunk, std::memory_order_release);
-        }
-    }
-    Peer& known = chunk[rank % kChunk];
-    if (!known.known.load(std::memory_order_relaxed)) {
-        known.rank = rank;
-        known.block = &slot.block(rank);
-        describe(known);
-        known.known.store(true, std::memory_order_release);
-    }
-    return known;
+    if (entry.block.load(std::memory_order_relaxed) != nullptr) return entry;
+    shm::ControlBlock& block = slot.block(rank);
+    entry.rank = rank;
+    entry.unit = 1;
+    describe(entry, block);
+    // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
+    entry.full_reach = entry.path == Path::Direct ? entry.size / entry.unit + 1 : 0;
+    entry.block.store(&block, std::memory_order_release);
+    return entry;
 }
 
 int Core::any_dead() {

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -23,75 +22,85 @@ enum class Path : std::uint8_t {
     Dynamic,  // region by region
 };
 
-/// What an operation on a target may do without asking the epoch.
-enum class Open : std::uint8_t {
-    No,      // no epoch, or nothing known of it yet: epoch::open_target decides
-    Direct,  // load and store at `base`
-    Slow,    // allowed, but not by load and store
-};
-
 /// A lock that this process holds on a target.
 enum class Held : std::uint8_t { None, Shared, Exclusive, NoCheck };
 
 /// The post of a target for the open start.
 enum class Post : std::uint8_t { Open, Awaited, Taken };
 
-/// What this process knows of one target. Filled on first use, valid for the window's life.
-struct Peer {
-    std::byte* base = nullptr;  // displacement 0 as mapped here, for Path::Direct
-    std::uint64_t size = 0;     // bytes
-    std::uint64_t unit = 1;     // displacement unit, bytes
-    shm::ControlBlock* block = nullptr;
-    std::uint64_t remote = 0;  // address of displacement 0 in the target's address space
-    std::atomic<Open> open{Open::No};
-    std::atomic<bool> known{false};  // all but `open`, `held` and `started` is filled in
-    Path path = Path::Unknown;
-    Held held = Held::None;
-    bool started = false;  // in the group of the open start
-    std::atomic<Post> post{Post::Open};
-    std::uint32_t rank = 0;
+/// What this process knows of one target. All zero until it is known; then `block` is set last, and the description is
+/// valid for the window's life.
+struct alignas(64) Peer {
+    /// Displacements below this may be loaded and stored at `base` without asking the epoch: the one comparison of the
+    /// fast path stands for "an epoch is open, the memory is mapped here, the displacement is in the window". 0 if not.
+    std::atomic<std::uint64_t> reach;
+    std::byte* base;                        // displacement 0 as mapped here, for Path::Direct
+    std::uint64_t unit;                     // displacement unit, bytes
+    std::uint64_t size;                     // bytes
+    std::uint64_t full_reach;               // what `reach` is while an epoch is open
+    std::atomic<shm::ControlBlock*> block;  // null: nothing is known
+    std::uint32_t rank;
+    Path path;
+    Held held;
+    bool started;  // in the group of the open start
+    bool touched;  // in epoch.touched
+    std::atomic<Post> post;
 
-    void allow() { open.store(path == Path::Direct ? Open::Direct : Open::Slow, std::memory_order_release); }
+    /// Opens the target, or closes it, for operations of the epoch.
+    void allow() { reach.store(full_reach, std::memory_order_release); }
+    void forbid() { reach.store(0, std::memory_order_relaxed); }
+    shm::ControlBlock& control() const { return *block.load(std::memory_order_relaxed); }
 };
+static_assert(sizeof(Peer) == 64);
 
 /// The access epoch of a process at a window. A fence opens one that only its first operation makes real: until then
 /// lock, start and post may follow (MPI 4.1 section 12.5.1).
-enum class Access : std::uint8_t { None, Fence, FenceUsed, Start, Lock, LockAll };
+/// MPI_Win_lock may follow the first three.
+enum class Access : std::uint8_t { None, Fence, Lock, FenceUsed, Start, LockAll };
 
 struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
     std::uint32_t locks = 0;             // targets locked one by one
-    std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start
+    std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
+
+    void touch(Peer& peer) {
+        if (!peer.touched) touched.push_back(peer.rank);
+        peer.touched = true;
+        peer.allow();
+    }
+};
+
+/// Guards a window's epoch state at MPI_THREAD_MULTIPLE. Held for a few instructions and never while waiting, so a spin
+/// lock that yields is enough, and it is inlined into the fast path of lock and unlock.
+class StateLock {
+  public:
+    void lock() {
+        while (taken_.exchange(true, std::memory_order_acquire))
+            contended();
+    }
+    bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }
+    void unlock() { taken_.store(false, std::memory_order_release); }
+
+  private:
+    static void contended();
+    std::atomic<bool> taken_{false};
 };
 
 class Core : public sync::Liveness {
   public:
-    static constexpr std::uint32_t kChunk = 8;  // peers are known by chunks of this many
-
-    Core(std::uint32_t rank, std::uint32_t processes)
-        : me(rank), size(processes), chunks(new std::atomic<Peer*>[(processes + kChunk - 1) / kChunk]()) {}
+    Core(std::uint32_t rank, std::uint32_t processes);
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
     virtual ~Core();
 
     /// The target `rank` < size, known from now on.
     Peer& peer(std::uint32_t rank) {
-        Peer* chunk = chunks[rank / kChunk].load(std::memory_order_acquire);
-        if (chunk != nullptr && chunk[rank % kChunk].known.load(std::memory_order_acquire)) return chunk[rank % kChunk];
-        return know(rank);
-    }
-
-    /// The target if an operation may load and store there now, else null.
-    Peer* direct_peer(int rank) {
-        if (static_cast<std::uint32_t>(rank) >= size) return nullptr;
-        Peer* chunk = chunks[static_cast<std::uint32_t>(rank) / kChunk].load(std::memory_order_acquire);
-        if (chunk == nullptr) return nullptr;
-        Peer& known = chunk[static_cast<std::uint32_t>(rank) % kChunk];
-        return known.open.load(std::memory_order_acquire) == Open::Direct ? &known : nullptr;
+        Peer& entry = peers[rank];
+        return entry.block.load(std::memory_order_acquire) != nullptr ? entry : know(entry, rank);
     }
 
     shm::ControlBlock& mine() const { return slot.block(me); }
@@ -102,20 +111,22 @@ class Core : public sync::Liveness {
 
     const std::uint32_t me;
     const std::uint32_t size;
-    std::unique_ptr<std::atomic<Peer*>[]> chunks;
+    Peer* const peers;  // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
     Epoch epoch;
-    bool threaded = false;        // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `mutex`
-    bool cell_busy = false;       // a thread stands in a lock's queue with this process's cell
-    bool pointers_given = false;  // the user holds pointers to other processes' memory
-    std::mutex mutex;
+    std::uint32_t flushable = 0;          // `size` in a lock_all epoch, else 0: ranks below it may be flushed
+    std::atomic<std::uint32_t> order{0};  // see epoch::full_order
+    bool threaded = false;                // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
+    bool cell_busy = false;               // a thread stands in a lock's queue with this process's cell
+    bool pointers_given = false;          // the user holds pointers to other processes' memory
+    StateLock state;
 
   protected:
     /// Fills what is to know about a target, by the window's flavour. One thread at a time.
-    virtual void describe(Peer& peer) = 0;
+    virtual void describe(Peer& peer, const shm::ControlBlock& block) = 0;
 
   private:
-    Peer& know(std::uint32_t rank);
+    Peer& know(Peer& entry, std::uint32_t rank);
     std::mutex know_mutex_;
 };
 
@@ -123,10 +134,10 @@ class Core : public sync::Liveness {
 class StateGuard {
   public:
     explicit StateGuard(Core& core) : core_(core), held_(core.threaded) {
-        if (held_) core_.mutex.lock();
+        if (held_) core_.state.lock();
     }
     ~StateGuard() {
-        if (held_) core_.mutex.unlock();
+        if (held_) core_.state.unlock();
     }
     StateGuard(const StateGuard&) = delete;
     StateGuard& operator=(const StateGuard&) = delete;
@@ -134,9 +145,9 @@ class StateGuard {
     /// Lets other threads in while this one waits.
     template <class F>
     auto unlocked(F&& wait) {
-        if (held_) core_.mutex.unlock();
+        if (held_) core_.state.unlock();
         auto result = wait();
-        if (held_) core_.mutex.lock();
+        if (held_) core_.state.lock();
         return result;
     }
 

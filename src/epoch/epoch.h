@@ -40,15 +40,56 @@ Fault flush_all(Core& core);
 /// Whether the window may be freed now (12.2.5).
 Fault may_free(Core& core);
 
+/// MPI_Win_lock, exclusive and without asserts, where nothing stands in the way: a known target, an epoch state that
+/// allows it, nobody else at the lock. False, with nothing changed, leaves it all to lock().
+inline bool try_lock(Core& core, std::uint32_t target) {
+    if (target >= core.size) return false;
+    Peer& peer = core.peers[target];
+    shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
+    if (block == nullptr) return false;
+    const auto take = [&] {
+        if (core.epoch.access > Access::Lock || peer.held != Held::None) return false;
+        if (!sync::try_lock_exclusive(block->lock, core.me)) return false;
+        peer.held = Held::Exclusive;
+        core.epoch.access = Access::Lock;
+        ++core.epoch.locks;
+        peer.allow();
+        return true;
+    };
+    if (!core.threaded) return take();
+    if (!core.state.try_lock()) return false;
+    const bool taken = take();
+    core.state.unlock();
+    return taken;
+}
+
+/// MPI_Win_unlock of an exclusive lock that nobody waits for. False, with nothing changed, leaves it to unlock().
+inline bool try_unlock(Core& core, std::uint32_t target) {
+    if (target >= core.size) return false;
+    Peer& peer = core.peers[target];
+    const auto drop = [&] {
+        if (peer.held != Held::Exclusive) return false;
+        if (!sync::try_unlock_exclusive(peer.control().lock, core.me)) return false;
+        peer.held = Held::None;
+        peer.forbid();
+        if (--core.epoch.locks == 0) core.epoch.access = Access::None;
+        return true;
+    };
+    if (!core.threaded) return drop();
+    if (!core.state.try_lock()) return false;
+    const bool dropped = drop();
+    core.state.unlock();
+    return dropped;
+}
+
 /// After the user got pointers to other processes' memory: an open lock_all must hold their locks from now on, because
 /// loads and stores through the pointers are not seen by libosc.
 Fault pointers_given(Core& core);
 
 /// Orders everything this thread has done before against everything after, for every observer. A read-modify-write
 /// rather than a fence because ThreadSanitizer understands it.
-inline void full_order() {
-    std::atomic<int> local{0};
-    local.exchange(1, std::memory_order_seq_cst);
+inline void full_order(Core& core) {
+    core.order.exchange(1, std::memory_order_seq_cst);
 }
 
 }  // namespace osc::epoch

@@ -38,8 +38,8 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
     }
     const bool shared = kind == LockKind::Shared;
     if (shared) note_shared(core, peer.rank, +1);
-    const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.block->lock, core.me)
-                                                 : sync::try_lock_shared(peer.block->lock);
+    const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.control().lock, core.me)
+                                                 : sync::try_lock_shared(peer.control().lock);
     if (!got) {
         sync::LockContext context = core.lock_context();
         context.may_queue = !core.cell_busy;
@@ -65,7 +65,8 @@ void drop(Core& core, Peer& peer) {
     sync::LockContext context = core.lock_context();
     const Held held = peer.held;
     peer.held = Held::None;
-    peer.open.store(Open::No, std::memory_order_relaxed);
+    peer.touched = false;
+    peer.forbid();
     if (held == Held::Exclusive) {
         sync::unlock_exclusive(context, peer.rank);
     } else if (held == Held::Shared) {
@@ -96,8 +97,7 @@ Fault take_all(Core& core, StateGuard& guard) {
         Peer& peer = core.peer(rank);
         if (peer.held != Held::None) continue;
         if (const Fault fault = acquire(core, guard, peer, LockKind::Shared); fault != Fault::None) return fault;
-        core.epoch.touched.push_back(rank);
-        peer.allow();
+        core.epoch.touch(peer);
     }
     return Fault::None;
 }
@@ -132,8 +132,7 @@ Fault open_target(Core& core, Peer& peer) {
             if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
             break;
     }
-    if (peer.open.load(std::memory_order_relaxed) == Open::No) epoch.touched.push_back(peer.rank);
-    peer.allow();
+    epoch.touch(peer);
     return Fault::None;
 }
 
@@ -177,11 +176,11 @@ Fault lock_all(Core& core, unsigned asserts) {
         } else {
             Peer& own = core.peer(core.me);
             if (const Fault fault = acquire(core, guard, own, LockKind::Shared); fault != Fault::None) return fault;
-            epoch.touched.push_back(core.me);
-            own.allow();
+            epoch.touch(own);
         }
     }
     epoch.access = Access::LockAll;
+    core.flushable = core.size;
     return Fault::None;
 }
 
@@ -189,30 +188,31 @@ Fault unlock_all(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
-    full_order();
+    full_order(core);
     for (const std::uint32_t rank : epoch.touched)
         drop(core, core.peer(rank));
     epoch.touched.clear();
     epoch.access = Access::None;
+    core.flushable = 0;
     return Fault::None;
 }
 
 Fault flush(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
     if (access == Access::LockAll) {
-        full_order();
+        full_order(core);
         return Fault::None;
     }
     if (access != Access::Lock || core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
-    full_order();
+    full_order(core);
     return Fault::None;
 }
 
 Fault flush_all(Core& core) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open");
-    full_order();
+    full_order(core);
     return Fault::None;
 }
 

@@ -30,6 +30,7 @@ namespace detail {
 
 /// Predefined types by predefined_slot(); filled before main().
 extern const TypeInfo* g_predefined[256];
+extern Basic g_plain_basic[256];
 extern TypeTable g_types;
 
 template <class Handle>
@@ -65,6 +66,35 @@ inline const TypeInfo* predefined(MPI_Datatype type) noexcept {
         const TypeInfo* info = detail::g_predefined[detail::predefined_slot(key)];
         return info && info->key == key ? info : nullptr;
     }
+}
+
+/// The size in bytes of a predefined type without gaps, or -1: for the fast path, which needs to know no more.
+inline std::int64_t plain_size(MPI_Datatype type) noexcept {
+    if constexpr (std::is_pointer_v<MPI_Datatype>) {
+        const TypeInfo* info = predefined(type);
+        return info && info->contiguous ? static_cast<std::int64_t>(info->size) : -1;
+    } else {
+        // MPICH's handles of these types carry the size in their second byte.
+        const std::uint32_t rest = static_cast<std::uint32_t>(type) - 0x4c000000u;
+        return rest <= 0xffffff ? static_cast<std::uint8_t>(rest >> 8) : -1;
+    }
+}
+
+/// The basic type of a predefined type without gaps, or Basic::None; as cheap as plain_size().
+inline Basic plain_basic(MPI_Datatype type) noexcept {
+    if constexpr (std::is_pointer_v<MPI_Datatype>) {
+        const TypeInfo* info = predefined(type);
+        return info && info->contiguous ? info->basic : Basic::None;
+    } else {
+        const std::uint32_t rest = static_cast<std::uint32_t>(type) - 0x4c000000u;
+        return rest <= 0xffffff ? detail::g_plain_basic[rest & 0xff] : Basic::None;
+    }
+}
+
+/// Whether plain_basic() is a 64-bit integer.
+inline bool plain_integer64(MPI_Datatype type) noexcept {
+    const Basic basic = plain_basic(type);
+    return basic == Basic::I64 || basic == Basic::U64;
 }
 
 /// What libosc knows of a committed datatype; valid while the caller's handle is, longer through a TypeRef. Null if

@@ -7,6 +7,7 @@
 namespace osc::host::detail {
 
 const TypeInfo* g_predefined[256];
+Basic g_plain_basic[256];
 
 namespace {
 
@@ -41,6 +42,7 @@ void enter(std::initializer_list<Predefined> types) {
         } else {
             const TypeInfo*& slot = g_predefined[predefined_slot(key)];
             if (!slot) slot = new TypeInfo(key, op::Layout::leaf(basic), true);
+            if (slot->contiguous && (key >> 24) == 0x4c) g_plain_basic[key & 0xff] = basic;
         }
     }
 }

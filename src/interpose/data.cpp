@@ -51,10 +51,7 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
     Peer& target = window.peer(static_cast<std::uint32_t>(rank));
-    if (target.open.load(std::memory_order_acquire) == Open::No) {
-        fault = epoch::open_target(window, target);
-        if (fault != Fault::None) return fault;
-    }
+    if (fault = epoch::open_target(window, target); fault != Fault::None) return fault;
     return window.execute(target, call);
 }
 

@@ -5,195 +5,282 @@
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/data.h"
+#include "transport/shm/compare.h"
 #include "transport/shm/direct.h"
 
 namespace osc {
 namespace {
 
 #define OSC_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define OSC_TRY_PUT_ARGUMENTS \
+    origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 
-// Where `count` elements at `disp` lie in a target that may be accessed now; null if the fast path may not.
-inline std::byte* fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
-                              std::uint64_t& offset) {
-    if (OSC_FAULT_ANY) return nullptr;  // faults are built into the general path
-    peer = window.direct_peer(rank);
-    if (!OSC_LIKELY(peer != nullptr)) return nullptr;
-    if (!OSC_LIKELY(!__builtin_mul_overflow(static_cast<std::uint64_t>(disp), peer->unit, &offset))) return nullptr;
-    if (!OSC_LIKELY(offset <= peer->size && bytes <= peer->size - offset)) return nullptr;
-    return peer->base + offset;
+// Where `bytes` bytes at `disp` lie in a target that may be accessed now; false if the fast path may not. A negative
+// rank, displacement or size is a huge number here and fails its comparison.
+inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
+                        std::uint64_t& offset) {
+    if (OSC_FAULT_ANY) return false;  // faults are built into the general path
+    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
+    peer = &window.peers[static_cast<std::uint32_t>(rank)];
+    if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->reach))) return false;
+    offset = static_cast<std::uint64_t>(disp) * peer->unit;
+    return OSC_LIKELY(bytes <= peer->size - offset);
 }
 
-// Bytes of `count` elements if `type` is predefined and without gaps, on both sides alike; ~0 otherwise.
-inline std::uint64_t fast_bytes(int origin_count, MPI_Datatype origin_type, int target_count,
-                                MPI_Datatype target_type) {
-    if (!OSC_LIKELY(origin_type == target_type && origin_count == target_count && target_count >= 0)) return ~0ull;
-    const op::TypeInfo* type = host::predefined(target_type);
-    if (!OSC_LIKELY(type != nullptr && type->contiguous)) return ~0ull;
-    return type->size * static_cast<std::uint64_t>(target_count);
+// The target of a transfer of `count` elements of a predefined type without gaps.
+inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank, MPI_Aint disp, std::byte*& target,
+                          std::uint64_t& bytes) {
+    if (!OSC_LIKELY(window != nullptr)) return false;
+    const std::int64_t width = host::plain_size(type);
+    if (!OSC_LIKELY(width >= 0)) return false;
+    bytes = static_cast<std::uint64_t>(width * count);
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, bytes, peer, offset))) return false;
+    target = peer->base + offset;
+    return true;
 }
 
 template <class T>
-inline void add(std::byte* target, const void* origin) {
-    T old;
-    T more;
-    __builtin_memcpy(&old, target, sizeof old);
-    __builtin_memcpy(&more, origin, sizeof more);
-    old += more;
-    __builtin_memcpy(target, &old, sizeof old);
+inline T load(const void* from) {
+    T value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
 }
 
-// One element under its stripe's lock; the commonest cases without a call.
-inline void apply_one(const op::TypeInfo& type, Op op, std::byte* target, const void* origin) {
-    if (op == Op::Sum) {
-        switch (type.basic) {
-            case Basic::I64:
-            case Basic::U64:
-                add<std::uint64_t>(target, origin);
-                return;
-            case Basic::I32:
-            case Basic::U32:
-                add<std::uint32_t>(target, origin);
-                return;
-            case Basic::F64:
-                add<double>(target, origin);
-                return;
-            default:
-                break;
-        }
-    }
-    if (op == Op::NoOp) return;
-    op::kernel(op, type.basic)(target, origin, 1);
+template <class T>
+inline void store(void* to, T value) {
+    __builtin_memcpy(to, &value, sizeof value);
+}
+
+// The operations that need no table: what counters, queues and histograms do.
+inline bool is_quick(MPI_Op op) {
+    return op == MPI_SUM || op == MPI_REPLACE || op == MPI_NO_OP;
+}
+
+// Updates one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
+template <class T, bool kFetch>
+inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
+    if (!OSC_LIKELY(window != nullptr)) return false;
+    if (!OSC_LIKELY(is_quick(op))) return false;
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
+    std::atomic<std::uint32_t>& stripe = peer->control().stripe_of(offset);
+    std::uint32_t free = 0;
+    if (!OSC_LIKELY(
+            stripe.compare_exchange_strong(free, window->me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
+        return false;
+    std::byte* const target = peer->base + offset;
+    const T old = load<T>(target);
+    if constexpr (kFetch) store(result, old);
+    if (OSC_LIKELY(op == MPI_SUM))
+        store<T>(target, static_cast<T>(old + load<T>(origin)));
+    else if (op == MPI_REPLACE)
+        store(target, load<T>(origin));
+    sync::stripe_unlock(stripe);
+    return true;
+}
+
+// Compares and swaps one element of type T, likewise.
+template <class T>
+inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* origin, const void* compare, void* result) {
+    if (!OSC_LIKELY(window != nullptr)) return false;
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
+    std::atomic<std::uint32_t>& stripe = peer->control().stripe_of(offset);
+    std::uint32_t free = 0;
+    if (!OSC_LIKELY(
+            stripe.compare_exchange_strong(free, window->me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
+        return false;
+    std::byte* const target = peer->base + offset;
+    const T old = load<T>(target);
+    if (old == load<T>(compare)) store(target, load<T>(origin));
+    store(result, old);
+    sync::stripe_unlock(stripe);
+    return true;
 }
 
 }  // namespace
 
-namespace entry {
+namespace slow {
 
-int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-        int target_count, MPI_Datatype target_datatype, MPI_Win win) {
+// The same calls in general. They are functions of the same arguments, so that the fast path ends in a jump to them.
+
+[[gnu::noinline]] int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                          MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     Window* const window = find_window(win);
-    if (!OSC_LIKELY(window != nullptr))
-        OSC_FORWARD(Put, (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                          target_datatype, win));
+    if (window == nullptr) OSC_FORWARD(Put, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Put);
-    const std::uint64_t bytes = fast_bytes(origin_count, origin_datatype, target_count, target_datatype);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    if (std::byte* target = fast_target(*window, target_rank, target_disp, bytes, peer, offset); OSC_LIKELY(target)) {
-        shm::move_bytes(target, origin_addr, bytes);
-        return MPI_SUCCESS;
-    }
     return perform(*window, "MPI_Put", op::Kind::Put,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
                     nullptr, target_rank, target_disp, target_count, target_datatype});
 }
 
-int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-        int target_count, MPI_Datatype target_datatype, MPI_Win win) {
+[[gnu::noinline]] int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                          MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     Window* const window = find_window(win);
-    if (!OSC_LIKELY(window != nullptr))
-        OSC_FORWARD(Get, (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                          target_datatype, win));
+    if (window == nullptr) OSC_FORWARD(Get, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Get);
-    const std::uint64_t bytes = fast_bytes(origin_count, origin_datatype, target_count, target_datatype);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    if (std::byte* target = fast_target(*window, target_rank, target_disp, bytes, peer, offset); OSC_LIKELY(target)) {
-        shm::move_bytes(origin_addr, target, bytes);
-        return MPI_SUCCESS;
-    }
     return perform(*window, "MPI_Get", op::Kind::Get,
                    {origin_addr, origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank,
                     target_disp, target_count, target_datatype});
 }
 
-int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-               MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+[[gnu::noinline]] int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                 int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
+                                 MPI_Op op, MPI_Win win) {
     Window* const window = find_window(win);
-    if (!OSC_LIKELY(window != nullptr))
-        OSC_FORWARD(Accumulate, (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                                 target_datatype, op, win));
+    if (window == nullptr) OSC_FORWARD(Accumulate, (OSC_TRY_PUT_ARGUMENTS, op, win));
     count_served(Entry::Accumulate);
-    const std::uint64_t bytes = fast_bytes(origin_count, origin_datatype, target_count, target_datatype);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    std::byte* const target = fast_target(*window, target_rank, target_disp, bytes, peer, offset);
-    if (OSC_LIKELY(target != nullptr && target_count == 1)) {
-        const op::TypeInfo& type = *host::predefined(target_datatype);
-        const Op what = op_of(op);
-        if (OSC_LIKELY(op::admits(what, type.basic))) {
-            std::atomic<std::uint32_t>& stripe = peer->block->stripe_of(offset);
-            std::uint32_t dead = 0;
-            if (OSC_LIKELY(sync::stripe_lock(stripe, window->me, *window, dead))) {
-                apply_one(type, what, target, origin_addr);
-                sync::stripe_unlock(stripe);
-                return MPI_SUCCESS;
-            }
-        }
-    }
     return perform(*window, "MPI_Accumulate", op::Kind::Accumulate,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
                     nullptr, target_rank, target_disp, target_count, target_datatype},
                    op);
 }
 
-int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
-                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+[[gnu::noinline]] int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
+                                   MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_window(win);
-    if (!OSC_LIKELY(window != nullptr))
+    if (window == nullptr)
         OSC_FORWARD(Fetch_and_op, (origin_addr, result_addr, datatype, target_rank, target_disp, op, win));
     count_served(Entry::Fetch_and_op);
-    const std::uint64_t bytes = fast_bytes(1, datatype, 1, datatype);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    std::byte* const target = fast_target(*window, target_rank, target_disp, bytes, peer, offset);
-    if (OSC_LIKELY(target != nullptr)) {
-        const op::TypeInfo& type = *host::predefined(datatype);
-        const Op what = op_of(op);
-        if (OSC_LIKELY(op::admits(what, type.basic))) {
-            std::atomic<std::uint32_t>& stripe = peer->block->stripe_of(offset);
-            std::uint32_t dead = 0;
-            if (OSC_LIKELY(sync::stripe_lock(stripe, window->me, *window, dead))) {
-                shm::move_bytes(result_addr, target, bytes);
-                apply_one(type, what, target, origin_addr);
-                sync::stripe_unlock(stripe);
-                return MPI_SUCCESS;
-            }
-        }
-    }
     return perform_element(*window, "MPI_Fetch_and_op", op::Kind::GetAccumulate,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
                             target_disp, 1, datatype},
                            op);
 }
 
-int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
-                     int target_rank, MPI_Aint target_disp, MPI_Win win) {
+[[gnu::noinline]] int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
+                                       MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_window(win);
-    if (!OSC_LIKELY(window != nullptr))
+    if (window == nullptr)
         OSC_FORWARD(Compare_and_swap,
                     (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win));
     count_served(Entry::Compare_and_swap);
-    const std::uint64_t bytes = fast_bytes(1, datatype, 1, datatype);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    std::byte* const target = fast_target(*window, target_rank, target_disp, bytes, peer, offset);
-    if (OSC_LIKELY(target != nullptr)) {
-        if (OSC_LIKELY(op::admits_compare(host::predefined(datatype)->basic))) {
-            std::atomic<std::uint32_t>& stripe = peer->block->stripe_of(offset);
-            std::uint32_t dead = 0;
-            if (OSC_LIKELY(sync::stripe_lock(stripe, window->me, *window, dead))) {
-                const bool same = __builtin_memcmp(target, compare_addr, bytes) == 0;
-                shm::move_bytes(result_addr, target, bytes);
-                if (same) shm::move_bytes(target, origin_addr, bytes);
-                sync::stripe_unlock(stripe);
-                return MPI_SUCCESS;
-            }
-        }
-    }
     return perform_element(*window, "MPI_Compare_and_swap", op::Kind::CompareAndSwap,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr,
                             target_rank, target_disp, 1, datatype});
+}
+
+// Where both sides are the same, six arguments say it all: they stay in registers, and the fast path has the rest.
+[[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
+                               MPI_Aint target_disp, MPI_Win win) {
+    return Put(origin_addr, count, type, target_rank, target_disp, count, type, win);
+}
+
+[[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
+                               MPI_Win win) {
+    return Get(origin_addr, count, type, target_rank, target_disp, count, type, win);
+}
+
+// Updates that need no table, of the other types and operations.
+template <bool kFetch>
+bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin,
+                  void* result) {
+    switch (host::plain_basic(type)) {
+        case Basic::I64:
+        case Basic::U64:
+            return osc::quick_update<std::uint64_t, kFetch>(window, rank, disp, op, origin, result);
+        case Basic::I32:
+        case Basic::U32:
+            return osc::quick_update<std::uint32_t, kFetch>(window, rank, disp, op, origin, result);
+        case Basic::F64:
+            return osc::quick_update<double, kFetch>(window, rank, disp, op, origin, result);
+        default:
+            return false;
+    }
+}
+
+[[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
+                                MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+    if (!quick_update<true>(datatype, find_front(win), target_rank, target_disp, op, origin_addr, result_addr))
+        return Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+    count_served(Entry::Fetch_and_op);
+    return MPI_SUCCESS;
+}
+
+[[gnu::noinline]] int swap_any(const void* origin_addr, const void* compare_addr, void* result_addr,
+                               MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
+    const Basic basic = host::plain_basic(datatype);
+    if ((basic != Basic::I32 && basic != Basic::U32) ||
+        !quick_swap<std::uint32_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr, result_addr))
+        return Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+    count_served(Entry::Compare_and_swap);
+    return MPI_SUCCESS;
+}
+
+}  // namespace slow
+
+namespace entry {
+
+int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+        int target_count, MPI_Datatype target_datatype, MPI_Win win) {
+    if (!OSC_LIKELY(origin_count == target_count)) return slow::Put(OSC_TRY_PUT_ARGUMENTS, win);
+    if (!OSC_LIKELY(origin_datatype == target_datatype)) return slow::Put(OSC_TRY_PUT_ARGUMENTS, win);
+    std::uint64_t bytes = 0;
+    std::byte* target = nullptr;
+    if (!OSC_LIKELY(
+            fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
+        return slow::put_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
+    count_served(Entry::Put);
+    if (OSC_LIKELY(bytes == 8))
+        store(target, load<std::uint64_t>(origin_addr));
+    else
+        shm::move_bytes(target, origin_addr, bytes);
+    return MPI_SUCCESS;
+}
+
+int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+        int target_count, MPI_Datatype target_datatype, MPI_Win win) {
+    if (!OSC_LIKELY(origin_count == target_count)) return slow::Get(OSC_TRY_PUT_ARGUMENTS, win);
+    if (!OSC_LIKELY(origin_datatype == target_datatype)) return slow::Get(OSC_TRY_PUT_ARGUMENTS, win);
+    std::uint64_t bytes = 0;
+    std::byte* target = nullptr;
+    if (!OSC_LIKELY(
+            fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
+        return slow::get_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
+    count_served(Entry::Get);
+    if (OSC_LIKELY(bytes == 8))
+        store(origin_addr, load<std::uint64_t>(target));
+    else
+        shm::move_bytes(origin_addr, target, bytes);
+    return MPI_SUCCESS;
+}
+
+int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+               MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+    if (OSC_LIKELY(target_count == 1 && origin_count == 1 && origin_datatype == target_datatype)) {
+        if (OSC_LIKELY(slow::quick_update<false>(target_datatype, find_front(win), target_rank, target_disp, op,
+                                                 origin_addr, nullptr))) {
+            count_served(Entry::Accumulate);
+            return MPI_SUCCESS;
+        }
+    }
+    return slow::Accumulate(OSC_TRY_PUT_ARGUMENTS, op, win);
+}
+
+int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
+                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+    bool done = false;
+    if (OSC_LIKELY(op == MPI_SUM && host::plain_integer64(datatype)))
+        done = quick_update<std::uint64_t, true>(find_front(win), target_rank, target_disp, MPI_SUM, origin_addr,
+                                                 result_addr);
+    if (!OSC_LIKELY(done))
+        return slow::fetch_any(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+    count_served(Entry::Fetch_and_op);
+    return MPI_SUCCESS;
+}
+
+int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
+                     int target_rank, MPI_Aint target_disp, MPI_Win win) {
+    if (!OSC_LIKELY(host::plain_integer64(datatype) &&
+                    quick_swap<std::uint64_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr,
+                                              result_addr)))
+        return slow::swap_any(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+    count_served(Entry::Compare_and_swap);
+    return MPI_SUCCESS;
 }
 
 }  // namespace entry

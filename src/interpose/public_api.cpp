@@ -1,4 +1,5 @@
 // libosc's own exported functions, osc_*.
+#include <algorithm>
 #include <cstring>
 
 #include "interpose/routes.h"
@@ -31,8 +32,7 @@ unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
     for (const Window* window : live_windows()) {
         bytes += sizeof *window + shm::Slot::bytes_for(window->size) / window->size;
-        for (std::uint32_t i = 0; i < (window->size + Core::kChunk - 1) / Core::kChunk; ++i)
-            bytes += sizeof(void*) + (window->chunks[i].load() != nullptr ? Core::kChunk * sizeof(Peer) : 0);
+        bytes += std::min<unsigned long long>(window->size * sizeof(Peer), 4096);
     }
     return bytes;
 }

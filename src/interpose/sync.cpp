@@ -116,18 +116,17 @@ Fault do_test(Window& window, int* flag) {
     return fault;
 }
 
-Fault do_sync(Window&) {
-    epoch::full_order();
+Fault do_sync(Window& window) {
+    epoch::full_order(window);
     return Fault::None;
 }
 
 }  // namespace
 
-namespace entry {
-
 // An entry point that does `what` on our window and goes to the host on others.
-#define OSC_SYNC(name, parameters, arguments, what)                               \
-    int name parameters {                                                         \
+#define OSC_SYNC(...) OSC_SYNC_AS(, __VA_ARGS__)
+#define OSC_SYNC_AS(attribute, name, parameters, arguments, what)                 \
+    attribute int name parameters {                                               \
         Window* const window = find_window(win);                                  \
         if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD(name, arguments); \
         count_served(Entry::name);                                                \
@@ -135,18 +134,58 @@ namespace entry {
         return finish(*window, "MPI_" #name, what);                               \
     }
 
+namespace slow {
+
+// Not inlined, so that the fast path saves no registers for them.
+
+OSC_SYNC_AS([[gnu::noinline]], Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
+            (lock_type, rank, assert, win), do_lock(*window, lock_type, rank, assert))
+OSC_SYNC_AS([[gnu::noinline]], Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
+OSC_SYNC_AS([[gnu::noinline]], Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
+
+}  // namespace slow
+
+namespace entry {
+
+// The commonest cases end here, in a few dozen instructions and without a call; the rest is the slow path's.
+
+int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    Window* const window = find_front(win);
+    if (__builtin_expect(window != nullptr && lock_type == MPI_LOCK_EXCLUSIVE && assert == 0, 1) &&
+        epoch::try_lock(*window, static_cast<std::uint32_t>(rank))) {
+        count_served(Entry::Win_lock);
+        return MPI_SUCCESS;
+    }
+    return slow::Win_lock(lock_type, rank, assert, win);
+}
+
+int Win_unlock(int rank, MPI_Win win) {
+    Window* const window = find_front(win);
+    if (__builtin_expect(window != nullptr, 1) && epoch::try_unlock(*window, static_cast<std::uint32_t>(rank))) {
+        count_served(Entry::Win_unlock);
+        return MPI_SUCCESS;
+    }
+    return slow::Win_unlock(rank, win);
+}
+
+int Win_flush(int rank, MPI_Win win) {
+    Window* const window = find_front(win);
+    if (__builtin_expect(window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable, 1)) {
+        epoch::full_order(*window);
+        count_served(Entry::Win_flush);
+        return MPI_SUCCESS;
+    }
+    return slow::Win_flush(rank, win);
+}
+
 OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, assert))
 OSC_SYNC(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_post(*window, group, assert))
 OSC_SYNC(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_start(*window, group, assert))
 OSC_SYNC(Win_complete, (MPI_Win win), (win), epoch::complete(*window))
 OSC_SYNC(Win_wait, (MPI_Win win), (win), epoch::wait(*window))
 OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag))
-OSC_SYNC(Win_lock, (int lock_type, int rank, int assert, MPI_Win win), (lock_type, rank, assert, win),
-         do_lock(*window, lock_type, rank, assert))
-OSC_SYNC(Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
 OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
-OSC_SYNC(Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
 OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush_all(*window))
 OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
 OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_all(*window))

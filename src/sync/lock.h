@@ -67,11 +67,14 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
 /// Hands the word of `target` over after a release that found the queue bit.
 void hand_over(LockContext& context, std::uint32_t target);
 
+/// Releases if nobody waits.
+inline bool try_unlock_exclusive(shm::LockCell& cell, std::uint32_t me) {
+    std::uint64_t mine = kExclusive | (me + 1);
+    return cell.word.compare_exchange_strong(mine, 0, std::memory_order_seq_cst, std::memory_order_relaxed);
+}
+
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
-    shm::LockCell& cell = context.slot.block(target).lock;
-    std::uint64_t mine = kExclusive | (context.me + 1);
-    if (!cell.word.compare_exchange_strong(mine, 0, std::memory_order_seq_cst, std::memory_order_relaxed))
-        hand_over(context, target);
+    if (!try_unlock_exclusive(context.slot.block(target).lock, context.me)) hand_over(context, target);
 }
 
 inline void unlock_shared(LockContext& context, std::uint32_t target) {

@@ -31,7 +31,7 @@ void Window::end_service() {
 }
 
 Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) {
-    const std::uint64_t mailbox = target.block->mailbox;
+    const std::uint64_t mailbox = target.control().mailbox;
     if (mailbox == 0)
         return diag::fail(Fault::Other,
                           "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "

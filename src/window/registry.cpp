@@ -11,7 +11,8 @@ namespace osc {
 
 namespace detail {
 std::atomic<HandleTable*> g_windows{nullptr};
-}
+Front g_front;
+}  // namespace detail
 
 namespace {
 
@@ -40,6 +41,23 @@ void insert(HandleTable& table, MPI_Win handle, Window* window) {
 
 }  // namespace
 
+Window* find_window(MPI_Win handle) {
+    if (Window* window = find_front(handle)) return window;
+    const HandleTable* table = g_windows.load(std::memory_order_acquire);
+    if (table == nullptr) return nullptr;
+    const std::size_t home = table->slot(handle);
+    for (std::size_t n = 0; n <= table->mask; ++n) {
+        const HandleTable::Entry& entry = table->entries[(home + n) & table->mask];
+        const MPI_Win key = entry.handle.load(std::memory_order_relaxed);
+        if (key == handle) {
+            if (Window* window = entry.window.load(std::memory_order_acquire)) return window;
+        } else if (key == MPI_WIN_NULL) {
+            return nullptr;
+        }
+    }
+    return nullptr;
+}
+
 void register_window(MPI_Win handle, Window* window) {
     const std::lock_guard lock(g_mutex);
     HandleTable* table = g_windows.load(std::memory_order_relaxed);
@@ -54,6 +72,10 @@ void register_window(MPI_Win handle, Window* window) {
     }
     insert(*table, handle, window);
     ++g_live;
+    detail::FrontEntry& front = detail::g_front.entries[detail::front_place(handle)];
+    if (front.window.load(std::memory_order_relaxed) != nullptr) return;
+    front.window.store(window, std::memory_order_relaxed);
+    front.handle.store(handle, std::memory_order_release);
 }
 
 void unregister_window(MPI_Win handle, const Window* window) {
@@ -65,6 +87,9 @@ void unregister_window(MPI_Win handle, const Window* window) {
         if (entry.handle.load(std::memory_order_relaxed) != handle) continue;
         if (entry.window.load(std::memory_order_relaxed) != window) continue;
         entry.window.store(nullptr, std::memory_order_release);
+        const std::size_t place = detail::front_place(handle);
+        if (detail::g_front.entries[place].window.load(std::memory_order_relaxed) == window)
+            detail::g_front.clear(place);
         --g_live;
         return;
     }

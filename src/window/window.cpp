@@ -25,11 +25,9 @@ Path Window::far_path(std::uint32_t rank) const {
     return team.cma_reaches(rank) ? Path::Cma : Path::Agent;
 }
 
-void Window::describe(Peer& peer) {
-    const shm::ControlBlock& block = *peer.block;
+void Window::describe(Peer& peer, const shm::ControlBlock& block) {
     peer.size = block.size;
     peer.unit = block.unit;
-    peer.remote = block.base;
     switch (block.memory) {
         case shm::Memory::None:
             peer.path = Path::Direct;
@@ -85,8 +83,8 @@ std::vector<shm::Region> Window::read_regions(std::uint32_t rank, std::uint64_t 
 Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
     const auto attached = view(rank).current(
-        *target.block, [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
-    const shm::Stripes stripes{*target.block, me, *this};
+        target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
+    const shm::Stripes stripes{target.control(), me, *this};
     const bool own = rank == me;
     const shm::ArenaAddress& arena = team.process(rank).arena.address();
     const auto locate = [&](const shm::Region& region) -> std::byte* {
@@ -98,7 +96,7 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     if (!own && far_path(rank) == Path::Agent) {
         agent::Connection* connection = nullptr;
         if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
-        agent::Remote far(agent::Outbox::mine(), *connection, target.block->served, 0, rank);
+        agent::Remote far(agent::Outbox::mine(), *connection, target.control().served, 0, rank);
         Dynamic transport(attached, stripes, locate, far);
         return op::execute(call, what, start, transport);
     }
@@ -122,7 +120,7 @@ Fault Window::execute(Peer& target, const op::Call& call) {
         return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
                           static_cast<unsigned long long>(target.size));
-    const shm::Stripes stripes{*target.block, me, *this};
+    const shm::Stripes stripes{target.control(), me, *this};
     if (target.path == Path::Direct) {
         if (call.kind == op::Kind::Put || call.kind == op::Kind::Get) {
             std::byte* there = target.base + start;
@@ -140,12 +138,13 @@ Fault Window::execute(Peer& target, const op::Call& call) {
         return op::execute(call, what, start, transport);
     }
     if (target.path == Path::Cma) {
-        cma::Cross transport(team.process(target.rank).arena.address().pid, target.remote, stripes);
+        cma::Cross transport(team.process(target.rank).arena.address().pid, target.control().base, stripes);
         return op::execute(call, what, start, transport);
     }
     agent::Connection* connection = nullptr;
     if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
-    agent::Remote transport(agent::Outbox::mine(), *connection, target.block->served, target.remote, target.rank);
+    agent::Remote transport(agent::Outbox::mine(), *connection, target.control().served, target.control().base,
+                            target.rank);
     return op::execute(call, what, start, transport);
 }
 

@@ -59,7 +59,7 @@ class Window final : public Core {
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: attached here
 
   protected:
-    void describe(Peer& peer) override;
+    void describe(Peer& peer, const shm::ControlBlock& block) override;
 
   private:
     Fault connect_agent(const Peer& target, agent::Connection*& connection);

@@ -1,0 +1,38 @@
+// Comparisons with atomic words for the fast path. On x86-64 a load is an acquire and an instruction can compare with
+// memory, but compilers do not fold atomic loads into comparisons; here they are.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace osc::shm {
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define OSC_FOLDED_COMPARE 1
+#endif
+
+/// word == value, with acquire order.
+template <class T>
+inline bool equals(const std::atomic<T>& word, T value) {
+#ifdef OSC_FOLDED_COMPARE
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    bool same;
+    asm("cmp %1, %2" : "=@cce"(same) : "m"(word), "r"(value) : "memory");
+    return same;
+#else
+    return word.load(std::memory_order_acquire) == value;
+#endif
+}
+
+/// value < word, unsigned, with acquire order.
+inline bool below(std::uint64_t value, const std::atomic<std::uint64_t>& word) {
+#ifdef OSC_FOLDED_COMPARE
+    bool less;
+    asm("cmpq %1, %2" : "=@ccb"(less) : "m"(word), "r"(value) : "memory");
+    return less;
+#else
+    return value < word.load(std::memory_order_acquire);
+#endif
+}
+
+}  // namespace osc::shm
