@@ -84,8 +84,9 @@ CASE(predefined_attributes) {
         MPI_Aint bytes;
         int unit;
     };
-    std::vector<long> own(16);
-    const auto bytes = static_cast<MPI_Aint>(8 * (rank() + 1));
+    std::vector<long> own(64);
+    // Whole cache lines: the host alone mis-addresses other sizes.
+    const auto bytes = static_cast<MPI_Aint>(64 * (rank() + 1));
     for (const Row& row : {Row{MPI_WIN_FLAVOR_CREATE, bytes, 4}, Row{MPI_WIN_FLAVOR_ALLOCATE, bytes, 8},
                            Row{MPI_WIN_FLAVOR_SHARED, bytes, 2}, Row{MPI_WIN_FLAVOR_DYNAMIC, 0, 1}}) {
         void* base = own.data();

@@ -1,6 +1,6 @@
 // MPI_Win_create over every sort of memory: static, stack, heap, parts of an MPI_Alloc_mem block, none; with sizes and
 // displacement units that differ from rank to rank; and everything that outlives or precedes its window.
-#include <cstdlib>
+#include <deque>
 
 #include "harness.h"
 
@@ -39,11 +39,11 @@ void exercise(long* base) {
         }
     };
     const int last = size() - 1;
+    std::deque<long> values;  // stay in place until the fence
     MPI_Win_fence(0, win);
     if (rank() == last) {
         targets([&](int target, int index, MPI_Aint disp) {
-            const long value = target * 1000 + index;
-            CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, disp, 1, MPI_LONG, win));
+            CHECK_OK(MPI_Put(&values.emplace_back(target * 1000 + index), 1, MPI_LONG, target, disp, 1, MPI_LONG, win));
         });
     }
     MPI_Win_fence(0, win);

@@ -120,10 +120,14 @@ CASE(hundreds_at_once) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     MPI_Sendrecv(mine.data(), kRegions, MPI_AINT, left, 0, theirs.data(), kRegions, MPI_AINT, right, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
+    std::vector<double> values;
+    for (std::size_t i = 0; i < kRegions; ++i) {
+        values.push_back(rank() + static_cast<double>(i));
+        values.push_back(-static_cast<double>(i));
+    }
     MPI_Win_fence(0, dynamic.win);
     for (std::size_t i = 0; i < kRegions; ++i) {
-        const double values[] = {rank() + static_cast<double>(i), -static_cast<double>(i)};
-        CHECK_OK(MPI_Put(values, 2, MPI_DOUBLE, right, theirs[i], 2, MPI_DOUBLE, dynamic.win));
+        CHECK_OK(MPI_Put(&values[2 * i], 2, MPI_DOUBLE, right, theirs[i], 2, MPI_DOUBLE, dynamic.win));
     }
     MPI_Win_fence(0, dynamic.win);
     for (std::size_t i = 0; i < kRegions; ++i) {

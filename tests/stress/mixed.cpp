@@ -2,6 +2,7 @@
 // exclusive and shared locks of random targets, accumulates, fences, posts among random pairs. Sums that every rank
 // keeps of what it added show in the end that nothing was lost; pairs of words, that nobody was let in between.
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <random>
 
@@ -28,12 +29,13 @@ int draw(Random& random, int bound) {
 struct Stressed {
     explicit Stressed(Kind kind) : window(kind, kWords * 8), added(static_cast<std::size_t>(size()), 0) {}
     Window window;
-    std::vector<long> added;  // by this rank, to each target
+    std::vector<long> added;           // by this rank, to each target
+    std::deque<long> values, results;  // of operations that may not be complete
 };
 
 void add(Stressed& at, Random& random, int target) {
-    const long value = draw(random, 1000);
-    long old = 0;
+    const long& value = at.values.emplace_back(draw(random, 1000));
+    long& old = at.results.emplace_back(0);
     if (draw(random, 2) == 0)
         MPI_Accumulate(&value, 1, MPI_LONG, target, at.window.at(target, 0), 1, MPI_LONG, MPI_SUM, at.window.handle());
     else
@@ -59,6 +61,12 @@ void visit_pair(Stressed& at, Random& random, int target) {
     MPI_Win_unlock(target, win);
 }
 
+// Everything that this rank has begun is complete.
+void forget(Stressed& at) {
+    at.values.clear();
+    at.results.clear();
+}
+
 void passive(Stressed& at, Random& random) {
     for (int step = draw(random, 40); step >= 0; --step) {
         const int target = draw(random, size());
@@ -78,6 +86,7 @@ void passive(Stressed& at, Random& random) {
                 add(at, random, target);
                 MPI_Win_unlock(target, at.window.handle());
         }
+        forget(at);
     }
 }
 
@@ -87,6 +96,7 @@ void fenced(Stressed& at, Random& random, Random& common) {
         for (int i = draw(random, 5); i >= 0; --i)
             add(at, random, draw(random, size()));
         MPI_Win_fence(0, at.window.handle());
+        forget(at);
     }
     MPI_Win_fence(MPI_MODE_NOSUCCEED, at.window.handle());
 }
