@@ -110,8 +110,9 @@ Fault Window::execute(Peer& target, const op::Call& call) {
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
     std::int64_t start = 0;
     op::Bounds touched;
-    const std::uint64_t own_or_its = OSC_FAULT(origin_unit) ? static_cast<std::uint64_t>(unit) : target.unit;
-    const std::uint64_t scale = target.path == Path::Dynamic ? 1 : own_or_its;
+    const std::uint64_t scale = target.path == Path::Dynamic ? 1
+                                : OSC_FAULT(origin_unit)     ? static_cast<std::uint64_t>(unit)
+                                                             : target.unit;
     if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
     if (const Fault fault = op::reach(call, scale, start, touched); fault != Fault::None) return fault;
     if (touched.lo == touched.hi) return Fault::None;
