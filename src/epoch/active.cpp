@@ -145,7 +145,10 @@ Fault test(Core& core, bool& done) {
     Epoch& epoch = core.epoch;
     if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
     done = sync::take_completes(core.slot, core.me, static_cast<std::uint32_t>(epoch.origins.size()));
-    if (done) epoch.posted = false;
+    if (done)
+        epoch.posted = false;
+    else
+        poll_host();
     return Fault::None;
 }
 

@@ -114,11 +114,12 @@ class Core : public sync::Liveness {
     Peer* const peers;  // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
     Epoch epoch;
-    std::uint32_t flushable = 0;          // `size` in a lock_all epoch, else 0: ranks below it may be flushed
-    std::atomic<std::uint32_t> order{0};  // see epoch::full_order
-    bool threaded = false;                // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
-    bool cell_busy = false;               // a thread stands in a lock's queue with this process's cell
-    bool pointers_given = false;          // the user holds pointers to other processes' memory
+    std::uint32_t flushable = 0;            // `size` in a lock_all epoch, else 0: ranks below it may be flushed
+    std::atomic<std::uint32_t> unlocks{1};  // until the host is driven again
+    std::atomic<std::uint32_t> order{1};    // see epoch::full_order
+    bool threaded = false;                  // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
+    bool cell_busy = false;                 // a thread stands in a lock's queue with this process's cell
+    bool pointers_given = false;            // the user holds pointers to other processes' memory
     StateLock state;
 
   protected:

@@ -86,10 +86,22 @@ inline bool try_unlock(Core& core, std::uint32_t target) {
 /// loads and stores through the pointers are not seen by libosc.
 Fault pointers_given(Core& core);
 
+/// Drives the host's progress once (I3): a program may poll with flush, sync, test or unlock for something that a peer
+/// does only after having received a message of this process.
+void poll_host();
+
 /// Orders everything this thread has done before against everything after, for every observer. A read-modify-write
-/// rather than a fence because ThreadSanitizer understands it.
-inline void full_order(Core& core) {
-    core.order.exchange(1, std::memory_order_seq_cst);
+/// rather than a fence because ThreadSanitizer understands it; and since it counts, it tells when a polling program's
+/// host is to be driven: true once in kPollEvery calls, for the caller to call poll_host().
+inline constexpr std::uint32_t kPollEvery = 1024;
+[[nodiscard]] inline bool order_and_count(Core& core) {
+    return core.order.fetch_sub(1, std::memory_order_seq_cst) == 1;
 }
+
+/// Drives the host after kPollEvery unlocks, counted by Core::unlocks.
+void unlocked_often(Core& core);
+
+/// The same as order_and_count, with the host driven where it is due.
+void full_order(Core& core);
 
 }  // namespace osc::epoch

@@ -3,8 +3,11 @@
 // lock_all is lazy: a target's shared lock is taken with the first operation to it, so that the call costs nothing for
 // targets that are not used. It is eager where the user may load and store without libosc seeing it: for this
 // process's own memory always, for the others once their pointers have been given out.
+#include <ctime>
+
 #include "diag/inject.h"
 #include "epoch/epoch.h"
+#include "transport/shm/compare.h"
 
 namespace osc::epoch {
 namespace {
@@ -92,6 +95,12 @@ const char* access_name(Access access) {
     return "";
 }
 
+// Lets another thread go on.
+int nap() {
+    const timespec moment{0, 50000};
+    return ::nanosleep(&moment, nullptr);
+}
+
 Fault take_all(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Peer& peer = core.peer(rank);
@@ -103,6 +112,22 @@ Fault take_all(Core& core, StateGuard& guard) {
 }
 
 }  // namespace
+
+void poll_host() {
+    const shm::WaitPolicy& policy = shm::wait_policy();
+    if (policy.progress != nullptr) policy.progress();
+}
+
+void full_order(Core& core) {
+    if (!order_and_count(core)) return;
+    core.order.store(kPollEvery, std::memory_order_relaxed);
+    poll_host();
+}
+
+void unlocked_often(Core& core) {
+    core.unlocks.store(kPollEvery, std::memory_order_relaxed);
+    poll_host();
+}
 
 Fault open_target(Core& core, Peer& peer) {
     StateGuard guard(core);
@@ -122,8 +147,15 @@ Fault open_target(Core& core, Peer& peer) {
         case Access::LockAll:
             if (peer.held != Held::None) return Fault::None;
             if (!epoch.no_check) {
-                if (const Fault fault = acquire(core, guard, peer, LockKind::Shared); fault != Fault::None)
-                    return fault;
+                // One thread takes the lock for all: a second one that asked for it could wait behind an exclusive
+                // waiter, who waits for this process.
+                while (peer.post == Post::Awaited)
+                    guard.unlocked(nap);
+                if (peer.held != Held::None) return Fault::None;
+                peer.post = Post::Awaited;
+                const Fault fault = acquire(core, guard, peer, LockKind::Shared);
+                peer.post = Post::Open;
+                if (fault != Fault::None) return fault;
             }
             break;
         case Access::Start:
@@ -161,6 +193,7 @@ Fault unlock(Core& core, std::uint32_t target) {
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
+    if (shm::count_down(core.unlocks)) unlocked_often(core);
     return Fault::None;
 }
 

@@ -1,7 +1,9 @@
 // libosc's own exported functions, osc_*.
 #include <algorithm>
 #include <cstring>
+#include <string>
 
+#include "diag/log.h"
 #include "interpose/routes.h"
 #include "osc/osc.h"
 #include "transport/shm/arena.h"
@@ -38,6 +40,19 @@ unsigned long long metadata_bytes() {
 }
 
 }  // namespace
+
+void report_counters() {
+    std::string line;
+    for (unsigned i = 0; i < static_cast<unsigned>(Entry::Count); ++i) {
+        const unsigned long long served = detail::g_served[i].load(std::memory_order_relaxed);
+        const unsigned long long forwarded = detail::g_forwarded[i].load(std::memory_order_relaxed);
+        if (served + forwarded == 0) continue;
+        line += std::string(" ") + kNames[i] + "=" + std::to_string(served);
+        if (forwarded != 0) line += "+" + std::to_string(forwarded) + " by the host";
+    }
+    diag::say("served:%s", line.c_str());
+}
+
 }  // namespace osc
 
 #define OSC_EXPORT extern "C" __attribute__((visibility("default")))

@@ -2,6 +2,7 @@
 #include <climits>
 #include <cstring>
 
+#include "config/options.h"
 #include "diag/log.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
@@ -27,6 +28,8 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     size = 0;
     unit = 1;
     base = nullptr;
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return fail(Fault::Flavor, "a dynamic window has no memory of its own to ask for");
     if (target == window.size) return Fault::None;
     Peer& peer = window.peer(target);
     // Memory that this process cannot load and store is none for this call, whatever the flavour.
@@ -134,14 +137,10 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     return host::real().Request_get_status(request, flag, status);
 }
 
-// Windows that the user did not free are freed here by each process for itself: the others may be gone.
+// Windows that the user did not free stay as they are: attribute callbacks on MPI_COMM_SELF, which the host runs first
+// thing, may still use and free them, and after that the process ends.
 int Finalize() {
-    for (Window* window : live_windows()) {
-        MPI_Win handle = window->handle;
-        host::real().Win_free(&handle);
-    }
-    host::release_types();
-    host::release();
+    if (config::verbose("counters")) report_counters();
     return host::real().Finalize();
 }
 

@@ -50,6 +50,9 @@ inline void count_forwarded(Entry entry) {
     count_up(detail::g_forwarded[static_cast<unsigned>(entry)]);
 }
 
+/// Prints what was served and forwarded, one line (OSC_VERBOSE=counters).
+void report_counters();
+
 /// libosc's own functions, one for each entry point.
 namespace entry {
 #define OSC_ENTRY(kind, name, parameters, arguments) int name parameters;

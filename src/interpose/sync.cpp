@@ -4,6 +4,7 @@
 #include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "interpose/serve.h"
+#include "transport/shm/compare.h"
 
 namespace osc {
 namespace {
@@ -143,6 +144,17 @@ OSC_SYNC_AS([[gnu::noinline]], Win_lock, (int lock_type, int rank, int assert, M
 OSC_SYNC_AS([[gnu::noinline]], Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
 OSC_SYNC_AS([[gnu::noinline]], Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
 
+[[gnu::noinline]] int ordered(Window& window) {
+    window.order.store(1, std::memory_order_relaxed);
+    epoch::full_order(window);
+    return MPI_SUCCESS;
+}
+
+[[gnu::noinline]] int unlocked(Window& window) {
+    epoch::unlocked_often(window);
+    return MPI_SUCCESS;
+}
+
 }  // namespace slow
 
 namespace entry {
@@ -163,7 +175,7 @@ int Win_unlock(int rank, MPI_Win win) {
     Window* const window = find_front(win);
     if (__builtin_expect(window != nullptr, 1) && epoch::try_unlock(*window, static_cast<std::uint32_t>(rank))) {
         count_served(Entry::Win_unlock);
-        return MPI_SUCCESS;
+        return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
     }
     return slow::Win_unlock(rank, win);
 }
@@ -171,9 +183,8 @@ int Win_unlock(int rank, MPI_Win win) {
 int Win_flush(int rank, MPI_Win win) {
     Window* const window = find_front(win);
     if (__builtin_expect(window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable, 1)) {
-        epoch::full_order(*window);
         count_served(Entry::Win_flush);
-        return MPI_SUCCESS;
+        return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
     }
     return slow::Win_flush(rank, win);
 }

@@ -27,6 +27,20 @@ bool is_intercommunicator(MPI_Comm comm, int& error) {
     return inter != 0;
 }
 
+const char* memory_name(shm::Memory memory) {
+    switch (memory) {
+        case shm::Memory::None:
+            return "no memory";
+        case shm::Memory::Shared:
+            return "shared";
+        case shm::Memory::Private:
+            return "not shared";
+        case shm::Memory::Dynamic:
+            return "regions to be attached";
+    }
+    return "";
+}
+
 // Creates the window, or says how the host is to be asked (returns false).
 bool served(const Request& request, const char* function, MPI_Win* win, void** base, int& error) {
     const bool inter = is_intercommunicator(request.comm, error);
@@ -56,6 +70,10 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     }
     host::init_types(host::self_comm());
     *win = window->handle;
+    if (config::verbose("windows"))
+        diag::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s", function,
+                  static_cast<unsigned>(window->handle), window->size, static_cast<long long>(window->bytes),
+                  window->base, memory_name(window->mine().memory));
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
     return true;
 }
@@ -136,8 +154,8 @@ int Win_free(MPI_Win* win) {
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
     const Fault fault = free_window(window, host_error);
-    if (host_error != MPI_SUCCESS) return host_error;
     *win = MPI_WIN_NULL;
+    if (host_error != MPI_SUCCESS) return host_error;
     return fault == Fault::None ? MPI_SUCCESS : error_class(fault);
 }
 

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <ctime>
+
 namespace osc::sync {
 namespace {
 
@@ -42,7 +44,7 @@ class Guard {
 };
 
 bool is_free(std::uint64_t word, LockKind kind) {
-    if ((word & (kExclusive | kQueued)) != 0) return false;
+    if ((word & (kExclusive | kQueued | kBroken)) != 0) return false;
     return kind == LockKind::Shared || (word & kCountMask) == 0;
 }
 
@@ -96,10 +98,24 @@ bool given_up(LockContext& context, std::uint32_t target) {
 // A second thread of a process whose cell is in use waits by polling: its process keeps one place in the queue.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
-    shm::Doorbell own;
-    const bool got = shm::wait_until(
-        own, [&] { return take_or_mark(cell, kind, context.me, false); }, [&] { return given_up(context, target); });
-    return got ? LockResult::Granted : LockResult::HolderDied;
+    const shm::WaitPolicy& policy = shm::wait_policy();
+    for (int round = 1;; ++round) {
+        if (take_or_mark(cell, kind, context.me, false)) return LockResult::Granted;
+        if (policy.progress != nullptr) policy.progress();
+        if (round <= policy.yields) {
+            ::sched_yield();
+            continue;
+        }
+        const timespec nap{0, 1000000};  // nobody wakes this thread
+        ::nanosleep(&nap, nullptr);
+        if (round % 100 == 0 && given_up(context, target)) return LockResult::HolderDied;
+    }
+}
+
+// Releases a lock whose queue is of no use: empty, or of a lock that broke.
+void drop_queue(LockCell& cell) {
+    cell.head = cell.tail = 0;
+    cell.word.fetch_and(kBroken, std::memory_order_seq_cst);
 }
 
 }  // namespace
@@ -135,10 +151,10 @@ void hand_over(LockContext& context, std::uint32_t target) {
     std::uint32_t last = 0;
     {
         const Guard guard(context, cell);
-        const std::uint64_t broken = cell.word.load(std::memory_order_relaxed) & kBroken;
         first = cell.head;
-        if (first == 0) {  // nobody waits any more: the queue was dropped because the lock broke
-            cell.word.store(broken, std::memory_order_release);
+        // A broken lock is nobody's any more: those who wait find that out, and their cells must stay free for others.
+        if (first == 0 || (cell.word.load(std::memory_order_acquire) & kBroken) != 0) {
+            drop_queue(cell);
             return;
         }
         std::uint64_t next = 0;
@@ -156,7 +172,15 @@ void hand_over(LockContext& context, std::uint32_t target) {
         }
         cell.head = last;
         if (last == 0) cell.tail = 0;
-        cell.word.store(next | (last != 0 ? kQueued : 0) | broken, std::memory_order_seq_cst);
+        next |= last != 0 ? kQueued : 0;
+        // Only the broken bit can come in between: all else is done under the guard or by the holder, who is here.
+        std::uint64_t seen = cell.word.load(std::memory_order_relaxed);
+        do {
+            if ((seen & kBroken) != 0) {
+                drop_queue(cell);
+                return;
+            }
+        } while (!cell.word.compare_exchange_weak(seen, next, std::memory_order_seq_cst, std::memory_order_relaxed));
     }
     for (std::uint32_t rank = first; rank != last;) {
         WaitCell& waiter = context.slot.block(rank - 1).wait;

@@ -70,7 +70,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
 }
 
 // Lays the members' memory out one behind the other in one piece of rank 0's arena.
-Fault lay_out_segment(Window& window, const Request& request, bool ok) {
+Fault lay_out_segment(Window& window, const Request& request) {
     std::uint64_t total = 0;
     std::uint64_t before = 0;
     for (std::uint32_t rank = 0; rank < window.size; ++rank) {
@@ -78,7 +78,7 @@ Fault lay_out_segment(Window& window, const Request& request, bool ok) {
         total += window.slot.block(rank).size;
     }
     std::atomic<std::uint64_t>& published = window.slot.header().segment;
-    if (window.me == 0 && ok) {
+    if (window.me == 0) {
         const shm::Piece piece =
             shm::Arena::mine().allocate(std::max<std::size_t>(total, 1), wanted_alignment(request.info), true);
         if (piece) {
@@ -111,18 +111,30 @@ void raise_error(shm::SlotHeader& header, int error) {
     }
 }
 
-// The slot of the next window of this team, made by its first process. Null if that failed, on all alike.
+// The slot of the next window of this team, made by its first process and mapped by all, or by none: null then. The
+// second barrier also keeps the first process from publishing the next slot before everyone has read this one.
 std::byte* next_slot(Window& window) {
     TeamShared& shared = window.team.shared();
+    const std::uint64_t number = window.team.next_creation();
     const std::size_t bytes = shm::Slot::bytes_for(window.size);
+    shm::Piece piece;
     if (window.me == 0) {
-        const shm::Piece piece = shm::Arena::mine().allocate(bytes, 64, true);
+        piece = shm::Arena::mine().allocate(bytes, 64, true);
         if (piece) shm::construct({piece.address, shm::Slot::stride_for(window.size)}, window.size);
         shared.slot.store(piece ? piece.offset : 0, std::memory_order_release);
     }
-    if (!shared.barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; })) return nullptr;
+    const auto meet = [&] {
+        return shared.barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; });
+    };
+    bool met = meet();
     window.slot_offset = shared.slot.load(std::memory_order_acquire);
-    return window.slot_offset != 0 ? window.team.map(0, window.slot_offset, bytes) : nullptr;
+    std::byte* address = met && window.slot_offset != 0 ? window.team.map(0, window.slot_offset, bytes) : nullptr;
+    if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
+    met = met && meet();
+    if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
+    if (address != nullptr) window.team.unmap(0, window.slot_offset, address, bytes);
+    if (piece) shm::Arena::mine().release(piece.address);
+    return nullptr;
 }
 
 // A handle that the host has freed may be issued again at once, to another thread: no handle is made between the
@@ -242,8 +254,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     };
     bool met = meet();
     if (met && contiguous(request)) {
-        fault = lay_out_segment(*window, request, header.error.load(std::memory_order_acquire) == 0);
-        raise_error(header, error_class(fault));
+        // Nobody has an error, or all skip this: the barrier has made the word the same for all.
+        if (header.error.load(std::memory_order_acquire) == 0) {
+            fault = lay_out_segment(*window, request);
+            raise_error(header, error_class(fault));
+        }
         met = meet();
     }
     // Nobody sets these bits after the barrier, so all processes decide alike.
@@ -295,8 +310,8 @@ Fault free_window(Window* window, int& host_error) {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
         const std::lock_guard lock(g_handles);
         MPI_Win handle = window->handle;
+        // An attribute callback may make this fail here alone; the others free the window, so this process does too.
         host_error = host::real().Win_free(&handle);
-        if (host_error != MPI_SUCCESS) return Fault::None;
         unregister_window(window->handle, window);
     }
     window->end_service();  // before the slot, which holds its locks, can go

@@ -238,7 +238,8 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_) return true;
     const shm::ArenaAddress& address = processes_[rank]->arena.address();
-    return shm::process_start_time(address.pid) == address.start_time;
+    const std::uint64_t now = shm::process_start_time(address.pid);
+    return now == shm::kUnknownStart || address.start_time == shm::kUnknownStart ? now != 0 : now == address.start_time;
 }
 
 int Team::any_dead() {

@@ -20,6 +20,7 @@ namespace osc {
 struct TeamShared {
     shm::Barrier barrier;                            // creation of windows
     alignas(64) std::atomic<std::uint64_t> slot{0};  // offset of the slot being created; 0: its creator failed
+    std::atomic<std::uint64_t> unmapped{0};          // number of the last creation that somebody could not map
     std::atomic<std::uint32_t> detached{0};          // processes that will not touch this again
     shm::Doorbell departures;                        // of windows, whose own memory must not be touched after it
 };
@@ -58,6 +59,9 @@ class Team final : public sync::Liveness {
     /// Null if libosc serves windows of this team; else why the host does, in a few words.
     const char* not_served() const { return not_served_; }
 
+    /// Numbers the team's creations of windows from 1, alike on all processes: creations are collective.
+    std::uint64_t next_creation() { return ++creations_; }
+
     /// Maps a piece of a member's arena (this process's own included); null with errno if that fails.
     std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const;
     void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const;
@@ -82,6 +86,7 @@ class Team final : public sync::Liveness {
     std::vector<std::shared_ptr<Process>> processes_;
     TeamShared* shared_ = nullptr;
     const char* not_served_ = nullptr;
+    std::uint64_t creations_ = 0;
 };
 
 }  // namespace osc

@@ -2,6 +2,7 @@
 #include "transport/shm/arena.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -21,7 +22,6 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{2} << 20;  // from here on a piece has its own mapping
 constexpr std::size_t kGrain = 64;                    // pool pieces never share a cache line
-constexpr std::uint64_t kLargeStart = std::uint64_t{1} << 40;
 
 std::size_t page() {
     static const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -30,6 +30,28 @@ std::size_t page() {
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
+}
+
+// The first number behind `key` in a file of the system, in bytes; ~0 if there is none.
+std::uint64_t number_in(const char* path, const char* key, std::uint64_t unit) {
+    std::FILE* file = std::fopen(path, "re");
+    if (file == nullptr) return ~std::uint64_t{0};
+    char line[256];
+    unsigned long long value = 0;
+    bool found = false;
+    const std::size_t length = std::strlen(key);
+    while (!found && std::fgets(line, sizeof line, file) != nullptr)
+        found = std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%llu", &value) == 1;
+    std::fclose(file);
+    return found ? value * unit : ~std::uint64_t{0};
+}
+
+// Bytes that the machine and this control group can still give.
+std::uint64_t memory_left() {
+    const std::uint64_t machine = number_in("/proc/meminfo", "MemAvailable:", 1024);
+    const std::uint64_t most = number_in("/sys/fs/cgroup/memory.max", "", 1);
+    const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", "", 1);
+    return most == ~std::uint64_t{0} || used > most ? machine : std::min(machine, most - used);
 }
 
 }  // namespace
@@ -45,11 +67,11 @@ std::uint64_t process_start_time(pid_t pid) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
     const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+    if (fd < 0) return errno == ENOENT && ::kill(pid, 0) != 0 && errno == ESRCH ? 0 : kUnknownStart;
     char text[1024];
     const ssize_t got = ::read(fd, text, sizeof text - 1);
     ::close(fd);
-    if (got <= 0) return 0;
+    if (got <= 0) return got < 0 && errno == ESRCH ? 0 : kUnknownStart;
     text[got] = '\0';
     // The command name in parentheses may hold anything, so fields count from its last ')': state is field 3.
     const char* rest = std::strrchr(text, ')');
@@ -59,7 +81,7 @@ std::uint64_t process_start_time(pid_t pid) {
                                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                                        "%llu",
                                        &state, &start) != 2)
-        return 0;
+        return kUnknownStart;
     return state == 'Z' || state == 'X' ? 0 : start;
 }
 
@@ -87,7 +109,7 @@ bool Arena::open() {
     fd_ = fd;
     pool_ = static_cast<std::byte*>(pool);
     pool_bytes_ = bytes;
-    large_next_ = kLargeStart;
+    large_next_ = bytes;
     token_ = random64();
     if (!grow_pool(std::size_t{64} << 10)) {
         ::munmap(pool, bytes);
@@ -163,6 +185,11 @@ Piece Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
 
 Piece Arena::large(std::size_t bytes, std::size_t alignment) {
     const std::size_t length = round_up(bytes, page());
+    // The file has no size limit of its own: the system would take pages until it must kill somebody.
+    if (length > memory_left()) {
+        errno = ENOMEM;
+        return {};
+    }
     const std::uint64_t offset = large_next_;
     if (!extend_file(offset + length)) return {};
     if (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) return {};

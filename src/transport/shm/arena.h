@@ -113,7 +113,9 @@ class PeerArena {
     std::byte* pool_ = nullptr;
 };
 
-/// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie.
+/// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie;
+/// kUnknownStart if that cannot be found out (no descriptor left, no /proc).
+inline constexpr std::uint64_t kUnknownStart = ~std::uint64_t{0};
 std::uint64_t process_start_time(pid_t pid);
 
 /// 64 random bits from the kernel.

@@ -35,4 +35,18 @@ inline bool below(std::uint64_t value, const std::atomic<std::uint64_t>& word) {
 #endif
 }
 
+/// Takes one from `counter`; true if that makes it 0. Plain instructions: with several threads a step may be lost, but
+/// zero is never missed.
+inline bool count_down(std::atomic<std::uint32_t>& counter) {
+#ifdef OSC_FOLDED_COMPARE
+    bool zero;
+    asm("decl %1" : "=@ccz"(zero), "+m"(counter));
+    return zero;
+#else
+    const std::uint32_t left = counter.load(std::memory_order_relaxed) - 1;
+    counter.store(left, std::memory_order_relaxed);
+    return left == 0;
+#endif
+}
+
 }  // namespace osc::shm
