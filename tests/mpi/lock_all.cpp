@@ -1,0 +1,49 @@
+// lock_all beside exclusive locks: an epoch that holds the locks of some targets and comes to need others must not wait
+// behind exclusive requests that wait for it.
+#include <chrono>
+#include <thread>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_lock", "MPI_Win_unlock", "MPI_Put")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+// Ranks 0 and 1 hold all locks shared, and write to one another only after ranks 2 and 3 have asked for those two
+// exclusively. Nobody may wait for ever: all could lock_all hold from the start.
+CASE(crosswise_with_exclusive_waiters) {
+    SKIP_IF(size() < 4);
+    HOST_CANNOT("passive targets outside MPI make the host wait");
+    for (const osct::Kind kind : osct::kAllKinds) {
+        Window window(kind, 64);
+        const MPI_Win win = window.handle();
+        const long value = rank() + 1;
+        const int other = 1 - rank() % 2;
+        if (rank() < 2) {
+            MPI_Win_lock_all(0, win);
+            MPI_Put(&value, 1, MPI_LONG, rank(), window.at(rank(), 8), 1, MPI_LONG, win);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() < 2) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the others stand in the queues
+            MPI_Put(&value, 1, MPI_LONG, other, window.at(other, 0), 1, MPI_LONG, win);
+            MPI_Win_unlock_all(win);
+        } else if (rank() < 4) {
+            const int target = rank() - 2;
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+            MPI_Put(&value, 1, MPI_LONG, target, window.at(target, 16), 1, MPI_LONG, win);
+            MPI_Win_unlock(target, win);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
+        if (rank() < 2) {
+            CHECK_EQ(window.base<long>()[0], other + 1L);
+            CHECK_EQ(window.base<long>()[1], rank() + 1L);
+            CHECK_EQ(window.base<long>()[2], rank() + 3L);
+        }
+        MPI_Win_unlock(rank(), win);
+    }
+}
