@@ -32,7 +32,7 @@ void note_shared(Core& core, std::uint32_t target, int change) {
 }
 
 // Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
-Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
+Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool inside_lock_all = false) {
     if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
         : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
                                      : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
@@ -45,6 +45,7 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind) {
                                                  : sync::try_lock_shared(peer.control().lock);
     if (!got) {
         sync::LockContext context = core.lock_context();
+        context.inside_lock_all = inside_lock_all;
         context.may_queue = !core.cell_busy;
         core.cell_busy = true;
         const bool mine = context.may_queue;
@@ -105,7 +106,9 @@ Fault take_all(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Peer& peer = core.peer(rank);
         if (peer.held != Held::None) continue;
-        if (const Fault fault = acquire(core, guard, peer, LockKind::Shared); fault != Fault::None) return fault;
+        const bool inside = !core.epoch.touched.empty();
+        if (const Fault fault = acquire(core, guard, peer, LockKind::Shared, inside); fault != Fault::None)
+            return fault;
         core.epoch.touch(peer);
     }
     return Fault::None;
@@ -153,7 +156,7 @@ Fault open_target(Core& core, Peer& peer) {
                     guard.unlocked(nap);
                 if (peer.held != Held::None) return Fault::None;
                 peer.post = Post::Awaited;
-                const Fault fault = acquire(core, guard, peer, LockKind::Shared);
+                const Fault fault = acquire(core, guard, peer, LockKind::Shared, true);
                 peer.post = Post::Open;
                 if (fault != Fault::None) return fault;
             }

@@ -102,6 +102,7 @@ void set_wait_policy(int node_ranks) {
     shm::WaitPolicy& policy = shm::wait_policy();
     const bool crowded = g_node_ranks > available;
     policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 20 : 2000;
+    policy.yields = crowded ? 500 : 50;
     policy.sleep_ms = options.sleep_ms;
     policy.progress = &progress;
 }

@@ -43,8 +43,9 @@ class Guard {
     LockCell& cell_;
 };
 
-bool is_free(std::uint64_t word, LockKind kind) {
-    if ((word & (kExclusive | kQueued | kBroken)) != 0) return false;
+bool is_free(std::uint64_t word, LockKind kind, bool past_queue) {
+    if ((word & (kExclusive | kBroken)) != 0) return false;
+    if ((word & kQueued) != 0 && !past_queue) return false;
     return kind == LockKind::Shared || (word & kCountMask) == 0;
 }
 
@@ -52,11 +53,12 @@ std::uint64_t taken(std::uint64_t word, LockKind kind, std::uint32_t rank) {
     return kind == LockKind::Shared ? word + 1 : kExclusive | (rank + 1);
 }
 
-// Takes the word, or sets the queue bit; under the guard when it may set the bit.
-bool take_or_mark(LockCell& cell, LockKind kind, std::uint32_t me, bool mark) {
+// Takes the word, or sets the queue bit; under the guard when it may set the bit or pass the queue, because a hand-over
+// trusts that nobody else takes a word with the bit.
+bool take_or_mark(LockCell& cell, LockKind kind, std::uint32_t me, bool mark, bool past_queue = false) {
     std::uint64_t word = cell.word.load(std::memory_order_relaxed);
     for (;;) {
-        const bool free = is_free(word, kind);
+        const bool free = is_free(word, kind, past_queue);
         if (!free && !mark) return false;
         const std::uint64_t next = free ? taken(word, kind, me) : word | kQueued;
         if (cell.word.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed))
@@ -95,12 +97,18 @@ bool given_up(LockContext& context, std::uint32_t target) {
     return found || (word & kBroken) != 0;
 }
 
+bool take_polling(LockContext& context, LockCell& cell, LockKind kind) {
+    if (!context.inside_lock_all) return take_or_mark(cell, kind, context.me, false);
+    const Guard guard(context, cell);
+    return take_or_mark(cell, kind, context.me, false, true);
+}
+
 // A second thread of a process whose cell is in use waits by polling: its process keeps one place in the queue.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
     const shm::WaitPolicy& policy = shm::wait_policy();
     for (int round = 1;; ++round) {
-        if (take_or_mark(cell, kind, context.me, false)) return LockResult::Granted;
+        if (take_polling(context, cell, kind)) return LockResult::Granted;
         if (policy.progress != nullptr) policy.progress();
         if (round <= policy.yields) {
             ::sched_yield();
@@ -128,16 +136,20 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     WaitCell& own = context.slot.block(context.me).wait;
     {
         const Guard guard(context, cell);
-        if (take_or_mark(cell, kind, context.me, true)) return LockResult::Granted;
+        if (take_or_mark(cell, kind, context.me, true, context.inside_lock_all)) return LockResult::Granted;
         own.granted.store(0, std::memory_order_relaxed);
         own.next = 0;
         own.kind = static_cast<std::uint32_t>(kind);
-        if (cell.tail != 0) {
-            context.slot.block(cell.tail - 1).wait.next = context.me + 1;
-        } else {
+        if (context.inside_lock_all && cell.head != 0) {
+            own.next = cell.head;
             cell.head = context.me + 1;
+        } else {
+            if (cell.tail != 0)
+                context.slot.block(cell.tail - 1).wait.next = context.me + 1;
+            else
+                cell.head = context.me + 1;
+            cell.tail = context.me + 1;
         }
-        cell.tail = context.me + 1;
     }
     const bool granted = shm::wait_until(
         own.bell, [&] { return own.granted.load(std::memory_order_seq_cst) != 0; },
@@ -151,9 +163,12 @@ void hand_over(LockContext& context, std::uint32_t target) {
     std::uint32_t last = 0;
     {
         const Guard guard(context, cell);
+        const std::uint64_t word = cell.word.load(std::memory_order_acquire);
+        // A shared holder that came past the queue meanwhile hands over when it goes.
+        if ((word & kExclusive) == 0 && (word & kCountMask) != 0) return;
         first = cell.head;
         // A broken lock is nobody's any more: those who wait find that out, and their cells must stay free for others.
-        if (first == 0 || (cell.word.load(std::memory_order_acquire) & kBroken) != 0) {
+        if (first == 0 || (word & kBroken) != 0) {
             drop_queue(cell);
             return;
         }

@@ -236,7 +236,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->slot.address = next_slot(*window);
     window->slot.stride = shm::Slot::stride_for(window->size);
     if (window->slot.address == nullptr) {
-        fail(Fault::NoMem, "no shared memory for the window's control data");
+        if (const int dead = window->any_dead(); dead >= 0) {
+            fail(Fault::Dead, "rank %d of the communicator died", dead);
+            return MPI_ERR_OTHER;
+        }
+        fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
     }
     shm::SlotHeader& header = window->slot.header();

@@ -74,7 +74,7 @@ class RankCore final : public Core {
     bool alive(std::uint32_t rank) override;
 
   protected:
-    void describe(Peer& peer) override;
+    void describe(Peer& peer, const shm::ControlBlock& block) override;
 
   private:
     Ranks& ranks_;
@@ -148,11 +148,10 @@ inline bool RankCore::alive(std::uint32_t rank) {
     return ranks_.lives().alive(rank);
 }
 
-inline void RankCore::describe(Peer& peer) {
+inline void RankCore::describe(Peer& peer, const shm::ControlBlock& /*block*/) {
     std::vector<std::uint64_t>& words = ranks_.memory(peer.rank);
     peer.base = reinterpret_cast<std::byte*>(words.data());
     peer.size = words.size() * sizeof(std::uint64_t);
-    peer.remote = reinterpret_cast<std::uint64_t>(words.data());
     peer.path = Path::Direct;
 }
 
