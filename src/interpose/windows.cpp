@@ -154,8 +154,8 @@ int Win_free(MPI_Win* win) {
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
     const Fault fault = free_window(window, host_error);
-    *win = MPI_WIN_NULL;
     if (host_error != MPI_SUCCESS) return host_error;
+    *win = MPI_WIN_NULL;
     return fault == Fault::None ? MPI_SUCCESS : error_class(fault);
 }
 

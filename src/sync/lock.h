@@ -42,7 +42,7 @@ struct LockContext {
     std::uint32_t me;
     std::uint32_t processes;
     Liveness& liveness;
-    bool may_queue = true;        // false: another thread of this process stands in the queue with its only cell
+    bool may_queue = true;  // false: another thread of this process stands in the queue with its only cell
     /// The process holds a part of its lock_all already and asks for one more shared lock. It must not wait behind
     /// exclusive requests, which may wait for what it holds: it joins shared holders past the queue, and behind an
     /// exclusive holder it stands first.

@@ -309,30 +309,41 @@ Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
     shm::SlotHeader& header = window->slot.header();
-    const bool met = header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+    const bool met =
+        window->departed || header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+    const auto depart = [&] {
+        if (window->departed) return;
+        window->departed = true;
+        header.departed.fetch_add(1, std::memory_order_seq_cst);
+        window->team.shared().departures.ring();
+    };
     {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
         const std::lock_guard lock(g_handles);
         MPI_Win handle = window->handle;
-        // An attribute callback may make this fail here alone; the others free the window, so this process does too.
         host_error = host::real().Win_free(&handle);
+        if (host_error != MPI_SUCCESS) {
+            // An attribute callback refused, here alone. The window stays, for the user to free it again; the others
+            // are not kept waiting, but their first process leaves the slot to us.
+            header.kept.store(1, std::memory_order_release);
+            depart();
+            return Fault::None;
+        }
         unregister_window(window->handle, window);
     }
     window->end_service();  // before the slot, which holds its locks, can go
-    header.departed.fetch_add(1, std::memory_order_seq_cst);
-    if (window->me != 0) {
-        window->team.shared().departures.ring();
-    } else {
+    depart();
+    if (window->me == 0) {
         shm::wait_until(
             window->team.shared().departures,
             [&] { return header.departed.load(std::memory_order_seq_cst) == window->size; },
             [&] { return window->any_dead() >= 0; });
     }
+    const bool last = window->me == 0 && header.kept.load(std::memory_order_acquire) == 0;
     void* owned = window->owned;
     std::byte* slot = window->slot.address;
-    const bool first = window->me == 0;
     delete window;
-    drop_memory(owned, slot, first);
+    drop_memory(owned, slot, last);
     return met ? Fault::None : diag::fail(Fault::Dead, "a process of the window died before it freed the window");
 }
 

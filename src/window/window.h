@@ -55,6 +55,7 @@ class Window final : public Core {
     std::byte* segment = nullptr;      // contiguous shared windows: all memory, mapped here
     std::uint64_t segment_offset = 0;  // in rank 0's arena
     std::size_t segment_bytes = 0;
+    bool departed = false;  // a free failed after the others had been told that they may go
     InfoInUse info;
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: attached here
 

@@ -106,6 +106,7 @@ enum AgentNeed : std::uint32_t {
 struct alignas(64) SlotHeader {
     Barrier barrier;                                  // fences and the window's free
     alignas(64) std::atomic<std::uint32_t> error{0};  // MPI error class of a failed creation, the largest wins
+    std::atomic<std::uint32_t> kept{0};               // a process still has the window: its attribute callback failed
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
