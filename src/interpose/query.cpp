@@ -137,10 +137,18 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     return host::real().Request_get_status(request, flag, status);
 }
 
-// Windows that the user did not free stay as they are: attribute callbacks on MPI_COMM_SELF, which the host runs first
-// thing, may still use and free them, and after that the process ends.
+// Windows that the user did not free end here, each process for itself: the others may be gone. What is left of them
+// would keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs only
+// then, finds their handles invalid.
 int Finalize() {
     if (config::verbose("counters")) report_counters();
+    for (Window* window : live_windows()) {
+        MPI_Win handle = window->handle;
+        unregister_window(handle, window);
+        host::real().Win_free(&handle);
+    }
+    host::release_types();
+    host::release();
     return host::real().Finalize();
 }
 
