@@ -164,8 +164,11 @@ void hand_over(LockContext& context, std::uint32_t target) {
     {
         const Guard guard(context, cell);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
-        // A shared holder that came past the queue meanwhile hands over when it goes.
-        if ((word & kExclusive) == 0 && (word & kCountMask) != 0) return;
+        // Past the queue, a shared holder may have come (it hands over when it goes) or come and gone and handed over
+        // already: then the word is another's, or free, and not ours to give.
+        const bool mine = (word & kExclusive) != 0 ? (word & kCountMask) == context.me + 1
+                                                   : (word & kCountMask) == 0 && (word & kQueued) != 0;
+        if (!mine) return;
         first = cell.head;
         // A broken lock is nobody's any more: those who wait find that out, and their cells must stay free for others.
         if (first == 0 || (word & kBroken) != 0) {
