@@ -157,18 +157,16 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     return granted ? LockResult::Granted : LockResult::HolderDied;
 }
 
-void hand_over(LockContext& context, std::uint32_t target) {
+void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     {
         const Guard guard(context, cell);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
-        // Past the queue, a shared holder may have come (it hands over when it goes) or come and gone and handed over
-        // already: then the word is another's, or free, and not ours to give.
-        const bool mine = (word & kExclusive) != 0 ? (word & kCountMask) == context.me + 1
-                                                   : (word & kCountMask) == 0 && (word & kQueued) != 0;
-        if (!mine) return;
+        // After the last shared holder's release another one may have come past the queue (it hands over when it goes),
+        // or have come and gone and handed over already: then the word is another's, or free, and not ours to give.
+        if (kind == LockKind::Shared && (word & (kExclusive | kQueued | kCountMask)) != kQueued) return;
         first = cell.head;
         // A broken lock is nobody's any more: those who wait find that out, and their cells must stay free for others.
         if (first == 0 || (word & kBroken) != 0) {

@@ -68,8 +68,8 @@ inline bool try_lock_shared(shm::LockCell& cell) {
 /// Takes the lock of `target`, waiting as long as it takes; HolderDied if a process died while holding it.
 LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
 
-/// Hands the word of `target` over after a release that found the queue bit.
-void hand_over(LockContext& context, std::uint32_t target);
+/// Hands the word of `target` over after the release of a lock of this kind that found the queue bit.
+void hand_over(LockContext& context, std::uint32_t target, LockKind kind);
 
 /// Releases if nobody waits.
 inline bool try_unlock_exclusive(shm::LockCell& cell, std::uint32_t me) {
@@ -78,13 +78,14 @@ inline bool try_unlock_exclusive(shm::LockCell& cell, std::uint32_t me) {
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
-    if (!try_unlock_exclusive(context.slot.block(target).lock, context.me)) hand_over(context, target);
+    if (!try_unlock_exclusive(context.slot.block(target).lock, context.me))
+        hand_over(context, target, LockKind::Exclusive);
 }
 
 inline void unlock_shared(LockContext& context, std::uint32_t target) {
     shm::LockCell& cell = context.slot.block(target).lock;
     const std::uint64_t before = cell.word.fetch_sub(1, std::memory_order_seq_cst);
-    if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target);
+    if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target, LockKind::Shared);
 }
 
 }  // namespace osc::sync

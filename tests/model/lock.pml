@@ -1,7 +1,10 @@
 /* The node lock of src/sync/lock.{h,cpp}: the word, the queue and the hand-over, by N processes on one target.
  * Claims: a writer excludes everybody, readers exclude writers; nobody who queues is forgotten (a lost waiter is an
  * invalid end state). The sleep is modelled apart, in sleep.pml: here a waiter simply blocks until it is granted.
- * MUTATIONS: MARK_BEFORE_GUARD NEXT_AFTER_GRANT READERS_OVERTAKE KEEP_TAIL NO_HAND_OVER
+ * A PASSING process is inside a lock_all and asks for one more shared lock (LockContext::inside_lock_all): it joins past
+ * the queue and stands first in it, so that a hand-over may find the word another's, or handed over already.
+ * MUTATIONS: MARK_BEFORE_GUARD NEXT_AFTER_GRANT READERS_OVERTAKE KEEP_TAIL NO_HAND_OVER HAND_OVER_ANYWAY
+ * MUTATIONS: PASS_FORGETS_QUEUE PASS_KEEPS_TAIL_EMPTY
  */
 #ifndef N
 #define N 3
@@ -9,6 +12,7 @@
 #define ROUNDS 2
 #define SHARED 1
 #define EXCLUSIVE 2
+#define PASSING 3
 
 /* The 64-bit word: its fields change together, in one atomic step. */
 byte holder = 0;    /* rank + 1 of the exclusive holder */
@@ -32,9 +36,9 @@ inline try_lock() {
         if
         :: what == EXCLUSIVE && holder == 0 && readers == 0 && !queued -> holder = me; got = true
 #ifdef READERS_OVERTAKE
-        :: what == SHARED && holder == 0 -> readers++; got = true
+        :: what != EXCLUSIVE && holder == 0 -> readers++; got = true
 #else
-        :: what == SHARED && holder == 0 && !queued -> readers++; got = true
+        :: what != EXCLUSIVE && holder == 0 && !queued -> readers++; got = true
 #endif
         :: else -> skip
         fi
@@ -45,12 +49,15 @@ inline try_lock() {
 inline take_or_mark() {
     atomic {
         if
-        :: holder == 0 && !queued && (what == SHARED || readers == 0) ->
+        :: holder == 0 && (!queued || what == PASSING) && (what != EXCLUSIVE || readers == 0) ->
             got = true;
             if
-            :: what == SHARED -> readers++
+            :: what != EXCLUSIVE -> readers++
             :: else -> holder = me
             fi
+#ifdef PASS_FORGETS_QUEUE
+            ; queued = false
+#endif
         :: else -> queued = true; got = false
         fi
     }
@@ -70,12 +77,23 @@ inline lock_wait() {
     :: else ->
         granted[me] = false;
         next[me] = 0;
-        kind[me] = what;
+        kind[me] = (what == EXCLUSIVE -> EXCLUSIVE : SHARED);
         if
-        :: tail != 0 -> next[tail] = me
-        :: else -> head = me
+        :: what == PASSING && head != 0 -> next[me] = head; head = me
+        :: else ->
+            if
+            :: tail != 0 -> next[tail] = me
+            :: else -> head = me
+            fi;
+#ifdef PASS_KEEPS_TAIL_EMPTY
+            if
+            :: what != PASSING -> tail = me
+            :: else -> skip
+            fi
+#else
+            tail = me
+#endif
         fi;
-        tail = me;
         drop_guard();
         granted[me]
     fi
@@ -85,6 +103,13 @@ inline lock_wait() {
 inline hand_over() {
     take_guard();
     first = head;
+    if
+#ifndef HAND_OVER_ANYWAY
+    :: what != EXCLUSIVE && (holder != 0 || readers != 0 || !queued) -> drop_guard()
+    :: else ->
+#else
+    :: true ->
+#endif
     if
     :: first == 0 -> d_step { holder = 0; readers = 0; queued = false }; drop_guard()
     :: else ->
@@ -124,6 +149,7 @@ inline hand_over() {
         :: else -> break
         od
     fi
+    fi
 }
 
 /* unlock_exclusive, unlock_shared */
@@ -142,7 +168,8 @@ inline unlock() {
     if
     :: pass -> hand_over()
     :: else -> skip
-    fi
+    fi;
+    skip; d_step { first = 0; last = 0; many = 0; at = 0; got = false; pass = false; what = 0 } /* fewer states */
 }
 
 active [N] proctype rank() {
@@ -153,6 +180,7 @@ active [N] proctype rank() {
         if
         :: what = SHARED
         :: what = EXCLUSIVE
+        :: what = PASSING
         fi;
         try_lock();
         if
@@ -160,7 +188,7 @@ active [N] proctype rank() {
         :: else -> lock_wait()
         fi;
         if
-        :: what == SHARED ->
+        :: what != EXCLUSIVE ->
             inside_readers++;
             assert(inside_writers == 0);
             inside_readers--

@@ -30,7 +30,7 @@ for file in *.pml; do
         echo "$report"
         failed=1
     fi
-    mutations=$(sed -n 's/.*MUTATIONS: //p' "$file")
+    mutations=$(sed -n 's/.*MUTATIONS: //p' "$file" | tr '\n' ' ')
     if [ -z "$mutations" ]; then
         echo "$model: FAILS: no mutation is named"
         failed=1

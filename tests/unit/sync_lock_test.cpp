@@ -55,16 +55,23 @@ struct Guarded {
     }
 };
 
-void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers) {
+// `pollers` stand outside the queue, `passers` take shared locks only, past the queue.
+void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers,
+                 const std::vector<std::uint32_t>& passers = {}) {
+    const auto among = [](const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    };
     Ranks ranks(8);
     Guarded guarded;
     std::atomic<long> writes{0};
     ranks.run([&](RankCore& core) {
         sync::LockContext context = ranks.context(core.me);
-        context.may_queue = std::find(pollers.begin(), pollers.end(), core.me) == pollers.end();
+        context.may_queue = !among(pollers, core.me);
+        context.inside_lock_all = among(passers, core.me);
         std::minstd_rand random(core.me + 1);
         for (int i = 0; i < rounds; ++i) {
-            const LockKind kind = random() % 3 == 0 ? LockKind::Exclusive : LockKind::Shared;
+            const bool shared = context.inside_lock_all || random() % 3 != 0;
+            const LockKind kind = shared ? LockKind::Shared : LockKind::Exclusive;
             take(context, 0, kind);
             if (kind == LockKind::Exclusive) {
                 guarded.write();
@@ -98,6 +105,77 @@ TEST(NodeLock, WaitersOutsideTheQueueExcludeAsWell) {
     const Deadline deadline(120);
     const Waiting waiting(50, 5, 1);
     mixed_kinds(times(2000, 300), {1, 5, 6});
+}
+
+TEST(NodeLock, WhoPassesTheQueueExcludesAsWell) {
+    const Deadline deadline(120);
+    const Waiting waiting(20, 50, 10);
+    mixed_kinds(times(10000, 2000), {1, 2}, {2, 4, 7});
+}
+
+// The last shared holder's hand-over comes late: another holder has passed the queue, has gone and has handed over in
+// the meantime. What was given then must not be given again.
+TEST(NodeLock, LateHandOverGivesNothingTwice) {
+    const Deadline deadline(60);
+    Ranks ranks(4);
+    shm::LockCell& cell = ranks.lock_cell(0);
+    ASSERT_TRUE(sync::try_lock_shared(cell));  // by rank 1
+    std::atomic<bool> writing{false};
+    std::atomic<bool> done{false};
+    std::thread writer([&] {
+        sync::LockContext context = ranks.context(2);
+        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
+        writing.store(true);
+        while (!done.load())
+            std::this_thread::yield();
+        sync::unlock_exclusive(context, 0);
+    });
+    ranks.await_queued(0, 2);
+    cell.word.fetch_sub(1);  // rank 1 releases and does not get to its hand-over
+    sync::LockContext passer = ranks.context(3);
+    passer.inside_lock_all = true;
+    EXPECT_EQ(sync::lock_wait(passer, 0, LockKind::Shared), LockResult::Granted);
+    sync::LockContext late = ranks.context(1);
+    sync::hand_over(late, 0, LockKind::Shared);  // while the passer holds the lock
+    EXPECT_EQ(cell.word.load(), sync::kQueued | 1);
+    sync::unlock_shared(passer, 0);
+    while (!writing.load())
+        std::this_thread::yield();
+    sync::hand_over(late, 0, LockKind::Shared);  // while the writer does
+    EXPECT_EQ(cell.word.load(), sync::kExclusive | 3);
+    done.store(true);
+    writer.join();
+    EXPECT_EQ(cell.word.load(), 0u);
+}
+
+// Inside a lock_all a process joins shared holders although a writer waits, and stands before that writer behind
+// another.
+TEST(NodeLock, InsideLockAllNobodyStandsBehindWriters) {
+    const Deadline deadline(60);
+    Ranks ranks(4);
+    shm::LockCell& cell = ranks.lock_cell(0);
+    sync::LockContext first = ranks.context(1);
+    take(first, 0, LockKind::Exclusive);
+    std::atomic<int> order{0};
+    std::thread writer([&] {
+        sync::LockContext context = ranks.context(2);
+        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
+        EXPECT_EQ(order.fetch_add(1), 1);
+        sync::unlock_exclusive(context, 0);
+    });
+    ranks.await_queued(0, 2);
+    std::thread inside([&] {
+        sync::LockContext context = ranks.context(3);
+        context.inside_lock_all = true;
+        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Shared), LockResult::Granted);
+        EXPECT_EQ(order.fetch_add(1), 0);
+        sync::unlock_shared(context, 0);
+    });
+    ranks.await_first(0, 3);
+    sync::unlock_exclusive(first, 0);
+    writer.join();
+    inside.join();
+    EXPECT_EQ(cell.word.load(), 0u);
 }
 
 TEST(NodeLock, UncontendedWordIsTakenAndFreedWithoutTheQueue) {

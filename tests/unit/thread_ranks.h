@@ -121,16 +121,25 @@ class Ranks {
 
     /// Returns when `rank` stands last in the queue of the lock of `target`.
     void await_queued(std::uint32_t target, std::uint32_t rank) const {
+        await_place(target, &shm::LockCell::tail, rank);
+    }
+
+    /// Returns when `rank` stands first in it.
+    void await_first(std::uint32_t target, std::uint32_t rank) const {
+        await_place(target, &shm::LockCell::head, rank);
+    }
+
+  private:
+    void await_place(std::uint32_t target, std::uint32_t shm::LockCell::*place, std::uint32_t rank) const {
         shm::LockCell& cell = lock_cell(target);
-        for (std::uint32_t tail = 0; tail != rank + 1; std::this_thread::yield()) {
+        for (std::uint32_t who = 0; who != rank + 1; std::this_thread::yield()) {
             std::uint32_t free = 0;
             if (!cell.guard.compare_exchange_strong(free, size_ + 1, std::memory_order_acquire)) continue;
-            tail = cell.tail;
+            who = cell.*place;
             cell.guard.store(0, std::memory_order_release);
         }
     }
 
-  private:
     std::uint32_t size_;
     void* room_ = nullptr;
     std::size_t room_bytes_ = 0;
