@@ -79,13 +79,16 @@ inline bool push(Mailbox& box, std::uint32_t link) {
     return true;
 }
 
-/// Whether the agent of `box` still runs. Slow: asks the system.
-inline bool agent_alive(const Mailbox& box) {
+/// Whether the agent of `box`, in the arena of its process, still runs. Slow: asks the system.
+inline bool agent_alive(const Mailbox& box, const shm::PeerArena& arena) {
     if (box.head.load(std::memory_order_seq_cst) == kClosed) return false;
-    if (::syscall(SYS_tgkill, box.process, box.thread, 0) != 0 && errno == ESRCH) return false;
-    // The numbers may be another's by now. Where the start time cannot be read (no descriptor left), they are believed.
+    // A thread number of another PID namespace says nothing here; but the agent ends with its process, or says so.
+    if (arena.adopted()) return arena.owner_lives();
     const std::uint64_t start = shm::process_start_time(box.thread);
-    return start == 0 || start == box.thread_start_time;
+    if (start != shm::kUnknownStart && box.thread_start_time != shm::kUnknownStart)
+        return start == box.thread_start_time;
+    // Where start times cannot be read (no descriptor left), the numbers are believed.
+    return ::syscall(SYS_tgkill, box.process, box.thread, 0) == 0 || errno != ESRCH;
 }
 
 }  // namespace osc::agent

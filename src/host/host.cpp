@@ -69,15 +69,6 @@ void progress() {
     real().Request_get_status(g_pending, &flag, MPI_STATUS_IGNORE);
 }
 
-int wait(MPI_Request& request) {
-    int done = 0;
-    for (int round = 0;; ++round) {
-        const int error = real().Test(&request, &done, MPI_STATUS_IGNORE);
-        if (error != MPI_SUCCESS || done) return error;
-        if (round > 100) ::sched_yield();
-    }
-}
-
 bool threads() {
     int level = g_threads.load(std::memory_order_relaxed);
     if (__builtin_expect(level >= 0, 1)) return level != 0;

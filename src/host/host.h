@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <sched.h>
 
 #include "host/real.h"
 
@@ -17,8 +18,20 @@ MPI_Comm self_comm();
 /// Drives the host's progress once, cheaply (invariant I3).
 void progress();
 
-/// Waits for a nonblocking host operation, yielding. Returns its error code.
-int wait(MPI_Request& request);
+/// Waits for a nonblocking host operation, yielding, and calls `meanwhile` in each round. Returns its error code.
+template <class F>
+int wait(MPI_Request& request, F&& meanwhile) {
+    int done = 0;
+    for (int round = 0;; ++round) {
+        const int error = real().Test(&request, &done, MPI_STATUS_IGNORE);
+        if (error != MPI_SUCCESS || done) return error;
+        meanwhile();
+        if (round > 100) ::sched_yield();
+    }
+}
+inline int wait(MPI_Request& request) {
+    return wait(request, [] {});
+}
 
 /// Whether the program runs at MPI_THREAD_MULTIPLE; asked once, after initialisation.
 bool threads();

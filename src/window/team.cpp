@@ -1,8 +1,11 @@
 // Making teams: one exchange over the user's communicator, agreed on by all of its processes.
 #include "window/team.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -11,6 +14,7 @@
 #include "diag/log.h"
 #include "host/host.h"
 #include "transport/cma/cma.h"
+#include "transport/shm/passing.h"
 
 namespace osc {
 namespace {
@@ -24,7 +28,24 @@ struct Card {
     std::uint64_t shared_offset;  // of the TeamShared; rank 0's counts
     std::int32_t node_size;       // processes of the communicator on this node
     std::int32_t ready;           // whether this process can take part
+    std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
 };
+
+// How far a process has got with the arenas of the others; the least counts for all.
+enum Reach : int {
+    kNone,    // the team cannot be served
+    kHidden,  // some arenas are not to be seen in /proc
+    kAll,
+};
+
+// For this long a process asks the others for their arenas: each of them answers as soon as it runs.
+constexpr std::chrono::seconds kPatience{5};
+
+int agree(MPI_Comm comm, int mine, int& least) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = host::real().Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm, &request);
+    return error == MPI_SUCCESS ? host::wait(request) : error;
+}
 
 std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     static auto* known = new std::map<std::uint64_t, std::weak_ptr<Process>>;
@@ -120,6 +141,7 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
     shm::Arena& arena = shm::Arena::mine();
     Card mine{};
     mine.node_size = node_size(comm);
+    mine.meeting = shm::random64();
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node_size >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
     if (mine.ready && rank == 0) {
@@ -153,20 +175,22 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
         if (made != nullptr) arena.release(made);
         return MPI_SUCCESS;
     }
-    int agreed = ready ? 1 : 0;
+    // A process that cannot reach the others makes the whole team fall back, not only itself.
+    int reach = kNone;
     if (ready) {
         processes_.reserve(size_);
         for (const Card& card : cards)
             processes_.push_back(known_process(card.arena));
-        std::byte* address = map(0, cards[0].shared_offset, sizeof(TeamShared));
-        shared_ = reinterpret_cast<TeamShared*>(address);
-        agreed = address != nullptr ? 1 : 0;
+        reach = first_hidden(0) < size_ ? kHidden : map_shared(cards[0].shared_offset);
     }
-    // A process that could not map the team's area makes the whole team fall back, not only itself.
-    int everyone = 0;
-    error = mpi.Iallreduce(&agreed, &everyone, 1, MPI_INT, MPI_MIN, comm, &request);
-    if (error == MPI_SUCCESS) error = host::wait(request);
-    if (error != MPI_SUCCESS || everyone == 0) {
+    error = agree(comm, reach, reach);
+    if (error == MPI_SUCCESS && reach == kHidden) {
+        std::vector<std::uint64_t> meetings;
+        for (const Card& card : cards)
+            meetings.push_back(card.meeting);
+        error = pass_arenas(comm, meetings, cards[0].shared_offset, reach);
+    }
+    if (error != MPI_SUCCESS || reach != kAll) {
         if (made != nullptr) arena.release(made);
         shared_ = nullptr;
         if (error != MPI_SUCCESS) {
@@ -179,6 +203,47 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
     }
     host::set_wait_policy(size);
     return MPI_SUCCESS;
+}
+
+std::uint32_t Team::first_hidden(std::uint32_t from) const {
+    while (from < size_ && (from == me_ || processes_[from]->arena.reachable()))
+        ++from;
+    return from;
+}
+
+int Team::map_shared(std::uint64_t offset) {
+    shared_ = reinterpret_cast<TeamShared*>(map(0, offset, sizeof(TeamShared)));
+    return shared_ != nullptr ? kAll : kNone;
+}
+
+// Those who miss arenas ask their owners for them, one after the other. All listen before anybody asks, so that who
+// finds nobody need not wait; and all answer until the last has what it needs, which a reduction tells.
+int Team::pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset,
+                      int& reach) {
+    shm::Passing passing(meetings[me_]);
+    if (const int error = agree(comm, passing.listening() ? kAll : kNone, reach);
+        error != MPI_SUCCESS || reach == kNone)
+        return error;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    reach = kAll;
+    for (std::uint32_t rank = first_hidden(0); rank < size_ && reach == kAll;) {
+        passing.serve();
+        host::progress();
+        const shm::Fetched got = passing.fetch(meetings[rank], processes_[rank]->arena);
+        if (got == shm::Fetched::Yes) {
+            rank = first_hidden(rank);
+        } else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end) {
+            reach = kNone;
+        } else {
+            ::sched_yield();
+        }
+    }
+    passing.abandon();
+    if (reach == kAll) reach = map_shared(shared_offset);
+    const int mine = reach;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = host::real().Iallreduce(&mine, &reach, 1, MPI_INT, MPI_MIN, comm, &request);
+    return error == MPI_SUCCESS ? host::wait(request, [&] { passing.serve(); }) : error;
 }
 
 Team::~Team() {
@@ -218,7 +283,7 @@ bool Team::cma_reaches(std::uint32_t rank) const {
     int known = process.cma.load(std::memory_order_relaxed);
     if (known < 0) {
         const shm::ArenaAddress& address = process.arena.address();
-        known = cma::reachable(address.pid, address.probe, address.token) ? 1 : 0;
+        known = address.pid > 0 && cma::reachable(address.pid, address.probe, address.token) ? 1 : 0;
         process.cma.store(known, std::memory_order_relaxed);
     }
     return known != 0;
@@ -236,10 +301,7 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 }
 
 bool Team::alive(std::uint32_t rank) {
-    if (rank >= size_ || rank == me_) return true;
-    const shm::ArenaAddress& address = processes_[rank]->arena.address();
-    const std::uint64_t now = shm::process_start_time(address.pid);
-    return now == shm::kUnknownStart || address.start_time == shm::kUnknownStart ? now != 0 : now == address.start_time;
+    return rank >= size_ || rank == me_ || processes_[rank]->arena.owner_lives();
 }
 
 int Team::any_dead() {

@@ -78,6 +78,10 @@ class Team final : public sync::Liveness {
     Team() = default;
     ~Team();
     int exchange(MPI_Comm comm, const char*& why);
+    /// The first member from `from` on whose arena is out of reach; size() if there is none.
+    std::uint32_t first_hidden(std::uint32_t from) const;
+    int map_shared(std::uint64_t offset);
+    int pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset, int& reach);
 
     std::atomic<int> references_{1};
     std::uint32_t size_ = 0;

@@ -72,6 +72,7 @@ long read(MPI_Win win, int target) {
     MPI_Win_post(zero, 0, g_wins[kPost]);
     MPI_Win_start(zero, 0, g_wins[kComplete]);
     MPI_Barrier(MPI_COMM_WORLD);
+    kill_self_after(0.1);  // into its accumulates
     const std::vector<long> ones(kElements, 1);
     MPI_Win_lock_all(0, g_wins[kStripes]);
     for (;;)
@@ -162,13 +163,8 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (g_size < 3) return 1;
     make_windows();
-    const std::vector<int> all = pids();
     if (g_rank == kVictim) victim();
     MPI_Barrier(MPI_COMM_WORLD);
-    if (g_rank == 0) {
-        nap(0.1);  // into its accumulates
-        ::kill(all[kVictim], SIGKILL);
-    }
     const auto part = [&](const char* name, void (*run)()) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; ++i)

@@ -2,7 +2,9 @@
 """Runs a program in which ranks are killed: every survivor must report no failure, all in a few seconds, and no name of
 libosc may stay in /dev/shm.
 
-  run_fault.py --ranks 4 --dead 1 --seconds 60 [--env K=V]... -- program [argument]...
+  run_fault.py --ranks 4 --dead 1 --seconds 60 [--pid-namespaces] [--env K=V]... -- program [argument]...
+
+With --pid-namespaces each rank lives in one of its own; the exit code is 77 where that cannot be arranged.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import time
 # -disable-auto-cleanup. So what it starts are shells, deaf to its signal; the ranks below them write to files, and the
 # shells say there when their rank has ended.
 SHELL = 'trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; echo ended >> "$FAULT_OUTPUT/$$"'
+# The first process of a PID namespace cannot kill itself, so it is a shell.
+NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; code=$?; exit $code', "sh"]
 
 
 def shared_names():
@@ -34,9 +38,17 @@ def main():
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--dead", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--pid-namespaces", action="store_true")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
+
+    program = options.program
+    if options.pid_namespaces:
+        if subprocess.run(NAMESPACE + ["true"], capture_output=True, check=False).returncode != 0:
+            print("SKIPPED: no PID namespaces here (needs root)")
+            return 77
+        program = NAMESPACE + program
 
     with tempfile.TemporaryDirectory() as folder:
         command = [options.mpiexec, "-disable-auto-cleanup", "-n", str(options.ranks)]
@@ -45,7 +57,7 @@ def main():
         before = shared_names()
         begin = time.monotonic()
         with subprocess.Popen(["timeout", "-k", "5", str(options.seconds)] + command
-                              + ["sh", "-c", SHELL, "sh"] + options.program) as job:
+                              + ["sh", "-c", SHELL, "sh"] + program) as job:
             ended = 0
             while ended < options.ranks and time.monotonic() - begin < options.seconds:
                 time.sleep(0.1)

@@ -85,6 +85,14 @@ inline std::vector<int> pids() {
     return all;
 }
 
+/// kill -9 of the calling process, which need not stop for it. By itself, because no other may know its number.
+inline void kill_self_after(double seconds) {
+    std::thread([seconds] {
+        nap(seconds);
+        ::kill(::getpid(), SIGKILL);
+    }).detach();
+}
+
 /// The only way out after somebody was killed: MPI_Finalize would wait for the dead.
 [[noreturn]] inline void leave() {
     if (osc_served == nullptr || osc_served("MPI_Win_lock") + osc_served("MPI_Win_fence") == 0)

@@ -49,7 +49,7 @@ Fault Outbox::introduce(Connection& connection) {
     card.outbox = piece_.offset;
     const bool sent = push(box, connection.card * kLinksPerCard + kSlots);
     const auto met = [&] { return card.state.load(std::memory_order_seq_cst) != CardState::Unused; };
-    if (!sent || !shm::wait_until(card.bell, met, [&] { return !agent_alive(box); }))
+    if (!sent || !shm::wait_until(card.bell, met, [&] { return !agent_alive(box, *connection.arena); }))
         return diag::fail(Fault::Dead, "the agent of the target has ended");
     if (card.state.load(std::memory_order_relaxed) != CardState::Accepted)
         return diag::fail(Fault::NoMem, "the target's agent cannot map the shared memory of this process");

@@ -113,7 +113,8 @@ void Remote::collect() {
     Slot& slot = outbox_.slot(number);
     const auto done = [&] { return slot.state.load(std::memory_order_seq_cst) == SlotState::Answered; };
     nap(slot.bell, done);
-    const bool answered = shm::wait_until(slot.bell, done, [&] { return !agent_alive(*connection_.box); });
+    const bool answered =
+        shm::wait_until(slot.bell, done, [&] { return !agent_alive(*connection_.box, *connection_.arena); });
     if (!answered) {
         if (fault_ == Fault::None)
             fault_ = diag::fail(Fault::Dead, "rank %u, or its agent, ended before it had answered", rank_);

@@ -301,6 +301,18 @@ ArenaAddress Arena::address() const {
     return result;
 }
 
+// A lock of the whole process on the file's first byte, which the system drops with the process and which others can
+// look at through any descriptor of the file, whatever namespaces they live in. It would also go if this process closed
+// another descriptor of the file: it opens none.
+bool Arena::show_life() {
+    const std::lock_guard lock(mutex_);
+    struct flock life = {};
+    life.l_type = F_WRLCK;
+    life.l_whence = SEEK_SET;
+    life.l_len = 1;
+    return fd_ >= 0 && ::fcntl(fd_, F_SETLK, &life) == 0;
+}
+
 std::uint64_t Arena::in_use() const {
     const std::lock_guard lock(mutex_);
     return in_use_;

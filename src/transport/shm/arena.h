@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -62,6 +63,9 @@ class Arena {
 
     ArenaAddress address() const;
 
+    /// Lets those who hold the arena's descriptor see that this process lives (arena_owner_lives). Idempotent.
+    bool show_life();
+
     /// Bytes handed out at present.
     std::uint64_t in_use() const;
 
@@ -103,13 +107,28 @@ class PeerArena {
     std::byte* map(std::uint64_t offset, std::size_t bytes);
     void unmap(std::uint64_t offset, std::byte* address, std::size_t bytes);
 
+    /// Whether the peer's descriptor can be opened through /proc, or was adopted.
+    bool reachable();
+    /// Takes over a descriptor that the peer has passed, if it is that of its arena; closes it otherwise. `pid` is the
+    /// peer's number in this process's PID namespace, 0 if it has none.
+    bool adopt(int descriptor, pid_t pid);
+    /// Whether the peer lives, as far as the system tells.
+    bool owner_lives() const;
+    /// Whether the peer's descriptor was adopted. Then its process and thread numbers mean nothing here.
+    bool adopted() const { return passed_.load(std::memory_order_acquire) >= 0; }
+
+    /// Constant once `reachable` was true.
     const ArenaAddress& address() const { return address_; }
 
   private:
     int open_peer() const;
+    int descriptor() const;
+    void done_with(int descriptor) const;
 
     ArenaAddress address_;
     std::mutex mutex_;
+    std::atomic<int> passed_{-1};  // kept for large pieces and to see whether the peer lives
+    bool verified_ = false;        // was opened once
     std::byte* pool_ = nullptr;
 };
 

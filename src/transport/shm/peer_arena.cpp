@@ -1,4 +1,5 @@
-// The view of a peer's arena: opened through /proc/PID/fd, verified by the token in its header.
+// The view of a peer's arena: opened through /proc/PID/fd or passed by the peer, verified by the token in its header,
+// because a number may belong to another process in this PID namespace, or to one that came after the peer.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cstdio>
 
 #include "transport/shm/arena.h"
+#include "transport/shm/passing.h"
 
 namespace osc::shm {
 namespace {
@@ -17,6 +19,14 @@ std::uint64_t page_start(std::uint64_t offset) {
     return offset / kPage * kPage;
 }
 
+// Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
+// SIGBUS, and only from memory files, because reading anything else may wait.
+bool is_arena(int fd, std::uint64_t token) {
+    ArenaHeader header{};
+    return ::fcntl(fd, F_GET_SEALS) >= 0 &&
+           ::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) && header.token == token;
+}
+
 }  // namespace
 
 int PeerArena::open_peer() const {
@@ -24,25 +34,58 @@ int PeerArena::open_peer() const {
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address_.pid, address_.fd);
     const int fd = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return -1;
-    // The number may belong to another process in this PID namespace, or to one that came after the peer: only the
-    // token proves the arena, and it is read by pread because mapping a foreign file and touching it could raise
-    // SIGBUS.
-    ArenaHeader header{};
-    if (::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) && header.token == address_.token)
-        return fd;
+    if (is_arena(fd, address_.token)) return fd;
     ::close(fd);
     errno = ESRCH;
     return -1;
 }
 
+int PeerArena::descriptor() const {
+    const int passed = passed_.load(std::memory_order_relaxed);
+    return passed >= 0 ? passed : open_peer();
+}
+
+void PeerArena::done_with(int descriptor) const {
+    if (descriptor != passed_.load(std::memory_order_relaxed)) ::close(descriptor);
+}
+
+bool PeerArena::reachable() {
+    const std::lock_guard lock(mutex_);
+    if (verified_) return true;
+    const int fd = open_peer();
+    if (fd < 0) return false;
+    ::close(fd);
+    verified_ = true;
+    return true;
+}
+
+bool PeerArena::adopt(int descriptor, pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    const bool right = is_arena(descriptor, address_.token);
+    if (!right || verified_) {  // another thread may have been quicker
+        ::close(descriptor);
+        return right;
+    }
+    address_.pid = pid;
+    verified_ = true;
+    passed_.store(descriptor, std::memory_order_release);
+    return true;
+}
+
+bool PeerArena::owner_lives() const {
+    if (adopted()) return arena_owner_lives(passed_.load(std::memory_order_relaxed));
+    const std::uint64_t now = process_start_time(address_.pid);
+    return now == kUnknownStart || address_.start_time == kUnknownStart ? now != 0 : now == address_.start_time;
+}
+
 std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (pool_ == nullptr) {
-        const int fd = open_peer();
+        const int fd = descriptor();
         if (fd < 0) return nullptr;
         void* pool = ::mmap(nullptr, address_.pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         const int error = errno;
-        ::close(fd);
+        done_with(fd);
         if (pool == MAP_FAILED) {
             errno = error;
             return nullptr;
@@ -50,12 +93,12 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
         pool_ = static_cast<std::byte*>(pool);
     }
     if (offset + bytes <= address_.pool_bytes) return pool_ + offset;
-    const int fd = open_peer();
+    const int fd = descriptor();
     if (fd < 0) return nullptr;
     const std::uint64_t start = page_start(offset);
     void* mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
-    ::close(fd);
+    done_with(fd);
     return mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping) + (offset - start);
 }
 
@@ -67,6 +110,7 @@ void PeerArena::unmap(std::uint64_t offset, std::byte* address, std::size_t byte
 
 PeerArena::~PeerArena() {
     if (pool_ != nullptr) ::munmap(pool_, address_.pool_bytes);
+    if (adopted()) ::close(passed_.load(std::memory_order_relaxed));
 }
 
 }  // namespace osc::shm
