@@ -37,7 +37,8 @@ Peer* make_peers(std::uint32_t processes) {
 
 }  // namespace
 
-Core::Core(std::uint32_t rank, std::uint32_t processes) : me(rank), size(processes), peers(make_peers(processes)) {}
+Core::Core(std::uint32_t rank, std::uint32_t processes)
+    : me(rank), size(processes), exclusive(sync::exclusive_word(rank)), peers(make_peers(processes)) {}
 
 Core::~Core() {
     if (peer_bytes(size) <= kPage)

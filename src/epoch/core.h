@@ -80,15 +80,16 @@ struct Epoch {
 class StateLock {
   public:
     void lock() {
-        while (taken_.exchange(true, std::memory_order_acquire))
+        while (!try_lock())
             contended();
     }
-    bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }
-    void unlock() { taken_.store(false, std::memory_order_release); }
+    /// One bit of a word, which x86-64 tests and sets in one instruction.
+    bool try_lock() { return (taken_.fetch_or(1, std::memory_order_acquire) & 1) == 0; }
+    void unlock() { taken_.store(0, std::memory_order_release); }
 
   private:
     static void contended();
-    std::atomic<bool> taken_{false};
+    std::atomic<std::uint32_t> taken_{0};
 };
 
 class Core : public sync::Liveness {
@@ -112,7 +113,8 @@ class Core : public sync::Liveness {
 
     const std::uint32_t me;
     const std::uint32_t size;
-    Peer* const peers;  // `size` of them; of a large window only what is used takes memory
+    const std::uint64_t exclusive;  // the lock word that says: held exclusively by this process
+    Peer* const peers;              // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
     Epoch epoch;
     std::uint32_t flushable = 0;            // `size` in a lock_all epoch, else 0: ranks below it may be flushed

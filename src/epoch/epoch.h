@@ -41,44 +41,40 @@ Fault flush_all(Core& core);
 Fault may_free(Core& core);
 
 /// MPI_Win_lock, exclusive and without asserts, where nothing stands in the way: a known target, an epoch state that
-/// allows it, nobody else at the lock. False, with nothing changed, leaves it all to lock().
+/// allows it, nobody else at the lock. False, with nothing changed, leaves it all to lock(). kThreaded: whether other
+/// threads may be in the window.
+template <bool kThreaded>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
     Peer& peer = core.peers[target];
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;
-    const auto take = [&] {
-        if (core.epoch.access > Access::Lock || peer.held != Held::None) return false;
-        if (!sync::try_lock_exclusive(block->lock, core.me)) return false;
+    if (kThreaded && !core.state.try_lock()) return false;
+    const bool taken =
+        core.epoch.access <= Access::Lock && peer.held == Held::None && sync::try_lock_as(block->lock, core.exclusive);
+    if (taken) {
         peer.held = Held::Exclusive;
         core.epoch.access = Access::Lock;
         ++core.epoch.locks;
         peer.allow();
-        return true;
-    };
-    if (!core.threaded) return take();
-    if (!core.state.try_lock()) return false;
-    const bool taken = take();
-    core.state.unlock();
+    }
+    if (kThreaded) core.state.unlock();
     return taken;
 }
 
 /// MPI_Win_unlock of an exclusive lock that nobody waits for. False, with nothing changed, leaves it to unlock().
+template <bool kThreaded>
 inline bool try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
     Peer& peer = core.peers[target];
-    const auto drop = [&] {
-        if (peer.held != Held::Exclusive) return false;
-        if (!sync::try_unlock_exclusive(peer.control().lock, core.me)) return false;
+    if (kThreaded && !core.state.try_lock()) return false;
+    const bool dropped = peer.held == Held::Exclusive && sync::try_unlock_as(peer.control().lock, core.exclusive);
+    if (dropped) {
         peer.held = Held::None;
         peer.forbid();
         if (--core.epoch.locks == 0) core.epoch.access = Access::None;
-        return true;
-    };
-    if (!core.threaded) return drop();
-    if (!core.state.try_lock()) return false;
-    const bool dropped = drop();
-    core.state.unlock();
+    }
+    if (kThreaded) core.state.unlock();
     return dropped;
 }
 

@@ -41,7 +41,7 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
     }
     const bool shared = kind == LockKind::Shared;
     if (shared) note_shared(core, peer.rank, +1);
-    const bool got = kind == LockKind::Exclusive ? sync::try_lock_exclusive(peer.control().lock, core.me)
+    const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
                                                  : sync::try_lock_shared(peer.control().lock);
     if (!got) {
         sync::LockContext context = core.lock_context();

@@ -2,5 +2,4 @@ target_sources(osc PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/datatype.cpp
   ${CMAKE_CURRENT_LIST_DIR}/datatype_contents.cpp
   ${CMAKE_CURRENT_LIST_DIR}/datatype_flatten.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/datatype_predefined.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/type_table.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/datatype_predefined.cpp)

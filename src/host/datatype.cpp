@@ -12,7 +12,7 @@
 namespace osc::host {
 
 namespace detail {
-constinit TypeTable g_types;
+constinit HandleTable<const TypeInfo> g_types;
 }
 
 namespace {
@@ -30,7 +30,7 @@ int share(MPI_Datatype, int, void*, void* value, void* copy, int* wanted) {
 
 // Runs before the host reissues the handle.
 int drop(MPI_Datatype type, int, void* value, void*) {
-    detail::g_types.erase(detail::handle_key(type));
+    detail::g_types.erase(handle_key(type));
     static_cast<const TypeInfo*>(value)->release();
     return MPI_SUCCESS;
 }
@@ -47,7 +47,7 @@ Handle handle_of(std::uint64_t key) {
 bool plausible(MPI_Datatype type) {
     if (type == MPI_DATATYPE_NULL) return false;
     if constexpr (std::is_pointer_v<MPI_Datatype>) return true;
-    const std::uint64_t key = detail::handle_key(type);
+    const std::uint64_t key = handle_key(type);
     return (key & 0x3c000000) == 0x0c000000 && key >> 30 != 0;
 }
 
@@ -71,7 +71,7 @@ const TypeInfo* attached(MPI_Datatype type, int keyval) {
 }
 
 const TypeInfo* enter(MPI_Datatype type, int keyval) {
-    const std::uint64_t key = detail::handle_key(type);
+    const std::uint64_t key = handle_key(type);
     // A duplicate came with its attribute.
     if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
     const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false));
@@ -127,7 +127,11 @@ void release_types() noexcept {
     int keyval = g_keyval.exchange(MPI_KEYVAL_INVALID);
     if (keyval == MPI_KEYVAL_INVALID) return;
     // Types that the user never freed; deleting the attribute calls drop().
-    for (const std::uint64_t key : detail::g_types.derived_keys())
+    std::vector<std::uint64_t> derived;
+    detail::g_types.for_each([&](std::uint64_t key, const TypeInfo& info) {
+        if (!info.predefined) derived.push_back(key);
+    });
+    for (const std::uint64_t key : derived)
         real().Type_delete_attr(handle_of<MPI_Datatype>(key), keyval);
     real().Type_free_keyval(&keyval);
 }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "host/type_table.h"
+#include "host/handle_table.h"
 #include "op/type_info.h"
 
 namespace osc::host {
@@ -31,15 +31,7 @@ namespace detail {
 /// Predefined types by predefined_slot(); filled before main().
 extern const TypeInfo* g_predefined[256];
 extern Basic g_plain_basic[256];
-extern TypeTable g_types;
-
-template <class Handle>
-std::uint64_t handle_key(Handle handle) noexcept {
-    if constexpr (std::is_pointer_v<Handle>)
-        return reinterpret_cast<std::uintptr_t>(handle);
-    else
-        return static_cast<std::uint32_t>(handle);
-}
+extern HandleTable<const TypeInfo> g_types;
 
 // MPICH and its kin number predefined types 0x4c00SSii (SS the size, ii < 0x80 an index) and padded pairs 0x8c00000i;
 // the top bit moves the pairs to the upper half. Derived types share slots with pairs: the key tells them apart.
@@ -58,7 +50,7 @@ op::Layout flatten(MPI_Datatype type);
 
 /// A predefined type, or null. A few instructions, no MPI call. Thread-safe.
 inline const TypeInfo* predefined(MPI_Datatype type) noexcept {
-    const std::uint64_t key = detail::handle_key(type);
+    const std::uint64_t key = handle_key(type);
     if constexpr (std::is_pointer_v<MPI_Datatype>) {
         const TypeInfo* info = detail::g_types.find(key);
         return info && info->predefined ? info : nullptr;
@@ -104,7 +96,7 @@ inline bool plain_integer64(MPI_Datatype type) noexcept {
 inline const TypeInfo* type_info(MPI_Datatype type, int* error = nullptr) noexcept {
     if (const TypeInfo* info = predefined(type)) [[likely]]
         return info;
-    if (const TypeInfo* info = detail::g_types.find(detail::handle_key(type))) [[likely]]
+    if (const TypeInfo* info = detail::g_types.find(handle_key(type))) [[likely]]
         return info;
     int failure = MPI_SUCCESS;
     const TypeInfo* info = detail::resolve(type, failure);

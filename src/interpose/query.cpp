@@ -144,7 +144,7 @@ int Finalize() {
     if (config::verbose("counters")) report_counters();
     for (Window* window : live_windows()) {
         MPI_Win handle = window->handle;
-        unregister_window(handle, window);
+        unregister_window(handle);
         host::real().Win_free(&handle);
     }
     host::release_types();

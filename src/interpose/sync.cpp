@@ -157,27 +157,49 @@ OSC_SYNC_AS([[gnu::noinline]], Win_flush, (int rank, MPI_Win win), (rank, win), 
 
 }  // namespace slow
 
-namespace entry {
+namespace {
 
 // The commonest cases end here, in a few dozen instructions and without a call; the rest is the slow path's.
 
-int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+template <bool kThreaded>
+inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr && lock_type == MPI_LOCK_EXCLUSIVE && assert == 0, 1) &&
-        epoch::try_lock(*window, static_cast<std::uint32_t>(rank))) {
+    if (__builtin_expect(window != nullptr && ((lock_type ^ MPI_LOCK_EXCLUSIVE) | assert) == 0, 1) &&
+        __builtin_expect(epoch::try_lock<kThreaded>(*window, static_cast<std::uint32_t>(rank)), 1)) {
         count_served(Entry::Win_lock);
         return MPI_SUCCESS;
     }
     return slow::Win_lock(lock_type, rank, assert, win);
 }
 
-int Win_unlock(int rank, MPI_Win win) {
+template <bool kThreaded>
+inline int fast_unlock(int rank, MPI_Win win) {
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr, 1) && epoch::try_unlock(*window, static_cast<std::uint32_t>(rank))) {
+    if (__builtin_expect(window != nullptr, 1) &&
+        __builtin_expect(epoch::try_unlock<kThreaded>(*window, static_cast<std::uint32_t>(rank)), 1)) {
         count_served(Entry::Win_unlock);
         return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
     }
     return slow::Win_unlock(rank, win);
+}
+
+}  // namespace
+
+void serve_one_thread() {
+    for (Routes* routes : {&g_mpi, &g_pmpi}) {
+        if (routes->Win_lock == &entry::Win_lock) routes->Win_lock = &fast_lock<false>;
+        if (routes->Win_unlock == &entry::Win_unlock) routes->Win_unlock = &fast_unlock<false>;
+    }
+}
+
+namespace entry {
+
+int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    return fast_lock<true>(lock_type, rank, assert, win);
+}
+
+int Win_unlock(int rank, MPI_Win win) {
+    return fast_unlock<true>(rank, win);
 }
 
 int Win_flush(int rank, MPI_Win win) {

@@ -68,6 +68,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         if (rank == 0) diag::say("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
+    if (!host::threads()) serve_one_thread();
     host::init_types(host::self_comm());
     *win = window->handle;
     if (config::verbose("windows"))

@@ -50,7 +50,7 @@ bool is_free(std::uint64_t word, LockKind kind, bool past_queue) {
 }
 
 std::uint64_t taken(std::uint64_t word, LockKind kind, std::uint32_t rank) {
-    return kind == LockKind::Shared ? word + 1 : kExclusive | (rank + 1);
+    return kind == LockKind::Shared ? word + 1 : exclusive_word(rank);
 }
 
 // Takes the word, or sets the queue bit; under the guard when it may set the bit or pass the queue, because a hand-over

@@ -50,11 +50,19 @@ struct LockContext {
     std::uint32_t dead_rank = 0;  // set when a lock returns HolderDied
 };
 
-/// Tries once, without waiting; the uncontended path.
-inline bool try_lock_exclusive(shm::LockCell& cell, std::uint32_t me) {
+/// The word of a lock that rank `me` holds exclusively.
+constexpr std::uint64_t exclusive_word(std::uint32_t me) {
+    return kExclusive | (me + 1);
+}
+
+/// Tries once, without waiting; the uncontended path. `mine`: exclusive_word() of the caller.
+inline bool try_lock_as(shm::LockCell& cell, std::uint64_t mine) {
     std::uint64_t free = 0;
-    return cell.word.compare_exchange_strong(free, kExclusive | (me + 1), std::memory_order_acq_rel,
-                                             std::memory_order_relaxed);
+    return cell.word.compare_exchange_strong(free, mine, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+inline bool try_lock_exclusive(shm::LockCell& cell, std::uint32_t me) {
+    return try_lock_as(cell, exclusive_word(me));
 }
 
 inline bool try_lock_shared(shm::LockCell& cell) {
@@ -72,13 +80,12 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind);
 
 /// Releases if nobody waits.
-inline bool try_unlock_exclusive(shm::LockCell& cell, std::uint32_t me) {
-    std::uint64_t mine = kExclusive | (me + 1);
+inline bool try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
     return cell.word.compare_exchange_strong(mine, 0, std::memory_order_seq_cst, std::memory_order_relaxed);
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
-    if (!try_unlock_exclusive(context.slot.block(target).lock, context.me))
+    if (!try_unlock_as(context.slot.block(target).lock, exclusive_word(context.me)))
         hand_over(context, target, LockKind::Exclusive);
 }
 

@@ -329,7 +329,7 @@ Fault free_window(Window* window, int& host_error) {
             depart();
             return Fault::None;
         }
-        unregister_window(window->handle, window);
+        unregister_window(window->handle);
     }
     window->end_service();  // before the slot, which holds its locks, can go
     depart();

@@ -1,71 +1,42 @@
-// The inline half of the handle table: the few instructions between an MPI_Win and its Window.
+// The inline half of the handle look-up: the few instructions between an MPI_Win and its Window.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "host/handle_table.h"
 #include "transport/shm/compare.h"
 #include "window/window.h"
 
 namespace osc {
-
-/// Entries keep their handle when their window goes, as a mark: MPI_WIN_NULL means never used.
-struct HandleTable {
-    struct Entry {
-        std::atomic<MPI_Win> handle{MPI_WIN_NULL};
-        std::atomic<Window*> window{nullptr};
-    };
-    unsigned shift = 0;
-    std::size_t mask = 0;
-    Entry* entries = nullptr;
-
-    std::size_t slot(MPI_Win handle) const {
-        return static_cast<std::size_t>((static_cast<std::uint64_t>(handle) * 0x9e3779b97f4a7c15u) >> shift);
-    }
-};
-
 namespace detail {
-
-extern std::atomic<HandleTable*> g_windows;
 
 /// In front of the table, by the low bits of the handle: what the fast path looks at. A place belongs to the first
 /// window that comes and is empty again when that window goes; it never passes from one live window to another, so a
 /// caller that finds its handle here also finds its window. An empty place holds a handle that belongs elsewhere, so
-/// that no caller's handle ever matches it and a match needs no further test.
-struct FrontEntry {
-    std::atomic<MPI_Win> handle;
-    std::atomic<Window*> window;
-};
-inline constexpr std::size_t kFront = 256;
-
+/// that no caller's handle ever matches it and a match needs no further test. Two arrays, whose elements an instruction
+/// can address by their index.
 struct Front {
-    Front() {
-        for (std::size_t i = 0; i < kFront; ++i)
-            clear(i);
-    }
-    void clear(std::size_t place) {
-        entries[place].handle.store((MPI_Win)((place + 1) % kFront), std::memory_order_relaxed);
-        entries[place].window.store(nullptr, std::memory_order_relaxed);
-    }
-    FrontEntry entries[kFront];
+    static constexpr std::size_t kPlaces = 256;
+    std::atomic<Window*> windows[kPlaces];
+    std::atomic<MPI_Win> handles[kPlaces];
+
+    Front();
+    void clear(std::size_t place);
+    static std::size_t place(MPI_Win handle) { return host::handle_key(handle) % kPlaces; }
 };
 extern Front g_front;
-
-inline std::size_t front_place(MPI_Win handle) {
-    return static_cast<std::size_t>(handle) % kFront;
-}
 
 }  // namespace detail
 
 /// The window of a handle if it is in front; null says nothing.
 inline Window* find_front(MPI_Win handle) {
-    const detail::FrontEntry* place = &detail::g_front.entries[detail::front_place(handle)];
-    // One address for both members; the compiler would compute it twice.
-    asm("" : "+r"(place));
-    const detail::FrontEntry& entry = *place;
-    if (__builtin_expect(!shm::equals(entry.handle, handle), 0)) return nullptr;
-    Window* const window = entry.window.load(std::memory_order_relaxed);
+    const detail::Front* front = &detail::g_front;
+    asm("" : "+r"(front));  // one address for both arrays; the compiler would make two
+    const std::size_t place = detail::Front::place(handle);
+    if (__builtin_expect(!shm::equals(front->handles[place], handle), 0)) return nullptr;
+    Window* const window = front->windows[place].load(std::memory_order_relaxed);
     if (window == nullptr) __builtin_unreachable();
     return window;
 }

@@ -83,7 +83,7 @@ class Window final : public Core {
 };
 
 void register_window(MPI_Win handle, Window* window);
-void unregister_window(MPI_Win handle, const Window* window);
+void unregister_window(MPI_Win handle);
 /// Every live window; for MPI_Finalize and the counters.
 std::vector<Window*> live_windows();
 

@@ -1,7 +1,7 @@
 // Flattening of the host's datatypes, against the host: thousands of random nested types must pack to the same bytes
 // and have the same size and bounds. Also the predefined types, and the life of the cache: duplicates, freed and
 // reissued handles, uncommitted types, references that outlive the type. One rank; includes no window, so it is linked
-// to src/host/datatype*.cpp and type_table.cpp themselves. Prints "No errors" and the costs of a look-up; an argument
+// to src/host/datatype*.cpp themselves. Prints "No errors" and the costs of a look-up; an argument
 // sets the rounds.
 #include <mpi.h>
 #include <time.h>
