@@ -50,8 +50,8 @@ inline void count_forwarded(Entry entry) {
     count_up(detail::g_forwarded[static_cast<unsigned>(entry)]);
 }
 
-/// Takes the routes that are for one thread at a time; at the first window, when the host's level of threads is known to
-/// be below MPI_THREAD_MULTIPLE.
+/// Takes the routes that are for one thread at a time; at the first window, when the host's level of threads is known
+/// to be below MPI_THREAD_MULTIPLE.
 void serve_one_thread();
 
 /// Prints what was served and forwarded, one line (OSC_VERBOSE=counters).
