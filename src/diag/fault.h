@@ -9,6 +9,7 @@ enum class Fault {
     Arg,
     Assert,
     Attach,
+    Base,
     Buffer,
     Count,
     Dead,  // a process that this call needs has died

@@ -37,6 +37,8 @@ Fault unlock_all(Core& core);                                                   
 /// All four flush calls and sync (12.5.4): on a node operations are complete when they return, what is left is order.
 Fault flush(Core& core, std::uint32_t target);
 Fault flush_all(Core& core);
+/// Whether operations that give a request may be called: in a lock or lock_all epoch (12.3.5).
+Fault may_request(Core& core);
 /// Whether the window may be freed now (12.2.5).
 Fault may_free(Core& core);
 

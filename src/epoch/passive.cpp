@@ -252,6 +252,13 @@ Fault flush_all(Core& core) {
     return Fault::None;
 }
 
+Fault may_request(Core& core) {
+    const StateGuard guard(core);
+    const Access access = core.epoch.access;
+    if (access == Access::Lock || access == Access::LockAll) return Fault::None;
+    return fail(Fault::Sync, "no lock or lock_all epoch is open; operations that give a request need one");
+}
+
 Fault may_free(Core& core) {
     StateGuard guard(core);
     const Epoch& epoch = core.epoch;

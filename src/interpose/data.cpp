@@ -32,6 +32,8 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
     if (kind == op::Kind::Accumulate || kind == op::Kind::GetAccumulate) {
         call.op = op_of(handle);
         if (call.op == Op::None) return fail(Fault::Op, "only predefined operations are allowed");
+        if (call.op == Op::NoOp && kind == op::Kind::Accumulate)
+            return fail(Fault::Op, "MPI_NO_OP is for get_accumulate and fetch_and_op only");
     }
     Fault fault = Fault::None;
     // With MPI_NO_OP the origin arguments mean nothing, whatever they are.
@@ -81,6 +83,13 @@ int give_request(int error, MPI_Request* request) {
     return host::completed_request(request);
 }
 
+int perform_request(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op,
+                    MPI_Request* request) {
+    if (buffers.target_rank != MPI_PROC_NULL)
+        if (const Fault fault = epoch::may_request(window); fault != Fault::None) return raise(window, function, fault);
+    return give_request(perform(window, function, kind, buffers, op), request);
+}
+
 }  // namespace
 
 #define OSC_TRANSFER_BUFFERS                                                                                    \
@@ -95,19 +104,19 @@ int give_request(int error, MPI_Request* request) {
     }
 
 // One general entry point: `kind` with the buffers, after the window is found.
-#define OSC_GENERAL(name, kind, buffers, handle, arguments) \
-    Window* const window = find_window(win);                \
-    if (window == nullptr) OSC_FORWARD(name, arguments);    \
-    count_served(Entry::name);                              \
+#define OSC_GENERAL(name, kind, buffers, handle, arguments)      \
+    Window* const window = find_window(win);                     \
+    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
+    count_served(Entry::name);                                   \
     return perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle)
 #define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments)                                                \
     Window* const window = find_window(win);                                                                       \
-    if (window == nullptr) OSC_FORWARD(name, arguments);                                                           \
+    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);                                                   \
     count_served(Entry::name);                                                                                     \
     OSC_FAULT_EARLY_REQUEST(                                                                                       \
         op::Kind::kind == op::Kind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
         perform(*window, "MPI_" #name, op::Kind::kind, buffers, handle), give_request(MPI_SUCCESS, request));      \
-    return give_request(perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle), request)
+    return perform_request(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle, request)
 
 #define OSC_TRANSFER_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype

@@ -53,16 +53,18 @@ inline void store(void* to, T value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// The operations that need no table: what counters, queues and histograms do.
+// The operations that need no table: what counters, queues and histograms do. MPI_NO_OP is one of those that fetch only
+// (MPI 4.1 section 12.3.4).
+template <bool kFetch>
 inline bool is_quick(MPI_Op op) {
-    return op == MPI_SUM || op == MPI_REPLACE || op == MPI_NO_OP;
+    return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
 }
 
 // Updates one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
 template <class T, bool kFetch>
 inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
     if (!OSC_LIKELY(window != nullptr)) return false;
-    if (!OSC_LIKELY(is_quick(op))) return false;
+    if (!OSC_LIKELY(is_quick<kFetch>(op))) return false;
     Peer* peer = nullptr;
     std::uint64_t offset = 0;
     if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
@@ -111,7 +113,7 @@ namespace slow {
 [[gnu::noinline]] int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Put, (OSC_TRY_PUT_ARGUMENTS, win));
+    if (window == nullptr) OSC_FORWARD_ON(win, Put, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Put);
     return perform(*window, "MPI_Put", op::Kind::Put,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
@@ -121,7 +123,7 @@ namespace slow {
 [[gnu::noinline]] int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Get, (OSC_TRY_PUT_ARGUMENTS, win));
+    if (window == nullptr) OSC_FORWARD_ON(win, Get, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Get);
     return perform(*window, "MPI_Get", op::Kind::Get,
                    {origin_addr, origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank,
@@ -132,7 +134,7 @@ namespace slow {
                                  int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
                                  MPI_Op op, MPI_Win win) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Accumulate, (OSC_TRY_PUT_ARGUMENTS, op, win));
+    if (window == nullptr) OSC_FORWARD_ON(win, Accumulate, (OSC_TRY_PUT_ARGUMENTS, op, win));
     count_served(Entry::Accumulate);
     return perform(*window, "MPI_Accumulate", op::Kind::Accumulate,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
@@ -144,7 +146,7 @@ namespace slow {
                                    MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_window(win);
     if (window == nullptr)
-        OSC_FORWARD(Fetch_and_op, (origin_addr, result_addr, datatype, target_rank, target_disp, op, win));
+        OSC_FORWARD_ON(win, Fetch_and_op, (origin_addr, result_addr, datatype, target_rank, target_disp, op, win));
     count_served(Entry::Fetch_and_op);
     return perform_element(*window, "MPI_Fetch_and_op", op::Kind::GetAccumulate,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
@@ -156,8 +158,8 @@ namespace slow {
                                        MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_window(win);
     if (window == nullptr)
-        OSC_FORWARD(Compare_and_swap,
-                    (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win));
+        OSC_FORWARD_ON(win, Compare_and_swap,
+                       (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win));
     count_served(Entry::Compare_and_swap);
     return perform_element(*window, "MPI_Compare_and_swap", op::Kind::CompareAndSwap,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr,

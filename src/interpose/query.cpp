@@ -69,7 +69,7 @@ namespace entry {
 
 int Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_shared_query_c, (win, rank, size, disp_unit, baseptr));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query_c, (win, rank, size, disp_unit, baseptr));
     count_served(Entry::Win_shared_query_c);
     void* base = nullptr;
     const Fault fault = shared_query(*window, rank, *size, *disp_unit, base);
@@ -79,7 +79,7 @@ int Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_uni
 
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_shared_query, (win, rank, size, disp_unit, baseptr));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query, (win, rank, size, disp_unit, baseptr));
     count_served(Entry::Win_shared_query);
     void* base = nullptr;
     MPI_Aint unit = 1;
@@ -95,14 +95,14 @@ int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void
 
 int Win_get_group(MPI_Win win, MPI_Group* group) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_get_group, (win, group));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_group, (win, group));
     count_served(Entry::Win_get_group);
     return host::real().Group_excl(window->team.group(), 0, nullptr, group);
 }
 
 int Win_get_info(MPI_Win win, MPI_Info* info_used) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_get_info, (win, info_used));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_info, (win, info_used));
     count_served(Entry::Win_get_info);
     if (const int error = host::real().Info_create(info_used); error != MPI_SUCCESS) return error;
     const StateGuard guard(*window);
@@ -113,7 +113,7 @@ int Win_get_info(MPI_Win win, MPI_Info* info_used) {
 
 int Win_set_info(MPI_Win win, MPI_Info info) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_set_info, (win, info));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_set_info, (win, info));
     count_served(Entry::Win_set_info);
     if (info == MPI_INFO_NULL)
         return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is MPI_INFO_NULL"));
@@ -125,6 +125,7 @@ int Win_set_info(MPI_Win win, MPI_Info info) {
 int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
     Window* const window = find_window(win);
     void* value = nullptr;
+    if (window == nullptr && was_freed(win)) return raise_freed("MPI_Win_get_attr");
     if (window == nullptr || !predefined_attribute(*window, win_keyval, value))
         return host::real().Win_get_attr(win, win_keyval, attribute_val, flag);
     count_served(Entry::Win_get_attr);

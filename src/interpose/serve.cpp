@@ -47,4 +47,14 @@ int raise(MPI_Comm comm, const char* function, int error) {
     return error;
 }
 
+int raise(const char* function, Fault fault) {
+    int world_model = 0;
+    host::real().Initialized(&world_model);
+    return world_model ? raise(MPI_COMM_SELF, function, error_class(fault)) : error_class(fault);
+}
+
+int raise_freed(const char* function) {
+    return raise(function, diag::fail(Fault::Win, "the window has been freed"));
+}
+
 }  // namespace osc

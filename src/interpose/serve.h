@@ -19,12 +19,26 @@ namespace osc {
         return forwarded;                                           \
     } while (0)
 
+/// The same for a call on a window. The host may crash on a handle that was freed: it takes it for a window still.
+#define OSC_FORWARD_ON(handle, name, arguments)                         \
+    do {                                                                \
+        if (was_freed(handle)) return ::osc::raise_freed("MPI_" #name); \
+        OSC_FORWARD(name, arguments);                                   \
+    } while (0)
+
 /// Raises `fault` (with diag::fault_text()) of MPI function `function` through the window's error handler; where that
 /// ends the program, one line is printed first that says what was wrong. Returns the error class.
 int raise(Window& window, const char* function, Fault fault);
 
 /// The same for errors before a window exists, through the communicator's handler.
 int raise(MPI_Comm comm, const char* function, int error);
+
+/// The same for errors of calls that have neither: through MPI_COMM_SELF's handler (MPI 4.1 section 9.3), if there is
+/// one, which is not so in a program of Sessions only.
+int raise(const char* function, Fault fault);
+
+/// MPI_ERR_WIN for the handle of a window that libosc has freed.
+int raise_freed(const char* function);
 
 inline int finish(Window& window, const char* function, Fault fault) {
     return __builtin_expect(fault == Fault::None, 1) ? MPI_SUCCESS : raise(window, function, fault);

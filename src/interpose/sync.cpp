@@ -126,13 +126,13 @@ Fault do_sync(Window& window) {
 
 // An entry point that does `what` on our window and goes to the host on others.
 #define OSC_SYNC(...) OSC_SYNC_AS(, __VA_ARGS__)
-#define OSC_SYNC_AS(attribute, name, parameters, arguments, what)                 \
-    attribute int name parameters {                                               \
-        Window* const window = find_window(win);                                  \
-        if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD(name, arguments); \
-        count_served(Entry::name);                                                \
-        OSC_FAULT_SYNCHRONISE(#name);                                             \
-        return finish(*window, "MPI_" #name, what);                               \
+#define OSC_SYNC_AS(attribute, name, parameters, arguments, what)                         \
+    attribute int name parameters {                                                       \
+        Window* const window = find_window(win);                                          \
+        if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD_ON(win, name, arguments); \
+        count_served(Entry::name);                                                        \
+        OSC_FAULT_SYNCHRONISE(#name);                                                     \
+        return finish(*window, "MPI_" #name, what);                                       \
     }
 
 namespace slow {

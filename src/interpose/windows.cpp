@@ -1,6 +1,9 @@
 // Entry points that make and free windows and memory.
 #include <climits>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 
 #include "config/options.h"
 #include "diag/log.h"
@@ -79,11 +82,29 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     return true;
 }
 
+// What MPI_Alloc_mem has given out: the arena knows its pieces, but a window's memory is one too.
+class Allocated {
+  public:
+    void add(void* base) {
+        const std::lock_guard lock(mutex_);
+        bases_.insert(base);
+    }
+    bool remove(void* base) {
+        const std::lock_guard lock(mutex_);
+        return bases_.erase(base) > 0;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_set<void*> bases_;
+};
+Allocated& g_allocated = *new Allocated;  // never destroyed: memory may be freed at exit
+
 Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* out) {
     Request request{flavor, base, size, unit, info, comm};
     request.fault = check_arguments(size, unit, out);
     if (request.fault == Fault::None && flavor == MPI_WIN_FLAVOR_CREATE && base == nullptr && size > 0)
-        request.fault = fail(Fault::Arg, "the base is null, but the size is %lld", static_cast<long long>(size));
+        request.fault = fail(Fault::Base, "the base is null, but the size is %lld", static_cast<long long>(size));
     if (request.fault != Fault::None) request.size = 0;
     return request;
 }
@@ -92,13 +113,19 @@ Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_In
 
 namespace entry {
 
-#define OSC_CREATE(name, parameters, arguments, flavor, base, size, unit, info, comm, out)                      \
-    int name parameters {                                                                                       \
-        int error = MPI_SUCCESS;                                                                                \
-        const Request request = request_for(flavor, base, size, unit, info, comm, win);                         \
-        if (!served(request, "MPI_" #name, win, static_cast<void**>(out), error)) OSC_FORWARD(name, arguments); \
-        if (error == MPI_SUCCESS) count_served(Entry::name);                                                    \
-        return error;                                                                                           \
+#define OSC_CREATE(name, parameters, arguments, flavor, base, size, unit, info, comm, out) \
+    int name parameters {                                                                  \
+        int error = MPI_SUCCESS;                                                           \
+        const Request request = request_for(flavor, base, size, unit, info, comm, win);    \
+        if (served(request, "MPI_" #name, win, static_cast<void**>(out), error)) {         \
+            if (error == MPI_SUCCESS) count_served(Entry::name);                           \
+            return error;                                                                  \
+        }                                                                                  \
+        error = host::real().name arguments;                                               \
+        if (error != MPI_SUCCESS) return error;                                            \
+        reissued(*win);                                                                    \
+        count_forwarded(Entry::name);                                                      \
+        return MPI_SUCCESS;                                                                \
     }
 
 #define OSC_CREATE_BOTH(suffix, unit_type)                                                                           \
@@ -123,7 +150,7 @@ OSC_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (in
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_attach, (win, base, size));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_attach, (win, base, size));
     count_served(Entry::Win_attach);
     Fault fault = Fault::None;
     if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
@@ -132,7 +159,7 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
         fault = fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
     } else if (size > 0 && base == nullptr) {
         fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
-    } else if (size > 0) {
+    } else {
         fault = window->regions->attach(base, static_cast<std::size_t>(size));
     }
     return finish(*window, "MPI_Win_attach", fault);
@@ -140,7 +167,7 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
 
 int Win_detach(MPI_Win win, const void* base) {
     Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD(Win_detach, (win, base));
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_detach, (win, base));
     count_served(Entry::Win_detach);
     const Fault fault = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
                             ? window->regions->detach(base)
@@ -150,7 +177,7 @@ int Win_detach(MPI_Win win, const void* base) {
 
 int Win_free(MPI_Win* win) {
     Window* const window = win != nullptr ? find_window(*win) : nullptr;
-    if (window == nullptr) OSC_FORWARD(Win_free, (win));
+    if (window == nullptr) OSC_FORWARD_ON(win != nullptr ? *win : MPI_WIN_NULL, Win_free, (win));
     count_served(Entry::Win_free);
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
@@ -162,16 +189,27 @@ int Win_free(MPI_Win* win) {
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host words the error
-    const shm::Piece piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), wanted_alignment(info), false);
-    // Without shared memory there is still memory: the host's.
-    if (!piece) OSC_FORWARD(Alloc_mem, (size, info, baseptr));
-    std::memcpy(baseptr, &piece.address, sizeof piece.address);
+    const std::size_t alignment = wanted_alignment(info);
+    const shm::Piece piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), alignment, false);
+    void* base = piece.address;
+    // Without shared memory there is still the heap. Not the host's function: MPICH 4.0.2 gives out 0x10 when it fails.
+    if (base == nullptr && ::posix_memalign(&base, alignment, static_cast<std::size_t>(size)) != 0) {
+        fail(Fault::NoMem, "no memory for %lld bytes", static_cast<long long>(size));
+        return raise("MPI_Alloc_mem", Fault::NoMem);
+    }
+    g_allocated.add(base);
+    std::memcpy(baseptr, &base, sizeof base);
     count_served(Entry::Alloc_mem);
     return MPI_SUCCESS;
 }
 
 int Free_mem(void* base) {
-    if (!shm::Arena::mine().release(base)) OSC_FORWARD(Free_mem, (base));
+    if (base == nullptr) OSC_FORWARD(Free_mem, (base));
+    if (!g_allocated.remove(base)) {
+        fail(Fault::Base, "MPI_Alloc_mem did not give %p, or it is freed already", base);
+        return raise("MPI_Free_mem", Fault::Base);
+    }
+    if (!shm::Arena::mine().release(base)) std::free(base);
     count_served(Entry::Free_mem);
     return MPI_SUCCESS;
 }

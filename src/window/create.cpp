@@ -12,6 +12,7 @@
 #include "diag/log.h"
 #include "epoch/epoch.h"
 #include "host/host.h"
+#include "window/registry.h"
 
 namespace osc {
 namespace {
@@ -73,10 +74,12 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
 Fault lay_out_segment(Window& window, const Request& request) {
     std::uint64_t total = 0;
     std::uint64_t before = 0;
+    bool too_large = false;  // the same for all, who see the same sizes
     for (std::uint32_t rank = 0; rank < window.size; ++rank) {
         if (rank == window.me) before = total;
-        total += window.slot.block(rank).size;
+        too_large = __builtin_add_overflow(total, window.slot.block(rank).size, &total) || too_large;
     }
+    if (too_large) return fail(Fault::NoMem, "the sizes of the segments add up to more than 64 bits can say");
     std::atomic<std::uint64_t>& published = window.slot.header().segment;
     if (window.me == 0) {
         const shm::Piece piece =
@@ -175,6 +178,8 @@ int error_class(Fault fault) {
             return MPI_ERR_ASSERT;
         case Fault::Attach:
             return MPI_ERR_RMA_ATTACH;
+        case Fault::Base:
+            return MPI_ERR_BASE;
         case Fault::Buffer:
             return MPI_ERR_BUFFER;
         case Fault::Count:
@@ -226,8 +231,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     reason = team->not_served();
     if (reason != nullptr) {
+        const bool unshareable = request.flavor == MPI_WIN_FLAVOR_SHARED && team->spans_nodes();
         team->release();
-        return MPI_SUCCESS;
+        if (!unshareable) return MPI_SUCCESS;
+        fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
+        return error_class(Fault::Shared);
     }
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
@@ -321,6 +329,7 @@ Fault free_window(Window* window, int& host_error) {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
         const std::lock_guard lock(g_handles);
         MPI_Win handle = window->handle;
+        freeing(handle);
         host_error = host::real().Win_free(&handle);
         if (host_error != MPI_SUCCESS) {
             // An attribute callback refused, here alone. The window stays, for the user to free it again; the others

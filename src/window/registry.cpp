@@ -2,6 +2,7 @@
 #include "window/registry.h"
 
 #include <mutex>
+#include <unordered_set>
 
 namespace osc {
 
@@ -29,6 +30,28 @@ using detail::g_front;
 constinit host::HandleTable<Window> g_windows;
 std::mutex g_front_mutex;  // of the writers
 
+// Handles of windows that are gone: as many as the host has, at most, about 2,000.
+class Freed {
+  public:
+    bool has(MPI_Win handle) {
+        const std::lock_guard lock(mutex_);
+        return handles_.contains(handle);
+    }
+    void add(MPI_Win handle) {
+        const std::lock_guard lock(mutex_);
+        handles_.insert(handle);
+    }
+    void remove(MPI_Win handle) {
+        const std::lock_guard lock(mutex_);
+        handles_.erase(handle);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_set<MPI_Win> handles_;
+};
+Freed& g_freed = *new Freed;  // never destroyed: MPI may be finalized at exit
+
 }  // namespace
 
 Window* find_window(MPI_Win handle) {
@@ -37,6 +60,7 @@ Window* find_window(MPI_Win handle) {
 }
 
 void register_window(MPI_Win handle, Window* window) {
+    g_freed.remove(handle);
     g_windows.insert(host::handle_key(handle), window);
     const std::lock_guard lock(g_front_mutex);
     const std::size_t place = Front::place(handle);
@@ -50,6 +74,18 @@ void unregister_window(MPI_Win handle) {
     const std::lock_guard lock(g_front_mutex);
     const std::size_t place = Front::place(handle);
     if (window != nullptr && g_front.windows[place].load(std::memory_order_relaxed) == window) g_front.clear(place);
+}
+
+bool was_freed(MPI_Win handle) {
+    return g_freed.has(handle);
+}
+
+void freeing(MPI_Win handle) {
+    g_freed.add(handle);
+}
+
+void reissued(MPI_Win handle) {
+    g_freed.remove(handle);
 }
 
 std::vector<Window*> live_windows() {

@@ -44,4 +44,11 @@ inline Window* find_front(MPI_Win handle) {
 /// The window of a handle, or null if libosc does not serve it. Thread-safe, takes no lock.
 Window* find_window(MPI_Win handle);
 
+/// Whether a handle that find_window does not know is that of a window which libosc has freed. The host itself may take
+/// it for a live one. Told by freeing(), before the host gets the handle back, and by reissued(), when the host has
+/// given it to a window again.
+bool was_freed(MPI_Win handle);
+void freeing(MPI_Win handle);
+void reissued(MPI_Win handle);
+
 }  // namespace osc

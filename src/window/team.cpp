@@ -172,6 +172,7 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
     }
     if (ready && !one_node) {
         not_served_ = "its processes are not all on one node";
+        spans_nodes_ = config::values().nodes <= 1;  // with OSC_NODES they only seem to be
         if (made != nullptr) arena.release(made);
         return MPI_SUCCESS;
     }

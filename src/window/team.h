@@ -59,6 +59,9 @@ class Team final : public sync::Liveness {
     /// Null if libosc serves windows of this team; else why the host does, in a few words.
     const char* not_served() const { return not_served_; }
 
+    /// Whether the host sees its processes on more than one node, so that nobody can give them common memory.
+    bool spans_nodes() const { return spans_nodes_; }
+
     /// Numbers the team's creations of windows from 1, alike on all processes: creations are collective.
     std::uint64_t next_creation() { return ++creations_; }
 
@@ -90,6 +93,7 @@ class Team final : public sync::Liveness {
     std::vector<std::shared_ptr<Process>> processes_;
     TeamShared* shared_ = nullptr;
     const char* not_served_ = nullptr;
+    bool spans_nodes_ = false;
     std::uint64_t creations_ = 0;
 };
 

@@ -5,6 +5,7 @@
     python3 standard.py --open     also list those rules
 
 A test is named program: case, [program: case...]; the program is a source file of tests/, the case a CASE or TEST in it.
+"user's duty: ..." stands where the rule binds the program alone, or promises nothing; what libosc does follows.
 """
 import argparse
 import os
@@ -36,7 +37,7 @@ def main():
     parser.add_argument("--open", action="store_true", help="list the rules without a test")
     options = parser.parse_args()
     tests = known_tests()
-    rules, without, wrong, seen = 0, [], [], set()
+    rules, duties, without, wrong, seen = 0, 0, [], [], set()
     with open(PAGE) as f:
         for line in f:
             row = re.match(r"\| ([A-Z]+\d+) \| ([\d.]+) \| (.*) \| (.*) \|$", line)
@@ -50,6 +51,11 @@ def main():
             if shown == "open":
                 without.append("%s %s" % (rule, text))
                 continue
+            if shown.startswith("user's duty"):
+                duties += 1
+                if not re.match(r"user's duty: \w.+", shown):
+                    wrong.append("%s does not say what libosc does" % rule)
+                continue
             for part in shown.split("; "):
                 program, _, cases = part.partition(": ")
                 if program not in tests:
@@ -60,7 +66,8 @@ def main():
                         wrong.append("%s names a case that is not there: %s: %s" % (rule, program, case))
     if options.open:
         print("\n".join(without))
-    print("STANDARD.md: %d rules, %d with a test, %d open" % (rules, rules - len(without), len(without)))
+    print("STANDARD.md: %d rules, %d with a test, %d the user's duty, %d open"
+          % (rules, rules - duties - len(without), duties, len(without)))
     for line in wrong:
         print("  " + line)
     return 1 if wrong or not rules else 0

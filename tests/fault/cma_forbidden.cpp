@@ -21,6 +21,9 @@
 
 #include "../mpi/harness.h"
 
+// Of the spy; absent when the host runs alone.
+extern "C" unsigned long long spy_other_threads() __attribute__((weak));
+
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Put", "MPI_Get", "MPI_Accumulate",
              "MPI_Get_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap", "MPI_Win_lock_all", "MPI_Win_flush",
              "MPI_Win_fence")
@@ -303,4 +306,15 @@ CASE(bad_places_are_refused) {
         CHECK_EQ(window.base<std::int64_t>()[1], 3);
         MPI_Barrier(MPI_COMM_WORLD);
     }
+}
+
+// The last case: of all that the agents have done so far, nothing went to the host MPI, which was initialised for one
+// thread.
+CASE(no_agent_calls_the_host) {
+    SKIP_IF(size() < 2);
+    HOST_CANNOT("it has no agents");
+    const Private window(false, 64);
+    CHECK_EQ(agents(), 1);
+    CHECK(spy_other_threads != nullptr);
+    if (spy_other_threads != nullptr) CHECK_EQ(spy_other_threads(), 0ull);
 }

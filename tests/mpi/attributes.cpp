@@ -184,6 +184,9 @@ CASE(names) {
     Window window(osct::Kind::Allocate, 64);
     char name[MPI_MAX_OBJECT_NAME] = "x";
     int length = -1;
+    CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
+    CHECK(std::strcmp(name, "") == 0);
+    CHECK_EQ(length, 0);
     CHECK_OK(MPI_Win_set_name(window.handle(), "halo of the east"));
     CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
     CHECK(std::strcmp(name, "halo of the east") == 0);

@@ -74,6 +74,20 @@ CASE(nobody_is_the_first_rank_with_memory) {
     MPI_Win_free(&win);
 }
 
+CASE(nobody_where_nobody_has_memory) {
+    HOST_CANNOT("the host alone fails to make such a window");
+    void* base = nullptr;
+    MPI_Win win;
+    CHECK_OK(MPI_Win_allocate_shared(0, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    for (int peer = -1; peer < size(); ++peer) {
+        MPI_Aint bytes = -1;
+        int unit = -1;
+        CHECK_OK(MPI_Win_shared_query(win, peer < 0 ? MPI_PROC_NULL : peer, &bytes, &unit, &base));
+        CHECK_EQ(bytes, MPI_Aint{0});
+    }
+    CHECK_OK(MPI_Win_free(&win));
+}
+
 CASE(allocated_window) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
     int* base = nullptr;

@@ -1,7 +1,9 @@
 // libspy: loaded after libosc, it stands where the host MPI's one-sided functions are looked up, counts the data and
-// synchronisation calls that reach the host, and passes them on. Tests ask spy_count() that there were none.
+// synchronisation calls that the host performs, and passes them on. Tests ask spy_count() that there were none. It also
+// sees the calls by which libosc drives the host, and which of all these came from another thread than the first.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -62,7 +64,11 @@ void* host_function(const char* name) {
     SPY(Win_flush_local_all, (MPI_Win win), (win))                                                               \
     SPY(Win_sync, (MPI_Win win), (win))                                                                          \
     SPY(Win_attach, (MPI_Win win, void* base, MPI_Aint size), (win, base, size))                                 \
-    SPY(Win_detach, (MPI_Win win, const void* base), (win, base))
+    SPY(Win_detach, (MPI_Win win, const void* base), (win, base))                                                \
+    SPY(Request_get_status, (MPI_Request q, int* flag, MPI_Status* status), (q, flag, status))                   \
+    SPY(Test, (MPI_Request * q, int* flag, MPI_Status* status), (q, flag, status))                               \
+    SPY(Isend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q),              \
+        (b, n, t, to, tag, c, q))
 
 namespace {
 
@@ -73,19 +79,28 @@ enum Index { SPY_TABLE kFunctions };
 #define SPY(name, parameters, arguments) {"MPI_" #name},
 Counter counters[kFunctions] = {SPY_TABLE};
 #undef SPY
+std::atomic<unsigned long long> other_threads{0};
 
 }  // namespace
 
-#define SPY(name, parameters, arguments)                                                            \
-    extern "C" __attribute__((visibility("default"))) int PMPI_##name parameters {                  \
-        static const auto next = reinterpret_cast<int(*) parameters>(host_function("PMPI_" #name)); \
-        counters[k##name].calls.fetch_add(1, std::memory_order_relaxed);                            \
-        return next arguments;                                                                      \
+#define SPY(name, parameters, arguments)                                                             \
+    extern "C" __attribute__((visibility("default"))) int PMPI_##name parameters {                   \
+        static const auto next = reinterpret_cast<int(*) parameters>(host_function("PMPI_" #name));  \
+        if (gettid() != getpid()) other_threads.fetch_add(1, std::memory_order_relaxed);             \
+        const int error = next arguments;                                                            \
+        /* What the host refuses has moved nothing: handles that are no windows are its to judge. */ \
+        if (error == MPI_SUCCESS) counters[k##name].calls.fetch_add(1, std::memory_order_relaxed);   \
+        return error;                                                                                \
     }
 SPY_TABLE
 #undef SPY
 
-/// How many calls of an MPI function reached the host in this process.
+/// How many calls in this process came from another thread than the first.
+extern "C" __attribute__((visibility("default"))) unsigned long long spy_other_threads() {
+    return other_threads.load(std::memory_order_relaxed);
+}
+
+/// How many calls of an MPI function the host has performed in this process.
 extern "C" __attribute__((visibility("default"))) unsigned long long spy_count(const char* mpi_function) {
     for (const Counter& counter : counters) {
         if (std::strcmp(counter.name, mpi_function) == 0) return counter.calls.load(std::memory_order_relaxed);

@@ -19,7 +19,7 @@ Fault RegionTable::publish() {
     Piece fresh;
     if (bytes > published_.bytes) {
         fresh = Arena::mine().allocate(std::max<std::size_t>(bytes * 2, 256), 64, false);
-        if (!fresh) return diag::fail(Fault::NoMem, "no shared memory for a table of %zu regions", regions_.size());
+        if (!fresh) return diag::fail(Fault::Attach, "no shared memory for a table of %zu regions", regions_.size());
     }
     const std::uint64_t version = block_.regions_version.load(std::memory_order_relaxed);
     block_.regions_version.store(version + 1, std::memory_order_seq_cst);
@@ -40,10 +40,14 @@ Fault RegionTable::publish() {
 
 Fault RegionTable::attach(const void* base, std::size_t size) {
     const std::lock_guard lock(mutex_);
+    if (size == 0) {  // exposes nothing, but may be detached
+        empty_.insert(base);
+        return Fault::None;
+    }
     const auto start = reinterpret_cast<std::uint64_t>(base);
     const auto after = std::lower_bound(regions_.begin(), regions_.end(), start,
                                         [](const Region& region, std::uint64_t value) { return region.base < value; });
-    if ((after != regions_.end() && after->base < start + std::max<std::size_t>(size, 1)) ||
+    if ((after != regions_.end() && after->base < start + size) ||
         (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
         return diag::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
     const auto at = regions_.insert(after, Region{start, size, Arena::mine().offset_of(base, size)});
@@ -57,10 +61,14 @@ Fault RegionTable::detach(const void* base) {
     const auto start = reinterpret_cast<std::uint64_t>(base);
     const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
                                         [](const Region& region, std::uint64_t value) { return region.base < value; });
-    if (found == regions_.end() || found->base != start)
-        return diag::fail(Fault::Attach, "no region that starts at %p is attached", base);
-    regions_.erase(found);
-    return publish();
+    if (found != regions_.end() && found->base == start) {
+        regions_.erase(found);
+        return publish();
+    }
+    const auto empty = empty_.find(base);
+    if (empty == empty_.end()) return diag::fail(Fault::Attach, "no region that starts at %p is attached", base);
+    empty_.erase(empty);
+    return Fault::None;
 }
 
 std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& block, const Map& read) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "diag/fault.h"
@@ -26,7 +27,7 @@ class RegionTable {
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
 
-    /// Adds [base, base + size); Fault::Attach if it overlaps an attached region, Fault::NoMem.
+    /// Adds [base, base + size); Fault::Attach if it overlaps an attached region or there is no memory.
     Fault attach(const void* base, std::size_t size);
     /// Removes the region that starts at `base`; Fault::Attach if there is none.
     Fault detach(const void* base);
@@ -44,6 +45,7 @@ class RegionTable {
     ControlBlock& block_;
     std::mutex mutex_;
     std::vector<Region> regions_;
+    std::multiset<const void*> empty_;  // attached with size zero: never published
     Piece published_;
 };
 

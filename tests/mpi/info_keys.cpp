@@ -1,0 +1,259 @@
+// The info keys of windows: what they start with, which values are taken, what set_info may change, and that results
+// stay right under every promise that a program makes with them.
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Accumulate", "MPI_Win_fence")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+int right() {
+    return (rank() + 1) % size();
+}
+int left() {
+    return (rank() + size() - 1) % size();
+}
+
+struct Hints {
+    MPI_Info info = MPI_INFO_NULL;
+    Hints(std::initializer_list<std::pair<const char*, const char*>> pairs) {
+        MPI_Info_create(&info);
+        for (const auto& [key, value] : pairs)
+            MPI_Info_set(info, key, value);
+    }
+    ~Hints() { MPI_Info_free(&info); }
+    Hints(const Hints&) = delete;
+    Hints& operator=(const Hints&) = delete;
+};
+
+std::string in_use(MPI_Win win, const char* key) {
+    MPI_Info info;
+    CHECK_OK(MPI_Win_get_info(win, &info));
+    char text[128] = "";
+    int found = 0;
+    MPI_Info_get(info, key, sizeof text - 1, text, &found);
+    MPI_Info_free(&info);
+    return found ? text : "(none)";
+}
+
+void set(MPI_Win win, const char* key, const char* value) {
+    const Hints hints{{key, value}};
+    CHECK_OK(MPI_Win_set_info(win, hints.info));
+}
+
+// Puts and sums to the right neighbour in fence and in post-start epochs, `rounds` times.
+void exchange(MPI_Win win, const long* base, long rounds) {
+    MPI_Group world, to, from;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    const int target = right(), source = left();
+    MPI_Group_incl(world, 1, &target, &to);
+    MPI_Group_incl(world, 1, &source, &from);
+    for (long round = 1; round <= rounds; ++round) {
+        const long out = rank() * 100 + round, one = 1;
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Put(&out, 1, MPI_LONG, target, 0, 1, MPI_LONG, win));
+        CHECK_OK(MPI_Accumulate(&one, 1, MPI_LONG, target, 8, 1, MPI_LONG, MPI_SUM, win));
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        MPI_Win_post(from, 0, win);
+        MPI_Win_start(to, 0, win);
+        CHECK_OK(MPI_Accumulate(&one, 1, MPI_LONG, target, 8, 1, MPI_LONG, MPI_SUM, win));
+        MPI_Win_complete(win);
+        MPI_Win_wait(win);
+        CHECK_EQ(base[0], source * 100 + round);
+        CHECK_EQ(base[1], 2 * round);
+    }
+    MPI_Group_free(&world);
+    MPI_Group_free(&to);
+    MPI_Group_free(&from);
+}
+
+}  // namespace
+
+CASE(defaults) {
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window window(kind, 64);
+        const MPI_Win win = window.handle();
+        CHECK_EQ(in_use(win, "no_locks"), std::string("false"));
+        CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("rar,raw,war,waw"));
+        CHECK_EQ(in_use(win, "accumulate_ops"), std::string("same_op_no_op"));
+        CHECK_EQ(in_use(win, "mpi_accumulate_granularity"), std::string("0"));
+        CHECK_EQ(in_use(win, "same_size"), std::string("false"));
+        CHECK_EQ(in_use(win, "same_disp_unit"), std::string("false"));
+    }
+}
+
+CASE(values_that_are_taken) {
+    const std::pair<const char*, std::vector<const char*>> taken[] = {
+        {"no_locks", {"true", "false"}},
+        {"accumulate_ordering", {"none", "rar", "raw", "war", "waw", "waw,rar", "rar,raw,war", "rar,raw,war,waw"}},
+        {"accumulate_ops", {"same_op", "same_op_no_op"}},
+        {"same_size", {"true", "false"}},
+        {"same_disp_unit", {"true", "false"}}};
+    const std::pair<const char*, std::vector<const char*>> refused[] = {
+        {"no_locks", {"yes", "TRUE", "1"}},
+        {"accumulate_ordering", {"all", "rar,", ",rar", "rar,,raw", "rar raw", "none,rar", "rarraw"}},
+        {"accumulate_ops", {"same", "same_op,no_op"}},
+        {"same_size", {"maybe"}},
+        {"same_disp_unit", {"8"}},
+        // The library keeps its own choice.
+        {"mpi_accumulate_granularity", {"64", "8", "-1"}}};
+    Window window(osct::Kind::Allocate, 64);
+    for (const auto& [key, values] : taken) {
+        for (const char* value : values) {
+            const Hints hints{{key, value}};
+            void* base = nullptr;
+            MPI_Win win;
+            CHECK_OK(MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win));
+            CHECK_EQ(in_use(win, key), std::string(value));
+            CHECK_OK(MPI_Win_free(&win));
+            set(window.handle(), key, value);
+            CHECK_EQ(in_use(window.handle(), key), std::string(value));
+        }
+    }
+    for (const auto& [key, values] : refused) {
+        const std::string before = in_use(window.handle(), key);
+        for (const char* value : values) {
+            set(window.handle(), key, value);
+            CHECK_EQ(in_use(window.handle(), key), before);
+        }
+    }
+}
+
+CASE(set_info_leaves_what_it_does_not_name) {
+    const Hints at_creation{{"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}};
+    void* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(64, 1, at_creation.info, MPI_COMM_WORLD, &base, &win);
+    set(win, "accumulate_ops", "same_op");
+    CHECK_EQ(in_use(win, "no_locks"), std::string("true"));
+    CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("waw"));
+    CHECK_EQ(in_use(win, "same_size"), std::string("true"));
+    set(win, "accumulate_ordering", "none");
+    CHECK_EQ(in_use(win, "accumulate_ops"), std::string("same_op"));
+    CHECK_EQ(in_use(win, "same_size"), std::string("true"));
+    const Hints nothing{};
+    CHECK_OK(MPI_Win_set_info(win, nothing.info));
+    CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("none"));
+    // One window's hints are not another's.
+    Window other(osct::Kind::Allocate, 64);
+    CHECK_EQ(in_use(other.handle(), "accumulate_ops"), std::string("same_op_no_op"));
+    MPI_Win_free(&win);
+}
+
+// Layout and alignment of memory are settled at creation: later values neither change them nor are claimed to.
+CASE(hints_of_creation_only) {
+    for (const bool apart : {false, true}) {
+        const Hints hints{{"alloc_shared_noncontig", apart ? "true" : "false"},
+                          {"mpi_minimum_memory_alignment", "4096"}};
+        char* base = nullptr;
+        MPI_Win win;
+        CHECK_OK(MPI_Win_allocate_shared(40, 1, hints.info, MPI_COMM_WORLD, &base, &win));
+        set(win, "alloc_shared_noncontig", apart ? "false" : "true");
+        set(win, "mpi_minimum_memory_alignment", "65536");
+        CHECK_EQ(in_use(win, "alloc_shared_noncontig"), std::string(apart ? "true" : "false"));
+        CHECK_EQ(in_use(win, "mpi_minimum_memory_alignment"), std::string("4096"));
+        char *before = nullptr, *here = nullptr;
+        for (int peer = 0; peer < size(); ++peer) {
+            MPI_Aint bytes = 0;
+            int unit = 0;
+            CHECK_OK(MPI_Win_shared_query(win, peer, &bytes, &unit, &here));
+            if (!apart && before != nullptr) CHECK(here == before + 40);
+            if (apart || peer == 0) CHECK_EQ(reinterpret_cast<std::uintptr_t>(here) % 4096, 0u);
+            before = here;
+        }
+        MPI_Win_free(&win);
+    }
+}
+
+CASE(without_locks) {
+    const Hints hints{{"no_locks", "true"}};
+    std::vector<long> own(8, 0);
+    long* base = nullptr;
+    MPI_Win wins[3];
+    MPI_Win_create(own.data(), 64, 1, hints.info, MPI_COMM_WORLD, &wins[0]);
+    exchange(wins[0], own.data(), 10);
+    MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[1]);
+    base[0] = base[1] = 0;
+    exchange(wins[1], base, 10);
+    // The free of such a window may be local work, and is none the less complete.
+    const long out = rank() + 7;
+    MPI_Win_fence(0, wins[0]);
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), 16, 1, MPI_LONG, wins[0]));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, wins[0]);
+    CHECK_OK(MPI_Win_free(&wins[0]));
+    CHECK_EQ(own[2], left() + 7L);
+    own[2] = -1;
+    MPI_Win_allocate_shared(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
+    base[0] = base[1] = 0;
+    exchange(wins[2], base, 10);
+    CHECK_OK(MPI_Win_free(&wins[2]));
+    CHECK_OK(MPI_Win_free(&wins[1]));
+    CHECK_EQ(own[2], -1L);
+}
+
+CASE(same_sizes_and_units) {
+    const Hints hints{{"same_size", "true"}, {"same_disp_unit", "true"}};
+    long* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win);
+    base[0] = base[1] = 0;
+    exchange(win, base, 10);
+    MPI_Win_free(&win);
+}
+
+// Sums with one operation, sums beside reads, and sums whose order was given away add up all the same.
+CASE(promises_about_accumulates) {
+    for (const Hints& hints : {Hints{{"accumulate_ops", "same_op"}}, Hints{{"accumulate_ops", "same_op_no_op"}},
+                               Hints{{"accumulate_ordering", "none"}}, Hints{{"mpi_accumulate_granularity", "8"}}}) {
+        long* base = nullptr;
+        MPI_Win win;
+        MPI_Win_allocate(8 * 64, 8, hints.info, MPI_COMM_WORLD, &base, &win);
+        std::fill_n(base, 64, 0L);
+        MPI_Win_fence(0, win);
+        std::vector<long> ones(64, 1), seen(64, 0);
+        for (int round = 0; round < 20; ++round) {
+            for (int target = 0; target < size(); ++target) {
+                CHECK_OK(MPI_Accumulate(ones.data(), 64, MPI_LONG, target, 0, 64, MPI_LONG, MPI_SUM, win));
+                CHECK_OK(MPI_Accumulate(ones.data(), 1, MPI_LONG, target, 5, 1, MPI_LONG, MPI_SUM, win));
+                CHECK_OK(MPI_Get_accumulate(nullptr, 0, MPI_LONG, seen.data(), 64, MPI_LONG, target, 0, 64, MPI_LONG,
+                                            MPI_NO_OP, win));
+            }
+        }
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        CHECK_ALL(base, 64u, [](std::size_t i) { return (i == 5 ? 40L : 20L) * size(); });
+        MPI_Win_free(&win);
+    }
+}
+
+// The named pairs stay ordered when others are given away; here all of them do.
+CASE(order_that_was_kept) {
+    for (const char* kept : {"waw", "raw,waw", "rar,raw,war,waw"}) {
+        const Hints hints{{"accumulate_ordering", kept}};
+        for (osct::Kind kind : osct::kAllKinds) {
+            Window window(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
+            const MPI_Win win = window.handle();
+            const MPI_Aint at = window.at(right(), 0);
+            MPI_Win_lock_all(0, win);
+            std::vector<int> all(2048);
+            for (int round = 1; round <= 20; ++round) {
+                const int last = round * 2 + 1;
+                std::fill(all.begin(), all.end(), round * 2);
+                int read = -1;
+                CHECK_OK(MPI_Accumulate(all.data(), 2048, MPI_INT, right(), at, 2048, MPI_INT, MPI_REPLACE, win));
+                CHECK_OK(MPI_Accumulate(&last, 1, MPI_INT, right(), at, 1, MPI_INT, MPI_REPLACE, win));
+                CHECK_OK(MPI_Fetch_and_op(nullptr, &read, MPI_INT, right(), at, MPI_NO_OP, win));
+                MPI_Win_flush(right(), win);
+                if (kept[0] == 'r') CHECK_EQ(read, last);
+                MPI_Get(all.data(), 1, MPI_INT, right(), at, 1, MPI_INT, win);
+                MPI_Win_flush(right(), win);
+                CHECK_EQ(all[0], last);
+            }
+            MPI_Win_unlock_all(win);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
+}
