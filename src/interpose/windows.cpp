@@ -10,6 +10,7 @@
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/serve.h"
+#include "window/device.h"
 
 namespace osc {
 namespace {
@@ -159,6 +160,9 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
         fault = fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
     } else if (size > 0 && base == nullptr) {
         fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
+    } else if (size > 0 && in_device_memory(base)) {
+        // The window cannot change hands any more.
+        fault = fail(Fault::Attach, "device memory cannot be attached: libosc serves this window, by load and store");
     } else {
         fault = window->regions->attach(base, static_cast<std::size_t>(size));
     }

@@ -12,6 +12,7 @@
 #include "diag/log.h"
 #include "epoch/epoch.h"
 #include "host/host.h"
+#include "window/device.h"
 #include "window/registry.h"
 
 namespace osc {
@@ -53,6 +54,8 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
         block.memory = bytes == 0                       ? shm::Memory::None
                        : block.offset != shm::kNoOffset ? shm::Memory::Shared
                                                         : shm::Memory::Private;
+        if (block.memory == shm::Memory::Private && in_device_memory(request.base))
+            window.slot.header().device.store(1, std::memory_order_relaxed);
         return Fault::None;
     }
     if (contiguous(request)) {
@@ -273,8 +276,9 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         }
         met = meet();
     }
-    // Nobody sets these bits after the barrier, so all processes decide alike.
-    if (met && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
+    // Nobody sets these after the barrier, so all processes decide alike.
+    const bool device = header.device.load(std::memory_order_relaxed) != 0;
+    if (met && !device && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
         if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
             fault = agent;
             raise_error(header, error_class(fault));
@@ -286,13 +290,16 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         fail(Fault::Dead, "a process of the communicator died");
         error = MPI_ERR_OTHER;
     }
-    if (error == MPI_SUCCESS) {
+    if (error == MPI_SUCCESS && device) {
+        reason = "a process gave device memory as its base";
+    } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
         register_window(window->handle, window.get());
         result = window.release();
         return MPI_SUCCESS;
+    } else if (fault == Fault::None) {
+        fail(Fault::Other, "another process of the communicator could not create the window");
     }
-    if (fault == Fault::None) fail(Fault::Other, "another process of the communicator could not create the window");
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
     window->end_service();
     // Rank 0 gives the slot back when the others no longer look at it.

@@ -22,8 +22,8 @@ struct Request {
 std::size_t wanted_alignment(MPI_Info info);
 
 /// Collective over the request's communicator. On success `window` is live and has a handle; if libosc cannot serve the
-/// communicator, `window` is null and `reason` says why (the host serves it then). Otherwise an MPI error class, the
-/// same on all processes, with diag::fault_text() on those where it arose.
+/// communicator or the memory, `window` is null and `reason` says why (the host serves it then). Otherwise an MPI error
+/// class, the same on all processes, with diag::fault_text() on those where it arose.
 int create_window(const Request& request, Window*& window, const char*& reason);
 
 /// Collective: waits for all processes, frees the host's window (attribute callbacks run), gives the memory back.

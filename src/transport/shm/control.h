@@ -110,6 +110,7 @@ struct alignas(64) SlotHeader {
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
+    std::atomic<std::uint32_t> device{0};             // a process's memory is a device's: the host serves the window
 };
 
 /// A window's slot as this process sees it.

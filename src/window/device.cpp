@@ -1,0 +1,152 @@
+// Asking the device libraries. Their few types and constants that are needed are part of their binary interfaces and
+// written out here, so that nothing of theirs is needed to build libosc.
+#include "window/device.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace osc {
+namespace {
+
+// A library, if it is loaded. That may happen at any time; once found, it stays. Its file's name begins with `name`.
+struct Library {
+    const char* name;
+    void* handle = nullptr;
+
+    template <class F>
+    F* find(const char* function) const {
+        return handle != nullptr ? reinterpret_cast<F*>(::dlsym(handle, function)) : nullptr;
+    }
+};
+
+Library g_cuda{"libcuda.so"};
+Library g_hip{"libamdhip64.so"};
+Library g_zero{"libze_loader.so"};
+
+// Looks through the loaded libraries, if any was loaded since the last time. dlopen alone would look for the files of
+// those that are not loaded, which takes longer than all the rest of a window's creation.
+void look_for_libraries() {
+    struct Look {
+        unsigned long long loads;  // that the process had made at the time
+        bool changed = false;
+        std::vector<std::pair<Library*, std::string>> found;
+    };
+    static unsigned long long loads = 0;
+    Look look{loads, false, {}};
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            auto& seen = *static_cast<Look*>(data);
+            if (!seen.changed && info->dlpi_adds == seen.loads) return 1;
+            seen.loads = info->dlpi_adds;
+            seen.changed = true;
+            const char* slash = std::strrchr(info->dlpi_name, '/');
+            const std::string_view file = slash != nullptr ? slash + 1 : info->dlpi_name;
+            for (Library* library : {&g_cuda, &g_hip, &g_zero})
+                if (library->handle == nullptr && file.starts_with(library->name))
+                    seen.found.emplace_back(library, info->dlpi_name);
+            return 0;
+        },
+        &look);
+    loads = look.loads;
+    for (const auto& [library, path] : look.found)
+        library->handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+}
+
+bool is_cuda_device(std::uint64_t address) {
+    auto* get = g_cuda.find<int(void*, int, std::uint64_t)>("cuPointerGetAttribute");
+    if (get == nullptr) return false;
+    constexpr int kMemoryType = 2;
+    constexpr int kIsManaged = 8;
+    unsigned type = 0;
+    unsigned managed = 0;
+    // Of memory that it does not know it says that the value is invalid.
+    if (get(&type, kMemoryType, address) != 0 || (type != 2 && type != 3)) return false;  // device, array
+    return get(&managed, kIsManaged, address) != 0 || (managed & 0xff) == 0;
+}
+
+bool is_hip_device(const void* address) {
+    struct Attributes {
+        int type;
+        std::byte rest[252];  // differs between releases
+    };
+    auto* get = g_hip.find<int(Attributes*, const void*)>("hipPointerGetAttributes");
+    auto* version = g_hip.find<int(int*)>("hipRuntimeGetVersion");
+    if (get == nullptr || version == nullptr) return false;
+    alignas(16) Attributes attributes{};
+    if (get(&attributes, address) != 0) {
+        // Or the program's next question for the last error would get this one.
+        if (auto* forget = g_hip.find<int()>("hipGetLastError"); forget != nullptr) forget();
+        return false;
+    }
+    // Release 6 numbered the kinds of memory anew: device and array.
+    int release = 0;
+    return version(&release) == 0 && release < 60000000 ? attributes.type == 1 || attributes.type == 2
+                                                        : attributes.type == 2 || attributes.type == 10;
+}
+
+// Level Zero answers within a context only, and its drivers know the memory of all contexts in each.
+class LevelZero {
+  public:
+    bool is_device(const void* address) {
+        struct Properties {
+            std::uint32_t structure = 0x17;
+            void* next = nullptr;
+            std::uint32_t type = 0;
+            std::uint64_t id = 0;
+            std::uint64_t page = 0;
+        };
+        auto* get = g_zero.find<int(void*, const void*, Properties*, void**)>("zeMemGetAllocProperties");
+        if (get == nullptr) return false;
+        if (contexts_.empty()) make_contexts();
+        for (void* context : contexts_) {
+            Properties properties;
+            void* device = nullptr;
+            if (get(context, address, &properties, &device) == 0 && properties.type == 2) return true;
+        }
+        return false;
+    }
+
+  private:
+    // Finds no driver until the program has initialised the library.
+    void make_contexts() {
+        struct Description {
+            std::uint32_t structure = 0xd;
+            const void* next = nullptr;
+            std::uint32_t flags = 0;
+        };
+        auto* get = g_zero.find<int(std::uint32_t*, void**)>("zeDriverGet");
+        auto* create = g_zero.find<int(void*, const Description*, void**)>("zeContextCreate");
+        std::uint32_t count = 0;
+        if (get == nullptr || create == nullptr || get(&count, nullptr) != 0 || count == 0) return;
+        std::vector<void*> drivers(count);
+        if (get(&count, drivers.data()) != 0) return;
+        for (void* driver : drivers) {
+            const Description description;
+            void* context = nullptr;
+            if (create(driver, &description, &context) == 0) contexts_.push_back(context);
+        }
+    }
+    std::vector<void*> contexts_;
+};
+
+}  // namespace
+
+bool in_device_memory(const void* address) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    static LevelZero level_zero;
+    look_for_libraries();
+    return is_cuda_device(reinterpret_cast<std::uint64_t>(address)) || is_hip_device(address) ||
+           level_zero.is_device(address);
+}
+
+}  // namespace osc

@@ -1,0 +1,12 @@
+// What the made-up device libraries call device memory, and memory that they manage.
+#pragma once
+
+#include <cstddef>
+
+#define FAKE_DECLARE(device) void device##_claims(const void* memory, std::size_t bytes, bool managed);
+extern "C" {
+FAKE_DECLARE(fake_cuda)
+FAKE_DECLARE(fake_hip)
+FAKE_DECLARE(fake_old_hip)
+FAKE_DECLARE(fake_ze)
+}

@@ -1,0 +1,120 @@
+// Device memory, as made-up device libraries tell it: a window over it is the host's for all its processes, also where
+// only one of them has some. The memory is really the processor's, so that the host can serve it here.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "device/fake.h"
+#include "harness.h"
+#include "osc/osc.h"
+
+#pragma weak osc_forwarded
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach",
+             "MPI_Win_fence", "MPI_Put", "MPI_Win_free")
+
+using osct::rank;
+using osct::size;
+
+namespace {
+
+using Claim = void (*)(const void*, std::size_t, bool);
+constexpr Claim kDevices[] = {fake_cuda_claims, fake_hip_claims, fake_old_hip_claims, fake_ze_claims};
+
+// Memory that a device library claims for a while.
+class Claimed {
+  public:
+    Claimed(Claim claim, bool managed, bool here = true) : claim_(claim), memory_(64) {
+        if (here) claim_(memory_.data() + 8, 48 * sizeof(long), managed);
+    }
+    ~Claimed() { claim_(nullptr, 0, false); }
+    Claimed(const Claimed&) = delete;
+    Claimed& operator=(const Claimed&) = delete;
+    long* base() { return memory_.data() + 16; }
+
+  private:
+    Claim claim_;
+    std::vector<long> memory_;
+};
+
+constexpr MPI_Aint kBytes = 32 * sizeof(long);
+
+int create(void* base, MPI_Win* win) {
+    return MPI_Win_create(base, kBytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, win);
+}
+
+void use(MPI_Win win, const long* base) {
+    const long value = 100 + rank();
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, (rank() + 1) % size(), 3, 1, MPI_LONG, win));
+    MPI_Win_fence(0, win);
+    CHECK_EQ(base[3], 100 + (rank() + size() - 1) % size());
+}
+
+bool may_fall_back() {
+    const char* fallback = std::getenv("OSC_FALLBACK");
+    return fallback == nullptr || std::strcmp(fallback, "error") != 0;
+}
+
+}  // namespace
+
+CASE(a_base_on_one_rank_is_refused_to_all) {
+    HOST_CANNOT("it refuses nothing");
+    SKIP_IF(may_fall_back());
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (const Claim claim : kDevices) {
+        for (int owner = 0; owner < size(); ++owner) {
+            Claimed memory(claim, false, rank() == owner);
+            MPI_Win win = MPI_WIN_NULL;
+            CHECK_CLASS(create(memory.base(), &win), MPI_ERR_OTHER);
+        }
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+CASE(a_base_on_one_rank_leaves_the_window_to_the_host) {
+    SKIP_IF(!may_fall_back());
+    const unsigned long long before = osc_forwarded != nullptr ? osc_forwarded("MPI_Put") : 0;
+    for (const Claim claim : kDevices) {
+        Claimed memory(claim, false, rank() == size() - 1);
+        MPI_Win win = MPI_WIN_NULL;
+        CHECK_OK(create(memory.base(), &win));
+        use(win, memory.base());
+        CHECK_OK(MPI_Win_free(&win));
+    }
+    if (osc_forwarded != nullptr) CHECK_EQ(osc_forwarded("MPI_Put") - before, std::size(kDevices));
+}
+
+CASE(memory_that_is_managed_or_not_the_devices_is_served) {
+    for (const Claim claim : kDevices) {
+        for (const bool managed : {true, false}) {
+            Claimed memory(claim, managed, managed);
+            MPI_Win win = MPI_WIN_NULL;
+            CHECK_OK(create(memory.base(), &win));
+            use(win, memory.base());
+            CHECK_OK(MPI_Win_free(&win));
+        }
+    }
+}
+
+CASE(memory_without_bytes_is_no_devices) {
+    Claimed memory(kDevices[0], false);
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_create(memory.base(), 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    CHECK_OK(MPI_Win_free(&win));
+}
+
+CASE(attaching_it_is_refused_here_alone) {
+    HOST_CANNOT("it attaches anything");
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (const Claim claim : kDevices) {
+        Claimed memory(claim, false, rank() == 0);
+        if (rank() == 0) CHECK_CLASS(MPI_Win_attach(win, memory.base(), kBytes), MPI_ERR_RMA_ATTACH);
+        Claimed other(claim, false, false);
+        CHECK_OK(MPI_Win_attach(win, other.base(), kBytes));
+        CHECK_OK(MPI_Win_detach(win, other.base()));
+    }
+    CHECK_OK(MPI_Win_free(&win));
+}
