@@ -59,7 +59,7 @@ class Flat {
         }
     }
 
-    const Operand& operand_;
+    const Operand operand_;
     const Update& what_;
     std::size_t elements_;
     std::unique_ptr<std::byte[]> copy_;
