@@ -15,6 +15,7 @@
         prev = mod(me + ranks - 1, ranks)
         call fence_on_create()
         call passive_on_allocate()
+        call base_as_integer()
         call shared_memory()
         call dynamic_memory()
         call post_start()
@@ -267,6 +268,28 @@
           call MPI_Group_free(world, ierr)
           call MPI_Group_free(to, ierr)
           call MPI_Group_free(from, ierr)
+          call MPI_Win_free(win, ierr)
+        end subroutine
+
+!       The other form of MPI_Win_allocate: the base is an integer of
+!       the size of an address.
+        subroutine base_as_integer()
+          integer(aint) :: base
+          integer, pointer, asynchronous :: cells(:)
+          integer, asynchronous :: sent
+          integer :: win
+          call MPI_Win_allocate(64_aint, 4, MPI_INFO_NULL,
+     &        MPI_COMM_WORLD, base, win, ierr)
+          call attributes(win, base, 64_aint, 4,
+     &        MPI_WIN_FLAVOR_ALLOCATE)
+          call c_f_pointer(transfer(base, c_null_ptr), cells, [16])
+          sent = me + 30
+          call MPI_Win_fence(0, win, ierr)
+          call MPI_Put(sent, 1, MPI_INTEGER, next, 15_aint, 1,
+     &        MPI_INTEGER, win, ierr)
+          call MPI_Win_fence(0, win, ierr)
+          call check_equal(cells(16), prev + 30,
+     &        'what arrived in memory whose base is an integer')
           call MPI_Win_free(win, ierr)
         end subroutine
 

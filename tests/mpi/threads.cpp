@@ -71,6 +71,29 @@ CASE(threads_share_lock_all) {
     }
 }
 
+// One thread puts, another flushes, a third reads back.
+CASE(flushes_by_another_thread) {
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 64);
+        const int target = (rank() + 1) % size();
+        MPI_Win_lock_all(0, win.handle());
+        for (int i = 1; i <= 20; ++i) {
+            int out = rank() * 100 + i, in = -1;
+            std::thread([&] {
+                CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle()));
+            }).join();
+            std::thread([&] { CHECK_OK(MPI_Win_flush(target, win.handle())); }).join();
+            out = -1;
+            std::thread([&] {
+                CHECK_OK(MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle()));
+            }).join();
+            CHECK_OK(MPI_Win_flush_local(target, win.handle()));
+            CHECK_EQ(in, rank() * 100 + i);
+        }
+        MPI_Win_unlock_all(win.handle());
+    }
+}
+
 // Two windows of one communicator, one thread each; even ranks enter the fence of one first, odd ranks of the other.
 CASE(fences_in_opposite_order) {
     Window a(osct::Kind::Allocate, 64), b(osct::Kind::Allocate, 64);

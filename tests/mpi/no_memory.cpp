@@ -1,0 +1,109 @@
+// Memory that cannot be had, on one rank or on all, and memory that comes back when its window goes.
+#include <limits>
+
+#include "harness.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create", "MPI_Alloc_mem",
+             "MPI_Win_free")
+
+using osct::rank;
+using osct::size;
+
+namespace {
+
+constexpr MPI_Aint kTooMuch = MPI_Aint{1} << 60;
+
+MPI_Comm returning() {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    return comm;
+}
+
+// The next window of the same communicator works.
+void use(MPI_Comm comm) {
+    long* base = nullptr;
+    MPI_Win win;
+    CHECK_OK(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, &base, &win));
+    const long out = rank() + 3;
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_EQ(base[0], (rank() + size() - 1) % size() + 3L);
+    CHECK_OK(MPI_Win_free(&win));
+}
+
+}  // namespace
+
+// The rank that asks for too much fails, and all others with it, by the same class.
+CASE(windows_too_large_on_one_rank) {
+    MPI_Comm comm = returning();
+    void* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    for (int greedy = 0; greedy < size(); ++greedy) {
+        const MPI_Aint bytes = rank() == greedy ? kTooMuch : 64;
+        CHECK_CLASS(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+        CHECK_CLASS(MPI_Win_allocate_c(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+        CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+        use(comm);
+    }
+    MPI_Comm_free(&comm);
+}
+
+CASE(windows_too_large_on_all_ranks) {
+    MPI_Comm comm = returning();
+    void* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Info apart;
+    MPI_Info_create(&apart);
+    MPI_Info_set(apart, "alloc_shared_noncontig", "true");
+    // Of four ranks, 2^62 bytes each are 0 in 64 bits.
+    for (const MPI_Aint bytes : {kTooMuch, MPI_Aint{1} << 62, std::numeric_limits<MPI_Aint>::max()}) {
+        CHECK_CLASS(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+        CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+        CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, apart, comm, &base, &win), MPI_ERR_NO_MEM);
+    }
+    use(comm);
+    MPI_Info_free(&apart);
+    MPI_Comm_free(&comm);
+}
+
+CASE(blocks_too_large) {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    for (const MPI_Aint bytes : {kTooMuch, std::numeric_limits<MPI_Aint>::max()}) {
+        void* block = nullptr;
+        CHECK_CLASS(MPI_Alloc_mem(bytes, MPI_INFO_NULL, &block), MPI_ERR_NO_MEM);
+    }
+    long* block = nullptr;
+    CHECK_OK(MPI_Alloc_mem(64, MPI_INFO_NULL, &block));
+    block[7] = 1;
+    CHECK_OK(MPI_Free_mem(block));
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+// A window's own memory goes back with it; memory that the user gave stays the user's.
+CASE(who_owns_the_memory) {
+    constexpr MPI_Aint kBytes = 1 << 20;
+    std::vector<char> own(kBytes, 'o');
+    char* block = nullptr;
+    CHECK_OK(MPI_Alloc_mem(kBytes, MPI_INFO_NULL, &block));
+    std::fill_n(block, kBytes, 'b');
+    use(MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const long long before = osct::counter("bytes.shared_in_use");
+    for (int round = 0; round < 3; ++round) {
+        char *allocated = nullptr, *shared = nullptr;
+        MPI_Win wins[4];
+        MPI_Win_allocate(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated, &wins[0]);
+        MPI_Win_allocate_shared(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &wins[1]);
+        MPI_Win_create(own.data(), kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[2]);
+        MPI_Win_create(block, kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[3]);
+        CHECK(osct::counter("bytes.shared_in_use") >= before + kBytes);
+        for (MPI_Win& win : wins)
+            CHECK_OK(MPI_Win_free(&win));
+        CHECK_EQ(osct::counter("bytes.shared_in_use"), before);
+        CHECK_ALL(own.data(), own.size(), [](std::size_t) { return 'o'; });
+        CHECK_ALL(block, static_cast<std::size_t>(kBytes), [](std::size_t) { return 'b'; });
+    }
+    CHECK_OK(MPI_Free_mem(block));
+}
