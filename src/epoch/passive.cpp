@@ -21,14 +21,17 @@ Fault died(const sync::LockContext& context, std::uint32_t target) {
                 context.dead_rank, target);
 }
 
-// Called before a shared lock is asked for and after it was released, so that a process which dies in between is known
-// as its holder: also one that dies in the queue and is granted the lock after that.
-void note_shared(Core& core, std::uint32_t target, int change) {
-    shm::ControlBlock& mine = core.mine();
-    const std::uint32_t held = mine.shared_held.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change);
-    // Only the target of a single lock is kept: which one of several is left after a release is not known.
-    mine.shared_target.store(held == 1 && change > 0 ? target : shm::kAnyTarget, std::memory_order_relaxed);
-    mine.shared_held.store(held, std::memory_order_release);
+// A shared lock is noted before it is asked for, until after it was released, so that a process which dies in between
+// is known as its holder: also one that dies in the queue and is granted the lock after that. Only this process writes
+// the word, under the window's state.
+void note_shared(Core& core, std::uint32_t target) {
+    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
+    noted.store(noted.load(std::memory_order_relaxed) | shm::ControlBlock::bit(target), std::memory_order_release);
+}
+
+void forget_shared(Core& core, std::uint32_t target) {
+    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
+    noted.store(noted.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(target), std::memory_order_release);
 }
 
 // Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
@@ -40,7 +43,7 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         return Fault::None;
     }
     const bool shared = kind == LockKind::Shared;
-    if (shared) note_shared(core, peer.rank, +1);
+    if (shared) note_shared(core, peer.rank);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
                                                  : sync::try_lock_shared(peer.control().lock);
     if (!got) {
@@ -52,14 +55,14 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
         if (mine) core.cell_busy = false;
         if (result != LockResult::Granted) {
-            if (shared) note_shared(core, peer.rank, -1);
+            if (shared && peer.held == Held::None) forget_shared(core, peer.rank);
             return died(context, peer.rank);
         }
         if (peer.held != Held::None) {  // another thread of a lock_all epoch took it while this one waited
             sync::unlock_shared(context, peer.rank);
-            if (shared) note_shared(core, peer.rank, -1);
             return Fault::None;
         }
+        if (shared) note_shared(core, peer.rank);  // another thread that failed may have taken the note away
     }
     peer.held = shared ? Held::Shared : Held::Exclusive;
     return Fault::None;
@@ -75,7 +78,7 @@ void drop(Core& core, Peer& peer) {
         sync::unlock_exclusive(context, peer.rank);
     } else if (held == Held::Shared) {
         sync::unlock_shared(context, peer.rank);
-        note_shared(core, peer.rank, -1);
+        forget_shared(core, peer.rank);
     }
 }
 

@@ -73,11 +73,8 @@ bool dead_holder(LockContext& context, std::uint32_t target, std::uint64_t word,
         return rank < context.processes && !context.liveness.alive(rank);
     }
     for (rank = 0; rank < context.processes; ++rank) {
-        const ControlBlock& block = context.slot.block(rank);
-        if (block.shared_held.load(std::memory_order_acquire) == 0) continue;
-        const std::uint32_t of = block.shared_target.load(std::memory_order_relaxed);
-        if (of != target && of != shm::kAnyTarget) continue;
-        if (!context.liveness.alive(rank)) return true;
+        const std::uint64_t noted = context.slot.block(rank).shared_locks(target).load(std::memory_order_acquire);
+        if ((noted & ControlBlock::bit(target)) != 0 && !context.liveness.alive(rank)) return true;
     }
     return false;
 }

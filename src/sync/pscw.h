@@ -19,7 +19,7 @@ namespace osc::sync {
 /// Tells `origin` that rank `me` has posted.
 inline void send_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t origin) {
     shm::ControlBlock& block = slot.block(origin);
-    block.posts()[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_seq_cst);
+    block.posts(me).fetch_or(shm::ControlBlock::bit(me), std::memory_order_seq_cst);
     block.pscw_bell.ring();
 }
 
@@ -27,8 +27,8 @@ inline void send_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t ori
 template <class Dead>
 bool take_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t target, Dead&& dead) {
     shm::ControlBlock& block = slot.block(me);
-    std::atomic<std::uint64_t>& word = block.posts()[target / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (target % 64);
+    std::atomic<std::uint64_t>& word = block.posts(target);
+    const std::uint64_t bit = shm::ControlBlock::bit(target);
     if (!shm::wait_until(
             block.pscw_bell, [&] { return (word.load(std::memory_order_seq_cst) & bit) != 0; }, dead))
         return false;

@@ -139,7 +139,7 @@ std::byte* next_slot(Window& window) {
     met = met && meet();
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
     if (address != nullptr) window.team.unmap(0, window.slot_offset, address, bytes);
-    if (piece) shm::Arena::mine().release(piece.address);
+    if (piece && met) shm::Arena::mine().release(piece.address);
     return nullptr;
 }
 
@@ -155,6 +155,14 @@ int make_handle(Window& window) {
 void drop_memory(void* owned, std::byte* slot, bool slot_is_mine) {
     if (owned != nullptr) shm::Arena::mine().release(owned);
     if (slot_is_mine && slot != nullptr) shm::Arena::mine().release(slot);
+}
+
+// Rank 0 gives the slot back when the others no longer look at it; false if a death leaves open whether they do.
+bool await_departures(Window& window) {
+    const shm::SlotHeader& header = window.slot.header();
+    return shm::wait_until(
+        window.team.shared().departures, [&] { return header.departed.load(std::memory_order_seq_cst) == window.size; },
+        [&] { return window.any_dead() >= 0; });
 }
 
 }  // namespace
@@ -302,21 +310,13 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
     window->end_service();
-    // Rank 0 gives the slot back when the others no longer look at it.
     header.departed.fetch_add(1, std::memory_order_seq_cst);
-    if (window->me != 0) {
-        window->team.shared().departures.ring();
-    } else {
-        shm::wait_until(
-            window->team.shared().departures,
-            [&] { return header.departed.load(std::memory_order_seq_cst) == window->size; },
-            [&] { return window->any_dead() >= 0; });
-    }
-    void* owned = window->owned;
+    if (window->me != 0) window->team.shared().departures.ring();
+    const bool all_gone = window->me == 0 && await_departures(*window);
+    void* owned = met ? window->owned : nullptr;  // else the window may exist for others
     std::byte* slot = window->slot.address;
-    const bool first = window->me == 0;
     window.reset();
-    drop_memory(owned, slot, first);
+    drop_memory(owned, slot, all_gone);
     return error;
 }
 
@@ -349,14 +349,11 @@ Fault free_window(Window* window, int& host_error) {
     }
     window->end_service();  // before the slot, which holds its locks, can go
     depart();
-    if (window->me == 0) {
-        shm::wait_until(
-            window->team.shared().departures,
-            [&] { return header.departed.load(std::memory_order_seq_cst) == window->size; },
-            [&] { return window->any_dead() >= 0; });
-    }
-    const bool last = window->me == 0 && header.kept.load(std::memory_order_acquire) == 0;
-    void* owned = window->owned;
+    // Where a process died, nobody knows of all others that they have ended what they do in the window: its memory is
+    // given back by the end of this process only.
+    const bool all_gone = window->me == 0 && await_departures(*window);
+    const bool last = all_gone && header.kept.load(std::memory_order_acquire) == 0;
+    void* owned = met ? window->owned : nullptr;
     std::byte* slot = window->slot.address;
     delete window;
     drop_memory(owned, slot, last);

@@ -3,6 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "diag/inject.h"
 #include "op/pack.h"
 #include "transport/agent/remote.h"
@@ -66,12 +69,13 @@ shm::RegionView& Window::view(std::uint32_t rank) {
     return *entry;
 }
 
-std::vector<shm::Region> Window::read_regions(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const {
+std::optional<std::vector<shm::Region>> Window::read_regions(std::uint32_t rank, std::uint64_t offset,
+                                                             std::uint64_t count) const {
     std::vector<shm::Region> copy(count);
     if (count == 0) return copy;
     const std::size_t length = count * sizeof(shm::Region);
     std::byte* table = team.map(rank, offset, length);
-    if (table == nullptr) return {};
+    if (table == nullptr) return std::nullopt;
     auto* from = reinterpret_cast<std::uint64_t*>(table);
     auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
     for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
@@ -84,6 +88,9 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     const std::uint32_t rank = target.rank;
     const auto attached = view(rank).current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
+    if (attached == nullptr)
+        return diag::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
+                          std::strerror(errno));
     const shm::Stripes stripes{target.control(), me, *this};
     const bool own = rank == me;
     const shm::ArenaAddress& arena = team.process(rank).arena.address();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,7 +67,8 @@ class Window final : public Core {
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
-    std::vector<shm::Region> read_regions(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const;
+    std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
+                                                         std::uint64_t count) const;
 
     shm::RegionView& view(std::uint32_t rank);
 

@@ -144,6 +144,13 @@ void collectives_without_the_dead() {
     must_report("fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
     g_scenario = "free";
     must_report("free", [] { return MPI_Win_free(&g_wins[kFree]); });
+    // A survivor that has not noticed yet may still write there.
+    for (int i = 0; i < 100; ++i) {
+        long* other = nullptr;
+        MPI_Alloc_mem(64 * sizeof(long), MPI_INFO_NULL, static_cast<void*>(&other));
+        check(other + 64 <= g_bases[kFree] || other >= g_bases[kFree] + 64, "memory of the window, given out again", i,
+              -1);
+    }
 }
 
 void creation_without_the_dead() {

@@ -48,6 +48,24 @@ TEST(Regions, AreSortedAndNeverOverlap) {
     EXPECT_EQ(shm::find_region(*view.current(block, read_own), 0x1000), nullptr);
 }
 
+// A table that cannot be mapped for now is not an empty one, and is read when it can be.
+TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
+    Ranks ranks(1);
+    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::RegionTable table(block);
+    shm::RegionView view;
+    ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
+    const auto fails = [](std::uint64_t, std::uint64_t) { return std::nullopt; };
+    EXPECT_EQ(view.current(block, fails), nullptr);
+    EXPECT_EQ(view.current(block, fails), nullptr);
+    ASSERT_NE(view.current(block, read_own), nullptr);
+    EXPECT_EQ(view.current(block, read_own)->size(), 1u);
+    EXPECT_EQ(view.current(block, fails)->size(), 1u);  // which has not changed
+    ASSERT_EQ(table.attach(address(0x2000), 0x100), Fault::None);
+    EXPECT_EQ(view.current(block, fails), nullptr);
+    EXPECT_EQ(view.current(block, read_own)->size(), 2u);
+}
+
 // Every region that a reader is given is one that was attached, whole; the table outgrows its place again and again.
 TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
     const Deadline deadline(120);

@@ -121,6 +121,31 @@ TEST(DeadHolder, OfAnotherLockBreaksNothing) {
     waiter.join();
 }
 
+// A dead process that held several shared locks breaks these and no others.
+TEST(DeadHolder, OfSeveralLocksBreaksNoOther) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(70);
+    for (const std::uint32_t target : {3u, 4u, 67u})
+        ASSERT_EQ(epoch::lock(ranks.core(2), target, LockKind::Shared, 0), Fault::None);
+    ASSERT_EQ(epoch::unlock(ranks.core(2), 4), Fault::None);
+    for (const std::uint32_t target : {1u, 4u, 66u})
+        ASSERT_EQ(epoch::lock(ranks.core(1), target, LockKind::Shared, 0), Fault::None);
+    ranks.lives().kill(2);
+    std::vector<std::thread> waiters;
+    for (const std::uint32_t target : {1u, 4u, 66u})
+        waiters.emplace_back([&ranks, target] {
+            EXPECT_EQ(epoch::lock(ranks.core(target + 1), target, LockKind::Exclusive, 0), Fault::None) << target;
+        });
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    for (const std::uint32_t target : {1u, 4u, 66u})
+        EXPECT_EQ(epoch::unlock(ranks.core(1), target), Fault::None);
+    for (std::thread& waiter : waiters)
+        waiter.join();
+    EXPECT_EQ(epoch::lock(ranks.core(0), 3, LockKind::Exclusive, 0), Fault::Dead);
+    EXPECT_EQ(epoch::lock(ranks.core(0), 67, LockKind::Exclusive, 0), Fault::Dead);
+}
+
 TEST(DeadHolder, OfAStripeIsReported) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);

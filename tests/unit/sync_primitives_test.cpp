@@ -144,7 +144,7 @@ void random_epochs(int epochs, bool delays) {
     });
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
         EXPECT_EQ(ranks.slot().block(rank).completes.load(), 0u);
-        EXPECT_EQ(ranks.slot().block(rank).posts()[0].load(), 0u);
+        EXPECT_EQ(ranks.slot().block(rank).posts(0).load(), 0u);
     }
 }
 
@@ -198,8 +198,8 @@ TEST(Pscw, MoreThan64RanksHaveABitEach) {
         sync::send_post(ranks.slot(), rank, 5);
         EXPECT_TRUE(sync::take_post(ranks.slot(), 5, rank, [] { return true; }));
     }
-    for (int word = 0; word < 3; ++word)
-        EXPECT_EQ(ranks.slot().block(5).posts()[word].load(), 0u);
+    for (std::uint32_t word = 0; word < 3; ++word)
+        EXPECT_EQ(ranks.slot().block(5).posts(word * 64).load(), 0u);
     EXPECT_EQ(ranks.slot().block(6).lock.word.load(), 0u);
 }
 

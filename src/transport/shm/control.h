@@ -51,17 +51,10 @@ struct Region {
 };
 inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
-/// In shared_target: more than one target, or not known which.
-inline constexpr std::uint32_t kAnyTarget = ~std::uint32_t{0};
-
 /// One process's part of a window's shared state. Aligned so that neighbours never share a line.
 struct alignas(64) ControlBlock {
     LockCell lock;
     alignas(64) WaitCell wait;
-    // Shared locks that this process holds or asks for in this window, and the target if it is a single one, so that a
-    // waiter can tell a dead holder (the lock word of a target only counts them).
-    std::atomic<std::uint32_t> shared_held{0};
-    std::atomic<std::uint32_t> shared_target{kAnyTarget};
 
     // PSCW: completes received, and the bell of this process's start and wait calls.
     alignas(64) std::atomic<std::uint32_t> completes{0};
@@ -84,8 +77,13 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
-    // The posts that this process has received and not yet consumed, one bit per rank of the group, follow.
-    std::atomic<std::uint64_t>* posts() {
+    // Two words for each 64 ranks of the group follow: the posts that this process has received and not yet consumed,
+    // and the targets whose shared lock it holds or asks for, so that a waiter can tell a dead holder (the lock word of
+    // a target only counts them). A bit for each rank.
+    std::atomic<std::uint64_t>& posts(std::uint32_t rank) { return words()[rank / 64 * 2]; }
+    std::atomic<std::uint64_t>& shared_locks(std::uint32_t rank) { return words()[rank / 64 * 2 + 1]; }
+    static constexpr std::uint64_t bit(std::uint32_t rank) { return std::uint64_t{1} << (rank % 64); }
+    std::atomic<std::uint64_t>* words() {
         return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(this) + sizeof *this);
     }
 
@@ -118,9 +116,9 @@ struct Slot {
     std::byte* address = nullptr;
     std::size_t stride = 0;
 
+    static std::size_t words_for(std::uint32_t processes) { return (std::size_t{processes} + 63) / 64 * 2; }
     static std::size_t stride_for(std::uint32_t processes) {
-        const std::size_t posts = (std::size_t{processes} + 63) / 64 * 8;
-        return (sizeof(ControlBlock) + posts + 63) / 64 * 64;
+        return (sizeof(ControlBlock) + words_for(processes) * sizeof(std::uint64_t) + 63) / 64 * 64;
     }
     static std::size_t bytes_for(std::uint32_t processes) {
         return sizeof(SlotHeader) + processes * stride_for(processes);

@@ -71,7 +71,7 @@ Fault RegionTable::detach(const void* base) {
     return Fault::None;
 }
 
-std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& block, const Map& read) {
+std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& block, const Read& read) {
     const std::lock_guard lock(mutex_);
     for (int round = 0;; ++round) {
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
@@ -81,10 +81,11 @@ std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& blo
             const std::uint64_t count = block.regions_count.load(std::memory_order_acquire);
             // Offset and count belong together only if the version has not moved.
             if (block.regions_version.load(std::memory_order_seq_cst) == before) {
-                auto copy = std::make_shared<const std::vector<Region>>(read(offset, count));
+                std::optional<std::vector<Region>> copy = read(offset, count);
                 if (block.regions_version.load(std::memory_order_seq_cst) == before) {
+                    if (!copy) return nullptr;
                     version_ = before;
-                    regions_ = std::move(copy);
+                    regions_ = std::make_shared<const std::vector<Region>>(*std::move(copy));
                     return regions_;
                 }
             }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -52,11 +53,12 @@ class RegionTable {
 /// A reader's copy of a target's regions.
 class RegionView {
   public:
-    /// Maps a piece of the owner's arena for reading; empty if that fails.
-    using Map = std::function<std::vector<Region>(std::uint64_t offset, std::uint64_t count)>;
+    /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
+    using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
 
-    /// The regions as they are now: sorted by address. Reads the table again only if its version moved.
-    std::shared_ptr<const std::vector<Region>> current(ControlBlock& block, const Map& read);
+    /// The regions as they are now: sorted by address. Reads the table again only if its version moved. Null if it
+    /// cannot be read; the next call tries again.
+    std::shared_ptr<const std::vector<Region>> current(ControlBlock& block, const Read& read);
 
   private:
     std::mutex mutex_;
