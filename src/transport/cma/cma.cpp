@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "diag/inject.h"
 
@@ -37,6 +38,14 @@ int transfer(Direction direction, pid_t pid, std::uint64_t remote, void* local, 
         bytes -= static_cast<std::size_t>(moved);
     }
     return 0;
+}
+
+Fault fault_of(int error, pid_t pid) {
+    if (error == 0) return Fault::None;
+    if (error == ESRCH) return diag::fail(Fault::Dead, "the target process %d is gone", static_cast<int>(pid));
+    if (error == EFAULT)
+        return diag::fail(Fault::Range, "memory of the operation is not accessible at the origin or the target");
+    return diag::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
 }
 
 void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "diag/fault.h"
+
 namespace osc::cma {
 
 enum class Direction { Read, Write };
@@ -16,6 +18,9 @@ enum class Direction { Read, Write };
 /// Moves `bytes` bytes between local memory and address `remote` of process `pid`. Returns 0 or errno: EFAULT if
 /// either side is not mapped, ESRCH if the process is gone, EPERM or ENOSYS if the system forbids it. Thread-safe.
 int transfer(Direction direction, pid_t pid, std::uint64_t remote, void* local, std::size_t bytes);
+
+/// The fault of an access to process `pid` that ended with `error`, with its text; None for 0.
+Fault fault_of(int error, pid_t pid);
 
 /// Collects pieces and moves them in batches. One per operation; not thread-safe.
 class Batch {

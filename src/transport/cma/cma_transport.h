@@ -3,7 +3,7 @@
 #pragma once
 
 #include "transport/cma/cma.h"
-#include "transport/shm/locked.h"
+#include "transport/cma/updates.h"
 #include "transport/transport.h"
 
 namespace osc::cma {
@@ -12,7 +12,12 @@ class Cross final : public Transport {
   public:
     /// `base`: address of displacement 0 in process `pid`.
     Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
-        : pid_(pid), base_(base), stripes_(stripes), writes_(Direction::Write, pid), reads_(Direction::Read, pid) {}
+        : pid_(pid),
+          base_(base),
+          stripes_(stripes),
+          writes_(Direction::Write, pid),
+          reads_(Direction::Read, pid),
+          updates_(pid, base, stripes) {}
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
@@ -22,8 +27,9 @@ class Cross final : public Transport {
     Fault finish() override;
 
   private:
-    void note(int error);
-    int write_back(const Update& how, std::uint64_t remote, std::byte* data, std::size_t count);
+    void note(Fault fault) {
+        if (fault_ == Fault::None) fault_ = fault;
+    }
     std::uint64_t remote(std::int64_t disp) const { return base_ + static_cast<std::uint64_t>(disp); }
 
     pid_t pid_;
@@ -31,6 +37,7 @@ class Cross final : public Transport {
     shm::Stripes stripes_;
     Batch writes_;
     Batch reads_;
+    Updates updates_;
     Fault fault_ = Fault::None;
 };
 

@@ -88,9 +88,12 @@ struct alignas(64) ControlBlock {
     }
 
     /// The stripe of the byte `offset` of the target's memory.
-    std::atomic<std::uint32_t>& stripe_of(std::uint64_t byte_offset) {
+    static std::uint32_t stripe_number(std::uint64_t byte_offset) {
         const std::uint64_t chunk = byte_offset >> kStripeShift;
-        return stripes[(chunk ^ (chunk >> 4)) % kStripes].holder;
+        return static_cast<std::uint32_t>((chunk ^ (chunk >> 4)) % kStripes);
+    }
+    std::atomic<std::uint32_t>& stripe_of(std::uint64_t byte_offset) {
+        return stripes[stripe_number(byte_offset)].holder;
     }
 };
 

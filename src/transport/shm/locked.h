@@ -18,6 +18,24 @@ struct Stripes {
     sync::Liveness& liveness;
 };
 
+/// How many of `count` elements of `width` bytes from byte `at` on have their first byte in the chunk of `at`: those go
+/// under one lock.
+inline std::size_t count_in_chunk(std::uint64_t at, std::size_t width, std::size_t count) {
+    const std::uint64_t end = ((at >> kStripeShift) + 1) << kStripeShift;
+    return std::min<std::size_t>(count, (end - at + width - 1) / width);
+}
+
+/// Calls `f` under the lock `holder`. Fault::Dead if its holder died.
+template <class F>
+Fault with_stripe(const Stripes& stripes, std::atomic<std::uint32_t>& holder, F&& f) {
+    std::uint32_t dead = 0;
+    if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead))
+        return diag::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", dead);
+    f();
+    sync::stripe_unlock(holder);
+    return Fault::None;
+}
+
 /// Calls `f(first, n)` for runs of elements of `count` elements of `width` bytes at byte `disp`, each run under the
 /// lock of the stripe that its first bytes lie in. Fault::Dead if the holder of a lock died.
 template <class F>
@@ -25,15 +43,9 @@ Fault for_each_locked(const Stripes& stripes, std::int64_t disp, std::size_t wid
     std::size_t first = 0;
     while (first < count) {
         const auto at = static_cast<std::uint64_t>(disp) + first * width;
-        const std::uint64_t end = ((at >> kStripeShift) + 1) << kStripeShift;
-        const std::size_t n = std::min<std::size_t>(count - first, (end - at + width - 1) / width);
-        std::atomic<std::uint32_t>& holder = stripes.target.stripe_of(at);
-        std::uint32_t dead = 0;
-        if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead))
-            return diag::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost",
-                              dead);
-        f(first, n);
-        sync::stripe_unlock(holder);
+        const std::size_t n = count_in_chunk(at, width, count - first);
+        const Fault fault = with_stripe(stripes, stripes.target.stripe_of(at), [&] { f(first, n); });
+        if (fault != Fault::None) return fault;
         first += n;
     }
     return Fault::None;
