@@ -12,8 +12,9 @@ namespace {
 
 using diag::fail;
 
+// Computed as a number: the base may be MPI_BOTTOM, which is null, with offsets that are addresses.
 std::byte* at(void* base, std::ptrdiff_t offset) {
-    return static_cast<std::byte*>(base) + offset;
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
 }
 
 std::size_t total(const Operand& operand) {
