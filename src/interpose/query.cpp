@@ -1,6 +1,7 @@
 // Entry points that ask about windows: attributes, groups, info, shared_query; and the end of the program.
 #include <climits>
 #include <cstring>
+#include <vector>
 
 #include "config/options.h"
 #include "diag/log.h"
@@ -140,10 +141,12 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 // Windows that the user did not free end here, each process for itself: the others may be gone. What is left of them
 // would keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs only
-// then, finds their handles invalid.
+// then, finds their handles invalid. Their memory stays, because others may still reach for it: this list holds on to
+// it.
 int Finalize() {
     if (config::verbose("counters")) report_counters();
-    for (Window* window : live_windows()) {
+    static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
+    for (Window* window : left) {
         MPI_Win handle = window->handle;
         unregister_window(handle);
         host::real().Win_free(&handle);
