@@ -120,7 +120,11 @@ CASE(creation_storm) {
     // Rank 0 gives control data back when the last has left, which may be a call later.
     CHECK_EQ(osct::counter("bytes.shared_in_use"), shared);
     CHECK_EQ(osct::open_descriptors(), descriptors);
+#ifdef __SANITIZE_ADDRESS__
+    (void)resident;  // it keeps what is freed for a while
+#else
     CHECK(osct::resident_kib() - resident < 2048);
+#endif
 }
 
 CASE(own_memory_per_window) {

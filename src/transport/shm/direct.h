@@ -22,7 +22,8 @@ inline void move_bytes(void* to, const void* from, std::size_t bytes) {
             __builtin_memcpy(to, from, 8);
             return;
         default:
-            __builtin_memmove(to, from, bytes);
+            // Nothing may come from, or go to, a null pointer.
+            if (bytes != 0) __builtin_memmove(to, from, bytes);
     }
 }
 
