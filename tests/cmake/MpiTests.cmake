@@ -4,7 +4,10 @@
 #   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_mpi_fortran_test: the same for Fortran sources.
+# Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
+# sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
+add_custom_target(mpi_tests)
 
 function(osc_mpi_add_run name program ranks)
   cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "ENV;ARGS")
@@ -29,7 +32,8 @@ function(osc_mpi_add_run name program ranks)
   if(processors GREATER OSC_SPY_MAX_PROCESSORS)
     set(processors ${OSC_SPY_MAX_PROCESSORS})
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors} LABELS mpi)
+  add_dependencies(mpi_tests ${program})
 endfunction()
 
 function(osc_mpi_test name)
