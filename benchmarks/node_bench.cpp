@@ -26,15 +26,21 @@ Timing Context::timed_together(std::size_t steps, const std::function<void(std::
     const double start = now_ns();
     std::uint64_t n = 1;
     double took = 0;
-    // The measured calls synchronise the ranks themselves: a few of them before the clock starts, or it counts how the
-    // other ranks get out of the MPI's own collective, which takes time slices where ranks outnumber cores.
+    // The measured calls synchronise the ranks themselves: a few of them before the clock starts and after it stops, or
+    // it counts how the other ranks get out of the MPI's own collective, and the first of them into the next, where
+    // they may poll for whole time slices while rank 0 has yet to leave its last measured call.
     constexpr std::uint64_t kSettle = 4;
-    for (;; n *= 2) {
+    const auto clocked = [&](std::uint64_t calls) {
         body(kSettle);
         const double begin = now_ns();
-        body(n);
+        body(calls);
         const double end = now_ns();
-        took = end - begin;
+        body(kSettle);
+        return end - begin;
+    };
+    for (;; n *= 2) {
+        took = clocked(n);
+        const double end = now_ns();
         if (agree(warm(budget, n, steps, took, end - start) ? 1 : 0) != 0) break;
     }
     // At least as many that one lost time slice does not make the batch.
@@ -42,10 +48,7 @@ Timing Context::timed_together(std::size_t steps, const std::function<void(std::
     std::vector<double> each;
     for (int i = 0; i < budget.batches; ++i) {
         MPI_Barrier(comm);
-        body(kSettle);
-        const double begin = now_ns();
-        body(per_batch);
-        each.push_back((now_ns() - begin) / static_cast<double>(per_batch));
+        each.push_back(clocked(per_batch) / static_cast<double>(per_batch));
     }
     return summarise(std::move(each), per_batch);
 }

@@ -91,7 +91,7 @@ def bar_of(measure):
         return Bar(OPENMPI, on_allocate, 1.0, aim=0.5)
     if operation == "lock_put32":
         return Bar(OPENMPI, on_allocate, 0.75)
-    if operation in ("acc64k", "acc64k_contended"):
+    if operation == "acc64k":
         return Bar(OPENMPI, on_allocate, 1.15, within=True)
     if operation == "create_free":
         return Bar(OPENMPI, on_allocate, 0.6)

@@ -92,7 +92,8 @@ void set_wait_policy(int node_ranks) {
     const config::Values& options = config::values();
     shm::WaitPolicy& policy = shm::wait_policy();
     const bool crowded = g_node_ranks > available;
-    policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 20 : 2000;
+    // Where processes outnumber cores, whom this one waits for may need its core: it yields at once.
+    policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 0 : 2000;
     policy.yields = crowded ? 500 : 50;
     policy.sleep_ms = options.sleep_ms;
     policy.progress = &progress;
