@@ -64,17 +64,19 @@ Fault fence(Core& core, unsigned asserts) {
     if (epoch.access != Access::None && epoch.access != Access::Fence && epoch.access != Access::FenceUsed)
         return fail(Fault::Sync, "a start, lock or lock_all epoch is open; end it before MPI_Win_fence");
     if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
+    // A fault of an operation is told, but the fence is gone through all the same: the others wait in it.
+    const Fault late = guard.unlocked([&] { return core.settle(); });
     close_touched(core);
     epoch.access = (asserts & kNoSucceed) != 0 ? Access::None : Access::Fence;
-    if (OSC_FAULT(fence_unsynchronised)) return Fault::None;
-    if (OSC_FAULT(opening_fence_skipped) && (asserts & kNoPrecede) != 0) return Fault::None;
+    if (OSC_FAULT(fence_unsynchronised)) return late;
+    if (OSC_FAULT(opening_fence_skipped) && (asserts & kNoPrecede) != 0) return late;
     // Nothing before and nothing after: nothing to order.
-    if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return Fault::None;
+    if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return late;
     int dead = -1;
     const bool all = guard.unlocked([&] {
         return core.slot.header().barrier.arrive_and_wait(core.size, [&] { return (dead = core.any_dead()) >= 0; });
     });
-    return all ? Fault::None : died(dead, "the fence");
+    return all ? late : died(dead, "the fence");
 }
 
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
@@ -113,6 +115,7 @@ Fault complete(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
+    const Fault late = guard.unlocked([&] { return core.settle(); });
     for (const std::uint32_t target : epoch.group) {
         Peer& peer = core.peer(target);
         // A target that was not used still has to be awaited: its post must not be left for the next epoch.
@@ -122,7 +125,7 @@ Fault complete(Core& core) {
     }
     close_touched(core);
     epoch.access = Access::None;
-    return Fault::None;
+    return late;
 }
 
 Fault wait(Core& core) {

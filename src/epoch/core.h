@@ -23,7 +23,8 @@ enum class Path : std::uint8_t {
 };
 
 /// A lock that this process holds on a target.
-enum class Held : std::uint8_t { None, Shared, Exclusive, NoCheck };
+/// ExclusiveInUse: exclusive, with operations that may be under way, so that the fast unlock does not take it.
+enum class Held : std::uint8_t { None, Shared, Exclusive, ExclusiveInUse, NoCheck };
 
 /// The post of a target for the open start.
 enum class Post : std::uint8_t { Open, Awaited, Taken };
@@ -108,6 +109,15 @@ class Core : public sync::Liveness {
     shm::ControlBlock& mine() const { return slot.block(me); }
     sync::LockContext lock_context() { return {slot, me, size, *this}; }
 
+    /// Waits for the operations of this process that are under way to `target`, or to all; the first fault that was
+    /// met.
+    Fault settle(std::uint32_t target) {
+        if (__builtin_expect(unsettled.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
+        return await_operations(target);
+    }
+    Fault settle() { return settle(kEveryTarget); }
+    static constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
+
     /// A member that has died, or -1. Slow: asks the system about each.
     int any_dead();
 
@@ -117,17 +127,21 @@ class Core : public sync::Liveness {
     Peer* const peers;              // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
     Epoch epoch;
-    std::uint32_t flushable = 0;            // `size` in a lock_all epoch, else 0: ranks below it may be flushed
-    std::atomic<std::uint32_t> unlocks{1};  // until the host is driven again
-    std::atomic<std::uint32_t> order{1};    // see epoch::full_order
-    bool threaded = false;                  // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
-    bool cell_busy = false;                 // a thread stands in a lock's queue with this process's cell
-    bool pointers_given = false;            // the user holds pointers to other processes' memory
+    // Ranks below it may be flushed without ado: `size` in a lock_all epoch with nothing under way, else 0.
+    std::atomic<std::uint32_t> flushable{0};
+    std::atomic<std::uint32_t> unsettled{0};  // operations under way, and faults of such that nobody was told yet
+    std::atomic<std::uint32_t> unlocks{1};    // until the host is driven again
+    std::atomic<std::uint32_t> order{1};      // see epoch::full_order
+    bool threaded = false;                    // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
+    bool cell_busy = false;                   // a thread stands in a lock's queue with this process's cell
+    bool pointers_given = false;              // the user holds pointers to other processes' memory
     StateLock state;
 
   protected:
     /// Fills what is to know about a target, by the window's flavour. One thread at a time.
     virtual void describe(Peer& peer, const shm::ControlBlock& block) = 0;
+    /// settle() where something is unsettled.
+    virtual Fault await_operations(std::uint32_t) { return Fault::None; }
 
   private:
     Peer& know(Peer& entry, std::uint32_t rank);

@@ -34,11 +34,16 @@ Fault lock(Core& core, std::uint32_t target, sync::LockKind kind, unsigned asser
 Fault unlock(Core& core, std::uint32_t target);                                       // 12.5.3
 Fault lock_all(Core& core, unsigned asserts);                                         // 12.5.3
 Fault unlock_all(Core& core);                                                         // 12.5.3
-/// All four flush calls and sync (12.5.4): on a node operations are complete when they return, what is left is order.
+/// The flush calls (12.5.4). Operations by load and store are complete when they return: what is left is order, and
+/// waiting for those that an agent executes. All are locally complete when they return.
 Fault flush(Core& core, std::uint32_t target);
 Fault flush_all(Core& core);
+Fault flush_local(Core& core, std::uint32_t target);
+Fault flush_local_all(Core& core);
 /// Whether operations that give a request may be called: in a lock or lock_all epoch (12.3.5).
 Fault may_request(Core& core);
+/// After an operation that is still under way to `peer`: the calls that complete it must not take their fast paths.
+void left_under_way(Core& core, Peer& peer);
 /// Whether the window may be freed now (12.2.5).
 Fault may_free(Core& core);
 

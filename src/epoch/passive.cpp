@@ -74,7 +74,7 @@ void drop(Core& core, Peer& peer) {
     peer.held = Held::None;
     peer.touched = false;
     peer.forbid();
-    if (held == Held::Exclusive) {
+    if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
         sync::unlock_exclusive(context, peer.rank);
     } else if (held == Held::Shared) {
         sync::unlock_shared(context, peer.rank);
@@ -115,6 +115,17 @@ Fault take_all(Core& core, StateGuard& guard) {
         core.epoch.touch(peer);
     }
     return Fault::None;
+}
+
+// Waits for what is under way; with nothing left, the next flush may be the fast one again. An operation that another
+// thread leaves meanwhile counts before it takes the state, so one of the two sees the other.
+Fault settle_and_count(Core& core, std::uint32_t target) {
+    const Fault fault = core.settle(target);
+    if (core.epoch.access != Access::LockAll) return fault;
+    StateGuard guard(core);
+    if (core.unsettled.load(std::memory_order_acquire) == 0 && core.epoch.access == Access::LockAll)
+        core.flushable.store(core.size, std::memory_order_relaxed);
+    return fault;
 }
 
 }  // namespace
@@ -197,10 +208,12 @@ Fault unlock(Core& core, std::uint32_t target) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Lock || core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
+    // A fault of an operation is told, and the lock is released all the same.
+    const Fault late = guard.unlocked([&] { return core.settle(target); });
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    return Fault::None;
+    return late;
 }
 
 Fault lock_all(Core& core, unsigned asserts) {
@@ -219,7 +232,7 @@ Fault lock_all(Core& core, unsigned asserts) {
         }
     }
     epoch.access = Access::LockAll;
-    core.flushable = core.size;
+    core.flushable.store(core.size, std::memory_order_relaxed);
     return Fault::None;
 }
 
@@ -227,28 +240,41 @@ Fault unlock_all(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
+    const Fault late = guard.unlocked([&] { return core.settle(); });
     full_order(core);
     for (const std::uint32_t rank : epoch.touched)
         drop(core, core.peer(rank));
     epoch.touched.clear();
     epoch.access = Access::None;
-    core.flushable = 0;
-    return Fault::None;
+    core.flushable.store(0, std::memory_order_relaxed);
+    return late;
+}
+
+void left_under_way(Core& core, Peer& peer) {
+    StateGuard guard(core);
+    core.flushable.store(0, std::memory_order_relaxed);
+    if (peer.held == Held::Exclusive) peer.held = Held::ExclusiveInUse;
 }
 
 Fault flush(Core& core, std::uint32_t target) {
+    if (const Fault fault = flush_local(core, target); fault != Fault::None) return fault;
+    return settle_and_count(core, target);
+}
+
+Fault flush_all(Core& core) {
+    if (const Fault fault = flush_local_all(core); fault != Fault::None) return fault;
+    return settle_and_count(core, Core::kEveryTarget);
+}
+
+Fault flush_local(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
-    if (access == Access::LockAll) {
-        full_order(core);
-        return Fault::None;
-    }
-    if (access != Access::Lock || core.peer(target).held == Held::None)
+    if (access != Access::LockAll && (access != Access::Lock || core.peer(target).held == Held::None))
         return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
     full_order(core);
     return Fault::None;
 }
 
-Fault flush_all(Core& core) {
+Fault flush_local_all(Core& core) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open");
     full_order(core);

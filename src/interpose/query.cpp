@@ -148,6 +148,7 @@ int Finalize() {
     static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
     for (Window* window : left) {
         MPI_Win handle = window->handle;
+        window->settle();
         unregister_window(handle);
         host::real().Win_free(&handle);
     }

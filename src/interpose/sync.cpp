@@ -204,7 +204,9 @@ int Win_unlock(int rank, MPI_Win win) {
 
 int Win_flush(int rank, MPI_Win win) {
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable, 1)) {
+    if (__builtin_expect(
+            window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable.load(std::memory_order_relaxed),
+            1)) {
         count_served(Entry::Win_flush);
         return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
     }
@@ -220,8 +222,8 @@ OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag)
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
 OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
 OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush_all(*window))
-OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
-OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_all(*window))
+OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush_local))
+OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_local_all(*window))
 OSC_SYNC(Win_sync, (MPI_Win win), (win), do_sync(*window))
 
 }  // namespace entry

@@ -185,10 +185,12 @@ int Win_free(MPI_Win* win) {
     count_served(Entry::Win_free);
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
+    // Told while there is a window to tell it; the others wait for this process to come.
+    const int late = finish(*window, "MPI_Win_free", window->settle());
     const Fault fault = free_window(window, host_error);
     if (host_error != MPI_SUCCESS) return host_error;
     *win = MPI_WIN_NULL;
-    return fault == Fault::None ? MPI_SUCCESS : error_class(fault);
+    return fault == Fault::None ? late : error_class(fault);
 }
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {

@@ -40,4 +40,9 @@ Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) 
     return agent::Outbox::mine().connect(team.arena(target.rank), mailbox, connection);
 }
 
+Fault Window::await_operations(std::uint32_t target) {
+    static_assert(kEveryTarget == agent::kEveryRank);
+    return agent::Outbox::mine().settle(pending_, target);
+}
+
 }  // namespace osc

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "diag/inject.h"
+#include "epoch/epoch.h"
 #include "op/pack.h"
 #include "transport/agent/remote.h"
 #include "transport/cma/cma_transport.h"
@@ -16,6 +17,7 @@
 namespace osc {
 
 Window::~Window() {
+    settle();  // nothing refers to this object then
     end_service();
     for (const Mapping& piece : mapped_)
         team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
@@ -84,6 +86,20 @@ std::optional<std::vector<shm::Region>> Window::read_regions(std::uint32_t rank,
     return copy;
 }
 
+// Calls execute(transport to the target's agent). What an earlier operation met is told first.
+template <class Execute>
+Fault Window::by_agent(Peer& target, std::uint64_t base_there, Execute&& execute) {
+    if (unsettled.load(std::memory_order_acquire) != 0)
+        if (const Fault late = await_operations(agent::kNoRank); late != Fault::None) return late;
+    agent::Connection* connection = nullptr;
+    if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
+    agent::Remote transport(agent::Outbox::mine(), *connection, target.control().served, base_there, target.rank,
+                            &pending_);
+    const Fault fault = execute(transport);
+    if (unsettled.load(std::memory_order_acquire) != 0) epoch::left_under_way(*this, target);
+    return fault;
+}
+
 Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
     const auto attached = view(rank).current(
@@ -101,11 +117,10 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
         return team.map(rank, region.offset, region.size);
     };
     if (!own && far_path(rank) == Path::Agent) {
-        agent::Connection* connection = nullptr;
-        if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
-        agent::Remote far(agent::Outbox::mine(), *connection, target.control().served, 0, rank);
-        Dynamic transport(attached, stripes, locate, far);
-        return op::execute(call, what, start, transport);
+        return by_agent(target, 0, [&](agent::Remote& far) {
+            Dynamic transport(attached, stripes, locate, far);
+            return op::execute(call, what, start, transport);
+        });
     }
     cma::Cross far(arena.pid, 0, stripes);
     Dynamic transport(attached, stripes, locate, far);
@@ -149,11 +164,8 @@ Fault Window::execute(Peer& target, const op::Call& call) {
         cma::Cross transport(team.process(target.rank).arena.address().pid, target.control().base, stripes);
         return op::execute(call, what, start, transport);
     }
-    agent::Connection* connection = nullptr;
-    if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
-    agent::Remote transport(agent::Outbox::mine(), *connection, target.control().served, target.control().base,
-                            target.rank);
-    return op::execute(call, what, start, transport);
+    return by_agent(target, target.control().base,
+                    [&](agent::Remote& transport) { return op::execute(call, what, start, transport); });
 }
 
 }  // namespace osc

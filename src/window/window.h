@@ -30,7 +30,8 @@ class Window final : public Core {
 
     bool alive(std::uint32_t rank) override { return team.alive(rank); }
 
-    /// Executes a checked call on a target whose epoch is open. All data is at the target on return.
+    /// Executes a checked call on a target whose epoch is open. The origin's buffers are free on return, and what is
+    /// returned is there; the data is at the target then or, where an agent serves it, after Core::settle().
     Fault execute(Peer& target, const op::Call& call);
 
     /// Tells in the slot's header what speaks for agents here; before the creation's first barrier.
@@ -62,6 +63,7 @@ class Window final : public Core {
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
+    Fault await_operations(std::uint32_t target) override;
 
   private:
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
@@ -78,6 +80,10 @@ class Window final : public Core {
         std::byte* address;
         std::size_t bytes;
     };
+    template <class Execute>
+    Fault by_agent(Peer& target, std::uint64_t base, Execute&& execute);
+
+    agent::Pending pending_{unsettled, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number of this window; 0: not served
     std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object
     std::mutex views_mutex_;

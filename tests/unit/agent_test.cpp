@@ -55,11 +55,17 @@ struct Origin {
     explicit Origin(Target& to) : target(to) {
         EXPECT_EQ(outbox.connect(own_arena(), to.agent.mailbox(), connection), Fault::None);
     }
-    Remote remote() { return {outbox, *connection, target.window, 0, 0}; }
+    Remote remote(Pending* pending = nullptr) { return {outbox, *connection, target.window, 0, 0, pending}; }
 
     Target& target;
     Outbox outbox;
     Connection* connection = nullptr;
+};
+
+// What a window keeps of its operations.
+struct Account {
+    std::atomic<std::uint32_t> unsettled{0};
+    Pending pending{unsettled, Fault::None, {}};
 };
 
 TEST(Agent, MovesBytesOfAnySizeBothWays) {
@@ -299,9 +305,126 @@ TEST(Agent, KilledAgentIsDeadToItsSenders) {
     Remote remote(outbox, *connection, 1, 0, 0);
     remote.put(0, &value, 8);
     EXPECT_EQ(remote.finish(), Fault::Dead);
+    Account account;
+    Remote left(outbox, *connection, 1, 0, 0, &account.pending);
+    left.put(0, &value, 8);
+    EXPECT_EQ(left.finish(), Fault::None);
+    EXPECT_EQ(outbox.settle(account.pending, 0), Fault::Dead);
     // All slots are free again.
     for (std::uint32_t i = 0; i < kSlots; ++i)
         EXPECT_NE(outbox.try_claim(), Outbox::kNone);
+}
+
+// An agent that is held up: operations that return nothing come back at once while there are slots, later ones when
+// the agent goes on, and settling waits for all of them.
+TEST(Agent, LeavesWhatReturnsNothing) {
+    constexpr std::size_t kLater = 20;
+    Target target((kSlots + kLater) * 8);
+    Origin origin(target);
+    Account account;
+    const auto set = [&](std::size_t i) {
+        const auto value = static_cast<std::int64_t>(i + 1);
+        Remote remote = origin.remote(&account.pending);
+        if (i == 0) {
+            remote.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
+        } else {
+            remote.put(static_cast<std::int64_t>(i * 8), &value, 8);
+        }
+        EXPECT_EQ(remote.finish(), Fault::None);
+    };
+    std::atomic<std::uint32_t>& stripe = target.block->stripe_of(0);
+    stripe.store(9, std::memory_order_release);
+    for (std::size_t i = 0; i < kSlots; ++i)
+        set(i);
+    EXPECT_EQ(account.unsettled, kSlots);
+    std::atomic<bool> done{false};
+    std::thread later([&] {
+        for (std::size_t i = kSlots; i < kSlots + kLater; ++i)
+            set(i);
+        EXPECT_EQ(origin.outbox.settle(account.pending, kEveryRank), Fault::None);
+        done = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_FALSE(done);
+    stripe.store(0, std::memory_order_release);
+    later.join();
+    EXPECT_EQ(account.unsettled, 0u);
+    for (std::size_t i = 0; i < kSlots + kLater; ++i)
+        EXPECT_EQ(target.at<std::int64_t>(i), static_cast<std::int64_t>(i + 1));
+    for (std::uint32_t i = 0; i < kSlots; ++i)
+        EXPECT_NE(origin.outbox.try_claim(), Outbox::kNone);
+}
+
+// What is left is executed before what comes later.
+TEST(Agent, LeftUpdatesKeepTheirOrder) {
+    Target target(8);
+    Origin origin(target);
+    Account account;
+    for (std::int64_t i = 1; i <= 2000; ++i) {
+        Remote remote = origin.remote(&account.pending);
+        remote.update(how(Op::Replace, Basic::I64), 0, &i, nullptr, 1);
+        ASSERT_EQ(remote.finish(), Fault::None);
+        if (i % 5 != 0) continue;
+        std::int64_t seen = 0;
+        Remote read = origin.remote(&account.pending);
+        read.update(how(Op::NoOp, Basic::I64), 0, nullptr, &seen, 1);
+        ASSERT_EQ(read.finish(), Fault::None);
+        ASSERT_EQ(seen, i);
+    }
+    EXPECT_EQ(origin.outbox.settle(account.pending, kEveryRank), Fault::None);
+    EXPECT_EQ(account.unsettled, 0u);
+}
+
+// A fault is told to the window that it belongs to, once, whoever found it.
+TEST(Agent, LeftFaultsAreToldOnce) {
+    Target target(64);
+    Origin origin(target);
+    Account good, bad;
+    const std::int64_t value = 7;
+    const auto put = [&](Account& account, std::int64_t disp) {
+        Remote remote = origin.remote(&account.pending);
+        remote.put(disp, &value, 8);
+        return remote.finish();
+    };
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(put(bad, 60), Fault::None);
+        EXPECT_EQ(put(good, 8), Fault::None);
+    }
+    EXPECT_EQ(origin.outbox.settle(good.pending, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.settle(bad.pending, 1), Fault::Range);  // found when slots were short
+    EXPECT_NE(std::strstr(diag::fault_text(), "does not expose"), nullptr);
+    EXPECT_EQ(put(bad, 60), Fault::None);
+    EXPECT_EQ(origin.outbox.settle(bad.pending, kEveryRank), Fault::Range);
+    EXPECT_EQ(origin.outbox.settle(bad.pending, kEveryRank), Fault::None);
+    EXPECT_EQ(bad.unsettled, 0u);
+    EXPECT_EQ(good.unsettled, 0u);
+    EXPECT_EQ(target.at<std::int64_t>(1), 7);
+}
+
+// Threads with windows of their own leave messages in one outbox, wait for slots that others have left, and settle.
+TEST(Agent, ThreadsLeaveMessagesInOneOutbox) {
+    constexpr std::size_t kThreads = 12;
+    constexpr std::size_t kWords = 100;
+    Target target(kThreads * kWords * 8);
+    Origin origin(target);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            Account account;
+            for (std::int64_t round = 1; round <= 5; ++round) {
+                for (std::size_t i = t * kWords; i < (t + 1) * kWords; ++i) {
+                    Remote remote = origin.remote(&account.pending);
+                    remote.put(static_cast<std::int64_t>(i * 8), &round, 8);
+                    ASSERT_EQ(remote.finish(), Fault::None);
+                }
+                ASSERT_EQ(origin.outbox.settle(account.pending, kEveryRank), Fault::None);
+                ASSERT_EQ(account.unsettled, 0u);
+                for (std::size_t i = t * kWords; i < (t + 1) * kWords; ++i)
+                    ASSERT_EQ(target.at<std::int64_t>(i), round);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
 }
 
 TEST(Agent, ChildOfForkEndsWithoutTheAgent) {

@@ -213,5 +213,66 @@ TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u) << rank;
 }
 
+// Every call that completes operations waits for those that are under way, tells what they met, and does the rest of
+// its work all the same.
+TEST(Epoch, CompletingCallsSettle) {
+    using Targets = std::vector<std::uint32_t>;
+    const auto leave = [](RankCore& core, std::uint32_t target) {
+        ASSERT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
+        core.unsettled = 1;
+        core.late = Fault::Range;
+        core.settled.clear();
+        epoch::left_under_way(core, core.peer(target));
+    };
+    const Targets all{Core::kEveryTarget};
+    {
+        Ranks ranks(2);
+        RankCore& core = ranks.core(0);
+        for (const LockKind kind : {LockKind::Exclusive, LockKind::Shared}) {
+            ASSERT_EQ(epoch::lock(core, 1, kind, 0), Fault::None);
+            leave(core, 1);
+            EXPECT_FALSE(epoch::try_unlock<false>(core, 1));
+            EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
+            EXPECT_EQ(epoch::flush_local_all(core), Fault::None);
+            EXPECT_EQ(core.settled, Targets{});
+            EXPECT_EQ(epoch::flush(core, 1), Fault::Range);
+            EXPECT_EQ(core.settled, Targets{1});
+            EXPECT_EQ(epoch::flush(core, 1), Fault::None);
+            leave(core, 1);
+            EXPECT_EQ(epoch::flush_all(core), Fault::Range);
+            EXPECT_EQ(core.settled, all);
+            leave(core, 1);
+            EXPECT_EQ(epoch::unlock(core, 1), Fault::Range);
+            EXPECT_EQ(core.settled, Targets{1});
+            EXPECT_EQ(core.peer(1).held, Held::None);
+            EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
+        }
+        ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+        EXPECT_EQ(core.flushable, 2u);
+        leave(core, 1);
+        EXPECT_EQ(core.flushable, 0u);
+        EXPECT_EQ(epoch::flush(core, 1), Fault::Range);
+        EXPECT_EQ(core.flushable, 2u);
+        leave(core, 0);
+        EXPECT_EQ(epoch::unlock_all(core), Fault::Range);
+        EXPECT_EQ(core.settled, all);
+        EXPECT_EQ(core.epoch.access, Access::None);
+        EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
+    }
+    Ranks ranks(1);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::fence(core, 0), Fault::None);
+    leave(core, 0);
+    EXPECT_EQ(epoch::fence(core, epoch::kNoSucceed), Fault::Range);
+    EXPECT_EQ(core.settled, all);
+    EXPECT_EQ(core.epoch.access, Access::None);
+    ASSERT_EQ(epoch::post(core, kMe, 0), Fault::None);
+    ASSERT_EQ(epoch::start(core, kMe, 0), Fault::None);
+    leave(core, 0);
+    EXPECT_EQ(epoch::complete(core), Fault::Range);
+    EXPECT_EQ(core.settled, all);
+    EXPECT_EQ(epoch::wait(core), Fault::None);
+}
+
 }  // namespace
 }  // namespace osc::test

@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "epoch/epoch.h"
@@ -73,8 +74,16 @@ class RankCore final : public Core {
     RankCore(Ranks& ranks, std::uint32_t rank);
     bool alive(std::uint32_t rank) override;
 
+    std::vector<std::uint32_t> settled;  // targets that were waited for
+    Fault late = Fault::None;            // what the operations under way have met
+
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
+    Fault await_operations(std::uint32_t target) override {
+        settled.push_back(target);
+        unsettled.store(0, std::memory_order_release);
+        return std::exchange(late, Fault::None);
+    }
 
   private:
     Ranks& ranks_;

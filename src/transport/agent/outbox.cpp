@@ -2,6 +2,9 @@
 #include "transport/agent/outbox.h"
 
 #include <bit>
+#include <utility>
+
+#include "transport/agent/answer.h"
 
 namespace osc::agent {
 
@@ -68,15 +71,79 @@ std::uint32_t Outbox::try_claim() {
 }
 
 std::uint32_t Outbox::claim() {
-    std::uint32_t number = kNone;
-    shm::wait_until(
-        freed_, [&] { return (number = try_claim()) != kNone; }, [] { return false; });
-    return number;
+    for (;;) {
+        const std::uint32_t number = try_claim();
+        if (number != kNone) return number;
+        if (reap()) continue;
+        // The threads that have the slots give them back, or leave them.
+        shm::wait_until(
+            freed_, [&] { return free_.load(std::memory_order_seq_cst) != 0 || left_count_.load() != 0; },
+            [] { return false; });
+    }
 }
 
 void Outbox::give_back(std::uint32_t number) {
     free_.fetch_or(1u << number, std::memory_order_seq_cst);
     freed_.ring();
+}
+
+void Outbox::leave(const Left& message) {
+    message.owner->unsettled.fetch_add(1, std::memory_order_relaxed);
+    {
+        const std::lock_guard lock(left_mutex_);
+        left_.push_back(message);
+        left_count_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    freed_.ring();
+}
+
+// Waits for a message that was left, keeps its fault, and frees its slot.
+void Outbox::end(std::size_t which) {
+    const Left message = left_[which];
+    left_.erase(left_.begin() + static_cast<std::ptrdiff_t>(which));
+    left_count_.fetch_sub(1, std::memory_order_relaxed);
+    Slot& used = slot(message.slot);
+    const bool answered = await_answer(used, *message.connection->box, *message.connection->arena);
+    Pending& owner = *message.owner;
+    if (owner.fault == Fault::None) {
+        owner.fault = answered ? fault_of(used.status, message.rank) : not_answered(message.rank);
+        if (owner.fault != Fault::None) {
+            owner.text = diag::fault_text();
+            owner.unsettled.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    give_back(message.slot);
+    owner.unsettled.fetch_sub(1, std::memory_order_release);
+}
+
+bool Outbox::reap() {
+    const std::lock_guard lock(left_mutex_);
+    if (left_.empty()) return false;
+    bool any = false;
+    for (std::size_t i = 0; i < left_.size();) {
+        if (slot(left_[i].slot).state.load(std::memory_order_acquire) == SlotState::Answered) {
+            end(i);
+            any = true;
+        } else {
+            ++i;
+        }
+    }
+    if (!any) end(0);
+    return true;
+}
+
+Fault Outbox::settle(Pending& owner, std::uint32_t rank) {
+    const std::lock_guard lock(left_mutex_);
+    for (std::size_t i = 0; i < left_.size();) {
+        if (left_[i].owner == &owner && (rank == kEveryRank || left_[i].rank == rank)) {
+            end(i);
+        } else {
+            ++i;
+        }
+    }
+    if (owner.fault == Fault::None) return Fault::None;
+    owner.unsettled.fetch_sub(1, std::memory_order_relaxed);
+    return diag::fail(std::exchange(owner.fault, Fault::None), "%s", owner.text.c_str());
 }
 
 }  // namespace osc::agent

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,13 +31,33 @@ struct Landing {
     std::size_t bytes;
 };
 
+/// What the operations of one window have under way that nobody waits for yet, and the first fault of those that were
+/// answered. Changed by the Outbox, in any thread. settle() must be the last that happens to it.
+struct Pending {
+    /// Messages that are not known to be answered, and one more while there is a fault to tell.
+    std::atomic<std::uint32_t>& unsettled;
+    Fault fault = Fault::None;
+    std::string text;  // of the fault
+};
+
+/// A message that was sent and left.
+struct Left {
+    std::uint32_t slot;
+    std::uint32_t rank;  // of the target
+    const Connection* connection;
+    Pending* owner;
+};
+
+inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
+inline constexpr std::uint32_t kNoRank = kEveryRank - 1;
+
 /// Thread-safe, except that a claimed slot belongs to the thread that claimed it.
 class Outbox {
   public:
     /// The outbox of this process.
     static Outbox& mine();
 
-    Outbox() = default;
+    Outbox() { left_.reserve(kSlots); }
     ~Outbox();
     Outbox(const Outbox&) = delete;
     Outbox& operator=(const Outbox&) = delete;
@@ -52,12 +73,22 @@ class Outbox {
     std::uint32_t claim();
     void give_back(std::uint32_t number);
 
+    /// Takes over a message that was sent, with its slot.
+    void leave(const Left& message);
+    /// Gives back the slots of messages that were left and are answered; if none is, waits for the oldest. False if
+    /// none was left.
+    bool reap();
+    /// Waits for what was left to `owner` for one target or all, or for nothing (kNoRank), and returns the fault that
+    /// is to be told, once.
+    Fault settle(Pending& owner, std::uint32_t rank);
+
     Slot& slot(std::uint32_t number) { return memory_->slots[number]; }
     /// Where the answer in a claimed slot goes, in order; its owner fills and clears it.
     std::vector<Landing>& landings(std::uint32_t number) { return landings_[number]; }
 
   private:
     Fault introduce(Connection& connection);
+    void end(std::size_t which);
 
     std::mutex mutex_;
     shm::Piece piece_;
@@ -66,6 +97,10 @@ class Outbox {
     std::atomic<std::uint32_t> free_{(1u << kSlots) - 1};
     shm::Doorbell freed_;
     std::array<std::vector<Landing>, kSlots> landings_;
+    // Held while waiting for an answer too: agents answer whatever their senders do.
+    std::mutex left_mutex_;
+    std::vector<Left> left_;  // oldest first
+    std::atomic<std::uint32_t> left_count_{0};
 };
 
 }  // namespace osc::agent

@@ -5,29 +5,10 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/agent/answer.h"
 #include "transport/shm/direct.h"
 
 namespace osc::agent {
-namespace {
-
-constexpr int kPolls = 150;  // some microseconds: an agent that is awake on another core has answered by then
-
-// Waits for an agent that may have been woken on this very core: it runs only when this thread sleeps, so that more
-// polling, and yielding on a busy machine, would delay the answer. Bounded; the common wait loop does the rest.
-template <class Done>
-void nap(shm::Doorbell& bell, Done&& done) {
-    for (int i = 0; i < kPolls; ++i) {
-        if (done()) return;
-        shm::cpu_relax();
-    }
-    const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
-    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    if (!done()) shm::futex_wait(bell.word, seen, 1);
-    bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-}
-
-}  // namespace
-
 // Makes sure that a message of this kind is being filled that has room for data, and returns for how many bytes; 0 if
 // the operation has failed.
 std::size_t Remote::room(Kind kind, const Update& how) {
@@ -70,14 +51,22 @@ std::byte* Remote::add(std::int64_t disp, std::size_t bytes, void* landing) {
     std::byte* data = slot.payload + header_.bytes;
     ++header_.parts;
     header_.bytes += static_cast<std::uint32_t>(bytes);
-    if (landing != nullptr) outbox_.landings(filling_).push_back({landing, bytes});
+    if (landing != nullptr) {
+        outbox_.landings(filling_).push_back({landing, bytes});
+        returns_ = true;
+    }
     return data;
 }
 
 bool Remote::acquire() {
     filling_ = outbox_.try_claim();
     if (filling_ != Outbox::kNone) return true;
-    // Waits for its own oldest message, or, if it has none, for other threads, which wait for agents only.
+    // Messages that nobody waits for are the oldest. Then its own; without any, it waits for other threads, which wait
+    // for agents only.
+    while (outbox_.reap()) {
+        filling_ = outbox_.try_claim();
+        if (filling_ != Outbox::kNone) return true;
+    }
     if (under_way_ > 0) {
         collect();
         if (fault_ != Fault::None) return false;
@@ -111,18 +100,9 @@ void Remote::collect() {
     first_ = (first_ + 1) % kSlots;
     --under_way_;
     Slot& slot = outbox_.slot(number);
-    const auto done = [&] { return slot.state.load(std::memory_order_seq_cst) == SlotState::Answered; };
-    nap(slot.bell, done);
-    const bool answered =
-        shm::wait_until(slot.bell, done, [&] { return !agent_alive(*connection_.box, *connection_.arena); });
-    if (!answered) {
-        if (fault_ == Fault::None)
-            fault_ = diag::fail(Fault::Dead, "rank %u, or its agent, ended before it had answered", rank_);
-    } else if (slot.status != Status::Done) {
-        note(slot.status);
-    } else if (fault_ == Fault::None) {
-        land(number);
-    }
+    const bool answered = await_answer(slot, *connection_.box, *connection_.arena);
+    if (fault_ == Fault::None) fault_ = answered ? fault_of(slot.status, rank_) : not_answered(rank_);
+    if (fault_ == Fault::None) land(number);
     outbox_.landings(number).clear();
     outbox_.give_back(number);
 }
@@ -140,29 +120,6 @@ void Remote::land(std::uint32_t number) {
             how_.copy(landing.to, from, landing.bytes / how_.width);  // padding at the origin stays as it is
         }
         from += landing.bytes;
-    }
-}
-
-void Remote::note(Status status) {
-    if (fault_ != Fault::None) return;
-    switch (status) {
-        case Status::Done:
-            break;
-        case Status::Malformed:
-            fault_ = diag::fail(Fault::Other, "the agent of rank %u found a message malformed", rank_);
-            break;
-        case Status::UnknownWindow:
-            fault_ = diag::fail(Fault::Win, "rank %u has freed the window", rank_);
-            break;
-        case Status::OutOfRange:
-            fault_ = diag::fail(Fault::Range, "memory that rank %u does not expose in the window", rank_);
-            break;
-        case Status::NotAdmitted:
-            fault_ = diag::fail(Fault::Op, "the agent of rank %u: operation not defined for the type", rank_);
-            break;
-        case Status::HolderDied:
-            fault_ = diag::fail(Fault::Dead, "a process died in the middle of an accumulate on rank %u", rank_);
-            break;
     }
 }
 
@@ -219,6 +176,10 @@ void Remote::compare_and_swap(const Update& how, std::int64_t disp, const void* 
 
 Fault Remote::finish() {
     if (filling_ != Outbox::kNone) send();
+    if (pending_ != nullptr && !returns_ && fault_ == Fault::None) {
+        for (; under_way_ > 0; --under_way_, first_ = (first_ + 1) % kSlots)
+            outbox_.leave({sent_[first_], rank_, &connection_, pending_});
+    }
     while (under_way_ > 0)
         collect();
     return fault_;

@@ -14,9 +14,11 @@ namespace osc::agent {
 class Remote final : public Transport {
   public:
     /// `window`: the number under which the target's agent serves the window; `base`: address of displacement 0 there;
-    /// `rank` of the target, for messages.
-    Remote(Outbox& outbox, Connection& connection, std::uint64_t window, std::uint64_t base, std::uint32_t rank)
-        : outbox_(outbox), connection_(connection), window_(window), base_(base), rank_(rank) {}
+    /// `rank` of the target. With `pending`, an operation that returns nothing is not awaited by finish(), but left to
+    /// that; without, all is at the target then.
+    Remote(Outbox& outbox, Connection& connection, std::uint64_t window, std::uint64_t base, std::uint32_t rank,
+           Pending* pending = nullptr)
+        : outbox_(outbox), connection_(connection), window_(window), base_(base), rank_(rank), pending_(pending) {}
     ~Remote() override { finish(); }
     Remote(const Remote&) = delete;
     Remote& operator=(const Remote&) = delete;
@@ -36,13 +38,14 @@ class Remote final : public Transport {
     void send();
     void collect();
     void land(std::uint32_t number);
-    void note(Status status);
 
     Outbox& outbox_;
     Connection& connection_;
     std::uint64_t window_;
     std::uint64_t base_;
     std::uint32_t rank_;
+    Pending* pending_;
+    bool returns_ = false;
     Update how_{};                              // of the messages under way, where they are updates
     std::uint32_t filling_ = Outbox::kNone;     // slot that is being filled
     Header header_{};                           // of that message
