@@ -12,15 +12,36 @@ using shm::ControlBlock;
 using shm::LockCell;
 using shm::WaitCell;
 
+constexpr std::uint32_t kGranted = 1;  // of WaitCell::answer
+constexpr std::uint32_t kRefused = 2;
+
+// Breaks the lock of `target`, because `dead` died. Under the guard, so that with the broken bit there is no queue:
+// everybody in it is told, and its cell is free to wait elsewhere. The queue's links are not used; they may be half
+// written.
+void break_lock(LockContext& context, std::uint32_t target, std::uint32_t dead) {
+    LockCell& cell = context.slot.block(target).lock;
+    std::uint32_t nobody = 0;
+    cell.dead.compare_exchange_strong(nobody, dead + 1, std::memory_order_relaxed);
+    cell.word.fetch_or(kBroken, std::memory_order_seq_cst);
+    cell.head = cell.tail = 0;
+    for (std::uint32_t rank = 0; rank < context.processes; ++rank) {
+        WaitCell& waiter = context.slot.block(rank).wait;
+        if (waiter.target.load(std::memory_order_relaxed) != target + 1) continue;
+        waiter.target.store(0, std::memory_order_relaxed);
+        waiter.answer.exchange(kRefused, std::memory_order_seq_cst);
+        waiter.bell.ring();
+    }
+}
+
 // Holds a target's queue guard. Critical sections are a few stores, but the holder may be preempted or die.
 class Guard {
   public:
-    Guard(LockContext& context, LockCell& cell) : cell_(cell) {
+    Guard(LockContext& context, std::uint32_t target) : cell_(context.slot.block(target).lock) {
         for (int round = 0; !take(context.me); ++round) {
             shm::cpu_relax();
             if (round < 100) continue;
             ::sched_yield();
-            if (round % 100000 == 0) break_if_dead(context);
+            if (round % 100000 == 0 && take_from_dead(context, target)) return;
         }
     }
     ~Guard() { cell_.guard.store(0, std::memory_order_release); }
@@ -32,13 +53,16 @@ class Guard {
         std::uint32_t free = 0;
         return cell_.guard.compare_exchange_weak(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed);
     }
-    // The queue of a process that died while editing it cannot be trusted: the lock is broken, the guard is free.
-    void break_if_dead(LockContext& context) {
+    // The queue of a process that died while editing it cannot be trusted: the lock is broken.
+    bool take_from_dead(LockContext& context, std::uint32_t target) {
         std::uint32_t holder = cell_.guard.load(std::memory_order_relaxed);
-        if (holder == 0 || context.liveness.alive(holder - 1)) return;
-        cell_.word.fetch_or(kBroken, std::memory_order_seq_cst);
-        cell_.head = cell_.tail = 0;
-        cell_.guard.compare_exchange_strong(holder, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
+        const std::uint32_t dead = holder - 1;
+        if (holder == 0 || context.liveness.alive(dead)) return false;
+        if (!cell_.guard.compare_exchange_strong(holder, context.me + 1, std::memory_order_acq_rel,
+                                                 std::memory_order_relaxed))
+            return false;
+        break_lock(context, target, dead);
+        return true;
     }
     LockCell& cell_;
 };
@@ -79,33 +103,35 @@ bool dead_holder(LockContext& context, std::uint32_t target, std::uint64_t word,
     return false;
 }
 
-// After a long wait: true if the lock can never be granted.
+// After a long wait: true if the lock is broken, now or before. Who stands in the queue has its answer then, or gets it
+// from a hand-over that has taken it out.
 bool given_up(LockContext& context, std::uint32_t target) {
     LockCell& cell = context.slot.block(target).lock;
     const std::uint64_t word = cell.word.load(std::memory_order_acquire);
-    std::uint32_t rank = 0;
-    // A holder that released the lock before it ended is no reason: the word has moved on.
-    const bool found = dead_holder(context, target, word, rank) &&
-                       ((word & kExclusive) == 0 || cell.word.load(std::memory_order_acquire) == word);
-    if (found) {
-        context.dead_rank = rank;
-        cell.word.fetch_or(kBroken, std::memory_order_seq_cst);
+    if ((word & kBroken) == 0) {
+        std::uint32_t rank = 0;
+        if (!dead_holder(context, target, word, rank)) return false;
+        // A holder that released the lock before it ended is no reason: the word has moved on.
+        if ((word & kExclusive) != 0 && cell.word.load(std::memory_order_acquire) != word) return false;
+        const Guard guard(context, target);
+        break_lock(context, target, rank);
     }
-    return found || (word & kBroken) != 0;
+    context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
+    return true;
 }
 
-bool take_polling(LockContext& context, LockCell& cell, LockKind kind) {
+bool take_polling(LockContext& context, std::uint32_t target, LockKind kind) {
+    LockCell& cell = context.slot.block(target).lock;
     if (!context.inside_lock_all) return take_or_mark(cell, kind, context.me, false);
-    const Guard guard(context, cell);
+    const Guard guard(context, target);
     return take_or_mark(cell, kind, context.me, false, true);
 }
 
 // A second thread of a process whose cell is in use waits by polling: its process keeps one place in the queue.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
-    LockCell& cell = context.slot.block(target).lock;
     const shm::WaitPolicy& policy = shm::wait_policy();
     for (int round = 1;; ++round) {
-        if (take_polling(context, cell, kind)) return LockResult::Granted;
+        if (take_polling(context, target, kind)) return LockResult::Granted;
         if (policy.progress != nullptr) policy.progress();
         if (round <= policy.yields) {
             ::sched_yield();
@@ -117,24 +143,21 @@ LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
     }
 }
 
-// Releases a lock whose queue is of no use: empty, or of a lock that broke.
-void drop_queue(LockCell& cell) {
-    cell.head = cell.tail = 0;
-    cell.word.fetch_and(kBroken, std::memory_order_seq_cst);
-}
-
 }  // namespace
 
 LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
-    if ((cell.word.load(std::memory_order_relaxed) & kBroken) != 0 && given_up(context, target))
-        return LockResult::HolderDied;
     if (!context.may_queue) return poll_for(context, target, kind);
     WaitCell& own = context.slot.block(context.me).wait;
     {
-        const Guard guard(context, cell);
+        const Guard guard(context, target);
+        if ((cell.word.load(std::memory_order_relaxed) & kBroken) != 0) {
+            context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
+            return LockResult::HolderDied;
+        }
         if (take_or_mark(cell, kind, context.me, true, context.inside_lock_all)) return LockResult::Granted;
-        own.granted.store(0, std::memory_order_relaxed);
+        own.answer.store(0, std::memory_order_relaxed);
+        own.target.store(target + 1, std::memory_order_relaxed);
         own.next = 0;
         own.kind = static_cast<std::uint32_t>(kind);
         if (context.inside_lock_all && cell.head != 0) {
@@ -148,10 +171,16 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
             cell.tail = context.me + 1;
         }
     }
-    const bool granted = shm::wait_until(
-        own.bell, [&] { return own.granted.load(std::memory_order_seq_cst) != 0; },
-        [&] { return given_up(context, target); });
-    return granted ? LockResult::Granted : LockResult::HolderDied;
+    // Never given up before there is an answer: until then somebody may be about to write into the cell.
+    shm::wait_until(
+        own.bell, [&] { return own.answer.load(std::memory_order_seq_cst) != 0; },
+        [&] {
+            given_up(context, target);
+            return false;
+        });
+    if (own.answer.load(std::memory_order_acquire) == kGranted) return LockResult::Granted;
+    context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
+    return LockResult::HolderDied;
 }
 
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
@@ -159,15 +188,15 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     {
-        const Guard guard(context, cell);
+        const Guard guard(context, target);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
         // After the last shared holder's release another one may have come past the queue (it hands over when it goes),
         // or have come and gone and handed over already: then the word is another's, or free, and not ours to give.
         if (kind == LockKind::Shared && (word & (kExclusive | kQueued | kCountMask)) != kQueued) return;
         first = cell.head;
-        // A broken lock is nobody's any more: those who wait find that out, and their cells must stay free for others.
+        // A broken lock is nobody's any more.
         if (first == 0 || (word & kBroken) != 0) {
-            drop_queue(cell);
+            cell.word.fetch_and(kBroken, std::memory_order_seq_cst);
             return;
         }
         std::uint64_t next = 0;
@@ -186,19 +215,15 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
         cell.head = last;
         if (last == 0) cell.tail = 0;
         next |= last != 0 ? kQueued : 0;
-        // Only the broken bit can come in between: all else is done under the guard or by the holder, who is here.
-        std::uint64_t seen = cell.word.load(std::memory_order_relaxed);
-        do {
-            if ((seen & kBroken) != 0) {
-                drop_queue(cell);
-                return;
-            }
-        } while (!cell.word.compare_exchange_weak(seen, next, std::memory_order_seq_cst, std::memory_order_relaxed));
+        // Nothing can come in between: all else is done under the guard or by the holder, who is here.
+        cell.word.store(next, std::memory_order_seq_cst);
+        for (std::uint32_t rank = first; rank != last; rank = context.slot.block(rank - 1).wait.next)
+            context.slot.block(rank - 1).wait.target.store(0, std::memory_order_relaxed);
     }
     for (std::uint32_t rank = first; rank != last;) {
         WaitCell& waiter = context.slot.block(rank - 1).wait;
         rank = waiter.next;  // read before the grant: a granted waiter may queue again at once
-        waiter.granted.fetch_add(1, std::memory_order_seq_cst);
+        waiter.answer.exchange(kGranted, std::memory_order_seq_cst);
         waiter.bell.ring();
     }
 }

@@ -46,6 +46,35 @@ TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
     EXPECT_EQ(context.dead_rank, 2u);
 }
 
+// Who finds the death tells all others in the queue, also those who would not find it, and leaves nobody's cell there:
+// a cell that waits elsewhere by then must not be appended to.
+TEST(DeadHolder, IsReportedToAllByTheFirstWhoFindsIt) {
+    struct Blind final : sync::Liveness {
+        bool alive(std::uint32_t) override { return true; }
+    };
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(5);
+    ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
+    std::vector<std::thread> waiters;
+    for (const std::uint32_t rank : {0u, 3u})
+        waiters.emplace_back([&ranks, rank] {
+            Blind blind;
+            sync::LockContext context{ranks.slot(), rank, ranks.size(), blind};
+            EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
+            EXPECT_EQ(context.dead_rank, 2u);
+        });
+    while (ranks.slot().block(0).wait.target.load() == 0 || ranks.slot().block(3).wait.target.load() == 0)
+        std::this_thread::yield();
+    ranks.lives().kill(2);
+    sync::LockContext seeing = ranks.context(4);
+    EXPECT_EQ(sync::lock_wait(seeing, 1, LockKind::Shared), LockResult::HolderDied);
+    EXPECT_EQ(ranks.lock_cell(1).head, 0u);
+    EXPECT_EQ(ranks.lock_cell(1).tail, 0u);
+    for (std::thread& waiter : waiters)
+        waiter.join();
+}
+
 TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
     const Deadline deadline(120);
     const Waiting waiting(10, 1, 10);

@@ -20,13 +20,15 @@ struct LockCell {
     std::atomic<std::uint32_t> guard{0};  // rank + 1 of the process that edits the queue
     std::uint32_t head = 0;               // rank + 1 of the first waiter, under guard
     std::uint32_t tail = 0;               // rank + 1 of the last waiter, under guard
+    std::atomic<std::uint32_t> dead{0};   // rank + 1 of the process whose death broke the lock
 };
 
 /// The place of one process in the queue of the lock it waits for.
 struct WaitCell {
-    std::atomic<std::uint32_t> granted{0};
-    std::uint32_t next = 0;  // rank + 1, under the target's guard
-    std::uint32_t kind = 0;  // what it waits for, under the target's guard
+    std::atomic<std::uint32_t> answer{0};
+    std::atomic<std::uint32_t> target{0};  // rank + 1 in whose queue it stands; so set and unset under that one's guard
+    std::uint32_t next = 0;                // rank + 1, under the target's guard
+    std::uint32_t kind = 0;                // what it waits for, under the target's guard
     Doorbell bell;
 };
 
