@@ -17,6 +17,16 @@ void copy_pieces(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
         std::memcpy(dst, src, Bytes);
 }
 
+// The one walk: from one position to another, until either ends. Inlined, so that the cursors stay in registers.
+[[gnu::always_inline]] inline void copy_between(Cursor& to, void* dst, Cursor& from, const void* src) {
+    for_each_batch(to, from,
+                   [dst = static_cast<std::byte*>(dst), src = static_cast<const std::byte*>(src)](
+                       std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
+                       std::ptrdiff_t from_stride, std::size_t bytes, std::size_t n) {
+                       copy_strided(dst + to_off, to_stride, src + from_off, from_stride, bytes, n);
+                   });
+}
+
 }  // namespace
 
 void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
@@ -48,47 +58,32 @@ void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* sr
 
 void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layout& src_layout, std::size_t src_count,
           const void* src) noexcept {
-    auto* to = static_cast<std::byte*>(dst);
-    const auto* from = static_cast<const std::byte*>(src);
     const Shape& d = dst_layout.data();
     const Shape& s = src_layout.data();
     if (d.one_piece(dst_count) && s.one_piece(src_count)) {
         std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
         if (OSC_FAULT(last_byte_lost) && bytes != 0) --bytes;
-        if (bytes != 0) copy_strided(to + d.first_disp(), 0, from + s.first_disp(), 0, bytes, 1);
+        if (bytes != 0)
+            copy_strided(static_cast<std::byte*>(dst) + d.first_disp(), 0,
+                         static_cast<const std::byte*>(src) + s.first_disp(), 0, bytes, 1);
         return;
     }
-    Cursor a(d, dst_count);
-    Cursor b(s, src_count);
-    for_each_batch(a, b,
-                   [to, from](std::ptrdiff_t a_off, std::ptrdiff_t a_stride, std::ptrdiff_t b_off,
-                              std::ptrdiff_t b_stride, std::size_t bytes,
-                              std::size_t n) { copy_strided(to + a_off, a_stride, from + b_off, b_stride, bytes, n); });
+    Cursor to(d, dst_count);
+    Cursor from(s, src_count);
+    copy_between(to, dst, from, src);
 }
 
 std::size_t pack(Cursor& from, const void* base, void* out, std::size_t capacity) noexcept {
     Cursor to(std::min(capacity, from.remaining()));
     const std::size_t bytes = to.remaining();
-    const auto* src = static_cast<const std::byte*>(base);
-    auto* dst = static_cast<std::byte*>(out);
-    for_each_batch(to, from,
-                   [dst, src](std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
-                              std::ptrdiff_t from_stride, std::size_t piece, std::size_t n) {
-                       copy_strided(dst + to_off, to_stride, src + from_off, from_stride, piece, n);
-                   });
+    copy_between(to, out, from, base);
     return bytes;
 }
 
 std::size_t unpack(Cursor& to, void* base, const void* in, std::size_t length) noexcept {
     Cursor from(std::min(length, to.remaining()));
     const std::size_t bytes = from.remaining();
-    auto* dst = static_cast<std::byte*>(base);
-    const auto* src = static_cast<const std::byte*>(in);
-    for_each_batch(to, from,
-                   [dst, src](std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
-                              std::ptrdiff_t from_stride, std::size_t piece, std::size_t n) {
-                       copy_strided(dst + to_off, to_stride, src + from_off, from_stride, piece, n);
-                   });
+    copy_between(to, base, from, in);
     return bytes;
 }
 
