@@ -1,5 +1,5 @@
-// Reads the option table from the environment, once; reports values that do not parse and OSC_ variables that no
-// option has, because a misspelt option that is silently ignored costs its user a day.
+// Reads the option table from the environment, once; reports values that an option does not take and OSC_ variables
+// that no option has, because a misspelt option that is silently ignored costs its user a day.
 #include "config/options.h"
 
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace osc::config {
 namespace {
 
 const Option kTable[] = {
-#define OSC_OPTION(id, variable, key, type, fallback, help) {variable, key, Type::type, fallback, help},
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) {variable, key, Type::type, limits, fallback, help},
 #include "config/options.def"
 #undef OSC_OPTION
 };
@@ -33,14 +33,34 @@ bool parse(const char* text, long& out) {
     return true;
 }
 
+bool is_among(std::string_view word, std::string_view words) {
+    while (!words.empty())
+        if (next_word(words, '|') == word) return true;
+    return false;
+}
+
+bool is_taken(std::string_view value, const Option& option) {
+    if (option.type == Type::Word) return is_among(value, option.limits);
+    while (!value.empty())
+        if (!is_among(next_word(value, ','), option.limits)) return false;
+    return true;
+}
+
 void read_into(std::string& field, const Option& option) {
     field = text_of(option.variable, option.fallback);
+    if (is_taken(field, option)) return;
+    std::fprintf(stderr, "libosc: %s=%s is not of %s; using \"%s\"\n", option.variable, field.c_str(), option.limits,
+                 option.fallback);
+    field = option.fallback;
 }
 
 void read_into(long& field, const Option& option) {
     const char* text = text_of(option.variable, option.fallback);
-    if (parse(text, field)) return;
-    std::fprintf(stderr, "libosc: %s=%s is not an integer; using %s\n", option.variable, text, option.fallback);
+    long least = 0;
+    parse(option.limits, least);
+    if (parse(text, field) && field >= least) return;
+    std::fprintf(stderr, "libosc: %s=%s is not an integer from %s on; using %s\n", option.variable, text, option.limits,
+                 option.fallback);
     parse(option.fallback, field);
 }
 
@@ -72,7 +92,7 @@ void report_unknown() {
 Values read() {
     Values values;
     std::size_t row = 0;
-#define OSC_OPTION(id, variable, key, type, fallback, help) read_into(values.id, kTable[row++]);
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) read_into(values.id, kTable[row++]);
 #include "config/options.def"
 #undef OSC_OPTION
     if (!values.disable) report_unknown();
@@ -91,14 +111,18 @@ const Option* table(std::size_t& count) {
     return kTable;
 }
 
+std::string_view next_word(std::string_view& rest, char separator) {
+    const std::size_t end = rest.find(separator);
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    return word;
+}
+
 bool verbose(std::string_view subject) {
     std::string_view rest = values().verbose;
     while (!rest.empty()) {
-        const std::size_t comma = rest.find(',');
-        const std::string_view word = rest.substr(0, comma);
+        const std::string_view word = next_word(rest, ',');
         if (word == subject || word == "all") return true;
-        if (comma == std::string_view::npos) break;
-        rest.remove_prefix(comma + 1);
     }
     return false;
 }

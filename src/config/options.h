@@ -6,28 +6,31 @@
 
 namespace osc::config {
 
-enum class Type { Bool, Int, Text };
+enum class Type { Bool, Int, Word, List };
 
 /// One row of the option table.
 struct Option {
     const char* variable;  // environment variable
     const char* info_key;  // info key of the same meaning, or ""
     Type type;
+    const char* limits;    // Int: the least value; Word, List: the words, separated by bars
     const char* fallback;  // default, as text
     const char* help;
 };
 
-/// The values in use. A Bool or Int that does not parse keeps its default and is reported once on stderr.
+/// The values in use. A value that its option does not take leaves the default and is reported once on stderr.
 struct Values {
 #define OSC_FIELD_Bool bool
 #define OSC_FIELD_Int long
-#define OSC_FIELD_Text std::string
-#define OSC_OPTION(id, variable, key, type, fallback, help) OSC_FIELD_##type id{};
+#define OSC_FIELD_Word std::string
+#define OSC_FIELD_List std::string
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) OSC_FIELD_##type id{};
 #include "config/options.def"
 #undef OSC_OPTION
 #undef OSC_FIELD_Bool
 #undef OSC_FIELD_Int
-#undef OSC_FIELD_Text
+#undef OSC_FIELD_Word
+#undef OSC_FIELD_List
 };
 
 /// The process's options, read from the environment on first use. Thread-safe.
@@ -35,6 +38,9 @@ const Values& values();
 
 /// The table itself, for osc_info and docs; `count` receives its length.
 const Option* table(std::size_t& count);
+
+/// Splits the first word, up to `separator`, off `rest`.
+std::string_view next_word(std::string_view& rest, char separator);
 
 /// True if `subject` is among the comma-separated subjects of OSC_VERBOSE (or "all" is).
 bool verbose(std::string_view subject);

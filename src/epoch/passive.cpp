@@ -131,7 +131,7 @@ Fault settle_and_count(Core& core, std::uint32_t target) {
 }  // namespace
 
 void poll_host() {
-    const shm::WaitPolicy& policy = shm::wait_policy();
+    const shm::WaitPolicy policy = shm::wait_policy();
     if (policy.progress != nullptr) policy.progress();
 }
 

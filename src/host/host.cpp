@@ -90,13 +90,14 @@ void set_wait_policy(int node_ranks) {
     CPU_ZERO(&cores);
     const int available = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
     const config::Values& options = config::values();
-    shm::WaitPolicy& policy = shm::wait_policy();
+    shm::WaitPolicy policy;
     const bool crowded = g_node_ranks > available;
     // Where processes outnumber cores, whom this one waits for may need its core: it yields at once.
     policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 0 : 2000;
     policy.yields = crowded ? 500 : 50;
     policy.sleep_ms = options.sleep_ms;
     policy.progress = &progress;
+    shm::set_wait_policy(policy);
 }
 
 void release() {

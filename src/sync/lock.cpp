@@ -129,7 +129,7 @@ bool take_polling(LockContext& context, std::uint32_t target, LockKind kind) {
 
 // A second thread of a process whose cell is in use waits by polling: its process keeps one place in the queue.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
-    const shm::WaitPolicy& policy = shm::wait_policy();
+    const shm::WaitPolicy policy = shm::wait_policy();
     for (int round = 1;; ++round) {
         if (take_polling(context, target, kind)) return LockResult::Granted;
         if (policy.progress != nullptr) policy.progress();

@@ -37,14 +37,23 @@ const char* const kEntries[] = {
 #undef OSC_ENTRY
 };
 
-const char* values_of(Type type) {
-    switch (type) {
+std::string joined(std::string_view words, const char* between) {
+    std::string all;
+    while (!words.empty())
+        all.append(all.empty() ? "" : between).append(osc::config::next_word(words, '|'));
+    return all;
+}
+
+std::string values_of(const Option& option) {
+    switch (option.type) {
         case Type::Bool:
             return "0 or 1";
         case Type::Int:
-            return "integer";
-        case Type::Text:
-            return "text";
+            return std::string("integer from ") + option.limits + " on";
+        case Type::Word:
+            return joined(option.limits, " or ");
+        case Type::List:
+            return "some of " + joined(option.limits, ",");
     }
     return "";
 }
@@ -57,7 +66,7 @@ void print_options() {
         const char* set = std::getenv(option->variable);
         const bool given = set != nullptr && *set != '\0';
         std::printf("\n%s=%s%s\n", option->variable, given ? set : option->fallback, given ? "  (set)" : "");
-        std::printf("    %s; default \"%s\"", values_of(option->type), option->fallback);
+        std::printf("    %s; default \"%s\"", values_of(*option).c_str(), option->fallback);
         if (*option->info_key != '\0') std::printf("; info key %s", option->info_key);
         std::printf("\n    %s\n", option->help);
     }
@@ -92,7 +101,7 @@ void print_markdown() {
         if (!fallback.empty()) fallback.insert(0, 1, '`').append(1, '`');
         std::string meaning = cell(option->help);
         if (*option->info_key != '\0') meaning.append("; info key `").append(option->info_key).append(1, '`');
-        std::printf("| `%s` | %s | %s | %s |\n", option->variable, values_of(option->type), fallback.c_str(),
+        std::printf("| `%s` | %s | %s | %s |\n", option->variable, values_of(*option).c_str(), fallback.c_str(),
                     meaning.c_str());
     }
 }

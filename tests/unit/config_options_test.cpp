@@ -77,6 +77,23 @@ TEST(Options, ValuesThatDoNotParseKeepTheDefaultAndAreReported) {
     }
 }
 
+TEST(Options, ValuesOutsideTheLimitsKeepTheDefaultAndAreReported) {
+    const auto defaults = [](const config::Values& v) {
+        return v.spin == -1 && v.sleep_ms == 10 && v.pool_mib == 1024 && v.fallback == "host" && v.cma == "auto" &&
+               v.verbose.empty();
+    };
+    const std::pair<const char*, const char*> wrong[] = {
+        {"OSC_SPIN", "-2"},         {"OSC_SLEEP_MS", "-1"},          {"OSC_POOL_MIB", "0"},
+        {"OSC_FALLBACK", "errors"}, {"OSC_FALLBACK", "host|error"},  {"OSC_CMA", "on"},
+        {"OSC_VERBOSE", "window"},  {"OSC_VERBOSE", "windows,,all"},
+    };
+    for (const auto& [name, value] : wrong) {
+        const Outcome outcome = with({{name, value}}, defaults);
+        EXPECT_TRUE(outcome.held) << name << "=" << value;
+        EXPECT_NE(outcome.said.find(std::string(name) + "=" + value), std::string::npos) << outcome.said;
+    }
+}
+
 TEST(Options, NamesThatNoOptionHasAreReported) {
     const auto any = [](const config::Values&) { return true; };
     EXPECT_NE(with({{"OSC_SPINN", "1"}}, any).said.find("OSC_SPINN"), std::string::npos);
@@ -88,10 +105,10 @@ TEST(Options, VerboseTakesSubjectsAndAll) {
     const auto says = [](const char* value, const char* subject) {
         return with({{"OSC_VERBOSE", value}}, [&](const config::Values&) { return config::verbose(subject); }).held;
     };
-    EXPECT_TRUE(says("windows,memory", "memory"));
-    EXPECT_TRUE(says("all", "memory"));
-    EXPECT_FALSE(says("windows,memory", "mem"));
-    EXPECT_FALSE(says("", "memory"));
+    EXPECT_TRUE(says("windows,counters", "counters"));
+    EXPECT_TRUE(says("all", "counters"));
+    EXPECT_FALSE(says("windows,counters", "counter"));
+    EXPECT_FALSE(says("", "counters"));
 }
 
 TEST(Options, EveryRowHasAName) {

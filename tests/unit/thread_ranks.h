@@ -46,9 +46,9 @@ class Deadline {
 class Waiting {
   public:
     Waiting(int spin, int yields, long sleep_ms) : before_(shm::wait_policy()) {
-        shm::wait_policy() = {spin, yields, sleep_ms, nullptr};
+        shm::set_wait_policy({spin, yields, sleep_ms, nullptr});
     }
-    ~Waiting() { shm::wait_policy() = before_; }
+    ~Waiting() { shm::set_wait_policy(before_); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 

@@ -12,7 +12,7 @@
 
 namespace osc::shm {
 
-/// How this process waits; set once at start (host room), read by every wait.
+/// How this process waits.
 struct WaitPolicy {
     int spin = 2000;               // polls before the first yield
     int yields = 50;               // yields before the first sleep
@@ -20,7 +20,10 @@ struct WaitPolicy {
     void (*progress)() = nullptr;  // drives the host MPI once; null in unit tests and in the agent
 };
 
-WaitPolicy& wait_policy();
+/// Read by every wait; set at start and, by the host room, when a window has more ranks on the node than those before.
+/// Thread-safe: a wait under way may see some of the old values.
+WaitPolicy wait_policy();
+void set_wait_policy(const WaitPolicy& policy);
 
 inline void cpu_relax() {
 #if defined(__x86_64__)
@@ -48,7 +51,7 @@ struct Doorbell {
 /// sleeping) is true. Returns true if done.
 template <class Done, class Dead>
 bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
-    const WaitPolicy& policy = wait_policy();
+    const WaitPolicy policy = wait_policy();
     for (int i = 0; i < policy.yields; ++i) {
         if (done()) return true;
         if (policy.progress != nullptr) policy.progress();
