@@ -22,10 +22,10 @@ std::ptrdiff_t last_end(const Run& run) {
     return run.disp + static_cast<std::ptrdiff_t>(run.count - 1) * run.stride + static_cast<std::ptrdiff_t>(run.bytes);
 }
 
-void append(std::vector<Run>& runs, Run run);
+void append(RunList& runs, Run run);
 
 // `run` starts where the last block of `runs` ends: the two blocks become one, the rest follows.
-void append_touching(std::vector<Run>& runs, const Run& run) {
+void append_touching(RunList& runs, const Run& run) {
     Run& last = runs.back();
     Run merged{last.disp + static_cast<std::ptrdiff_t>(last.count - 1) * last.stride, last.bytes + run.bytes};
     if (--last.count == 0) runs.pop_back();
@@ -34,7 +34,7 @@ void append_touching(std::vector<Run>& runs, const Run& run) {
 }
 
 // Appends in typemap order; O(1), so that a list of a million blocks is built in one pass.
-void append(std::vector<Run>& runs, Run run) {
+void append(RunList& runs, Run run) {
     if (run.bytes == 0 || run.count == 0) return;
     if (run.count > 1 && run.stride == static_cast<std::ptrdiff_t>(run.bytes)) {
         run.bytes *= run.count;
@@ -51,12 +51,12 @@ void append(std::vector<Run>& runs, Run run) {
             return;
         }
     }
-    if (runs.size() == max_runs) throw std::length_error("datatype with too many irregular blocks");
+    if (runs.size() == runs.most) throw std::length_error("datatype with too many irregular blocks");
     if (run.count == 1) run.stride = 0;
     runs.push_back(run);
 }
 
-void append_elements(std::vector<Run>& runs, std::ptrdiff_t disp, std::size_t count, const Shape& child) {
+void append_elements(RunList& runs, std::ptrdiff_t disp, std::size_t count, const Shape& child) {
     if (child.runs().size() == 1) {
         Run run = child.runs().front();
         if (fold(run, child.extent(), count)) {
@@ -72,7 +72,7 @@ void append_elements(std::vector<Run>& runs, std::ptrdiff_t disp, std::size_t co
     }
 }
 
-void append_groups(std::vector<Run>& runs, std::ptrdiff_t disp, std::size_t count, std::size_t blocklength,
+void append_groups(RunList& runs, std::ptrdiff_t disp, std::size_t count, std::size_t blocklength,
                    std::ptrdiff_t stride, const Shape& child) {
     if (child.runs().size() == 1) {
         Run run = child.runs().front();
@@ -125,7 +125,7 @@ Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(run
 Layout Layout::leaf(Basic basic) {
     const auto extent = static_cast<std::ptrdiff_t>(element_size(basic));
     const Pieces data = pieces(basic);
-    std::vector<Run> runs;
+    RunList runs;
     for (std::size_t i = 0; i < data.count; ++i)
         append(runs, {data.piece[i].offset, data.piece[i].size});
     Layout layout;
@@ -181,8 +181,8 @@ Layout LayoutBuilder::finish(std::ptrdiff_t lb, std::ptrdiff_t extent) {
         for (Run& run : data_)
             run.disp = std::max<std::ptrdiff_t>(run.disp, 0);
     if (OSC_FAULT(extent_ignored)) extent = static_cast<std::ptrdiff_t>(Shape(data_, extent).true_extent());
-    layout.data_ = Shape(std::exchange(data_, {}), extent);
-    if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(std::exchange(padded_, {}), extent);
+    layout.data_ = Shape(data_.take(), extent);
+    if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(padded_.take(), extent);
     layout.lb_ = lb;
     layout.basic_ = std::exchange(basic_, Basic::None);
     mixed_ = false;

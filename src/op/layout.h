@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "op/types.h"
@@ -106,15 +107,21 @@ class Layout {
     bool contiguous_ = false;
 };
 
-/// Irregular blocks that a layout may have: a quarter GiB while it is built. Flattening more would exhaust memory
-/// unseen.
-inline constexpr std::size_t max_runs = std::size_t{1} << 22;
+/// Irregular blocks that a layout may have: 2.5 GiB of them. Flattening more would exhaust memory unseen.
+inline constexpr std::size_t max_runs = std::size_t{1} << 26;
+
+/// The runs of a layout that is being built.
+struct RunList : std::vector<Run> {
+    std::size_t most = max_runs;
+    std::vector<Run> take() { return std::exchange(static_cast<std::vector<Run>&>(*this), {}); }
+};
 
 /// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
 /// vector of a vector costs one run per inner vector, not one per block. Throws
-/// std::bad_alloc, and std::length_error beyond max_runs.
+/// std::bad_alloc, and std::length_error beyond `most` irregular blocks.
 class LayoutBuilder {
   public:
+    explicit LayoutBuilder(std::size_t most = max_runs) { data_.most = padded_.most = most; }
     /// Appends `count` elements of `child`, the first with its origin at `disp` bytes, each `child.extent()` further.
     void add(std::ptrdiff_t disp, std::size_t count, const Layout& child);
     /// Appends `count` groups, `stride` bytes apart, of `blocklength` elements of `child`.
@@ -127,8 +134,8 @@ class LayoutBuilder {
   private:
     void note_basic(const Layout& child);
 
-    std::vector<Run> data_;
-    std::vector<Run> padded_;  // the elements, kept only while basic_ is a padded pair
+    RunList data_;
+    RunList padded_;  // the elements, kept only while basic_ is a padded pair
     Basic basic_ = Basic::None;
     bool mixed_ = false;
 };

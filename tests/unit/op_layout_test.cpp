@@ -165,11 +165,14 @@ TEST(Layout, BoundsCoverNegativeExtentsAndOverflow) {
 }
 
 TEST(Layout, TooManyIrregularBlocksAreRefused) {
-    LayoutBuilder builder;
+    constexpr std::size_t kMost = 1000;
+    LayoutBuilder builder(kMost);
     builder.add(0, 1, Layout::leaf(Basic::Char));
     builder.add(7, 1, Layout::leaf(Basic::I16));
     const Layout irregular = builder.finish(0, 20);
-    EXPECT_THROW(builder.add(0, max_runs, irregular), std::length_error);
+    builder.add(0, kMost / 2, irregular);
+    EXPECT_EQ(builder.finish(0, 20).data().blocks(), kMost);
+    EXPECT_THROW(builder.add(0, kMost / 2 + 1, irregular), std::length_error);
 }
 
 TEST(Cursor, MergesAcrossElements) {
