@@ -91,6 +91,9 @@ def bar_of(measure):
         return Bar(OPENMPI, on_allocate, 1.0, aim=0.5)
     if operation == "lock_put32":
         return Bar(OPENMPI, on_allocate, 0.75)
+    if operation == "acc64k_contended":
+        # What is asked is that every sum is right; the two sides' speeds depend on each other.
+        return None
     if operation == "acc64k":
         return Bar(OPENMPI, on_allocate, 1.15, within=True)
     if operation == "create_free":
