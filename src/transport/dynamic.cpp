@@ -2,12 +2,14 @@
 #include "transport/dynamic.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace osc {
 
 template <class F>
 void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
     // A refused piece changes nothing, so all of it is looked up before its first byte moves.
+    const shm::Region* first = nullptr;
     for (std::uint64_t seen = 0; seen < bytes;) {
         const std::uint64_t address = static_cast<std::uint64_t>(disp) + seen;
         const shm::Region* region = shm::find_region(*regions_, address);
@@ -16,11 +18,13 @@ void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
                                 static_cast<unsigned long long>(address));
             return;
         }
+        if (seen == 0) first = region;
         seen += region->base + region->size - address;
     }
     while (bytes > 0 && fault_ == Fault::None) {
         const auto address = static_cast<std::uint64_t>(disp);
-        const shm::Region* region = shm::find_region(*regions_, address);
+        const shm::Region* region =
+            first != nullptr ? std::exchange(first, nullptr) : shm::find_region(*regions_, address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
         if (std::byte* mapped = locate_(*region); mapped != nullptr) {
             // Addresses stay the target's, so that the stripe of an element is the same by every path.

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "diag/inject.h"
 #include "epoch/epoch.h"
@@ -102,7 +103,7 @@ Fault Window::by_agent(Peer& target, std::uint64_t base_there, Execute&& execute
 
 Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
-    const auto attached = view(rank).current(
+    auto attached = view(rank).current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
     if (attached == nullptr)
         return diag::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
@@ -118,12 +119,12 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     };
     if (!own && far_path(rank) == Path::Agent) {
         return by_agent(target, 0, [&](agent::Remote& far) {
-            Dynamic transport(attached, stripes, locate, far);
+            Dynamic transport(std::move(attached), stripes, std::ref(locate), far);
             return op::execute(call, what, start, transport);
         });
     }
     cma::Cross far(arena.pid, 0, stripes);
-    Dynamic transport(attached, stripes, locate, far);
+    Dynamic transport(std::move(attached), stripes, std::ref(locate), far);  // by reference: no allocation
     return op::execute(call, what, start, transport);
 }
 
