@@ -210,6 +210,8 @@ Fault unlock(Core& core, std::uint32_t target) {
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
     // A fault of an operation is told, and the lock is released all the same.
     const Fault late = guard.unlocked([&] { return core.settle(target); });
+    if (core.peer(target).held == Held::None)
+        return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (shm::count_down(core.unlocks)) unlocked_often(core);
@@ -241,6 +243,8 @@ Fault unlock_all(Core& core) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
     const Fault late = guard.unlocked([&] { return core.settle(); });
+    if (epoch.access != Access::LockAll)
+        return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
     full_order(core);
     for (const std::uint32_t rank : epoch.touched)
         drop(core, core.peer(rank));

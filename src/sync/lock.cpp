@@ -120,6 +120,14 @@ bool given_up(LockContext& context, std::uint32_t target) {
     return true;
 }
 
+// Nobody will answer this waiter any more: answers are given under the guard, and who took it out of the queue died
+// before it answered. The guard's taker has broken the lock then.
+bool forgotten(LockContext& context, std::uint32_t target) {
+    const Guard guard(context, target);
+    const WaitCell& own = context.slot.block(context.me).wait;
+    return own.target.load(std::memory_order_relaxed) == 0 && own.answer.load(std::memory_order_relaxed) == 0;
+}
+
 bool take_polling(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
     if (!context.inside_lock_all) return take_or_mark(cell, kind, context.me, false);
@@ -171,12 +179,12 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
             cell.tail = context.me + 1;
         }
     }
-    // Never given up before there is an answer: until then somebody may be about to write into the cell.
+    // Not given up while somebody may still write into the cell.
     shm::wait_until(
         own.bell, [&] { return own.answer.load(std::memory_order_seq_cst) != 0; },
         [&] {
             given_up(context, target);
-            return false;
+            return forgotten(context, target);
         });
     if (own.answer.load(std::memory_order_acquire) == kGranted) return LockResult::Granted;
     context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
@@ -185,27 +193,26 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
 
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
     LockCell& cell = context.slot.block(target).lock;
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
+    WaitCell* last_granted = nullptr;
     {
         const Guard guard(context, target);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
         // After the last shared holder's release another one may have come past the queue (it hands over when it goes),
         // or have come and gone and handed over already: then the word is another's, or free, and not ours to give.
         if (kind == LockKind::Shared && (word & (kExclusive | kQueued | kCountMask)) != kQueued) return;
-        first = cell.head;
+        const std::uint32_t first = cell.head;
         // A broken lock is nobody's any more.
         if (first == 0 || (word & kBroken) != 0) {
             cell.word.fetch_and(kBroken, std::memory_order_seq_cst);
             return;
         }
         std::uint64_t next = 0;
+        std::uint32_t last = first;
         const WaitCell* waiter = &context.slot.block(first - 1).wait;
         if (waiter->kind == static_cast<std::uint32_t>(LockKind::Exclusive)) {
             next = kExclusive | first;
             last = waiter->next;
         } else {
-            last = first;
             while (last != 0 &&
                    context.slot.block(last - 1).wait.kind == static_cast<std::uint32_t>(LockKind::Shared)) {
                 ++next;
@@ -217,15 +224,16 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
         next |= last != 0 ? kQueued : 0;
         // Nothing can come in between: all else is done under the guard or by the holder, who is here.
         cell.word.store(next, std::memory_order_seq_cst);
-        for (std::uint32_t rank = first; rank != last; rank = context.slot.block(rank - 1).wait.next)
-            context.slot.block(rank - 1).wait.target.store(0, std::memory_order_relaxed);
+        // Answers are given under the guard too, so that a waiter can tell whether its own can still come.
+        for (std::uint32_t rank = first; rank != last;) {
+            if (last_granted != nullptr) last_granted->bell.ring();
+            last_granted = &context.slot.block(rank - 1).wait;
+            rank = last_granted->next;
+            last_granted->target.store(0, std::memory_order_relaxed);
+            last_granted->answer.exchange(kGranted, std::memory_order_seq_cst);
+        }
     }
-    for (std::uint32_t rank = first; rank != last;) {
-        WaitCell& waiter = context.slot.block(rank - 1).wait;
-        rank = waiter.next;  // read before the grant: a granted waiter may queue again at once
-        waiter.answer.exchange(kGranted, std::memory_order_seq_cst);
-        waiter.bell.ring();
-    }
+    last_granted->bell.ring();  // most often the only one: woken outside the guard, which it may want at once
 }
 
 }  // namespace osc::sync

@@ -3,7 +3,7 @@
  * invalid end state). The sleep is modelled apart, in sleep.pml: here a waiter simply blocks until it is granted.
  * A PASSING process is inside a lock_all and asks for one more shared lock (LockContext::inside_lock_all): it joins past
  * the queue and stands first in it, so that a hand-over may find the word another's, or handed over already.
- * MUTATIONS: MARK_BEFORE_GUARD NEXT_AFTER_GRANT READERS_OVERTAKE KEEP_TAIL NO_HAND_OVER HAND_OVER_ANYWAY
+ * MUTATIONS: MARK_BEFORE_GUARD READERS_OVERTAKE KEEP_TAIL NO_HAND_OVER HAND_OVER_ANYWAY
  * MUTATIONS: PASS_FORGETS_QUEUE PASS_KEEPS_TAIL_EMPTY
  */
 #ifndef N
@@ -135,19 +135,11 @@ inline hand_over() {
             readers = many;
             queued = (last != 0)
         };
-        drop_guard();
         do
-        :: first != last ->
-            at = first;
-#ifdef NEXT_AFTER_GRANT
-            granted[at] = true;
-            first = next[at]
-#else
-            first = next[at];
-            granted[at] = true
-#endif
+        :: first != last -> granted[first] = true; first = next[first]
         :: else -> break
-        od
+        od;
+        drop_guard()
     fi
     fi
 }
@@ -169,12 +161,12 @@ inline unlock() {
     :: pass -> hand_over()
     :: else -> skip
     fi;
-    skip; d_step { first = 0; last = 0; many = 0; at = 0; got = false; pass = false; what = 0 } /* fewer states */
+    skip; d_step { first = 0; last = 0; many = 0; got = false; pass = false; what = 0 } /* fewer states */
 }
 
 active [N] proctype rank() {
     byte me = _pid + 1;
-    byte what, first, last, many, at, i;
+    byte what, first, last, many, i;
     bool got, pass;
     for (i : 1 .. ROUNDS) {
         if

@@ -90,6 +90,33 @@ TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
     EXPECT_EQ(sync::lock_wait(holder, 1, LockKind::Exclusive), LockResult::HolderDied);
 }
 
+// It had taken the waiter out of the queue, and died before it answered: no hand-over and no break finds that waiter.
+TEST(DeadHolder, OfTheQueuesGuardInTheMiddleOfAHandOverForgetsNobody) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(4);
+    ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
+    std::vector<std::thread> waiters;
+    for (const std::uint32_t rank : {0u, 3u}) {
+        waiters.emplace_back([&ranks, rank] {
+            sync::LockContext context = ranks.context(rank);
+            EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
+            EXPECT_EQ(context.dead_rank, 2u);
+        });
+        ranks.await_queued(1, rank);
+    }
+    shm::LockCell& cell = ranks.lock_cell(1);
+    std::uint32_t free = 0;
+    while (!cell.guard.compare_exchange_weak(free, 3))
+        free = 0;
+    cell.head = ranks.slot().block(0).wait.next;
+    cell.word.store(sync::exclusive_word(0) | sync::kQueued);
+    ranks.slot().block(0).wait.target.store(0);
+    ranks.lives().kill(2);
+    for (std::thread& waiter : waiters)
+        waiter.join();
+}
+
 TEST(DeadHolder, OfASharedLockIsReported) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
