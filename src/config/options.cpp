@@ -40,6 +40,7 @@ bool is_among(std::string_view word, std::string_view words) {
 }
 
 bool is_taken(std::string_view value, const Option& option) {
+    if (option.type == Type::Text) return true;
     if (option.type == Type::Word) return is_among(value, option.limits);
     while (!value.empty())
         if (!is_among(next_word(value, ','), option.limits)) return false;

@@ -6,14 +6,14 @@
 
 namespace osc::config {
 
-enum class Type { Bool, Int, Word, List };
+enum class Type { Bool, Int, Word, List, Text };
 
 /// One row of the option table.
 struct Option {
     const char* variable;  // environment variable
     const char* info_key;  // info key of the same meaning, or ""
     Type type;
-    const char* limits;    // Int: the least value; Word, List: the words, separated by bars
+    const char* limits;    // Int: the least value; Word, List: the words, separated by bars; Text: what it names
     const char* fallback;  // default, as text
     const char* help;
 };
@@ -24,6 +24,7 @@ struct Values {
 #define OSC_FIELD_Int long
 #define OSC_FIELD_Word std::string
 #define OSC_FIELD_List std::string
+#define OSC_FIELD_Text std::string
 #define OSC_OPTION(id, variable, key, type, limits, fallback, help) OSC_FIELD_##type id{};
 #include "config/options.def"
 #undef OSC_OPTION
@@ -31,6 +32,7 @@ struct Values {
 #undef OSC_FIELD_Int
 #undef OSC_FIELD_Word
 #undef OSC_FIELD_List
+#undef OSC_FIELD_Text
 };
 
 /// The process's options, read from the environment on first use. Thread-safe.

@@ -74,7 +74,9 @@ Fault fence(Core& core, unsigned asserts) {
     if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return late;
     int dead = -1;
     const bool all = guard.unlocked([&] {
-        return core.slot.header().barrier.arrive_and_wait(core.size, [&] { return (dead = core.any_dead()) >= 0; });
+        if (core.meet()) return true;
+        dead = core.any_dead();
+        return false;
     });
     return all ? late : died(dead, "the fence");
 }
@@ -89,9 +91,15 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
     epoch.posted = true;
     epoch.origins.assign(origins.begin(), origins.end());
     if ((asserts & kNoCheck) != 0) return Fault::None;
-    for (const std::uint32_t origin : origins)
-        sync::send_post(core.slot, core.me, origin);
-    return Fault::None;
+    Fault fault = Fault::None;
+    for (const std::uint32_t origin : origins) {
+        if (core.here(origin)) {
+            sync::send_post(core.slot, core.me, origin);
+        } else if (const Fault far = core.far_sync->post(origin); far != Fault::None) {
+            fault = far;
+        }
+    }
+    return fault;
 }
 
 Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts) {
@@ -104,7 +112,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     epoch.group.assign(targets.begin(), targets.end());
     for (const std::uint32_t target : targets) {
         Peer& peer = core.peer(target);
-        if (OSC_FAULT(complete_early)) sync::send_complete(core.slot, target);
+        if (OSC_FAULT(complete_early) && core.here(target)) sync::send_complete(core.slot, target);
         peer.started = true;
         peer.post = Post::Open;
     }
@@ -115,13 +123,18 @@ Fault complete(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
-    const Fault late = guard.unlocked([&] { return core.settle(); });
+    // A target that was not used still has to be awaited: its post must not be left for the next epoch.
+    Fault far = Fault::None;
     for (const std::uint32_t target : epoch.group) {
-        Peer& peer = core.peer(target);
-        // A target that was not used still has to be awaited: its post must not be left for the next epoch.
-        if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
-        peer.started = false;
-        if (!OSC_FAULT(complete_early)) sync::send_complete(core.slot, target);
+        if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
+        if (core.here(target)) continue;
+        if (const Fault fault = core.far_sync->complete(target); fault != Fault::None) far = fault;
+    }
+    const Fault ended = guard.unlocked([&] { return core.settle(); });
+    const Fault late = far != Fault::None ? far : ended;
+    for (const std::uint32_t target : epoch.group) {
+        core.peer(target).started = false;
+        if (!OSC_FAULT(complete_early) && core.here(target)) sync::send_complete(core.slot, target);
     }
     close_touched(core);
     epoch.access = Access::None;

@@ -37,6 +37,21 @@ Peer* make_peers(std::uint32_t processes) {
 
 }  // namespace
 
+namespace {
+
+// Stands for the block of a process on another node, so that a known target always has one: its lock is never to be
+// had, which keeps the fast path of MPI_Win_lock away without a further question.
+shm::ControlBlock& elsewhere() {
+    static auto* block = [] {
+        auto* made = new shm::ControlBlock;
+        made->lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
+        return made;
+    }();
+    return *block;
+}
+
+}  // namespace
+
 Core::Core(std::uint32_t rank, std::uint32_t processes)
     : me(rank), size(processes), exclusive(sync::exclusive_word(rank)), peers(make_peers(processes)) {}
 
@@ -50,7 +65,7 @@ Core::~Core() {
 Peer& Core::know(Peer& entry, std::uint32_t rank) {
     const std::lock_guard lock(know_mutex_);
     if (entry.block.load(std::memory_order_relaxed) != nullptr) return entry;
-    shm::ControlBlock& block = slot.block(rank);
+    shm::ControlBlock& block = here(rank) ? slot.block(rank) : elsewhere();
     entry.rank = rank;
     entry.unit = 1;
     describe(entry, block);
@@ -58,6 +73,17 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     entry.full_reach = entry.path == Path::Direct ? entry.size / entry.unit + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
+}
+
+// First the node, then the nodes' first processes among each other, then the node again, which learns of it.
+bool Core::meet() {
+    const std::uint32_t mates = slot.count_here(size);
+    shm::Barrier& barrier = slot.header().barrier;
+    const auto dead = [&] { return any_dead() >= 0; };
+    if (!barrier.arrive_and_wait(mates, dead)) return false;
+    if (far_sync == nullptr) return true;
+    if (slot.rank_at(0) == me && far_sync->barrier() != Fault::None) return false;
+    return mates == 1 || barrier.arrive_and_wait(mates, dead);
 }
 
 int Core::any_dead() {

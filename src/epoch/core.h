@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diag/fault.h"
+#include "sync/far.h"
 #include "sync/lock.h"
 #include "transport/shm/control.h"
 
@@ -20,6 +21,7 @@ enum class Path : std::uint8_t {
     Cma,      // by process_vm_readv and process_vm_writev
     Agent,    // by asking the target's agent
     Dynamic,  // region by region
+    Net,      // by the network: on another node
 };
 
 /// A lock that this process holds on a target.
@@ -118,6 +120,17 @@ class Core : public sync::Liveness {
     Fault settle() { return settle(kEveryTarget); }
     static constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
 
+    bool here(std::uint32_t rank) const { return slot.here(rank); }
+
+    /// The barrier of all processes of the window; false if one has died.
+    bool meet();
+
+    /// Ends what still uses this process's memory, of operations to a target or to kEveryTarget.
+    Fault settle_local(std::uint32_t target) {
+        if (__builtin_expect(unsettled.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
+        return await_local(target);
+    }
+
     /// A member that has died, or -1. Slow: asks the system about each.
     int any_dead();
 
@@ -126,6 +139,7 @@ class Core : public sync::Liveness {
     const std::uint64_t exclusive;  // the lock word that says: held exclusively by this process
     Peer* const peers;              // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
+    sync::Far* far_sync = nullptr;  // null: all processes are on this node
     Epoch epoch;
     // Ranks below it may be flushed without ado: `size` in a lock_all epoch with nothing under way, else 0.
     std::atomic<std::uint32_t> flushable{0};
@@ -142,6 +156,8 @@ class Core : public sync::Liveness {
     virtual void describe(Peer& peer, const shm::ControlBlock& block) = 0;
     /// settle() where something is unsettled.
     virtual Fault await_operations(std::uint32_t) { return Fault::None; }
+    /// settle_local() there. Operations by agents of this node have copied what they send.
+    virtual Fault await_local(std::uint32_t) { return Fault::None; }
 
   private:
     Peer& know(Peer& entry, std::uint32_t rank);

@@ -43,6 +43,12 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         return Fault::None;
     }
     const bool shared = kind == LockKind::Shared;
+    if (!core.here(peer.rank)) {
+        if (const Fault fault = core.far_sync->lock(peer.rank, kind, inside_lock_all); fault != Fault::None)
+            return fault;
+        peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
+        return Fault::None;
+    }
     if (shared) note_shared(core, peer.rank);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
                                                  : sync::try_lock_shared(peer.control().lock);
@@ -74,12 +80,19 @@ void drop(Core& core, Peer& peer) {
     peer.held = Held::None;
     peer.touched = false;
     peer.forbid();
+    if (!core.here(peer.rank)) return;  // given back by give_back_far
     if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
         sync::unlock_exclusive(context, peer.rank);
     } else if (held == Held::Shared) {
         sync::unlock_shared(context, peer.rank);
         forget_shared(core, peer.rank);
     }
+}
+
+// The lock of a target on another node is given back with the last message to it, which is then awaited.
+Fault give_back_far(Core& core, const Peer& peer) {
+    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck) return Fault::None;
+    return core.far_sync->unlock(peer.rank);
 }
 
 const char* access_name(Access access) {
@@ -108,7 +121,7 @@ int nap() {
 Fault take_all(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Peer& peer = core.peer(rank);
-        if (peer.held != Held::None) continue;
+        if (peer.held != Held::None || !core.here(rank)) continue;
         const bool inside = !core.epoch.touched.empty();
         if (const Fault fault = acquire(core, guard, peer, LockKind::Shared, inside); fault != Fault::None)
             return fault;
@@ -209,7 +222,9 @@ Fault unlock(Core& core, std::uint32_t target) {
     if (epoch.access != Access::Lock || core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
     // A fault of an operation is told, and the lock is released all the same.
-    const Fault late = guard.unlocked([&] { return core.settle(target); });
+    const Fault asked = give_back_far(core, core.peer(target));
+    const Fault ended = guard.unlocked([&] { return core.settle(target); });
+    const Fault late = asked != Fault::None ? asked : ended;
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     drop(core, core.peer(target));
@@ -242,7 +257,11 @@ Fault unlock_all(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
-    const Fault late = guard.unlocked([&] { return core.settle(); });
+    Fault asked = Fault::None;
+    for (const std::uint32_t rank : epoch.touched)
+        if (const Fault fault = give_back_far(core, core.peer(rank)); fault != Fault::None) asked = fault;
+    const Fault ended = guard.unlocked([&] { return core.settle(); });
+    const Fault late = asked != Fault::None ? asked : ended;
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
     full_order(core);
@@ -260,17 +279,9 @@ void left_under_way(Core& core, Peer& peer) {
     if (peer.held == Held::Exclusive) peer.held = Held::ExclusiveInUse;
 }
 
-Fault flush(Core& core, std::uint32_t target) {
-    if (const Fault fault = flush_local(core, target); fault != Fault::None) return fault;
-    return settle_and_count(core, target);
-}
+namespace {
 
-Fault flush_all(Core& core) {
-    if (const Fault fault = flush_local_all(core); fault != Fault::None) return fault;
-    return settle_and_count(core, Core::kEveryTarget);
-}
-
-Fault flush_local(Core& core, std::uint32_t target) {
+Fault may_flush(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
     if (access != Access::LockAll && (access != Access::Lock || core.peer(target).held == Held::None))
         return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
@@ -278,11 +289,33 @@ Fault flush_local(Core& core, std::uint32_t target) {
     return Fault::None;
 }
 
-Fault flush_local_all(Core& core) {
+Fault may_flush_all(Core& core) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open");
     full_order(core);
     return Fault::None;
+}
+
+}  // namespace
+
+Fault flush(Core& core, std::uint32_t target) {
+    if (const Fault fault = may_flush(core, target); fault != Fault::None) return fault;
+    return settle_and_count(core, target);
+}
+
+Fault flush_all(Core& core) {
+    if (const Fault fault = may_flush_all(core); fault != Fault::None) return fault;
+    return settle_and_count(core, Core::kEveryTarget);
+}
+
+Fault flush_local(Core& core, std::uint32_t target) {
+    const Fault fault = may_flush(core, target);
+    return fault == Fault::None ? core.settle_local(target) : fault;
+}
+
+Fault flush_local_all(Core& core) {
+    const Fault fault = may_flush_all(core);
+    return fault == Fault::None ? core.settle_local(Core::kEveryTarget) : fault;
 }
 
 Fault may_request(Core& core) {

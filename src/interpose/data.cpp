@@ -87,7 +87,10 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
                     MPI_Request* request) {
     if (buffers.target_rank != MPI_PROC_NULL)
         if (const Fault fault = epoch::may_request(window); fault != Fault::None) return raise(window, function, fault);
-    return give_request(perform(window, function, kind, buffers, op), request);
+    int error = perform(window, function, kind, buffers, op);
+    if (error == MPI_SUCCESS && buffers.target_rank != MPI_PROC_NULL)
+        error = finish(window, function, window.settle_local(static_cast<std::uint32_t>(buffers.target_rank)));
+    return give_request(error, request);
 }
 
 }  // namespace

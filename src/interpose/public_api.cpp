@@ -33,7 +33,7 @@ unsigned long long read(const std::atomic<unsigned long long>* counters, const c
 unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
     for (const Window* window : live_windows()) {
-        bytes += sizeof *window + shm::Slot::bytes_for(window->size) / window->size;
+        bytes += sizeof *window + shm::Slot::bytes_for(window->team.mates(), window->size) / window->team.mates();
         bytes += std::min<unsigned long long>(window->size * sizeof(Peer), 4096);
     }
     return bytes;

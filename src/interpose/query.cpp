@@ -18,7 +18,7 @@ using diag::fail;
 // The member whose memory a query for MPI_PROC_NULL gives: the lowest rank with memory (MPI 4.1 section 12.2.3).
 std::uint32_t first_with_memory(Window& window) {
     for (std::uint32_t rank = 0; rank < window.size; ++rank)
-        if (window.slot.block(rank).size > 0) return rank;
+        if (window.here(rank) && window.slot.block(rank).size > 0) return rank;
     return window.size;
 }
 

@@ -15,6 +15,11 @@ using shm::WaitCell;
 constexpr std::uint32_t kGranted = 1;  // of WaitCell::answer
 constexpr std::uint32_t kRefused = 2;
 
+WaitCell& cell_of(const LockContext& context, std::uint32_t number) {
+    if ((number & kAway) == 0) return context.slot.block(number - 1).wait;
+    return context.slot.block((number & ~kAwayPassing) - 1).away[(number & kAwayPassing) == kAwayPassing ? 1 : 0];
+}
+
 // Breaks the lock of `target`, because `dead` died. Under the guard, so that with the broken bit there is no queue:
 // everybody in it is told, and its cell is free to wait elsewhere. The queue's links are not used; they may be half
 // written.
@@ -24,24 +29,28 @@ void break_lock(LockContext& context, std::uint32_t target, std::uint32_t dead) 
     cell.dead.compare_exchange_strong(nobody, dead + 1, std::memory_order_relaxed);
     cell.word.fetch_or(kBroken, std::memory_order_seq_cst);
     cell.head = cell.tail = 0;
-    for (std::uint32_t rank = 0; rank < context.processes; ++rank) {
-        WaitCell& waiter = context.slot.block(rank).wait;
-        if (waiter.target.load(std::memory_order_relaxed) != target + 1) continue;
+    const auto refuse = [&](WaitCell& waiter) {
+        if (waiter.target.load(std::memory_order_relaxed) != target + 1) return;
         waiter.target.store(0, std::memory_order_relaxed);
         waiter.answer.exchange(kRefused, std::memory_order_seq_cst);
         waiter.bell.ring();
-    }
+    };
+    for (std::uint32_t place = 0; place < context.slot.count_here(context.processes); ++place)
+        refuse(context.slot.block(context.slot.rank_at(place)).wait);
+    for (WaitCell& waiter : context.slot.block(target).away)
+        refuse(waiter);
 }
 
 // Holds a target's queue guard. Critical sections are a few stores, but the holder may be preempted or die.
 class Guard {
   public:
     Guard(LockContext& context, std::uint32_t target) : cell_(context.slot.block(target).lock) {
-        for (int round = 0; !take(context.me); ++round) {
+        const std::uint32_t me = context.runner != LockContext::kMe ? context.runner : context.me;
+        for (int round = 0; !take(me); ++round) {
             shm::cpu_relax();
             if (round < 100) continue;
             ::sched_yield();
-            if (round % 100000 == 0 && take_from_dead(context, target)) return;
+            if (round % 100000 == 0 && take_from_dead(context, target, me)) return;
         }
     }
     ~Guard() { cell_.guard.store(0, std::memory_order_release); }
@@ -54,12 +63,11 @@ class Guard {
         return cell_.guard.compare_exchange_weak(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed);
     }
     // The queue of a process that died while editing it cannot be trusted: the lock is broken.
-    bool take_from_dead(LockContext& context, std::uint32_t target) {
+    bool take_from_dead(LockContext& context, std::uint32_t target, std::uint32_t me) {
         std::uint32_t holder = cell_.guard.load(std::memory_order_relaxed);
         const std::uint32_t dead = holder - 1;
         if (holder == 0 || context.liveness.alive(dead)) return false;
-        if (!cell_.guard.compare_exchange_strong(holder, context.me + 1, std::memory_order_acq_rel,
-                                                 std::memory_order_relaxed))
+        if (!cell_.guard.compare_exchange_strong(holder, me + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
             return false;
         break_lock(context, target, dead);
         return true;
@@ -96,7 +104,8 @@ bool dead_holder(LockContext& context, std::uint32_t target, std::uint64_t word,
         rank = static_cast<std::uint32_t>(word & kCountMask) - 1;
         return rank < context.processes && !context.liveness.alive(rank);
     }
-    for (rank = 0; rank < context.processes; ++rank) {
+    for (std::uint32_t place = 0; place < context.slot.count_here(context.processes); ++place) {
+        rank = context.slot.rank_at(place);
         const std::uint64_t noted = context.slot.block(rank).shared_locks(target).load(std::memory_order_acquire);
         if ((noted & ControlBlock::bit(target)) != 0 && !context.liveness.alive(rank)) return true;
     }
@@ -135,6 +144,27 @@ bool take_polling(LockContext& context, std::uint32_t target, LockKind kind) {
     return take_or_mark(cell, kind, context.me, false, true);
 }
 
+// Takes the lock, or puts the cell with this number into the queue. Under the guard.
+Asked take_or_queue(LockContext& context, std::uint32_t target, LockKind kind, std::uint32_t number) {
+    LockCell& cell = context.slot.block(target).lock;
+    if ((cell.word.load(std::memory_order_relaxed) & kBroken) != 0) return Asked::Broken;
+    if (take_or_mark(cell, kind, context.me, true, context.inside_lock_all)) return Asked::Granted;
+    WaitCell& own = cell_of(context, number);
+    own.answer.store(0, std::memory_order_relaxed);
+    own.target.store(target + 1, std::memory_order_relaxed);
+    own.next = 0;
+    own.kind = static_cast<std::uint32_t>(kind);
+    own.holder = context.me + 1;
+    if (context.inside_lock_all && cell.head != 0) {
+        own.next = cell.head;
+        cell.head = number;
+    } else {
+        (cell.tail != 0 ? cell_of(context, cell.tail).next : cell.head) = number;
+        cell.tail = number;
+    }
+    return Asked::Queued;
+}
+
 // A second thread of a process whose cell is in use waits by polling: its process keeps one place in the queue.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
     const shm::WaitPolicy policy = shm::wait_policy();
@@ -157,27 +187,15 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     LockCell& cell = context.slot.block(target).lock;
     if (!context.may_queue) return poll_for(context, target, kind);
     WaitCell& own = context.slot.block(context.me).wait;
+    Asked asked{};
     {
         const Guard guard(context, target);
-        if ((cell.word.load(std::memory_order_relaxed) & kBroken) != 0) {
-            context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
-            return LockResult::HolderDied;
-        }
-        if (take_or_mark(cell, kind, context.me, true, context.inside_lock_all)) return LockResult::Granted;
-        own.answer.store(0, std::memory_order_relaxed);
-        own.target.store(target + 1, std::memory_order_relaxed);
-        own.next = 0;
-        own.kind = static_cast<std::uint32_t>(kind);
-        if (context.inside_lock_all && cell.head != 0) {
-            own.next = cell.head;
-            cell.head = context.me + 1;
-        } else {
-            if (cell.tail != 0)
-                context.slot.block(cell.tail - 1).wait.next = context.me + 1;
-            else
-                cell.head = context.me + 1;
-            cell.tail = context.me + 1;
-        }
+        asked = take_or_queue(context, target, kind, context.me + 1);
+    }
+    if (asked == Asked::Granted) return LockResult::Granted;
+    if (asked == Asked::Broken) {
+        context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
+        return LockResult::HolderDied;
     }
     // Not given up while somebody may still write into the cell.
     shm::wait_until(
@@ -189,6 +207,36 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     if (own.answer.load(std::memory_order_acquire) == kGranted) return LockResult::Granted;
     context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
     return LockResult::HolderDied;
+}
+
+namespace {
+
+std::uint32_t away_number(const LockContext& context, std::uint32_t target) {
+    return (context.inside_lock_all ? kAwayPassing : kAway) | (target + 1);
+}
+
+}  // namespace
+
+Asked lock_ask(LockContext& context, std::uint32_t target, LockKind kind) {
+    const Guard guard(context, target);
+    return take_or_queue(context, target, kind, away_number(context, target));
+}
+
+// Under the guard nobody is about to answer, so what is not answered and in no queue never will be: see forgotten().
+Asked lock_answered(LockContext& context, std::uint32_t target) {
+    const WaitCell& own = cell_of(context, away_number(context, target));
+    std::uint32_t answer = own.answer.load(std::memory_order_seq_cst);
+    if (answer == 0) {
+        if (own.target.load(std::memory_order_relaxed) != 0) return Asked::Queued;
+        const Guard guard(context, target);
+        answer = own.answer.load(std::memory_order_relaxed);
+    }
+    return answer == kGranted ? Asked::Granted : Asked::Broken;
+}
+
+void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead) {
+    const Guard guard(context, target);
+    break_lock(context, target, dead);
 }
 
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
@@ -208,15 +256,14 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
         }
         std::uint64_t next = 0;
         std::uint32_t last = first;
-        const WaitCell* waiter = &context.slot.block(first - 1).wait;
-        if (waiter->kind == static_cast<std::uint32_t>(LockKind::Exclusive)) {
-            next = kExclusive | first;
-            last = waiter->next;
+        const WaitCell& waiter = cell_of(context, first);
+        if (waiter.kind == static_cast<std::uint32_t>(LockKind::Exclusive)) {
+            next = kExclusive | waiter.holder;
+            last = waiter.next;
         } else {
-            while (last != 0 &&
-                   context.slot.block(last - 1).wait.kind == static_cast<std::uint32_t>(LockKind::Shared)) {
+            while (last != 0 && cell_of(context, last).kind == static_cast<std::uint32_t>(LockKind::Shared)) {
                 ++next;
-                last = context.slot.block(last - 1).wait.next;
+                last = cell_of(context, last).next;
             }
         }
         cell.head = last;
@@ -225,10 +272,10 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
         // Nothing can come in between: all else is done under the guard or by the holder, who is here.
         cell.word.store(next, std::memory_order_seq_cst);
         // Answers are given under the guard too, so that a waiter can tell whether its own can still come.
-        for (std::uint32_t rank = first; rank != last;) {
+        for (std::uint32_t number = first; number != last;) {
             if (last_granted != nullptr) last_granted->bell.ring();
-            last_granted = &context.slot.block(rank - 1).wait;
-            rank = last_granted->next;
+            last_granted = &cell_of(context, number);
+            number = last_granted->next;
             last_granted->target.store(0, std::memory_order_relaxed);
             last_granted->answer.exchange(kGranted, std::memory_order_seq_cst);
         }

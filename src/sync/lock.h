@@ -7,6 +7,10 @@
 // waiters at the queue's head. So the lock is fair (FIFO), a hand-over is one store and at most one wake, and the
 // state per process and window is one cell.
 //
+// Cells are numbered: rank + 1 for a process's own, with kAway or kAwayPassing for the two in which the target itself
+// stands in the queue for a process of another node, which asks by message. Nobody waits on these: the target's agent
+// looks for the answer now and then.
+//
 // Why no waiter is lost: the queue bit is set and the waiter appended under the guard. A releaser takes the word by
 // compare-and-swap that fails once the bit is set; it then needs the guard, so it sees the appended waiter. While the
 // bit is set nobody takes the word but by hand-over. docs/ARCHITECTURE.md has the whole argument.
@@ -14,11 +18,10 @@
 
 #include <cstdint>
 
+#include "sync/far.h"
 #include "transport/shm/control.h"
 
 namespace osc::sync {
-
-enum class LockKind : std::uint32_t { Shared = 1, Exclusive = 2 };
 
 inline constexpr std::uint64_t kExclusive = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t kQueued = std::uint64_t{1} << 62;
@@ -48,7 +51,13 @@ struct LockContext {
     /// exclusive holder it stands first.
     bool inside_lock_all = false;
     std::uint32_t dead_rank = 0;  // set when a lock returns HolderDied
+    /// The process whose thread this is, if not `me`: a target's agent that acts for a process of another node.
+    std::uint32_t runner = kMe;
+    static constexpr std::uint32_t kMe = ~std::uint32_t{0};
 };
+
+inline constexpr std::uint32_t kAway = std::uint32_t{1} << 30;
+inline constexpr std::uint32_t kAwayPassing = kAway | std::uint32_t{1} << 29;
 
 /// The word of a lock that rank `me` holds exclusively.
 constexpr std::uint64_t exclusive_word(std::uint32_t me) {
@@ -75,6 +84,17 @@ inline bool try_lock_shared(shm::LockCell& cell) {
 
 /// Takes the lock of `target`, waiting as long as it takes; HolderDied if a process died while holding it.
 LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
+
+enum class Asked { Granted, Queued, Broken };
+
+/// For the agent of `target`, on behalf of context.me, a process of another node: takes the lock, or queues for it with
+/// the cell for those inside a lock_all or the one for the others, which must not stand in the queue yet.
+Asked lock_ask(LockContext& context, std::uint32_t target, LockKind kind);
+/// What has become of it. The same context, without waiting.
+Asked lock_answered(LockContext& context, std::uint32_t target);
+
+/// The same agent's, when `dead`, a process of another node, has died with the lock: nobody gets it any more.
+void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead);
 
 /// Hands the word of `target` over after the release of a lock of this kind that found the queue bit.
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind);

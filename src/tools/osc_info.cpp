@@ -54,6 +54,8 @@ std::string values_of(const Option& option) {
             return joined(option.limits, " or ");
         case Type::List:
             return "some of " + joined(option.limits, ",");
+        case Type::Text:
+            return option.limits;
     }
     return "";
 }

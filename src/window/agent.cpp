@@ -26,6 +26,12 @@ Fault Window::serve_by_agent() {
 }
 
 void Window::end_service() {
+    if (net_id_ != 0) {
+        net::Network& network = net::Network::mine();
+        network.end_service(net_id_);
+        network.endpoint().revoke(exposed_);
+        net_id_ = 0;
+    }
     if (served_ != 0) agent::Agent::mine().windows().remove(served_);
     served_ = 0;
 }
@@ -41,7 +47,10 @@ Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) 
 }
 
 Fault Window::await_operations(std::uint32_t target) {
-    static_assert(kEveryTarget == agent::kEveryRank);
+    static_assert(kEveryTarget == agent::kEveryRank && kEveryTarget == net::Far::kAll);
+    // One fault at a time: that of an agent of this node is told by the next call then.
+    if (net_ != nullptr)
+        if (const Fault fault = net_->settle(target); fault != Fault::None) return fault;
     return agent::Outbox::mine().settle(pending_, target);
 }
 

@@ -122,23 +122,24 @@ void raise_error(shm::SlotHeader& header, int error) {
 std::byte* next_slot(Window& window) {
     TeamShared& shared = window.team.shared();
     const std::uint64_t number = window.team.next_creation();
-    const std::size_t bytes = shm::Slot::bytes_for(window.size);
+    const std::size_t bytes = shm::Slot::bytes_for(window.slot.count_here(window.size), window.size);
     shm::Piece piece;
-    if (window.me == 0) {
+    if (window.me == window.team.leader()) {
         piece = shm::Arena::mine().allocate(bytes, 64, true);
-        if (piece) shm::construct({piece.address, shm::Slot::stride_for(window.size)}, window.size);
+        if (piece) shm::construct({piece.address, shm::Slot::stride_for(window.size), window.slot.places}, window.size);
         shared.slot.store(piece ? piece.offset : 0, std::memory_order_release);
     }
     const auto meet = [&] {
-        return shared.barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; });
+        return shared.barrier.arrive_and_wait(window.team.mates(), [&] { return window.any_dead() >= 0; });
     };
     bool met = meet();
     window.slot_offset = shared.slot.load(std::memory_order_acquire);
-    std::byte* address = met && window.slot_offset != 0 ? window.team.map(0, window.slot_offset, bytes) : nullptr;
+    std::byte* address =
+        met && window.slot_offset != 0 ? window.team.map(window.team.leader(), window.slot_offset, bytes) : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
     met = met && meet();
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
-    if (address != nullptr) window.team.unmap(0, window.slot_offset, address, bytes);
+    if (address != nullptr) window.team.unmap(window.team.leader(), window.slot_offset, address, bytes);
     if (piece && met) shm::Arena::mine().release(piece.address);
     return nullptr;
 }
@@ -161,7 +162,8 @@ void drop_memory(void* owned, std::byte* slot, bool slot_is_mine) {
 bool await_departures(Window& window) {
     const shm::SlotHeader& header = window.slot.header();
     return shm::wait_until(
-        window.team.shared().departures, [&] { return header.departed.load(std::memory_order_seq_cst) == window.size; },
+        window.team.shared().departures,
+        [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.mates(); },
         [&] { return window.any_dead() >= 0; });
 }
 
@@ -236,15 +238,22 @@ int error_class(Fault fault) {
 int create_window(const Request& request, Window*& result, const char*& reason) {
     result = nullptr;
     Team* team = nullptr;
-    if (const int error = Team::of(request.comm, team, reason); error != MPI_SUCCESS) {
+    if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, team, reason);
+        error != MPI_SUCCESS) {
         fail(Fault::Other, "%s", reason);
         return error;
     }
     reason = team->not_served();
     if (reason != nullptr) {
+        // Kept where it is: the team's attribute holds it.
         const bool unshareable = request.flavor == MPI_WIN_FLAVOR_SHARED && team->spans_nodes();
         team->release();
         if (!unshareable) return MPI_SUCCESS;
+        fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
+        return error_class(Fault::Shared);
+    }
+    if (request.flavor == MPI_WIN_FLAVOR_SHARED && team->places() != nullptr) {
+        team->release();
         fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
         return error_class(Fault::Shared);
     }
@@ -252,9 +261,15 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->flavor = request.flavor;
     window->threaded = host::threads();
     window->pointers_given = request.flavor == MPI_WIN_FLAVOR_SHARED;
+    window->slot.places = team->places();
     window->slot.address = next_slot(*window);
     window->slot.stride = shm::Slot::stride_for(window->size);
-    if (window->slot.address == nullptr) {
+    // A node without a slot has nobody who could go on; where there are others, they have to learn it.
+    int no_slot = window->slot.address == nullptr ? 1 : 0;
+    if (team->places() != nullptr) {
+        if (const int error = Team::largest(request.comm, &no_slot, 1); error != MPI_SUCCESS) return error;
+    }
+    if (no_slot != 0) {
         if (const int dead = window->any_dead(); dead >= 0) {
             fail(Fault::Dead, "rank %d of the communicator died", dead);
             return MPI_ERR_OTHER;
@@ -273,7 +288,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_error(header, error);
     window->state_agent_need();
     const auto meet = [&] {
-        return header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+        return header.barrier.arrive_and_wait(window->team.mates(), [&] { return window->any_dead() >= 0; });
     };
     bool met = meet();
     if (met && contiguous(request)) {
@@ -285,7 +300,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         met = meet();
     }
     // Nobody sets these after the barrier, so all processes decide alike.
-    const bool device = header.device.load(std::memory_order_relaxed) != 0;
+    bool device = header.device.load(std::memory_order_relaxed) != 0;
     if (met && !device && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
         if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
             fault = agent;
@@ -294,6 +309,14 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         met = meet();
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
+    if (window->slot.places != nullptr) {
+        if (!met) error = MPI_ERR_OTHER;
+        window->serve_network();
+        int both[] = {error, device ? 1 : 0};
+        if (Team::largest(request.comm, both, 2) != MPI_SUCCESS) both[0] = MPI_ERR_OTHER;
+        error = both[0];
+        device = both[1] != 0;
+    }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
         error = MPI_ERR_OTHER;
@@ -311,8 +334,9 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
     window->end_service();
     header.departed.fetch_add(1, std::memory_order_seq_cst);
-    if (window->me != 0) window->team.shared().departures.ring();
-    const bool all_gone = window->me == 0 && await_departures(*window);
+    const bool first = window->me == window->team.leader();
+    if (!first) window->team.shared().departures.ring();
+    const bool all_gone = first && await_departures(*window);
     void* owned = met ? window->owned : nullptr;  // else the window may exist for others
     std::byte* slot = window->slot.address;
     window.reset();
@@ -324,8 +348,7 @@ Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
     shm::SlotHeader& header = window->slot.header();
-    const bool met =
-        window->departed || header.barrier.arrive_and_wait(window->size, [&] { return window->any_dead() >= 0; });
+    const bool met = window->departed || window->meet();
     const auto depart = [&] {
         if (window->departed) return;
         window->departed = true;
@@ -351,7 +374,7 @@ Fault free_window(Window* window, int& host_error) {
     depart();
     // Where a process died, nobody knows of all others that they have ended what they do in the window: its memory is
     // given back by the end of this process only.
-    const bool all_gone = window->me == 0 && await_departures(*window);
+    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
     const bool last = all_gone && header.kept.load(std::memory_order_acquire) == 0;
     void* owned = met ? window->owned : nullptr;
     std::byte* slot = window->slot.address;

@@ -20,13 +20,13 @@ namespace osc {
 namespace {
 
 std::mutex g_mutex;
-int g_keyval = MPI_KEYVAL_INVALID;
+int g_keyvals[2] = {MPI_KEYVAL_INVALID, MPI_KEYVAL_INVALID};  // of teams, and of those for loaded memory
 
 // What every process tells the others.
 struct Card {
     shm::ArenaAddress arena;
-    std::uint64_t shared_offset;  // of the TeamShared; rank 0's counts
-    std::int32_t node_size;       // processes of the communicator on this node
+    std::uint64_t shared_offset;  // of the TeamShared; that of the node's first process counts
+    std::int32_t node;            // see node_of
     std::int32_t ready;           // whether this process can take part
     std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
 };
@@ -79,31 +79,41 @@ int drop_team(MPI_Comm, int, void* value, void*) {
     return MPI_SUCCESS;
 }
 
-bool ensure_keyval() {
+bool ensure_keyval(int& keyval) {
     const std::lock_guard lock(g_mutex);
-    if (g_keyval != MPI_KEYVAL_INVALID) return true;
-    return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &g_keyval, nullptr) == MPI_SUCCESS;
+    if (keyval != MPI_KEYVAL_INVALID) return true;
+    return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &keyval, nullptr) == MPI_SUCCESS;
 }
 
-// Processes of `comm` that share a node with this one, as the host sees it.
-int node_size(MPI_Comm comm) {
-    if (config::values().nodes > 1) return 0;
+// The node of this process: the rank in `comm` of the first process on it, as the host sees it or, unless the window's
+// memory is to be loaded, as OSC_NODES makes believe. -1 if the host cannot say.
+int node_of(MPI_Comm comm, bool loads, int rank, int size) {
+    if (const long nodes = std::min<long>(config::values().nodes, size); nodes > 1 && !loads) {
+        const long node = rank * nodes / size;
+        return static_cast<int>((node * size + nodes - 1) / nodes);
+    }
+    const host::Real& mpi = host::real();
     MPI_Comm node = MPI_COMM_NULL;
-    int size = 0;
-    if (host::real().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
-    host::real().Comm_size(node, &size);
-    host::real().Comm_free(&node);
-    return size;
+    if (mpi.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
+    int first = rank;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error = mpi.Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node, &request);
+    if (error == MPI_SUCCESS) error = host::wait(request);
+    mpi.Comm_free(&node);
+    return error == MPI_SUCCESS ? first : -1;
 }
 
 }  // namespace
 
-int Team::of(MPI_Comm comm, Team*& team, const char*& why) {
+int Team::of(MPI_Comm comm, bool loads, Team*& team, const char*& why) {
     why = "the host MPI cannot keep an attribute";
-    if (!ensure_keyval()) return MPI_ERR_OTHER;
+    // Without made-up nodes there is one kind of team.
+    loads = loads && config::values().nodes > 1;
+    int& keyval = g_keyvals[loads ? 1 : 0];
+    if (!ensure_keyval(keyval)) return MPI_ERR_OTHER;
     void* value = nullptr;
     int found = 0;
-    if (const int error = host::real().Comm_get_attr(comm, g_keyval, static_cast<void*>(&value), &found);
+    if (const int error = host::real().Comm_get_attr(comm, keyval, static_cast<void*>(&value), &found);
         error != MPI_SUCCESS)
         return error;
     if (found) {
@@ -113,10 +123,10 @@ int Team::of(MPI_Comm comm, Team*& team, const char*& why) {
     }
     sweep_leaving();
     team = new Team;
-    int error = team->exchange(comm, why);
+    int error = team->exchange(comm, loads, why);
     if (error == MPI_SUCCESS) {
         team->retain();  // for the attribute
-        error = host::real().Comm_set_attr(comm, g_keyval, team);
+        error = host::real().Comm_set_attr(comm, keyval, team);
         if (error != MPI_SUCCESS) team->release();
     }
     if (error != MPI_SUCCESS) {
@@ -126,7 +136,18 @@ int Team::of(MPI_Comm comm, Team*& team, const char*& why) {
     return error;
 }
 
-int Team::exchange(MPI_Comm comm, const char*& why) {
+int Team::largest(MPI_Comm comm, int* values, int count) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = host::real().Iallreduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_MAX, comm, &request);
+    return error == MPI_SUCCESS ? host::wait(request) : error;
+}
+
+std::uint64_t Team::window_id(std::uint64_t creation) const {
+    // A bijection of the number, so that windows of one team differ for sure, and those of two as random numbers do.
+    return (random_ ^ creation) * 0x9e3779b97f4a7c15ull;
+}
+
+int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
     const host::Real& mpi = host::real();
     int size = 0;
     int rank = 0;
@@ -140,11 +161,11 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
 
     shm::Arena& arena = shm::Arena::mine();
     Card mine{};
-    mine.node_size = node_size(comm);
+    mine.node = node_of(comm, loads, rank, size);
     mine.meeting = shm::random64();
-    mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node_size >= 0 ? 1 : 0;
+    mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
-    if (mine.ready && rank == 0) {
+    if (mine.ready && rank == mine.node) {
         const shm::Piece piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
         if (piece) {
             made = new (piece.address) TeamShared;
@@ -165,32 +186,43 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
         return error;
     }
     bool ready = true;
-    bool one_node = true;
     for (const Card& card : cards) {
         ready = ready && card.ready != 0;
-        one_node = one_node && card.node_size == size;
+        spans_nodes_ = spans_nodes_ || card.node != cards[0].node;
     }
-    if (ready && !one_node) {
-        not_served_ = "its processes are not all on one node";
-        spans_nodes_ = config::values().nodes <= 1;  // with OSC_NODES they only seem to be
-        if (made != nullptr) arena.release(made);
-        return MPI_SUCCESS;
+    random_ = cards[0].meeting;
+    if (ready && spans_nodes_) {
+        places_ = std::make_unique<shm::Places>();
+        job_ = std::make_unique<net::Job>();
+        places_->place_of.assign(size_, shm::Places::kElsewhere);
+        for (std::uint32_t other = 0; other < size_; ++other) {
+            const auto node = static_cast<std::uint32_t>(cards[other].node);
+            if (node == other) {
+                if (cards[other].node == mine.node) job_->node = static_cast<std::uint32_t>(job_->leaders.size());
+                job_->leaders.push_back(other);
+            }
+            if (cards[other].node != mine.node) continue;
+            places_->place_of[other] = mates();
+            places_->rank_at.push_back(other);
+        }
     }
     // A process that cannot reach the others makes the whole team fall back, not only itself.
     int reach = kNone;
     if (ready) {
         processes_.reserve(size_);
         for (const Card& card : cards)
-            processes_.push_back(known_process(card.arena));
-        reach = first_hidden(0) < size_ ? kHidden : map_shared(cards[0].shared_offset);
+            processes_.push_back(card.node == mine.node ? known_process(card.arena) : nullptr);
+        reach = first_hidden(0) < size_ ? kHidden : map_shared(cards[leader()].shared_offset);
+        if (spans_nodes_ && !open_network(config::values().nodes > 1)) reach = kNone;
     }
     error = agree(comm, reach, reach);
     if (error == MPI_SUCCESS && reach == kHidden) {
         std::vector<std::uint64_t> meetings;
         for (const Card& card : cards)
             meetings.push_back(card.meeting);
-        error = pass_arenas(comm, meetings, cards[0].shared_offset, reach);
+        error = pass_arenas(comm, meetings, cards[leader()].shared_offset, reach);
     }
+    if (error == MPI_SUCCESS && reach == kAll && spans_nodes_) error = exchange_network(comm, reach);
     if (error != MPI_SUCCESS || reach != kAll) {
         if (made != nullptr) arena.release(made);
         shared_ = nullptr;
@@ -198,22 +230,51 @@ int Team::exchange(MPI_Comm comm, const char*& why) {
             why = "the exchange over the communicator failed";
             return error;
         }
-        not_served_ = ready ? "a process cannot map the shared memory of another"
-                            : "a process has no shared memory (memfd), descriptors or communicators left";
+        if (not_served_.empty())
+            not_served_ = !ready         ? "a process has no shared memory (memfd), descriptors or communicators left"
+                          : spans_nodes_ ? "a process cannot use the network, or map the shared memory of another"
+                                         : "a process cannot map the shared memory of another";
         return MPI_SUCCESS;
     }
-    host::set_wait_policy(size);
+    host::set_wait_policy(static_cast<int>(mates()));
     return MPI_SUCCESS;
 }
 
+bool Team::open_network(bool loopback) {
+    const config::Values& options = config::values();
+    const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback};
+    std::string why;
+    if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) return true;
+    not_served_ = "the network cannot be used: " + why;
+    return false;
+}
+
+int Team::exchange_network(MPI_Comm comm, int& reach) {
+    job_->cards.resize(size_);
+    const net::Card mine = net::Network::mine().card();
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, job_->cards.data(), sizeof mine, MPI_BYTE, comm,
+                                        &request);
+    if (error == MPI_SUCCESS) error = host::wait(request);
+    if (error != MPI_SUCCESS) return error;
+    // Whoever is to be answered must be known.
+    bool all = true;
+    for (std::uint32_t rank = 0; rank < size_; ++rank) {
+        job_->tokens.push_back(job_->cards[rank].token);
+        if (places_->place_of[rank] == shm::Places::kElsewhere)
+            all = net::Network::mine().connect(job_->cards[rank]) != nullptr && all;
+    }
+    return agree(comm, all ? kAll : kNone, reach);
+}
+
 std::uint32_t Team::first_hidden(std::uint32_t from) const {
-    while (from < size_ && (from == me_ || processes_[from]->arena.reachable()))
+    while (from < size_ && (from == me_ || processes_[from] == nullptr || processes_[from]->arena.reachable()))
         ++from;
     return from;
 }
 
 int Team::map_shared(std::uint64_t offset) {
-    shared_ = reinterpret_cast<TeamShared*>(map(0, offset, sizeof(TeamShared)));
+    shared_ = reinterpret_cast<TeamShared*>(map(leader(), offset, sizeof(TeamShared)));
     return shared_ != nullptr ? kAll : kNone;
 }
 
@@ -254,9 +315,9 @@ Team::~Team() {
         if (!finalized) host::real().Group_free(&group_);
     }
     if (shared_ == nullptr) return;
-    if (me_ == 0) {
+    if (me_ == leader()) {
         const std::lock_guard lock(g_mutex);
-        leaving().emplace_back(shared_, size_);
+        leaving().emplace_back(shared_, mates());
     }
     shared_->detached.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -266,7 +327,7 @@ void Team::release() {
 }
 
 void Team::release_keyval() {
-    g_keyval = MPI_KEYVAL_INVALID;
+    g_keyvals[0] = g_keyvals[1] = MPI_KEYVAL_INVALID;
 }
 
 std::byte* Team::map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const {
@@ -292,7 +353,7 @@ bool Team::cma_reaches(std::uint32_t rank) const {
 
 bool Team::cma_reaches_all() const {
     for (std::uint32_t rank = 0; rank < size_; ++rank)
-        if (rank != me_ && !cma_reaches(rank)) return false;
+        if (rank != me_ && processes_[rank] != nullptr && !cma_reaches(rank)) return false;
     return true;
 }
 
@@ -302,7 +363,7 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 }
 
 bool Team::alive(std::uint32_t rank) {
-    return rank >= size_ || rank == me_ || processes_[rank]->arena.owner_lives();
+    return rank >= size_ || rank == me_ || processes_[rank] == nullptr || processes_[rank]->arena.owner_lives();
 }
 
 int Team::any_dead() {

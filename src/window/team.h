@@ -8,9 +8,11 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sync/lock.h"
+#include "transport/net/far.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
 
@@ -35,8 +37,12 @@ struct Process {
 class Team final : public sync::Liveness {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
-    /// `why` set, the same class on all processes. The caller owns one reference.
-    static int of(MPI_Comm comm, Team*& team, const char*& why);
+    /// `why` set, the same class on all processes. The caller owns one reference. `loads`: for a window whose memory
+    /// all load and store, which made-up nodes (OSC_NODES) are no obstacle to.
+    static int of(MPI_Comm comm, bool loads, Team*& team, const char*& why);
+
+    /// The largest of what the processes of `comm` give, for each of `count` numbers; collective. A host error code.
+    static int largest(MPI_Comm comm, int* values, int count);
 
     /// Called at MPI_Finalize: no team is made after it.
     static void release_keyval();
@@ -56,14 +62,26 @@ class Team final : public sync::Liveness {
     /// The arena of any process of this machine; for the agent.
     static std::shared_ptr<shm::PeerArena> arena_at(const shm::ArenaAddress& address);
 
+    /// The first process of this node, and how many of the team are on it.
+    std::uint32_t leader() const { return places_ != nullptr ? places_->rank_at[0] : 0; }
+    std::uint32_t mates() const {
+        return places_ != nullptr ? static_cast<std::uint32_t>(places_->rank_at.size()) : size_;
+    }
+    /// Who is on this node, and how the others are reached; null if all are here.
+    const shm::Places* places() const { return places_.get(); }
+    const net::Job* job() const { return job_.get(); }
+    /// The number of a window on all its processes: never given twice in the job.
+    std::uint64_t window_id(std::uint64_t creation) const;
+
     /// Null if libosc serves windows of this team; else why the host does, in a few words.
-    const char* not_served() const { return not_served_; }
+    const char* not_served() const { return not_served_.empty() ? nullptr : not_served_.c_str(); }
 
     /// Whether the host sees its processes on more than one node, so that nobody can give them common memory.
     bool spans_nodes() const { return spans_nodes_; }
 
     /// Numbers the team's creations of windows from 1, alike on all processes: creations are collective.
     std::uint64_t next_creation() { return ++creations_; }
+    std::uint64_t creations() const { return creations_; }
 
     /// Maps a piece of a member's arena (this process's own included); null with errno if that fails.
     std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const;
@@ -80,7 +98,9 @@ class Team final : public sync::Liveness {
   private:
     Team() = default;
     ~Team();
-    int exchange(MPI_Comm comm, const char*& why);
+    int exchange(MPI_Comm comm, bool loads, const char*& why);
+    bool open_network(bool loopback);
+    int exchange_network(MPI_Comm comm, int& reach);
     /// The first member from `from` on whose arena is out of reach; size() if there is none.
     std::uint32_t first_hidden(std::uint32_t from) const;
     int map_shared(std::uint64_t offset);
@@ -92,7 +112,10 @@ class Team final : public sync::Liveness {
     MPI_Group group_ = MPI_GROUP_NULL;
     std::vector<std::shared_ptr<Process>> processes_;
     TeamShared* shared_ = nullptr;
-    const char* not_served_ = nullptr;
+    std::unique_ptr<shm::Places> places_;
+    std::unique_ptr<net::Job> job_;
+    std::uint64_t random_ = 0;  // the same on all processes
+    std::string not_served_;
     bool spans_nodes_ = false;
     std::uint64_t creations_ = 0;
 };

@@ -23,7 +23,10 @@ Window::~Window() {
     for (const Mapping& piece : mapped_)
         team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
     if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
-    if (slot.address != nullptr) team.unmap(0, slot_offset, slot.address, shm::Slot::bytes_for(size));
+    if (slot.address != nullptr)
+        team.unmap(team.leader(), slot_offset, slot.address, shm::Slot::bytes_for(team.mates(), size));
+    far_sync = nullptr;
+    net_.reset();
     team.release();
 }
 
@@ -32,6 +35,10 @@ Path Window::far_path(std::uint32_t rank) const {
 }
 
 void Window::describe(Peer& peer, const shm::ControlBlock& block) {
+    if (!here(peer.rank)) {
+        peer.path = Path::Net;  // the rest when it is used
+        return;
+    }
     peer.size = block.size;
     peer.unit = block.unit;
     switch (block.memory) {
@@ -131,6 +138,7 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
 Fault Window::execute(Peer& target, const op::Call& call) {
     Update what{};
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
+    if (target.path == Path::Net) return execute_net(target, call, what);
     std::int64_t start = 0;
     op::Bounds touched;
     const std::uint64_t scale = target.path == Path::Dynamic ? 1

@@ -28,7 +28,9 @@ class Window final : public Core {
     explicit Window(Team& owner) : Core(owner.me(), owner.size()), team(owner) {}
     ~Window() override;
 
-    bool alive(std::uint32_t rank) override { return team.alive(rank); }
+    bool alive(std::uint32_t rank) override {
+        return here(rank) ? team.alive(rank) : net_ == nullptr || net_->alive(rank);
+    }
 
     /// Executes a checked call on a target whose epoch is open. The origin's buffers are free on return, and what is
     /// returned is there; the data is at the target then or, where an agent serves it, after Core::settle().
@@ -39,6 +41,8 @@ class Window final : public Core {
     /// After it, if agents are needed: starts this process's agent, if the window exposes memory that only it can
     /// serve. Others may ask it once they have met again.
     Fault serve_by_agent();
+    /// Serves this process's part to other nodes, and makes the way to theirs; before creation's last agreement.
+    void serve_network();
     /// The agent refuses messages for this window from now on, and none is at work in it.
     void end_service();
 
@@ -64,10 +68,12 @@ class Window final : public Core {
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
     Fault await_operations(std::uint32_t target) override;
+    Fault await_local(std::uint32_t target) override;
 
   private:
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
+    Fault execute_net(Peer& target, const op::Call& call, const Update& what);
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
     std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
                                                          std::uint64_t count) const;
@@ -83,6 +89,9 @@ class Window final : public Core {
     template <class Execute>
     Fault by_agent(Peer& target, std::uint64_t base, Execute&& execute);
 
+    std::unique_ptr<net::Far> net_;  // windows that span nodes
+    std::uint64_t net_id_ = 0;       // their number
+    ofi::Exposed exposed_;
     agent::Pending pending_{unsettled, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number of this window; 0: not served
     std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object

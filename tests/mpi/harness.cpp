@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -141,6 +142,11 @@ int rank() {
 }
 int size() {
     return world_size;
+}
+bool same_node(int peer) {
+    const char* text = std::getenv("OSC_NODES");
+    const long nodes = std::min<long>(text != nullptr ? std::atol(text) : 1, size());
+    return nodes < 2 || peer * nodes / size() == rank() * nodes / size();
 }
 bool served_by_osc() {
     return osc_served != nullptr && std::getenv("OSC_DISABLE") == nullptr;

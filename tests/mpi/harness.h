@@ -23,6 +23,8 @@ int rank();
 int size();
 /// True when libosc serves this process (present and not switched off by OSC_DISABLE).
 bool served_by_osc();
+/// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_NODES makes nodes up.
+bool same_node(int peer);
 /// True when the long variants of stress cases were asked for (OSC_TEST_FULL=1).
 bool full();
 /// Seconds of a monotonic clock.
@@ -110,6 +112,15 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
         const int osct_error = (call);                                                                              \
         if (osct::error_class(osct_error) != (wanted))                                                              \
             osct::fail(__FILE__, __LINE__, #call " gave " + osct::error_class_name(osct_error) + ", not " #wanted); \
+    } while (false)
+
+/// An operation in a passive epoch that the target refuses: told by the call, or by the flush where only the target
+/// knows.
+#define CHECK_REFUSED(call, target, win, wanted)                              \
+    do {                                                                      \
+        int osct_told = (call);                                               \
+        if (osct_told == MPI_SUCCESS) osct_told = MPI_Win_flush(target, win); \
+        CHECK_CLASS(osct_told, wanted);                                       \
     } while (false)
 
 /// Leaves the case when it does not apply; the condition must be the same on all ranks.

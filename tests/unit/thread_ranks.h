@@ -93,7 +93,7 @@ class RankCore final : public Core {
 class Ranks {
   public:
     explicit Ranks(std::uint32_t size, std::size_t longs = 8) : size_(size), memory_(size) {
-        const std::size_t bytes = (shm::Slot::bytes_for(size) + 63) / 64 * 64;
+        const std::size_t bytes = (shm::Slot::bytes_for(size, size) + 63) / 64 * 64;
         // Shared mappings, so that a test can also fork a rank and kill it.
         room_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (room_ == MAP_FAILED) throw std::bad_alloc();

@@ -8,8 +8,8 @@ namespace osc::shm {
 void construct(const Slot& slot, std::uint32_t processes) {
     new (slot.address) SlotHeader;
     const std::size_t words = Slot::words_for(processes);
-    for (std::uint32_t rank = 0; rank < processes; ++rank) {
-        auto* block = new (&slot.block(rank)) ControlBlock;
+    for (std::uint32_t place = 0; place < slot.count_here(processes); ++place) {
+        auto* block = new (&slot.block(slot.rank_at(place))) ControlBlock;
         for (std::size_t i = 0; i < words; ++i)
             new (block->words() + i) std::atomic<std::uint64_t>(0);
     }

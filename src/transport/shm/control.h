@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "transport/shm/barrier.h"
 
@@ -27,8 +28,9 @@ struct LockCell {
 struct WaitCell {
     std::atomic<std::uint32_t> answer{0};
     std::atomic<std::uint32_t> target{0};  // rank + 1 in whose queue it stands; so set and unset under that one's guard
-    std::uint32_t next = 0;                // rank + 1, under the target's guard
-    std::uint32_t kind = 0;                // what it waits for, under the target's guard
+    std::uint32_t next = 0;                // the next cell, see sync/lock.h; under the target's guard, as all below
+    std::uint32_t kind = 0;                // what it waits for
+    std::uint32_t holder = 0;              // rank + 1 of the process that will hold the lock
     Doorbell bell;
 };
 
@@ -57,6 +59,9 @@ inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 struct alignas(64) ControlBlock {
     LockCell lock;
     alignas(64) WaitCell wait;
+    // The cells in which this process stands in its own lock's queue for processes of other nodes: one for those that
+    // wait their turn, one for those that are inside a lock_all.
+    alignas(64) WaitCell away[2];
 
     // PSCW: completes received, and the bell of this process's start and wait calls.
     alignas(64) std::atomic<std::uint32_t> completes{0};
@@ -116,25 +121,43 @@ struct alignas(64) SlotHeader {
     std::atomic<std::uint32_t> device{0};             // a process's memory is a device's: the host serves the window
 };
 
+/// The processes of a window that are on this node, where not all are.
+struct Places {
+    static constexpr std::uint32_t kElsewhere = ~std::uint32_t{0};
+    std::vector<std::uint32_t> place_of;  // rank in the window's group -> number on this node, or kElsewhere
+    std::vector<std::uint32_t> rank_at;   // the reverse
+};
+
 /// A window's slot as this process sees it.
 struct Slot {
     std::byte* address = nullptr;
     std::size_t stride = 0;
+    const Places* places = nullptr;  // null: every process is on this node, with its rank as its number
 
     static std::size_t words_for(std::uint32_t processes) { return (std::size_t{processes} + 63) / 64 * 2; }
     static std::size_t stride_for(std::uint32_t processes) {
         return (sizeof(ControlBlock) + words_for(processes) * sizeof(std::uint64_t) + 63) / 64 * 64;
     }
-    static std::size_t bytes_for(std::uint32_t processes) {
-        return sizeof(SlotHeader) + processes * stride_for(processes);
+    /// For `here` processes on this node of a window of `processes`.
+    static std::size_t bytes_for(std::uint32_t here, std::uint32_t processes) {
+        return sizeof(SlotHeader) + here * stride_for(processes);
     }
     SlotHeader& header() const { return *reinterpret_cast<SlotHeader*>(address); }
+    /// Of a process on this node.
     ControlBlock& block(std::uint32_t rank) const {
-        return *reinterpret_cast<ControlBlock*>(address + sizeof(SlotHeader) + rank * stride);
+        const std::uint32_t place = places != nullptr ? places->place_of[rank] : rank;
+        return *reinterpret_cast<ControlBlock*>(address + sizeof(SlotHeader) + place * stride);
     }
+    bool here(std::uint32_t rank) const { return places == nullptr || places->place_of[rank] != Places::kElsewhere; }
+    /// How many of `processes` are on this node, and their ranks.
+    std::uint32_t count_here(std::uint32_t processes) const {
+        return places != nullptr ? static_cast<std::uint32_t>(places->rank_at.size()) : processes;
+    }
+    std::uint32_t rank_at(std::uint32_t place) const { return places != nullptr ? places->rank_at[place] : place; }
 };
 
-/// Constructs the header and all blocks in place; by the slot's creator, before anyone else knows the address.
+/// Constructs the header and the blocks of all processes that are on this node in place; by the slot's creator, before
+/// anyone else knows the address.
 void construct(const Slot& slot, std::uint32_t processes);
 
 }  // namespace osc::shm

@@ -1,0 +1,328 @@
+// Executing requests; locks for processes of other nodes.
+#include "agent/hosted.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sync/pscw.h"
+#include "transport/shm/direct.h"
+
+namespace osc::net {
+namespace {
+
+bool inside(const Serving& window, const Record& record) {
+    const auto disp = static_cast<std::uint64_t>(record.disp);
+    return record.disp >= 0 && disp <= window.size && record.bytes <= window.size - disp;
+}
+
+// Whether all bytes lie in attached regions, and every element of `width` in one.
+bool inside(const std::vector<shm::Region>& regions, const Record& record, std::size_t width) {
+    for (std::uint64_t done = 0; done < record.bytes;) {
+        const std::uint64_t address = static_cast<std::uint64_t>(record.disp) + done;
+        const shm::Region* region = shm::find_region(regions, address);
+        if (region == nullptr) return false;
+        const std::uint64_t part = std::min(record.bytes - done, region->size - (address - region->base));
+        if (part % width != 0) return false;
+        done += part;
+    }
+    return true;
+}
+
+// Whether the types and operations make sense; `how` is filled in for updates and compare-and-swap.
+Status check_operation(const Record& record, Update& how) {
+    if (record.bytes == 0) return Status::Malformed;
+    if (record.what == What::Put || record.what == What::Get) return Status::Done;
+    if (record.basic == Basic::None || record.basic >= Basic::Count) return Status::NotAdmitted;
+    how = {record.basic, record.op, nullptr, op::kernel(Op::Replace, record.basic), op::element_size(record.basic)};
+    if (record.what == What::CompareAndSwap) {
+        if (!op::admits_compare(record.basic)) return Status::NotAdmitted;
+        return record.bytes == how.width ? Status::Done : Status::Malformed;
+    }
+    if (record.op == Op::None || record.op >= Op::Count || !op::admits(record.op, record.basic))
+        return Status::NotAdmitted;
+    if (record.bytes % how.width != 0) return Status::Malformed;
+    how.apply = op::kernel(record.op, record.basic);
+    return Status::Done;
+}
+
+bool is_ask(std::int64_t value) {
+    return value >= static_cast<std::int64_t>(LockAsk::Shared) && value <= static_cast<std::int64_t>(LockAsk::Passing);
+}
+
+sync::LockKind kind_of(LockAsk ask) {
+    return ask == LockAsk::Exclusive ? sync::LockKind::Exclusive : sync::LockKind::Shared;
+}
+
+}  // namespace
+
+bool Arrivals::take(std::uint64_t barrier, std::uint32_t round) {
+    const std::lock_guard lock(mutex_);
+    return std::erase_if(came_, [&](const Arrival& a) { return a.barrier == barrier && a.round == round; }) > 0;
+}
+
+Hosted::~Hosted() = default;
+
+std::shared_ptr<Arrivals> Hosted::add(const Serving& window) {
+    auto made = std::make_unique<Window>();
+    made->serving = window;
+    std::shared_ptr<Arrivals> arrivals = made->arrivals;
+    windows_[window.id] = std::move(made);
+    return arrivals;
+}
+
+void Hosted::remove(std::uint64_t id) {
+    const auto found = windows_.find(id);
+    if (found == windows_.end()) return;
+    std::erase(busy_, found->second.get());
+    windows_.erase(found);
+}
+
+sync::LockContext Hosted::context(Window& window, std::uint32_t origin) const {
+    const Serving& own = window.serving;
+    sync::LockContext context{*own.slot, origin, own.processes, *own.liveness};
+    context.runner = own.rank;
+    return context;
+}
+
+void Hosted::request(const Frame& frame, const std::byte* body) {
+    const auto found = windows_.find(frame.window);
+    if (found == windows_.end()) return answers_.answer(frame.sender, frame.number, Status::UnknownWindow, nullptr, 0);
+    Window& window = *found->second;
+    const Serving& own = window.serving;
+    if (frame.origin >= own.processes || own.tokens[frame.origin] != frame.sender)
+        return answers_.answer(frame.sender, frame.number, Status::Malformed, nullptr, 0);
+    // Behind a request that waits for a lock all others of this origin in this window wait too.
+    if (frame.kind == FrameKind::Request)
+        if (const auto before = window.saved.find(frame.origin); before != window.saved.end()) {
+            before->second.push_back({frame.number, 0, {body, body + frame.bytes}, {}, Status::Done});
+            return;
+        }
+    std::size_t at = 0;
+    Status status = Status::Done;
+    out_.clear();
+    if (run(window, frame.origin, body, frame.bytes, at, status, out_) == Ran::Ended)
+        return answers_.answer(frame.sender, frame.number, status, out_.data(), out_.size());
+    window.saved[frame.origin].push_back({frame.number, at, {body, body + frame.bytes}, out_, status});
+    if (std::find(busy_.begin(), busy_.end(), &window) == busy_.end()) busy_.push_back(&window);
+}
+
+// Executes records from `at` on. A record that fails returns zeros and is told of by the status; those behind it are
+// executed all the same, as they would be had each been sent alone. Waits: `at` is the lock's record, which has been
+// asked for.
+Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, std::size_t& at,
+                        Status& status, std::vector<std::byte>& out) {
+    Records records(body, bytes, at);
+    while (!records.done()) {
+        at = records.at();
+        Record record;
+        const std::byte* data = nullptr;
+        if (!records.next(record, data) || out.size() + padded(returned(record)) > kBody - sizeof(ReplyHead)) {
+            status = Status::Malformed;
+            return Ran::Ended;
+        }
+        Status now = Status::Done;
+        if (record.what == What::Lock) {
+            if (!is_ask(record.disp)) {
+                now = Status::Malformed;
+            } else if (!lock(window, origin, static_cast<LockAsk>(record.disp), now)) {
+                at = records.at();
+                return Ran::Waits;
+            }
+        } else {
+            now = execute(window, origin, record, data, out);
+        }
+        if (status == Status::Done) status = now;
+    }
+    at = bytes;
+    return Ran::Ended;
+}
+
+Status Hosted::execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
+                       std::vector<std::byte>& out) {
+    const Serving& own = window.serving;
+    switch (record.what) {
+        case What::Unlock:
+            unlock(window, origin);
+            return Status::Done;
+        case What::Post:
+            sync::send_post(*own.slot, origin, own.rank);
+            return Status::Done;
+        case What::Complete:
+            sync::send_complete(*own.slot, own.rank);
+            return Status::Done;
+        case What::Barrier: {
+            Arrival arrival{};
+            std::memcpy(&arrival, data, sizeof arrival);
+            window.arrivals->arrived(arrival);
+            return Status::Done;
+        }
+        case What::Describe: {
+            const Description description{own.size,
+                                          own.unit,
+                                          own.exposed.base,
+                                          own.exposed.key,
+                                          own.exposed.registration != nullptr,
+                                          own.regions != nullptr};
+            const auto* bytes = reinterpret_cast<const std::byte*>(&description);
+            out.insert(out.end(), bytes, bytes + sizeof description);
+            return Status::Done;
+        }
+        default: {
+            const std::size_t before = out.size();
+            out.resize(before + padded(returned(record)));
+            return access(window, record, data, out.data() + before);
+        }
+    }
+}
+
+Status Hosted::access(Window& window, const Record& record, const std::byte* data, std::byte* out) {
+    const Serving& own = window.serving;
+    Update how{};
+    if (const Status status = check_operation(record, how); status != Status::Done) return status;
+    // Attached regions are addresses of this process: one that spans several lies in one piece.
+    const auto perform = [&](std::byte* base, std::int64_t zero) {
+        const std::int64_t disp = record.disp;
+        shm::Direct memory(base, {own.slot->block(own.rank), own.rank, *own.liveness}, zero);
+        switch (record.what) {
+            case What::Put:
+                memory.put(disp, data, record.bytes);
+                break;
+            case What::Get:
+                memory.get(disp, out, record.bytes);
+                break;
+            case What::Update:
+            case What::UpdateReturn:
+                memory.update(how, disp, record.op != Op::NoOp ? data : nullptr,
+                              record.what == What::UpdateReturn ? out : nullptr, record.bytes / how.width);
+                break;
+            default:
+                memory.compare_and_swap(how, disp, data, data + record.bytes, out);
+                break;
+        }
+        return memory.finish() == Fault::None ? Status::Done : Status::HolderDied;
+    };
+    if (own.regions == nullptr) return inside(own, record) ? perform(own.base, 0) : Status::OutOfRange;
+    return own.regions->while_attached([&](const std::vector<shm::Region>& regions) {
+        const std::size_t width = how.width != 0 ? how.width : 1;
+        if (!inside(regions, record, width)) return Status::OutOfRange;
+        return perform(reinterpret_cast<std::byte*>(record.disp), record.disp);
+    });
+}
+
+// Takes the lock for `origin`; false if it has to wait, and stands in line.
+bool Hosted::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status) {
+    const bool passing = ask == LockAsk::Passing;
+    std::deque<Waiting>& queue = passing ? window.passing : window.waiting;
+    if (queue.empty()) {
+        sync::LockContext asking = context(window, origin);
+        asking.inside_lock_all = passing;
+        const sync::Asked asked = sync::lock_ask(asking, window.serving.rank, kind_of(ask));
+        if (asked == sync::Asked::Granted) window.held.push_back({origin, ask});
+        if (asked == sync::Asked::Broken) status = Status::HolderDied;
+        if (asked != sync::Asked::Queued) return true;
+        (passing ? window.passing_queued : window.queued) = true;
+    }
+    queue.push_back({origin, ask});
+    return false;
+}
+
+void Hosted::unlock(Window& window, std::uint32_t origin) {
+    const auto held =
+        std::find_if(window.held.begin(), window.held.end(), [&](const Held& entry) { return entry.rank == origin; });
+    if (held == window.held.end()) return;  // its lock was refused: the holder before it had died
+    const LockAsk ask = held->ask;
+    window.held.erase(held);
+    sync::LockContext releasing = context(window, origin);
+    if (kind_of(ask) == sync::LockKind::Exclusive)
+        sync::unlock_exclusive(releasing, window.serving.rank);
+    else
+        sync::unlock_shared(releasing, window.serving.rank);
+}
+
+bool Hosted::resume() {
+    // A request that goes on may end the wait of others, here or in another window, or begin one.
+    for (bool again = true; again && !busy_.empty();) {
+        again = false;
+        for (std::size_t i = 0; i < busy_.size();) {
+            Window& window = *busy_[i];
+            if (resume(window)) again = true;
+            if (window.saved.empty())
+                busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+            else
+                ++i;
+        }
+    }
+    return !busy_.empty();
+}
+
+bool Hosted::resume(Window& window) {
+    const bool passed = resume_queue(window, window.passing, window.passing_queued);
+    return resume_queue(window, window.waiting, window.queued) || passed;
+}
+
+bool Hosted::resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued) {
+    if (queue.empty()) return false;
+    const Waiting first = queue.front();
+    sync::LockContext asking = context(window, first.rank);
+    asking.inside_lock_all = first.ask == LockAsk::Passing;
+    sync::Asked asked{};
+    if (queued) {
+        asked = sync::lock_answered(asking, window.serving.rank);
+        if (asked == sync::Asked::Queued) return false;
+        queued = false;
+    } else {
+        asked = sync::lock_ask(asking, window.serving.rank, kind_of(first.ask));
+        if (asked == sync::Asked::Queued) {
+            queued = true;
+            return false;
+        }
+    }
+    queue.pop_front();
+    std::deque<Saved>& saved = window.saved[first.rank];
+    if (asked == sync::Asked::Granted) window.held.push_back({first.rank, first.ask});
+    if (!saved.empty() && asked == sync::Asked::Broken && saved.front().status == Status::Done)
+        saved.front().status = Status::HolderDied;
+    go_on(window, first.rank);
+    return true;
+}
+
+void Hosted::go_on(Window& window, std::uint32_t origin) {
+    std::deque<Saved>& saved = window.saved[origin];
+    while (!saved.empty()) {
+        Saved& next = saved.front();
+        if (run(window, origin, next.body.data(), next.body.size(), next.at, next.status, next.out) == Ran::Waits)
+            return;
+        answers_.answer(window.serving.tokens[origin], next.number, next.status, next.out.data(), next.out.size());
+        saved.pop_front();
+    }
+    window.saved.erase(origin);
+}
+
+void Hosted::died(std::uint64_t token) {
+    for (auto& [id, window] : windows_) {
+        const Serving& own = window->serving;
+        for (std::size_t i = 0; i < window->held.size();) {
+            const std::uint32_t rank = window->held[i].rank;
+            if (own.tokens[rank] != token) {
+                ++i;
+                continue;
+            }
+            window->held.erase(window->held.begin() + static_cast<std::ptrdiff_t>(i));
+            sync::LockContext breaking = context(*window, rank);
+            sync::break_lock_of(breaking, own.rank, rank);
+        }
+    }
+}
+
+void Hosted::holders(std::vector<std::uint64_t>& tokens) const {
+    for (const auto& [id, window] : windows_) {
+        const Serving& own = window->serving;
+        if (window->held.empty()) continue;
+        const std::uint64_t word = own.slot->block(own.rank).lock.word.load(std::memory_order_relaxed);
+        if ((word & sync::kQueued) == 0) continue;
+        for (const Held& held : window->held)
+            tokens.push_back(own.tokens[held.rank]);
+    }
+}
+
+}  // namespace osc::net

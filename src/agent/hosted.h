@@ -1,0 +1,132 @@
+// The target's side of the network: the windows of this process that span nodes, and the execution of requests on them.
+// Updates take the same stripe locks as every other path (invariant I1), locks the same words and queue as the
+// processes of the node: what stands in the queue for a process of another node is a cell of the target's own.
+//
+// Not thread-safe: whoever drives the network holds its progress lock. No thread, no libfabric and no MPI here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/wire.h"
+#include "sync/lock.h"
+#include "transport/ofi/endpoint.h"
+#include "transport/shm/regions.h"
+#include "transport/transport.h"
+
+namespace osc::net {
+
+/// One window as its owner serves it. All of it outlives the registration.
+struct Serving {
+    std::uint64_t id = 0;
+    std::byte* base = nullptr;            // displacement 0; null in dynamic windows
+    std::uint64_t size = 0;               // bytes
+    std::uint64_t unit = 1;               // bytes
+    shm::RegionTable* regions = nullptr;  // dynamic windows: what is attached
+    const shm::Slot* slot = nullptr;
+    std::uint32_t rank = 0;       // of the owner in the window's group
+    std::uint32_t processes = 0;  // of the window
+    sync::Liveness* liveness = nullptr;
+    const std::uint64_t* tokens = nullptr;  // of all processes, by rank
+    ofi::Exposed exposed;
+};
+
+/// Where answers go: (the sender's token, the request's number, status, what is returned).
+class Answers {
+  public:
+    virtual void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                        std::size_t bytes) = 0;
+
+  protected:
+    ~Answers() = default;
+};
+
+/// The barrier of a window's nodes, as far as other nodes' first processes have come. Its own lock: the process waits.
+class Arrivals {
+  public:
+    void arrived(const Arrival& arrival) {
+        const std::lock_guard lock(mutex_);
+        came_.push_back(arrival);
+    }
+    /// Takes note of the arrival away; false if it has not come.
+    bool take(std::uint64_t barrier, std::uint32_t round);
+
+  private:
+    std::mutex mutex_;
+    std::vector<Arrival> came_;
+};
+
+class Hosted {
+  public:
+    explicit Hosted(Answers& answers) : answers_(answers) {}
+    ~Hosted();
+
+    std::shared_ptr<Arrivals> add(const Serving& window);
+    void remove(std::uint64_t id);
+
+    /// A request, with its sender, who is known to be in the job.
+    void request(const Frame& frame, const std::byte* body);
+
+    /// Goes on with what waited for a lock that has been granted by now. True while something waits for one: then it is
+    /// to be called again soon.
+    bool resume();
+
+    /// A process has died: what it held is broken, what it asked for is forgotten.
+    void died(std::uint64_t token);
+
+    /// Tokens of processes that hold a lock here which others wait for.
+    void holders(std::vector<std::uint64_t>& tokens) const;
+
+  private:
+    struct Saved {  // a request that waits, copied
+        std::uint32_t number = 0;
+        std::size_t at = 0;  // of the record to go on with
+        std::vector<std::byte> body;
+        std::vector<std::byte> out;
+        Status status = Status::Done;
+    };
+    struct Waiting {
+        std::uint32_t rank;
+        LockAsk ask;
+    };
+    struct Held {
+        std::uint32_t rank;
+        LockAsk ask;
+    };
+    struct Window {
+        Serving serving;
+        std::shared_ptr<Arrivals> arrivals = std::make_shared<Arrivals>();
+        std::map<std::uint32_t, std::deque<Saved>> saved;  // by origin, in the order in which they came
+        std::deque<Waiting> waiting;                       // for the lock; Passing in a queue of their own
+        std::deque<Waiting> passing;
+        bool queued = false;          // the first of `waiting` stands in the lock's queue
+        bool passing_queued = false;  // the first of `passing`
+        std::vector<Held> held;
+    };
+    enum class Ran { Ended, Waits };
+
+    Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, std::size_t& at,
+            Status& status, std::vector<std::byte>& out);
+    Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
+                   std::vector<std::byte>& out);
+    Status access(Window& window, const Record& record, const std::byte* data, std::byte* out);
+    bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);
+    void unlock(Window& window, std::uint32_t origin);
+    bool resume(Window& window);
+    bool resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued);
+    void go_on(Window& window, std::uint32_t origin);
+    sync::LockContext context(Window& window, std::uint32_t origin) const;
+
+    Answers& answers_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Window>> windows_;
+    std::vector<Window*> busy_;  // windows in which somebody waits for a lock
+    std::vector<std::byte> out_;
+};
+
+}  // namespace osc::net

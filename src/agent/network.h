@@ -1,0 +1,199 @@
+// The process's part of the network: its endpoint, the processes that it knows on other nodes, its requests that wait
+// for their replies, and the thread that drives all of it while the application computes (invariant I4). The thread
+// never calls MPI (invariant I2). While an application thread waits inside libosc it drives the network itself and the
+// thread keeps out of its way; docs/NETWORK.md has the protocol and why nothing waits for ever.
+//
+// Locks: `drive_` is held by whoever drives: what arrives is handled in order, one at a time. `mutex_` guards the
+// tables and is held for a few instructions. Handlers run under `drive_` and never wait for a message.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/hosted.h"
+#include "diag/fault.h"
+
+namespace osc::net {
+
+/// How a process is reached; exchanged through the host MPI.
+struct Card {
+    std::uint64_t token = 0;   // the process's name; random
+    std::uint64_t secret = 0;  // that messages to it must carry
+    ofi::Address address;
+};
+
+/// A process on another node.
+struct Connection {
+    std::uint64_t token = 0;
+    std::uint64_t secret = 0;
+    ofi::PeerId peer = 0;
+    std::atomic<bool> dead{false};
+    std::atomic<std::int64_t> heard{0};  // when it was last heard of, ns
+    std::atomic<std::int64_t> asked{0};  // when it was asked for a sign of life that has not come; 0: it was not
+};
+
+/// A message being filled, or on its way.
+struct Message {
+    ofi::Operation operation;  // first: what has ended is known by its address
+    class Network* network = nullptr;
+    Connection* connection = nullptr;
+    std::uint32_t number = 0;  // of a request
+    std::size_t bytes = 0;     // of the body, so far
+    alignas(64) std::byte data[ofi::kLargestMessage];
+    std::byte* body() { return data + sizeof(Frame); }
+};
+
+/// Who has sent requests. Called under `drive_`, by any thread.
+class Sender {
+  public:
+    /// The reply to `number`: `data` is what its records return. Status::PeerDied if none will come.
+    virtual void answered(std::uint32_t number, Status status, const std::byte* data, std::size_t bytes) = 0;
+
+  protected:
+    ~Sender() = default;
+};
+
+/// A direct write or read. Its memory is the owner's until `ended`.
+struct Transfer {
+    ofi::Operation operation;  // first
+    class Network* network = nullptr;
+    Connection* connection = nullptr;
+    void* owner = nullptr;
+    void (*ended)(Transfer&, int error) = nullptr;
+};
+
+/// What happened, for tests and statistics.
+struct Counts {
+    std::atomic<std::uint64_t> requests{0};   // sent
+    std::atomic<std::uint64_t> writes{0};     // direct
+    std::atomic<std::uint64_t> reads{0};      // direct
+    std::atomic<std::uint64_t> strangers{0};  // messages dropped: no frame of ours, a wrong secret, an unknown sender
+    std::atomic<std::uint64_t> sleeps{0};     // of the thread
+};
+
+class Network final : Answers, ofi::Receiver {
+  public:
+    /// The network of this process, not yet open.
+    static Network& mine();
+
+    Network() : hosted_(*this) {}
+    ~Network();
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+
+    /// Opens the endpoint and starts the thread, once; false with the reason in `why`. `timeout_ms`: for how long a
+    /// peer may be silent that was asked for a sign of life.
+    bool open(const ofi::Wishes& wishes, int timeout_ms, std::string& why);
+    /// Ends the thread. Nothing of this process may be under way.
+    void close();
+    bool is_open() const { return endpoint_ != nullptr; }
+
+    const Card& card() const { return card_; }
+    ofi::Endpoint& endpoint() { return *endpoint_; }
+    const Counts& counts() const { return counts_; }
+
+    /// The process of a card, known from now on; null if the provider refuses its address.
+    Connection* connect(const Card& card);
+
+    /// Serves a window of this process from now on, or no longer. expose: also for direct access.
+    std::shared_ptr<Arrivals> serve(const Serving& window);
+    void end_service(std::uint64_t window);
+
+    Message* claim();
+    void give_back(Message* message);
+    /// Sends a request. Its reply goes to `sender`; the number that it will carry is returned. Takes the message over.
+    std::uint32_t request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                          Sender& sender);
+    /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
+    void write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+    void read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+
+    /// Drives the network until `done()`; false if `dead()`, asked after long waits, gave it up. For application
+    /// threads, without any lock of the network's.
+    template <class Done, class Dead>
+    bool wait(Done&& done, Dead&& dead);
+
+    /// Drives the network once, if nobody else does. In wait loops of other rooms.
+    void poll();
+
+    /// False if the process is known to be dead, or does not answer. Asks it otherwise, and does not wait for that.
+    bool alive(Connection& peer);
+
+  private:
+    void received(std::byte* message, std::size_t bytes) override;
+    void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                std::size_t bytes) override;
+    void reply_came(Connection& from, const Frame& frame, const std::byte* body);
+    void send(Message* message);
+    bool post(Message* message);
+    void control(Connection& to, FrameKind kind);
+    template <class Post>
+    void transfer(Transfer& transfer, Post&& post);
+    void lost(Connection& peer);
+    Connection* find(std::uint64_t token);
+    std::unique_lock<std::mutex> seize();
+    int drive();
+    void tick();
+    bool try_drive();
+    static constexpr int kRounds = 2000;  // that an application thread drives without an event before it sleeps
+    void rest(int round);
+    static void* thread_main(void* self);
+    void run();
+    static void sent(ofi::Operation& operation, int error);
+    static void transferred(ofi::Operation& operation, int error);
+
+    struct Pending {
+        Connection* connection = nullptr;  // null: free
+        Sender* sender = nullptr;
+    };
+
+    std::unique_ptr<ofi::Endpoint> endpoint_;
+    Card card_;
+    std::int64_t timeout_ns_ = 0;
+    std::mutex drive_;
+    Hosted hosted_;            // under drive_
+    bool lock_waits_ = false;  // somebody waits for a lock that this process hosts; under drive_
+    std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+    std::vector<Message*> free_;
+    std::deque<Message*> unsent_;  // what the provider had no room for, in order
+    std::atomic<std::size_t> unsent_count_{0};
+    std::vector<Pending> pending_;  // requests by number; a number is used again only after its reply
+    std::vector<std::uint32_t> free_numbers_;
+    std::atomic<int> waiters_{0};          // application threads that drive
+    std::atomic<std::uint64_t> polls_{0};  // how often application threads drove
+    std::atomic<bool> asleep_{false};      // the thread is in the provider's wait, holding drive_
+    std::atomic<bool> stopping_{false};
+    shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
+    pthread_t thread_{};
+    int process_ = 0;  // that started the thread
+    Counts counts_;
+};
+
+template <class Done, class Dead>
+bool Network::wait(Done&& done, Dead&& dead) {
+    if (done()) return true;
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    bool ended = true;
+    for (int round = 1; !done(); ++round) {
+        if (round < kRounds && try_drive()) continue;
+        rest(round);
+        if (round % 256 == 0 && dead()) {
+            ended = done();
+            break;
+        }
+    }
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    return ended;
+}
+
+}  // namespace osc::net

@@ -1,0 +1,32 @@
+// Synchronisation with processes on other nodes, as the epochs ask for it. Implemented over the network
+// (transport/net): what is asked for travels with the operations, in their order, and is done when the window's
+// operations are settled.
+#pragma once
+
+#include <cstdint>
+
+#include "diag/fault.h"
+
+namespace osc::sync {
+
+enum class LockKind : std::uint32_t { Shared = 1, Exclusive = 2 };
+
+class Far {
+  public:
+    /// Asks for the lock of a target; what follows to it happens under that lock. `passing`: a shared lock, asked for
+    /// inside a lock_all (see LockContext::inside_lock_all).
+    virtual Fault lock(std::uint32_t target, LockKind kind, bool passing) = 0;
+    /// Gives it back behind all that was asked for before.
+    virtual Fault unlock(std::uint32_t target) = 0;
+    /// Tells `origin` that this process has posted.
+    virtual Fault post(std::uint32_t origin) = 0;
+    /// Tells `target` that this process's operations of the epoch are over, behind them.
+    virtual Fault complete(std::uint32_t target) = 0;
+    /// For the first process of a node: returns when those of all others are here too.
+    virtual Fault barrier() = 0;
+
+  protected:
+    ~Far() = default;
+};
+
+}  // namespace osc::sync

@@ -1,0 +1,395 @@
+// Filling messages, sending them, and bringing home what they return.
+#include "transport/net/stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "transport/shm/direct.h"
+
+namespace osc::net {
+namespace {
+
+// From here on a transfer is written or read directly: docs/NETWORK.md has the measurement.
+constexpr std::size_t kDirect = 4096;
+
+Fault fault_of(Status status, std::uint32_t rank) {
+    switch (status) {
+        case Status::Done:
+            return Fault::None;
+        case Status::Malformed:
+            return diag::fail(Fault::Other, "rank %u could not read a message of this process", rank);
+        case Status::UnknownWindow:
+            return diag::fail(Fault::Win, "rank %u has freed the window", rank);
+        case Status::OutOfRange:
+            return diag::fail(Fault::Range, "an address of rank %u is outside its window, or in no attached region",
+                              rank);
+        case Status::NotAdmitted:
+            return diag::fail(Fault::Op, "rank %u does not do this operation on this type", rank);
+        case Status::HolderDied:
+            return diag::fail(Fault::Dead, "a process died while it held a lock on rank %u", rank);
+        case Status::PeerDied:
+            break;
+    }
+    return diag::fail(Fault::Dead, "rank %u died, or does not answer any more", rank);
+}
+
+}  // namespace
+
+Stream::Stream(Network& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
+               Protocol protocol, std::atomic<std::uint32_t>& unsettled)
+    : network_(network),
+      to_(to),
+      window_(window),
+      me_(me),
+      target_(target),
+      protocol_(protocol),
+      unsettled_(unsettled) {
+    for (Flight& flight : flights_)
+        flight.stream = this;
+    for (Move& move : moves_) {
+        move.transfer.connection = &to_;
+        move.transfer.owner = this;
+        move.transfer.ended = &Stream::moved;
+    }
+}
+
+Stream::~Stream() {
+    settle();
+}
+
+void Stream::mark() {
+    if (!marked_) unsettled_.fetch_add(1, std::memory_order_seq_cst);
+    marked_ = true;
+}
+
+void Stream::failed(Fault fault) {
+    const std::lock_guard lock(fault_mutex_);
+    if (fault_ != Fault::None || fault == Fault::None) return;
+    fault_ = fault;
+    text_ = diag::fault_text();
+}
+
+void Stream::failed(Status status) {
+    if (status != Status::Done) failed(fault_of(status, target_));
+}
+
+Fault Stream::take_fault() {
+    const std::lock_guard lock(fault_mutex_);
+    if (fault_ == Fault::None) return Fault::None;
+    return diag::fail(std::exchange(fault_, Fault::None), "%s", text_.c_str());
+}
+
+void Stream::Flight::answered(std::uint32_t, Status status, const std::byte* data, std::size_t bytes) {
+    stream->failed(status);
+    std::size_t at = 0;
+    for (const Landing& landing : landings) {
+        if (at + landing.bytes > bytes) break;  // a reply without the data: its status says why
+        if (landing.copy != nullptr)
+            landing.copy(landing.to, data + at, landing.bytes / landing.width);
+        else
+            shm::move_bytes(landing.to, data + at, landing.bytes);
+        at += padded(landing.bytes);
+    }
+    if (!landings.empty()) stream->local_.fetch_sub(1, std::memory_order_relaxed);
+    landings.clear();
+    Stream& owner = *stream;
+    busy.store(false, std::memory_order_release);
+    owner.under_way_.fetch_sub(1, std::memory_order_release);
+}
+
+void Stream::moved(Transfer& transfer, int error) {
+    auto& move = reinterpret_cast<Move&>(transfer);
+    auto& stream = *static_cast<Stream*>(transfer.owner);
+    if (error != 0) stream.failed(Status::PeerDied);
+    if (move.message != nullptr) stream.network_.give_back(std::exchange(move.message, nullptr));
+    stream.local_.fetch_sub(1, std::memory_order_relaxed);
+    move.busy.store(false, std::memory_order_release);
+    stream.under_way_.fetch_sub(1, std::memory_order_release);
+}
+
+// Called after long waits, for one of several: the network ends them if the target is gone.
+bool Stream::given_up() {
+    return !network_.alive(to_) && abandoned_;
+}
+
+Stream::Flight& Stream::free_flight() {
+    Flight* found = nullptr;
+    network_.wait(
+        [&] {
+            for (Flight& flight : flights_)
+                if (!flight.busy.load(std::memory_order_acquire)) {
+                    found = &flight;
+                    return true;
+                }
+            return false;
+        },
+        [&] { return given_up(); });
+    found->busy.store(true, std::memory_order_relaxed);
+    return *found;
+}
+
+Stream::Move& Stream::free_move() {
+    Move* found = nullptr;
+    network_.wait(
+        [&] {
+            for (Move& move : moves_)
+                if (!move.busy.load(std::memory_order_acquire)) {
+                    found = &move;
+                    return true;
+                }
+            return false;
+        },
+        [&] { return given_up(); });
+    found->busy.store(true, std::memory_order_relaxed);
+    return *found;
+}
+
+// Room for a record in the message that is being filled; returns where its data goes.
+std::byte* Stream::add(const Record& record) {
+    const std::size_t needed = sizeof(Record) + padded(carried(record));
+    const std::size_t back = padded(returned(record));
+    if (filling_ != nullptr &&
+        (filling_->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
+         (protocol_ == Protocol::Messages && records_ > 0 && last_.what != What::Lock && record.what < What::Lock)))
+        push();
+    if (filling_ == nullptr) {
+        filling_ = network_.claim();
+        returning_ = 0;
+        records_ = 0;
+    }
+    mark();
+    std::byte* at = filling_->body() + filling_->bytes;
+    std::memcpy(at, &record, sizeof record);
+    const std::size_t data = carried(record);
+    if (data % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
+    filling_->bytes += needed;
+    returning_ += back;
+    ++records_;
+    last_ = record;
+    return at + sizeof(Record);
+}
+
+void Stream::send(FrameKind kind, Flight& flight) {
+    under_way_.fetch_add(1, std::memory_order_relaxed);
+    Message* message = std::exchange(filling_, nullptr);
+    records_ = 0;
+    network_.request(to_, kind, window_, me_, message, flight);
+}
+
+void Stream::push() {
+    if (filling_ == nullptr) return;
+    if (move_alone()) return;
+    Flight& flight = free_flight();
+    flight.landings.swap(landings_);
+    if (!flight.landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
+    send(FrameKind::Request, flight);
+}
+
+// Whether a transfer of so many bytes goes directly.
+bool Stream::direct(std::size_t bytes) const {
+    if (!described_ || description_.exposed == 0) return false;
+    if (protocol_ == Protocol::Auto) return bytes >= kDirect;
+    return protocol_ == Protocol::Direct;
+}
+
+// One put or get, and nothing else: straight to the target's memory, which takes less than a message and its reply.
+bool Stream::move_alone() {
+    if (records_ != 1 || protocol_ != Protocol::Auto || !described_ || description_.exposed == 0 || lock_unconfirmed_)
+        return false;
+    if (last_.what != What::Put && last_.what != What::Get) return false;
+    Message* message = std::exchange(filling_, nullptr);
+    records_ = 0;
+    Move& move = free_move();
+    under_way_.fetch_add(1, std::memory_order_relaxed);
+    local_.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t address = description_.base + static_cast<std::uint64_t>(last_.disp);
+    if (last_.what == What::Put) {
+        move.message = message;
+        network_.write(move.transfer, message->body() + sizeof(Record), last_.bytes, address, description_.key);
+    } else {
+        network_.give_back(message);
+        void* to = landings_.front().to;
+        landings_.clear();
+        network_.read(move.transfer, to, last_.bytes, address, description_.key);
+    }
+    return true;
+}
+
+void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    // What was asked for before must hold first: the lock.
+    push();
+    if (lock_unconfirmed_) await_all();
+    mark();
+    for (std::size_t done = 0; done < bytes;) {
+        const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
+        Move& move = free_move();
+        under_way_.fetch_add(1, std::memory_order_relaxed);
+        local_.fetch_add(1, std::memory_order_relaxed);
+        const std::uint64_t address = description_.base + static_cast<std::uint64_t>(disp) + done;
+        auto* here = static_cast<std::byte*>(memory) + done;
+        if (write)
+            network_.write(move.transfer, here, part, address, description_.key);
+        else
+            network_.read(move.transfer, here, part, address, description_.key);
+        done += part;
+    }
+}
+
+void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
+    if (direct(bytes)) return transfer(true, disp, const_cast<void*>(from), bytes);
+    const auto* data = static_cast<const std::byte*>(from);
+    while (bytes > 0) {
+        const std::size_t part = std::min(bytes, kBody - sizeof(Record) - kAlign) & ~std::size_t{bytes > 8 ? 7u : 0u};
+        const std::size_t n = part != 0 ? part : bytes;
+        shm::move_bytes(add({What::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}), data, n);
+        data += n;
+        disp += static_cast<std::int64_t>(n);
+        bytes -= n;
+    }
+}
+
+void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
+    if (direct(bytes)) return transfer(false, disp, to, bytes);
+    auto* data = static_cast<std::byte*>(to);
+    while (bytes > 0) {
+        const std::size_t n = std::min(bytes, (kBody - sizeof(ReplyHead)) / 16 * 16);
+        add({What::Get, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
+        landings_.push_back({data, n, nullptr, 1});
+        data += n;
+        disp += static_cast<std::int64_t>(n);
+        bytes -= n;
+    }
+}
+
+void Stream::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
+    const auto* data = static_cast<const std::byte*>(origin);
+    auto* back = static_cast<std::byte*>(result);
+    const std::size_t most = (kBody - sizeof(Record) - sizeof(ReplyHead) - kAlign) / how.width;
+    while (count > 0) {
+        const std::size_t elements = std::min(count, most);
+        const std::size_t n = elements * how.width;
+        std::byte* out = add({result != nullptr ? What::UpdateReturn : What::Update, how.basic, how.op, 0,
+                              static_cast<std::uint32_t>(n), disp});
+        if (how.op != Op::NoOp) {
+            std::memcpy(out, data, n);
+            data += n;
+        }
+        if (back != nullptr) {
+            landings_.push_back({back, n, how.copy, how.width});
+            back += n;
+        }
+        disp += static_cast<std::int64_t>(n);
+        count -= elements;
+    }
+}
+
+void Stream::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                              void* result) {
+    std::byte* out = add({What::CompareAndSwap, how.basic, Op::None, 0, static_cast<std::uint32_t>(how.width), disp});
+    std::memcpy(out, origin, how.width);
+    std::memcpy(out + how.width, compare, how.width);
+    landings_.push_back({result, how.width, how.copy, how.width});
+}
+
+Fault Stream::finish() {
+    if (std::exchange(answers_now_, false)) {
+        push();
+        await_all();
+        return take_fault();
+    }
+    if (protocol_ == Protocol::Messages && records_ > 0 && last_.what < What::Lock) push();
+    return Fault::None;
+}
+
+Fault Stream::lock(LockAsk ask) {
+    const std::lock_guard lock(mutex_);
+    add({What::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
+    lock_unconfirmed_ = true;
+    return Fault::None;
+}
+
+// Behind all operations: what goes directly has to be there first.
+Fault Stream::unlock() {
+    const std::lock_guard lock(mutex_);
+    if (local_.load(std::memory_order_acquire) != 0) {
+        push();
+        await_all();
+    }
+    add({What::Unlock, Basic::None, Op::None, 0, 0, 0});
+    return Fault::None;
+}
+
+Fault Stream::complete() {
+    const std::lock_guard lock(mutex_);
+    if (local_.load(std::memory_order_acquire) != 0) {
+        push();
+        await_all();
+    }
+    add({What::Complete, Basic::None, Op::None, 0, 0, 0});
+    return Fault::None;
+}
+
+Fault Stream::notice(What what, const Arrival* arrival) {
+    const std::lock_guard lock(mutex_);
+    Message* const before = std::exchange(filling_, nullptr);
+    const std::size_t returning = std::exchange(returning_, 0);
+    const std::uint32_t records = std::exchange(records_, 0);
+    const Record last = last_;
+    std::byte* data = add({what, Basic::None, Op::None, 0, 0, 0});
+    if (arrival != nullptr) std::memcpy(data, arrival, sizeof *arrival);
+    send(FrameKind::Notice, free_flight());
+    filling_ = before;
+    returning_ = returning;
+    records_ = records;
+    last_ = last;
+    return to_.dead.load(std::memory_order_relaxed) ? fault_of(Status::PeerDied, target_) : Fault::None;
+}
+
+Fault Stream::describe(Description& description) {
+    if (!described_) {
+        push();
+        add({What::Describe, Basic::None, Op::None, 0, 0, 0});
+        Flight& flight = free_flight();
+        flight.landings.push_back({&description_, sizeof description_, nullptr, 1});
+        local_.fetch_add(1, std::memory_order_relaxed);
+        send(FrameKind::Notice, flight);
+        await_all();
+        if (const Fault fault = take_fault(); fault != Fault::None) return fault;
+        described_ = true;
+    }
+    description = description_;
+    return Fault::None;
+}
+
+// A dead peer's requests are ended by the network at once, its transfers by the provider; what that does not end within
+// a second is left to it for ever, with the memory that it may still touch.
+void Stream::await_all() {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point since{};
+    const auto lost = [&] {
+        if (network_.alive(to_)) return false;
+        if (since == Clock::time_point{}) since = Clock::now();
+        return Clock::now() - since > std::chrono::seconds(1);
+    };
+    if (!network_.wait([&] { return under_way_.load(std::memory_order_acquire) == 0; }, lost)) {
+        abandoned_ = true;
+        failed(Status::PeerDied);
+    }
+    lock_unconfirmed_ = false;
+}
+
+Fault Stream::settle() {
+    push();
+    await_all();
+    if (std::exchange(marked_, false)) unsettled_.fetch_sub(1, std::memory_order_seq_cst);
+    return take_fault();
+}
+
+Fault Stream::settle_local() {
+    if (landings_.empty() && local_.load(std::memory_order_acquire) == 0) return Fault::None;
+    return settle();
+}
+
+}  // namespace osc::net

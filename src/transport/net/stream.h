@@ -1,0 +1,133 @@
+// What one process sends to one target of one window over the network, in order: operations are gathered into messages,
+// a few of which are under way at once; large transfers go straight between the two memories. The transport of
+// Path::Net.
+//
+// A message is sent when it is full, or when somebody waits for what is in it. So small operations share messages
+// (the buffered protocol), and a lock, an operation and the unlock are one message and one reply.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/network.h"
+#include "transport/transport.h"
+
+namespace osc::net {
+
+/// How operations travel; see OSC_NET_PROTOCOL.
+enum class Protocol : std::uint8_t {
+    Auto,
+    Messages,  // each operation in a message of its own
+    Buffered,  // gathered
+    Direct,    // puts and gets by the provider's write and read
+};
+
+class Stream final : public Transport {
+  public:
+    /// `unsettled` counts streams that have something under way.
+    Stream(Network& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
+           Protocol protocol, std::atomic<std::uint32_t>& unsettled);
+    ~Stream() override;
+
+    /// Held by whoever uses the stream, for a whole operation.
+    std::mutex& mutex() { return mutex_; }
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    /// Ends the operation: nothing is awaited, but what answers_now() asked for.
+    Fault finish() override;
+    /// The operation that follows needs what it returns before finish() returns.
+    void answers_now() { answers_now_ = true; }
+
+    Fault lock(LockAsk ask);
+    Fault unlock();
+    Fault complete();
+    /// Sends a step that does not wait behind the operations, and does not wait for its reply either.
+    Fault notice(What what, const Arrival* arrival);
+
+    /// What is to know of the target; asked for once, and awaited.
+    Fault describe(Description& description);
+
+    /// The provider may still use this object: it must not be destroyed.
+    bool abandoned() const { return abandoned_; }
+
+    /// Sends what is gathered.
+    void push();
+    /// The same, and waits for all that is under way: the first fault that was met.
+    Fault settle();
+    /// The same if something under way reads or writes this process's memory.
+    Fault settle_local();
+
+  private:
+    struct Landing {
+        void* to;
+        std::size_t bytes;
+        op::Kernel copy;    // null: as bytes
+        std::size_t width;  // of an element, for `copy`
+    };
+    struct Flight final : Sender {
+        Stream* stream = nullptr;
+        std::atomic<bool> busy{false};
+        std::vector<Landing> landings;
+        void answered(std::uint32_t number, Status status, const std::byte* data, std::size_t bytes) override;
+    };
+    struct Move {
+        Transfer transfer;  // first
+        std::atomic<bool> busy{false};
+        Message* message = nullptr;  // that the data lies in
+    };
+    static constexpr std::size_t kFlights = 8;
+    static constexpr std::size_t kMoves = 16;
+
+    std::byte* add(const Record& record);
+    Flight& free_flight();
+    Move& free_move();
+    void send(FrameKind kind, Flight& flight);
+    bool direct(std::size_t bytes) const;
+    bool move_alone();
+    void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes);
+    void mark();
+    void await_all();
+    void failed(Status status);
+    void failed(Fault fault);
+    Fault take_fault();
+    bool given_up();
+    static void moved(Transfer& transfer, int error);
+
+    Network& network_;
+    Connection& to_;
+    const std::uint64_t window_;
+    const std::uint32_t me_;
+    const std::uint32_t target_;
+    const Protocol protocol_;
+    std::atomic<std::uint32_t>& unsettled_;
+
+    std::mutex mutex_;
+    Message* filling_ = nullptr;
+    std::size_t returning_ = 0;      // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;      // in it
+    Record last_;                    // of them
+    std::vector<Landing> landings_;  // of what it returns
+    bool marked_ = false;            // counted in unsettled_
+    bool answers_now_ = false;
+    bool lock_unconfirmed_ = false;  // asked for, and not known to be granted: no direct access
+    bool abandoned_ = false;         // something may be under way for ever
+    bool described_ = false;
+    Description description_{};
+    std::array<Flight, kFlights> flights_;
+    std::array<Move, kMoves> moves_;
+    std::atomic<std::uint32_t> under_way_{0};  // flights and moves
+    std::atomic<std::uint32_t> local_{0};      // of these, what uses this process's memory
+    std::mutex fault_mutex_;
+    Fault fault_ = Fault::None;
+    std::string text_;
+};
+
+}  // namespace osc::net

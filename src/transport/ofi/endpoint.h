@@ -1,0 +1,99 @@
+// One libfabric endpoint as the rest of libosc sees it, without libfabric's types: the implementation is a library of
+// its own (libosc_ofi.so), loaded when the first window spans nodes, so that a job on one node never loads libfabric.
+//
+// Thread-safety: send, write, read, insert, expose and revoke may be called by any thread at any time; poll, sleep by
+// one thread at a time. Nothing here blocks but sleep().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace osc::ofi {
+
+/// Where an endpoint is reached; exchanged between processes as it is.
+struct Address {
+    std::uint32_t size = 0;  // bytes in use; 0: none
+    std::byte bytes[60]{};
+};
+
+/// A peer as this endpoint numbers it.
+using PeerId = std::uint64_t;
+
+/// The largest message, in bytes: what the software providers send without asking the receiver first.
+inline constexpr std::size_t kLargestMessage = 16384;
+
+/// Something under way. Its owner keeps it until `ended` has been called, by the thread that polls; `error` is 0 or a
+/// libfabric error number.
+struct Operation {
+    void* provider[8]{};  // the provider's own
+    void (*ended)(Operation&, int error) = nullptr;
+    void* registration = nullptr;  // of the local memory, where the provider asks for one
+};
+
+enum class Posted { Yes, Again, Failed };
+
+/// Memory that peers may write and read.
+struct Exposed {
+    void* registration = nullptr;  // null: nothing is exposed
+    std::uint64_t key = 0;         // random; peers give it with each access
+    std::uint64_t base = 0;        // what they give for the memory's first byte
+};
+
+/// Told by poll(), in its thread. `message` is valid during the call and may be changed.
+class Receiver {
+  public:
+    virtual void received(std::byte* message, std::size_t bytes) = 0;
+
+  protected:
+    ~Receiver() = default;
+};
+
+class Endpoint {
+  public:
+    virtual ~Endpoint() = default;
+    virtual const Address& address() const = 0;
+    virtual const char* provider() const = 0;
+    virtual bool insert(const Address& address, PeerId& peer) = 0;
+
+    /// Sends a message of at most kLargestMessage bytes, unchanged until `operation` has ended. Messages to one peer
+    /// arrive in the order in which they were sent.
+    virtual Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) = 0;
+    /// Sends a copy, if the message is small enough for that (largest_copied()); nothing is told of it afterwards.
+    virtual Posted send_copied(PeerId peer, const void* message, std::size_t bytes) = 0;
+    virtual std::size_t largest_copied() const = 0;
+
+    /// Writes to, or reads from, a peer's exposed memory at `address` = Exposed::base + offset. A write has ended when
+    /// the data is in the target's memory.
+    virtual Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                         Operation& operation) = 0;
+    virtual Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                        Operation& operation) = 0;
+    /// The most bytes of one write or read.
+    virtual std::size_t largest_transfer() const = 0;
+
+    virtual bool expose(void* base, std::size_t bytes, Exposed& exposed) = 0;
+    virtual void revoke(Exposed& exposed) = 0;
+
+    /// Reports what has happened; the number of events.
+    virtual int poll(Receiver& receiver) = 0;
+    /// Waits until something may have happened, at most `milliseconds` (-1: for ever), and reports like poll().
+    virtual int sleep(int milliseconds, Receiver& receiver) = 0;
+    /// Ends a sleep() that another thread is in, or the next one. Any thread.
+    virtual void wake() = 0;
+};
+
+/// How an endpoint is chosen.
+struct Wishes {
+    const char* provider;   // its name, or "": the best that there is
+    const char* interface;  // name of a network interface, or "": the provider's own choice
+    bool loopback;          // all peers are on this machine
+};
+
+/// Loads libosc_ofi.so, which lies beside this library, and opens an endpoint; null with the reason in `why`.
+Endpoint* open(const Wishes& wishes, std::string& why);
+
+/// What libosc_ofi.so exports, by the name osc_ofi_open. `why` has room for `room` bytes.
+using OpenFunction = Endpoint*(const Wishes* wishes, char* why, std::size_t room);
+
+}  // namespace osc::ofi

@@ -1,0 +1,81 @@
+// Windows that span nodes: serving this process's part, and operations on the others'.
+#include "config/options.h"
+#include "epoch/epoch.h"
+#include "window/window.h"
+
+namespace osc {
+namespace {
+
+net::Protocol protocol() {
+    const std::string& name = config::values().net_protocol;
+    return name == "messages"   ? net::Protocol::Messages
+           : name == "buffered" ? net::Protocol::Buffered
+           : name == "direct"   ? net::Protocol::Direct
+                                : net::Protocol::Auto;
+}
+
+// The stream of a target that is known, kept where a mapped target's memory would be.
+net::Stream* stream_of(const Peer& target) {
+    return reinterpret_cast<net::Stream*>(target.base);
+}
+
+}  // namespace
+
+void Window::serve_network() {
+    net::Network& network = net::Network::mine();
+    const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
+    if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
+    net::Serving serving;
+    serving.id = team.window_id(team.creations());
+    serving.base = static_cast<std::byte*>(base);
+    serving.size = static_cast<std::uint64_t>(bytes);
+    serving.unit = static_cast<std::uint64_t>(unit);
+    serving.regions = regions.get();
+    serving.slot = &slot;
+    serving.rank = me;
+    serving.processes = size;
+    serving.liveness = this;
+    serving.tokens = team.job()->tokens.data();
+    serving.exposed = exposed_;
+    net_id_ = serving.id;
+    net_ = std::make_unique<net::Far>(network, *team.job(), net_id_, me, protocol(), unsettled);
+    far_sync = net_.get();
+    net_->served(network.serve(serving));
+}
+
+Fault Window::await_local(std::uint32_t target) {
+    return net_ != nullptr ? net_->settle_local(target) : Fault::None;
+}
+
+Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what) {
+    net::Stream* stream = stream_of(target);
+    if (stream == nullptr) {
+        stream = net_->stream(target.rank);
+        if (stream == nullptr) return Fault::Other;
+        const std::lock_guard lock(stream->mutex());
+        net::Description description{};
+        if (const Fault fault = stream->describe(description); fault != Fault::None) return fault;
+        target.size = description.size;
+        target.unit = description.unit;
+        target.base = reinterpret_cast<std::byte*>(stream);
+    }
+    const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    std::int64_t start = 0;
+    op::Bounds touched;
+    if (const Fault fault = op::reach(call, dynamic ? 1 : target.unit, start, touched); fault != Fault::None)
+        return fault;
+    if (touched.lo == touched.hi) return Fault::None;
+    if (!dynamic && (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size))
+        return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
+                          static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
+                          static_cast<unsigned long long>(target.size));
+    const std::lock_guard lock(stream->mutex());
+    // What is returned to a copy of the result has to be there before the copy goes.
+    if (call.kind == op::Kind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
+        stream->answers_now();
+    const Fault fault = op::execute(call, what, start, *stream);
+    if (unsettled.load(std::memory_order_acquire) != 0) epoch::left_under_way(*this, target);
+    return fault;
+}
+
+}  // namespace osc
