@@ -1,0 +1,53 @@
+# osc_multihost_test(NAME PROGRAM target HOSTS n RANKS n [PER_HOST n] [LINK bridge|tap] [PROVIDER tcp|net] [TIMEOUT s]
+#                    [ENV k=v...] [ARGS ...])
+#   adds the test multihost.NAME: runs an MPI program that another call builds (test_put_get) with its ranks spread over
+#   several hosts on this machine (tests/multihost/hosts.sh). Preloaded are libosc, the spy below it, and what lets the
+#   host's MPI_Finalize end.
+#   Ranks go to the hosts in turn, or in blocks of PER_HOST. LINK tap: through the forwarder, which can delay, drop and cut;
+#   what it does from the start (DELAY_US, DROP_PERCENT, SEED) is in ENV too. PROVIDER: libfabric's, for the windows.
+#   One test at a time (RESOURCE_LOCK): there are no cores for more.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(OSC_MULTIHOST_DIR ${CMAKE_CURRENT_LIST_DIR}/../multihost)
+
+function(osc_multihost_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "ENV;ARGS")
+  if(T_UNPARSED_ARGUMENTS OR NOT T_PROGRAM OR NOT T_HOSTS OR NOT T_RANKS)
+    message(FATAL_ERROR "osc_multihost_test(${name}): wrong arguments: ${T_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT TARGET osc)
+    return()
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 50)
+  endif()
+  set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy> $<TARGET_FILE:multihost_finalize>)
+  list(JOIN preload ":" preload)
+  # What hosts.sh reads, and what the ranks get; mpiexec itself gets no LD_PRELOAD.
+  set(outside MPIEXEC=${OSC_MPIEXEC} FORWARDER=$<TARGET_FILE:multihost_forwarder>)
+  set(inside MPIR_CVAR_POLLS_BEFORE_YIELD=1 OSC_FALLBACK=error LD_PRELOAD=${preload})
+  foreach(setting IN LISTS T_ENV)
+    if(setting MATCHES "^(DELAY_US|DROP_PERCENT|SEED|RATE)=")
+      list(APPEND outside ${setting})
+    else()
+      list(APPEND inside ${setting})
+    endif()
+  endforeach()
+  set(options --hosts ${T_HOSTS} --ranks ${T_RANKS} --seconds ${T_TIMEOUT})
+  if(T_PER_HOST)
+    list(APPEND options --per-host ${T_PER_HOST})
+  endif()
+  if(T_LINK)
+    list(APPEND options --link ${T_LINK})
+  endif()
+  if(T_PROVIDER)
+    list(APPEND options --provider ${T_PROVIDER})
+  endif()
+  list(TRANSFORM inside PREPEND "--env=")
+  add_test(NAME multihost.${name}
+    COMMAND ${CMAKE_COMMAND} -E env ${outside} ${Python3_EXECUTABLE} ${OSC_MULTIHOST_DIR}/run_program.py ${options}
+      ${inside} -- $<TARGET_FILE:${T_PROGRAM}> ${T_ARGS})
+  # run_program.py keeps the time; ctest's own limit only catches what it cannot.
+  math(EXPR limit "${T_TIMEOUT} + 30")
+  set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 LABELS multihost
+    RESOURCE_LOCK multihost SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Runs an MPI program with its ranks spread over several hosts (hosts.sh); prints why and ends with 77 where there can be
+none.
+
+  run_program.py --hosts N --ranks N [--per-host N] [--link bridge|tap] [--provider tcp|net] [--seconds S] [--env K=V]...
+                 -- program [argument]...
+
+Ranks go to the hosts in turn, or in blocks of --per-host.
+"""
+
+import argparse
+import sys
+
+import testbed
+
+# What libfabric calls the providers whole.
+PROVIDERS = {"tcp": "tcp;ofi_rxm", "net": "net"}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hosts", type=int, required=True)
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--per-host", type=int)
+    parser.add_argument("--link", choices=["bridge", "tap"], default="bridge")
+    parser.add_argument("--provider", choices=PROVIDERS)
+    parser.add_argument("--seconds", type=int, default=50)
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("program", nargs="+")
+    options = parser.parse_args()
+    settings = [tuple(setting.split("=", 1)) for setting in options.env]
+    if options.provider:
+        # libosc asks for it by name, and libfabric has no other.
+        settings += [("OSC_OFI_PROVIDER", PROVIDERS[options.provider]), ("FI_PROVIDER", options.provider)]
+    command = testbed.mpi_command(options.ranks, options.program, settings, options.per_host)
+    return testbed.run(options.hosts, command, options.seconds, link=options.link)[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
