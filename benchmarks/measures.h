@@ -1,5 +1,5 @@
-// What node_bench can measure: a list of named measures, contributed by one file per kind of operation, and the
-// context that each of them runs in. Rank 0 measures and reports; rank 1 is the target.
+// What node_bench and net_bench can measure: a list of named measures, contributed by one file per kind of operation,
+// and the context that each of them runs in. Rank 0 measures and reports; rank 1 is the target.
 #pragma once
 
 #include <mpi.h>
@@ -49,5 +49,12 @@ void add_bulk_measures(Measures& list);
 void add_contended_measures(Measures& list);
 void add_sync_measures(Measures& list);
 void add_busy_measures(Measures& list);
+void add_net_computing_measures(Measures& list);
+void add_net_stream_measures(Measures& list);
+void add_net_idle_measures(Measures& list);
+
+// The whole of a measuring program: main() with the measures that it offers.
+using BudgetOf = Budget (*)(bool brief);
+int run_program(const char* program, const Measures& list, BudgetOf budget_of, int argc, char** argv);
 
 }  // namespace bench

@@ -3,117 +3,11 @@
 #include <cstring>
 
 #include "measures.h"
+#include "small_ops.h"
 #include "windows.h"
 
 namespace bench {
 namespace {
-
-// Each operation has: kBytes (what it touches at the target), kOwnEpoch (it locks by itself, so no lock_all around
-// it), issue(), and three looks at data: prepare() and target_right() at the target, origin_right() at the origin.
-struct Base {
-    static constexpr std::size_t kBytes = 8;
-    static constexpr bool kOwnEpoch = false;
-
-    explicit Base(const Plan& plan) : results(plan.steps.size(), 0) {}
-
-    void prepare(std::byte*, std::size_t) const {}
-    bool origin_right(std::size_t, std::uint64_t) const { return true; }
-    static std::uint64_t word(const std::byte* at) {
-        std::uint64_t value = 0;
-        std::memcpy(&value, at, sizeof value);
-        return value;
-    }
-
-    std::vector<std::uint64_t> results;
-};
-
-struct Put : Base {
-    using Base::Base;
-    std::uint64_t value = 0;
-
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
-        value = stamp(k, lap);
-        MPI_Put(&value, 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win);
-        MPI_Win_flush(kTarget, win);
-    }
-    bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
-        return word(at) == (runs == 0 ? 0 : stamp(k, runs - 1));
-    }
-};
-
-struct Get : Base {
-    using Base::Base;
-
-    void prepare(std::byte* at, std::size_t k) const {
-        const std::uint64_t value = stamp(k, 0);
-        std::memcpy(at, &value, sizeof value);
-    }
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
-        MPI_Get(&results[k], 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win);
-        MPI_Win_flush(kTarget, win);
-    }
-    bool target_right(const std::byte* at, std::size_t k, std::uint64_t) const { return word(at) == stamp(k, 0); }
-    bool origin_right(std::size_t k, std::uint64_t runs) const { return results[k] == (runs == 0 ? 0 : stamp(k, 0)); }
-};
-
-// Common to the atomics: every one adds 1, so cells count and results are the count before.
-struct Counting : Base {
-    using Base::Base;
-
-    bool target_right(const std::byte* at, std::size_t, std::uint64_t runs) const { return word(at) == runs; }
-    bool origin_right(std::size_t k, std::uint64_t runs) const { return results[k] == (runs == 0 ? 0 : runs - 1); }
-};
-
-struct FetchAndOp : Counting {
-    using Counting::Counting;
-
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
-        const std::uint64_t one = 1;
-        MPI_Fetch_and_op(&one, &results[k], MPI_UINT64_T, kTarget, at, MPI_SUM, win);
-        MPI_Win_flush(kTarget, win);
-    }
-};
-
-struct CompareAndSwap : Counting {
-    using Counting::Counting;
-
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
-        const std::uint64_t next = lap + 1;
-        MPI_Compare_and_swap(&next, &lap, &results[k], MPI_UINT64_T, kTarget, at, win);
-        MPI_Win_flush(kTarget, win);
-    }
-};
-
-struct Accumulate : Counting {
-    using Counting::Counting;
-
-    void issue(MPI_Win win, MPI_Aint at, std::size_t, std::uint64_t) {
-        const std::uint64_t one = 1;
-        MPI_Accumulate(&one, 1, MPI_UINT64_T, kTarget, at, 1, MPI_UINT64_T, MPI_SUM, win);
-        MPI_Win_flush(kTarget, win);
-    }
-    bool origin_right(std::size_t, std::uint64_t) const { return true; }
-};
-
-struct LockPutUnlock : Base {
-    using Base::Base;
-    static constexpr std::size_t kBytes = 32;
-    static constexpr bool kOwnEpoch = true;
-    std::uint64_t value[4] = {};
-
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
-        value[0] = value[1] = value[2] = value[3] = stamp(k, lap);
-        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, win);
-        MPI_Put(value, 32, MPI_BYTE, kTarget, at, 32, MPI_BYTE, win);
-        MPI_Win_unlock(kTarget, win);
-    }
-    bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
-        for (int i = 0; i < 4; ++i) {
-            if (word(at + 8 * i) != (runs == 0 ? 0 : stamp(k, runs - 1))) return false;
-        }
-        return true;
-    }
-};
 
 // 64 doubles at stride 2 at the target; the origin has the same layout or a contiguous one. First and last element
 // carry the stamp, the others their index; what lies between must stay untouched.

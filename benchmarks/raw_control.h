@@ -1,0 +1,36 @@
+// The two processes of net_raw talk beside the network under test through one TCP connection: for addresses, for
+// meeting each other and for who is done. Blocking; a lost peer ends the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace bench {
+
+class Control {
+  public:
+    // Rank 0 listens, rank 1 connects to it and tries for some seconds.
+    Control(int rank, const std::string& server, int port);
+    ~Control();
+    Control(const Control&) = delete;
+    Control& operator=(const Control&) = delete;
+
+    void send(const void* data, std::size_t bytes) const;
+    void receive(void* data, std::size_t bytes) const;
+
+    // Both give and take a value; returns the other's. Nobody leaves before the other has come.
+    std::uint64_t swap(std::uint64_t mine) const;
+    void meet() const { swap(0); }
+
+    // Whether the other has sent something that waits to be received.
+    bool told() const;
+
+    // The address of this host on the way to the other, in figures.
+    std::string own_address() const;
+
+  private:
+    int socket_ = -1;
+};
+
+}  // namespace bench
