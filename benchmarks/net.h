@@ -15,9 +15,10 @@
 
 namespace bench {
 
-// A small operation over the network takes about ten microseconds: batches long enough for a thousand of them.
+// A small operation over the network takes about ten microseconds: batches long enough for a thousand of them, and a
+// warm-up that is longer than some lost time slices.
 inline Budget net_budget(bool brief) {
-    return brief ? Budget{1e6, 1e6, 3} : Budget{1e7, 1e7, 9};
+    return brief ? Budget{1e6, 1e6, 3} : Budget{4e7, 2e7, 9};
 }
 
 // Streams of small operations: this many to as many different words, then one flush.

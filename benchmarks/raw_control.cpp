@@ -1,9 +1,11 @@
 // The connection beside the network under test (see raw_control.h).
 #include "raw_control.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,8 +74,18 @@ void Control::send(const void* data, std::size_t bytes) const {
 }
 
 void Control::receive(void* data, std::size_t bytes) const {
-    if (recv(socket_, data, bytes, MSG_WAITALL) != static_cast<ssize_t>(bytes)) {
-        throw std::runtime_error("the other process is gone");
+    auto* at = static_cast<char*>(data);
+    while (bytes > 0) {
+        const ssize_t got = recv(socket_, at, bytes, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            throw std::runtime_error("the other process is gone");
+        }
+        if (got < 0) {
+            sched_yield();
+            continue;
+        }
+        at += got;
+        bytes -= static_cast<std::size_t>(got);
     }
 }
 

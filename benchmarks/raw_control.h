@@ -1,5 +1,7 @@
 // The two processes of net_raw talk beside the network under test through one TCP connection: for addresses, for
-// meeting each other and for who is done. Blocking; a lost peer ends the program.
+// meeting each other and for who is done. A lost peer ends the program.
+// Who waits polls: the kernel likes to wake a sleeper on its waker's core, and two processes that then poll on one core
+// measure its time slices.
 #pragma once
 
 #include <cstddef>
