@@ -70,7 +70,7 @@ int run_program(const char* program, const Measures& list, BudgetOf budget_of, i
         return 0;
     }
     MPI_Init(&argc, &argv);
-    Context context{MPI_COMM_WORLD, 0, 0, budget_of(brief)};
+    Context context{MPI_COMM_WORLD, 0, 0, budget_of(brief), brief};
     MPI_Comm_rank(context.comm, &context.rank);
     MPI_Comm_size(context.comm, &context.ranks);
     int status = 0;

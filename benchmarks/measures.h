@@ -23,6 +23,7 @@ struct Context {
     int rank;
     int ranks;
     Budget budget;
+    bool brief;
 
     bool origin() const { return rank == kOrigin; }
     bool target() const { return rank == kTarget; }

@@ -12,11 +12,6 @@ constexpr std::size_t kWindowBytes = 4096;
 constexpr int kWarmUps = 20;
 constexpr int kStopTag = 1;
 
-// The budgets differ in nothing else that a measure can see.
-bool brief(const Context& c) {
-    return c.budget.batches == net_budget(true).batches;
-}
-
 void compute_until_told(MPI_Comm comm) {
     int told = 0;
     while (told == 0) {
@@ -48,7 +43,7 @@ void run_computing(const Context& c, const std::string& name) {
     }
     MPI_Barrier(c.comm);
     if (c.origin()) {
-        timing = sampled(brief(c), once);
+        timing = sampled(c.brief, once);
         MPI_Send(nullptr, 0, MPI_BYTE, kTarget, kStopTag, c.comm);
     }
     if (c.target()) compute_until_told(c.comm);
@@ -77,7 +72,7 @@ void run_idle(const Context& c, const std::string& name) {
     set.unlock_all();
     MPI_Barrier(c.comm);
     const double before = cpu_ns();
-    sleep_ns(idle_ns(brief(c)));
+    sleep_ns(idle_ns(c.brief));
     double took = cpu_ns() - before;
     MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, c.comm);
     set.own_begin();

@@ -1,0 +1,222 @@
+"""What net_compare measures on two hosts, the bars that libosc's figures are held to, how the programs are started there,
+and the table.
+
+A measure may have several bars, each against another implementation of the same round or an absolute one.
+"""
+
+import os
+import shlex
+
+from . import rounds, stats
+from .launch import HOST, LIBOSC, run
+from .verdict import duration, layout
+
+RAW = "raw"
+IMPLEMENTATIONS = (HOST, LIBOSC, RAW)
+PROVIDERS = ("tcp;ofi_rxm", "net")
+LIMIT_SECONDS = 120
+BRIEF_LIMIT_SECONDS = 60
+
+# How a figure is shown; all are kept as nanoseconds per operation.
+TIME, RATE, BANDWIDTH = "time", "rate", "bandwidth"
+
+
+class Bar:
+    """A ratio of libosc's figure and that of `by`, or with `by` None the figure itself in nanoseconds.
+
+    `faster` turns the ratio round: how many times as fast libosc is, which must reach the limit.
+    """
+
+    def __init__(self, by, limit, aim=None, faster=False, note=""):
+        self.by = by
+        self.limit = limit
+        self.aim = aim
+        self.faster = faster
+        self.note = note
+
+    def text(self):
+        if self.by is None:
+            return "< " + duration({"median": self.limit})
+        aim = ", aim %gx" % self.aim if self.aim else ""
+        return "%s %gx %s%s%s" % (">=" if self.faster else "<=", self.limit, self.by, self.note, aim)
+
+    def values(self, figures, measure):
+        ours = figures.of(LIBOSC, measure)
+        if self.by is None:
+            return list(ours.values())
+        other = figures.of(self.by, measure)
+        return stats.ratios(other, ours) if self.faster else stats.ratios(ours, other)
+
+    def met(self, median):
+        if self.by is None:
+            return median < self.limit
+        return median >= self.limit if self.faster else median <= self.limit
+
+
+class Measure:
+    """`program` is the name in net_bench where it differs; net_raw has those measures that `raw` says."""
+
+    def __init__(self, name, bars, program=None, raw=True, shown=TIME, size=0):
+        self.name = name
+        self.bars = bars
+        self.program = program or name
+        self.raw = raw
+        self.shown = shown
+        self.size = size
+
+
+def small(name, *bars, raw=True):
+    return Measure(name, bars, name + ".allocate", raw)
+
+
+def computing(operation):
+    return Measure("computing." + operation, [Bar(RAW, 1.5, note=" thread")])
+
+
+def stream(name):
+    return Measure(name, [Bar(HOST, 10, aim=20, faster=True)], shown=RATE)
+
+
+def blocks(name, size, program=None):
+    return Measure(name, [Bar(RAW, 0.9, faster=True)], program, shown=BANDWIDTH, size=size)
+
+
+# Each group is one start of a program. Waiting for a target that computes is the host's slowest case, and what sleeps
+# must not have been disturbed before: these are alone.
+GROUPS = (
+    [small("put8", Bar(RAW, 1.25), Bar(HOST, 0.7)),
+     small("get8", Bar(RAW, 1.25), Bar(HOST, 0.7)),
+     small("fop", Bar(HOST, 1.1)),
+     small("cas", Bar(HOST, 1.1)),
+     small("acc8", Bar(HOST, 1.1)),
+     small("lock_put32", Bar(HOST, 0.4), raw=False)],
+    [computing(operation) for operation in ("put8", "get8", "fop", "cas", "acc8")],
+    [stream("put8_stream"),
+     stream("acc8_stream"),
+     blocks("put64k_stream", 65536),
+     blocks("get64k_stream", 65536),
+     blocks("put4m", 4 << 20, "put4m.allocate"),
+     blocks("get4m", 4 << 20, "get4m.allocate")],
+    [small("fence", Bar(HOST, 1.0), raw=False),
+     small("pscw_put", Bar(HOST, 0.6), raw=False)],
+    [Measure("idle_cpu", [Bar(None, 10e6)])],
+)
+
+MEASURES = [measure for group in GROUPS for measure in group]
+
+
+class Hosts:
+    """Two hosts on this machine, made for one start and gone after it, so that nothing outlives a start that hangs."""
+
+    def __init__(self, script, tools, provider):
+        self.script = script
+        self.tools = tools
+        self.provider = provider
+
+    def available(self, implementation):
+        """None if it can be run, else why not."""
+        path = self.tools.program("net_raw" if implementation == RAW else "net_bench")
+        if not os.access(path, os.X_OK):
+            return "not built: " + path
+        if implementation == LIBOSC and not os.path.exists(self.tools.libosc):
+            return "not built: " + self.tools.libosc
+        return None
+
+    def command(self, implementation, names, brief):
+        if implementation == RAW:
+            words = [self.tools.program("net_raw"), self.provider, "--server", "h0"]
+        else:
+            words = [self.tools.program("net_bench")]
+        options = []
+        if implementation == LIBOSC:
+            options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error"]
+        words = options + ["-n", "2"] + words + (["--short"] if brief else []) + names
+        # The script sets MPIRUN, a launcher with its options.
+        return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(words)]
+
+
+def starts(hosts, wanted, implementations, brief):
+    """One list per group of measures: (implementation, command, {name in the program: measure})."""
+    found = []
+    for group in GROUPS:
+        of_group = []
+        for implementation in implementations:
+            raw = implementation == RAW
+            names = {m.name if raw else m.program: m.name for m in group if m.name in wanted and (m.raw or not raw)}
+            if names:
+                of_group.append((implementation, hosts.command(implementation, list(names), brief), names))
+        if of_group:
+            found.append(of_group)
+    return found
+
+
+def measure(hosts, wanted, implementations, number_of_rounds, brief, tell):
+    """Runs the interleaved rounds and returns their figures. `tell` shows progress."""
+    figures = rounds.Figures()
+    groups = starts(hosts, wanted, implementations, brief)
+    for number in range(number_of_rounds):
+        tell("round %d of %d" % (number + 1, number_of_rounds))
+        for group in groups:
+            turn = number % len(group)
+            for implementation, command, names in group[turn:] + group[:turn]:
+                outcome = run(command, BRIEF_LIMIT_SECONDS if brief else LIMIT_SECONDS)
+                for line in outcome.json_lines():
+                    figures.add(implementation, names[line["measure"]], number, line)
+                if outcome.trouble:
+                    figures.trouble.append("%s, round %d, %s: %s" % (implementation, number + 1, " ".join(names),
+                                                                     outcome.trouble))
+    return figures
+
+
+def judge_bar(figures, name, bar):
+    found = stats.summary(bar.values(figures, name))
+    verdict = "-"
+    if (LIBOSC, name) in figures.wrong:
+        verdict = "WRONG DATA"
+    elif found is not None:
+        verdict = "met" if bar.met(found["median"]) else "not met"
+        if stats.unstable(found):
+            verdict += ", unstable"
+    return {"bar": bar.text(), "ratio": found if bar.by else None, "value": None if bar.by else found,
+            "verdict": verdict}
+
+
+def judge(figures, of):
+    """One row: every implementation's figure, and a ratio and a verdict for each bar."""
+    row = {"measure": of.name, "shown": of.shown, "size": of.size, "ns": {}, "wrong": []}
+    for implementation in IMPLEMENTATIONS:
+        found = stats.summary(list(figures.of(implementation, of.name).values()))
+        if found:
+            row["ns"][implementation] = found
+        if (implementation, of.name) in figures.wrong:
+            row["wrong"].append(implementation)
+    row["bars"] = [judge_bar(figures, of.name, bar) for bar in of.bars]
+    return row
+
+
+def figure(row, implementation):
+    found = row["ns"].get(implementation)
+    if implementation in row["wrong"]:
+        return "WRONG"
+    if found is None:
+        return "-"
+    ns = found["median"]
+    if row["shown"] == RATE:
+        text = "%.3f M/s" % (1e3 / ns)
+    elif row["shown"] == BANDWIDTH:
+        text = "%.2f GB/s" % (row["size"] / ns)
+    else:
+        text = duration(found)
+    return text + ("~" if stats.unstable(found) else "")
+
+
+def table(rows):
+    lines = [["measure"] + list(IMPLEMENTATIONS) + ["ratio [quartiles]", "bar", "verdict"]]
+    for row in rows:
+        cells = [row["measure"]] + [figure(row, i) for i in IMPLEMENTATIONS]
+        for bar in row["bars"]:
+            ratio = bar["ratio"]
+            shown = "%.2f [%.2f-%.2f]" % (ratio["median"], ratio["q1"], ratio["q3"]) if ratio else "-"
+            lines.append(cells + [shown, bar["bar"], bar["verdict"]])
+            cells = [""] * len(cells)
+    return layout(lines)
