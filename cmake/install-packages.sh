@@ -6,7 +6,7 @@ set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev"
 test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin"
-bench_only="openmpi-bin libopenmpi-dev valgrind python3"
+bench_only="openmpi-bin libopenmpi-dev valgrind python3 iproute2"
 
 wanted=""
 for group in "$@"; do

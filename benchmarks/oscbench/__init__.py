@@ -1,1 +1,1 @@
-# What node_compare and instructions share: statistics, launching, the bars, tables.
+# What node_compare, net_compare and instructions share: statistics, launching, the bars, tables.

@@ -1,11 +1,12 @@
-"""What net_compare measures on two hosts, the bars that libosc's figures are held to, how the programs are started there,
-and the table.
+"""What net_compare measures on two hosts, the bars that libosc's figures are held to, how the programs are started
+there, and the table.
 
 A measure may have several bars, each against another implementation of the same round or an absolute one.
 """
 
 import os
 import shlex
+import shutil
 
 from . import rounds, stats
 from .launch import HOST, LIBOSC, run
@@ -14,8 +15,8 @@ from .verdict import duration, layout
 RAW = "raw"
 IMPLEMENTATIONS = (HOST, LIBOSC, RAW)
 PROVIDERS = ("tcp;ofi_rxm", "net")
-LIMIT_SECONDS = 120
-BRIEF_LIMIT_SECONDS = 60
+LIMIT_SECONDS = 60
+BRIEF_LIMIT_SECONDS = 30
 
 # How a figure is shown; all are kept as nanoseconds per operation.
 TIME, RATE, BANDWIDTH = "time", "rate", "bandwidth"
@@ -130,9 +131,21 @@ class Hosts:
         options = []
         if implementation == LIBOSC:
             options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error"]
-        words = options + ["-n", "2"] + words + (["--short"] if brief else []) + names
+        words += (["--short"] if brief else []) + names
+        ranks = [["-n", "1"] + pin + words for pin in self.pins()]
         # The script sets MPIRUN, a launcher with its options.
-        return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(words)]
+        return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(options + ranks[0] + [":"] + ranks[1])]
+
+    @staticmethod
+    def pins():
+        """A prefix for each rank that gives every host cores of its own, as hosts have: two ranks that poll on one core
+        measure its time slices.
+        """
+        cores = sorted(os.sched_getaffinity(0))
+        half = len(cores) // 2
+        if half == 0 or not shutil.which("taskset"):
+            return [[], []]
+        return [["taskset", "-c", ",".join(map(str, part))] for part in (cores[:half], cores[half:])]
 
 
 def starts(hosts, wanted, implementations, brief):

@@ -1,0 +1,170 @@
+// The measures of net_raw (see raw_measures.h).
+#include "raw_measures.h"
+
+#include "plan.h"
+
+namespace bench {
+namespace {
+
+constexpr std::uint64_t kSeed = 20220;
+constexpr std::size_t kOutstanding = 128;
+
+void flush(Process& p) {
+    p.endpoint().finish();
+}
+
+void room_for_one(Process& p) {
+    while (p.endpoint().outstanding() >= kOutstanding)
+        p.endpoint().poll();
+}
+
+std::vector<Raw> word_streams() {
+    const std::vector<std::size_t> offsets = stream_offsets(kSeed);
+    Raw put{"put8_stream", false, kPerFlush};
+    put.turn = [offsets](Process& p, std::uint64_t lap) {
+        for (std::size_t i = 0; i < kPerFlush; ++i) {
+            p.set_word(kMine + 8 * i, stamp(i, lap));
+            room_for_one(p);
+            p.endpoint().write(kMine + 8 * i, offsets[i], 8);
+        }
+        flush(p);
+    };
+    put.target_right = [offsets](const Process& p, std::uint64_t laps) {
+        bool right = true;
+        for (std::size_t i = 0; i < kPerFlush; ++i)
+            right = right && p.word(offsets[i]) == stamp(i, laps - 1);
+        return right;
+    };
+    Raw acc{"acc8_stream", true, kPerFlush};
+    acc.turn = [offsets](Process& p, std::uint64_t) {
+        p.set_word(kOperand, 1);
+        for (const std::size_t at : offsets) {
+            room_for_one(p);
+            p.endpoint().add(kOperand, at);
+        }
+        flush(p);
+    };
+    acc.target_right = [offsets](const Process& p, std::uint64_t laps) {
+        bool right = true;
+        for (const std::size_t at : offsets)
+            right = right && p.word(at) == laps;
+        return right;
+    };
+    return {put, acc};
+}
+
+void fill(Process& p, std::size_t at, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes / 8; ++i)
+        p.set_word(at + 8 * i, block_word(i));
+}
+
+// The first word of each block of a put carries its stamp.
+bool filled(const Process& p, std::size_t at, std::size_t bytes, std::size_t block, bool stamped, std::uint64_t laps) {
+    for (std::size_t i = 0; i < bytes / 8; ++i) {
+        const bool first = i % (block / 8) == 0;
+        const std::uint64_t expected = stamped && first ? stamp(8 * i / block, laps - 1) : block_word(i);
+        if (p.word(at + 8 * i) != expected) return false;
+    }
+    return true;
+}
+
+Raw block_put(const std::string& name, std::size_t block, std::size_t blocks) {
+    Raw put{name, false, blocks};
+    put.turn = [block, blocks](Process& p, std::uint64_t lap) {
+        if (lap == 0) fill(p, kMine, block * blocks);
+        for (std::size_t b = 0; b < blocks; ++b) {
+            p.set_word(kMine + b * block, stamp(b, lap));
+            p.endpoint().write(kMine + b * block, b * block, block);
+        }
+        flush(p);
+    };
+    put.target_right = [block, blocks](const Process& p, std::uint64_t laps) {
+        return filled(p, 0, block * blocks, block, true, laps);
+    };
+    return put;
+}
+
+Raw block_get(const std::string& name, std::size_t block, std::size_t blocks) {
+    Raw get{name, false, blocks};
+    get.prepare = [block, blocks](Process& p) { fill(p, 0, block * blocks); };
+    get.turn = [block, blocks](Process& p, std::uint64_t) {
+        for (std::size_t b = 0; b < blocks; ++b)
+            p.endpoint().read(kMine + b * block, b * block, block);
+        flush(p);
+    };
+    get.target_right = [](const Process&, std::uint64_t) { return true; };
+    get.origin_right = [block, blocks](const Process& p, std::uint64_t laps) {
+        return filled(p, kMine, block * blocks, block, false, laps);
+    };
+    return get;
+}
+
+}  // namespace
+
+std::vector<Raw> small_measures() {
+    const auto counted = [](const Process& p, std::uint64_t laps) { return p.word(0) == laps; };
+    const auto fetched = [](const Process& p, std::uint64_t laps) { return laps == 0 || p.word(kResult) == laps - 1; };
+    std::vector<Raw> list;
+    Raw put{"put8"};
+    put.turn = [](Process& p, std::uint64_t lap) {
+        p.set_word(kMine, stamp(0, lap));
+        p.endpoint().write(kMine, 0, 8);
+        flush(p);
+    };
+    put.target_right = [](const Process& p, std::uint64_t laps) { return p.word(0) == stamp(0, laps - 1); };
+    list.push_back(put);
+
+    Raw get{"get8"};
+    get.turn = [](Process& p, std::uint64_t) {
+        p.endpoint().read(kResult, 0, 8);
+        flush(p);
+    };
+    get.prepare = [](Process& p) { p.set_word(0, stamp(0, 0)); };
+    get.target_right = [](const Process& p, std::uint64_t) { return p.word(0) == stamp(0, 0); };
+    get.origin_right = [](const Process& p, std::uint64_t) { return p.word(kResult) == stamp(0, 0); };
+    list.push_back(get);
+
+    Raw fop{"fop", true};
+    fop.turn = [](Process& p, std::uint64_t) {
+        p.set_word(kOperand, 1);
+        p.endpoint().fetch_add(kOperand, kResult, 0);
+        flush(p);
+    };
+    fop.target_right = counted;
+    fop.origin_right = fetched;
+    list.push_back(fop);
+
+    Raw cas{"cas", true};
+    cas.turn = [](Process& p, std::uint64_t lap) {
+        p.set_word(kOperand, lap + 1);
+        p.set_word(kCompare, lap);
+        p.endpoint().compare_swap(kOperand, kCompare, kResult, 0);
+        flush(p);
+    };
+    cas.target_right = counted;
+    cas.origin_right = fetched;
+    list.push_back(cas);
+
+    Raw acc{"acc8", true};
+    acc.turn = [](Process& p, std::uint64_t) {
+        p.set_word(kOperand, 1);
+        p.endpoint().add(kOperand, 0);
+        flush(p);
+    };
+    acc.target_right = counted;
+    list.push_back(acc);
+    return list;
+}
+
+std::vector<Raw> polling_measures() {
+    std::vector<Raw> list = small_measures();
+    for (const Raw& stream : word_streams())
+        list.push_back(stream);
+    list.push_back(block_put("put64k_stream", kBlockBytes, kBlocksPerFlush));
+    list.push_back(block_get("get64k_stream", kBlockBytes, kBlocksPerFlush));
+    list.push_back(block_put("put4m", kLargeBytes, 1));
+    list.push_back(block_get("get4m", kLargeBytes, 1));
+    return list;
+}
+
+}  // namespace bench
