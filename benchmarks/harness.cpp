@@ -51,7 +51,7 @@ Timing Context::timed_together(std::size_t steps, const std::function<void(std::
     return summarise(std::move(each), per_batch);
 }
 
-int run_program(const char* program, const Measures& list, BudgetOf budget_of, int argc, char** argv) {
+int run_program(const Program& program, const Measures& list, int argc, char** argv) {
     bool brief = false;
     bool only_list = false;
     std::vector<std::string> wanted;
@@ -70,12 +70,12 @@ int run_program(const char* program, const Measures& list, BudgetOf budget_of, i
         return 0;
     }
     MPI_Init(&argc, &argv);
-    Context context{MPI_COMM_WORLD, 0, 0, budget_of(brief), brief};
+    Context context{MPI_COMM_WORLD, 0, 0, program.budget(brief), brief};
     MPI_Comm_rank(context.comm, &context.rank);
     MPI_Comm_size(context.comm, &context.ranks);
     int status = 0;
     if (context.ranks < 2) {
-        std::fprintf(stderr, "%s: needs at least 2 ranks\n", program);
+        std::fprintf(stderr, "%s: needs at least 2 ranks\n", program.name);
         status = 1;
     } else {
         for (const Measure& m : list) {
@@ -84,6 +84,7 @@ int run_program(const char* program, const Measures& list, BudgetOf budget_of, i
             MPI_Barrier(context.comm);
         }
     }
+    if (program.at_end != nullptr) program.at_end();
     MPI_Finalize();
     return status;
 }

@@ -54,8 +54,12 @@ void add_net_computing_measures(Measures& list);
 void add_net_stream_measures(Measures& list);
 void add_net_idle_measures(Measures& list);
 
-// The whole of a measuring program: main() with the measures that it offers.
-using BudgetOf = Budget (*)(bool brief);
-int run_program(const char* program, const Measures& list, BudgetOf budget_of, int argc, char** argv);
+// The whole of a measuring program: main() with the measures that it offers. `at_end` runs before MPI_Finalize.
+struct Program {
+    const char* name;
+    Budget (*budget)(bool brief);
+    void (*at_end)();
+};
+int run_program(const Program& program, const Measures& list, int argc, char** argv);
 
 }  // namespace bench

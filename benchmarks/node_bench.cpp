@@ -10,5 +10,5 @@ int main(int argc, char** argv) {
     bench::add_contended_measures(list);
     bench::add_sync_measures(list);
     bench::add_busy_measures(list);
-    return bench::run_program("node_bench", list, bench::budget, argc, argv);
+    return bench::run_program({"node_bench", bench::budget, nullptr}, list, argc, argv);
 }

@@ -163,9 +163,17 @@ def starts(hosts, wanted, implementations, brief):
     return found
 
 
+class Figures(rounds.Figures):
+    """Also how many starts had all their figures and then did not get out of MPI_Finalize, by implementation."""
+
+    def __init__(self):
+        super().__init__()
+        self.unfinished = {}
+
+
 def measure(hosts, wanted, implementations, number_of_rounds, brief, tell):
     """Runs the interleaved rounds and returns their figures. `tell` shows progress."""
-    figures = rounds.Figures()
+    figures = Figures()
     groups = starts(hosts, wanted, implementations, brief)
     for number in range(number_of_rounds):
         tell("round %d of %d" % (number + 1, number_of_rounds))
@@ -173,9 +181,13 @@ def measure(hosts, wanted, implementations, number_of_rounds, brief, tell):
             turn = number % len(group)
             for implementation, command, names in group[turn:] + group[:turn]:
                 outcome = run(command, BRIEF_LIMIT_SECONDS if brief else LIMIT_SECONDS)
-                for line in outcome.json_lines():
+                lines = outcome.json_lines()
+                found = [line for line in lines if line.get("measure") in names]
+                for line in found:
                     figures.add(implementation, names[line["measure"]], number, line)
-                if outcome.trouble:
+                if any("finalize" in line for line in lines) and len(found) == len(names):
+                    figures.unfinished[implementation] = figures.unfinished.get(implementation, 0) + 1
+                elif outcome.trouble:
                     figures.trouble.append("%s, round %d, %s: %s" % (implementation, number + 1, " ".join(names),
                                                                      outcome.trouble))
     return figures
