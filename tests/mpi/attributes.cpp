@@ -220,6 +220,7 @@ CASE(error_handlers) {
 }
 
 CASE(info_in_use) {
+    SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "no_locks", "true");

@@ -6,8 +6,8 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_flush",
              "MPI_Win_flush_all", "MPI_Win_flush_local", "MPI_Win_flush_local_all", "MPI_Win_sync", "MPI_Win_create",
-             "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create_dynamic", "MPI_Win_attach",
-             "MPI_Win_detach", "MPI_Win_free", "MPI_Alloc_mem", "MPI_Free_mem")
+             "MPI_Win_allocate", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free",
+             "MPI_Alloc_mem", "MPI_Free_mem")
 
 using osct::Kind;
 using osct::rank;

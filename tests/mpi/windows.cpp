@@ -22,7 +22,22 @@ const char* name_of(Kind kind) {
     return "?";
 }
 
+bool shares_memory(MPI_Comm comm) {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    int here = 0;
+    int all = 0;
+    MPI_Comm_size(node, &here);
+    MPI_Comm_size(comm, &all);
+    MPI_Comm_free(&node);
+    int least = 0;
+    MPI_Allreduce(&here, &least, 1, MPI_INT, MPI_MIN, comm);
+    return least == all;
+}
+
 Window::Window(Kind kind, std::size_t bytes, MPI_Comm comm, MPI_Info info) : kind_(kind) {
+    // Between hosts there is no such window; the programs go on with the nearest that there is.
+    if (kind == Kind::Shared && !shares_memory(comm)) kind = kind_ = Kind::Allocate;
     // Whole cache lines: the host alone mis-addresses allocated windows whose size is no multiple of 16 (alignment.cpp
     // tests those).
     bytes = (bytes / 64 + 1) * 64;

@@ -12,6 +12,9 @@ enum class Kind { Allocate, Create, CreateAllocMem, Dynamic, Shared };
 inline constexpr Kind kAllKinds[] = {Kind::Allocate, Kind::Create, Kind::CreateAllocMem, Kind::Dynamic, Kind::Shared};
 const char* name_of(Kind kind);
 
+/// Whether the host MPI sees all processes of a communicator on one node; collective.
+bool shares_memory(MPI_Comm comm);
+
 /// A window with the same number of bytes on each rank, zeroed, ready when the constructor returns. The displacement
 /// unit is one byte. Collective over the communicator, as is its end.
 class Window {

@@ -1,0 +1,19 @@
+# The same programs with their ranks on made-up nodes (OSC_NODES): libosc's network path without a second host. By the
+# default software provider (tcp;ofi_rxm) or by net, so that every room of the code meets both. tests/multihost has real
+# hosts.
+foreach(run
+    put_get:4:tcp put_get:2:net fence:4:net locks:4:tcp locks:3:net lock_all:4:tcp pscw:4:net atomicity:2:tcp
+    alignment:2:net requests:4:tcp threads:4:net threads:2:tcp deadlock:4:tcp waiting:4:net neighbouring:4:tcp
+    reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp communicators:4:net errors:3:tcp
+    error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net regions:4:tcp info_keys:4:net
+    lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp)
+  string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${run})
+  set(name ${CMAKE_MATCH_1})
+  set(ranks ${CMAKE_MATCH_2})
+  set(provider ${CMAKE_MATCH_3})
+  set(environment OSC_NODES=2)
+  if(provider STREQUAL "net")
+    list(APPEND environment OSC_OFI_PROVIDER=net)
+  endif()
+  osc_mpi_add_run(${name}.nodes.${provider}.n${ranks} test_${name} ${ranks} TIMEOUT 120 ENV ${environment})
+endforeach()
