@@ -91,7 +91,9 @@ def run(command, seconds, environment=None):
             output, _ = process.communicate()
         return Outcome(output, "no end after %d s" % seconds)
     if process.returncode != 0:
-        last = [line for line in errors.strip().splitlines() if line.strip()]
-        detail = ": " + last[-1][:120] if last else ""
+        said = [line for line in errors.strip().splitlines() if line.strip()]
+        # A launcher and an MPI library say much about an end, libosc why it came.
+        said = [line for line in said if line.startswith("libosc:")] or said
+        detail = ": " + said[-1][:160] if said else ""
         return Outcome(output, "exit status %d%s" % (process.returncode, detail))
     return Outcome(output, None)

@@ -130,7 +130,8 @@ class Hosts:
             words = [self.tools.program("net_bench")]
         options = []
         if implementation == LIBOSC:
-            options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error"]
+            options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error",
+                       "-genv", "OSC_OFI_PROVIDER", self.provider]
         words += (["--short"] if brief else []) + names
         ranks = [["-n", "1"] + pin + words for pin in self.pins()]
         # The script sets MPIRUN, a launcher with its options.
