@@ -109,10 +109,11 @@ MEASURES = [measure for group in GROUPS for measure in group]
 class Hosts:
     """Two hosts on this machine, made for one start and gone after it, so that nothing outlives a start that hangs."""
 
-    def __init__(self, script, tools, provider):
+    def __init__(self, script, tools, provider, share_cores=False):
         self.script = script
         self.tools = tools
         self.provider = provider
+        self.share_cores = share_cores
 
     def available(self, implementation):
         """None if it can be run, else why not."""
@@ -137,14 +138,13 @@ class Hosts:
         # The script sets MPIRUN, a launcher with its options.
         return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(options + ranks[0] + [":"] + ranks[1])]
 
-    @staticmethod
-    def pins():
+    def pins(self):
         """A prefix for each rank that gives every host cores of its own, as hosts have: two ranks that poll on one core
         measure its time slices.
         """
         cores = sorted(os.sched_getaffinity(0))
         half = len(cores) // 2
-        if half == 0 or not shutil.which("taskset"):
+        if self.share_cores or half == 0 or not shutil.which("taskset"):
             return [[], []]
         return [["taskset", "-c", ",".join(map(str, part))] for part in (cores[:half], cores[half:])]
 
