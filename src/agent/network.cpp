@@ -53,7 +53,8 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
     timeout_ns_ = std::int64_t{timeout_ms} * 1000000;
     std::unique_ptr<ofi::Endpoint> opened(ofi::open(wishes, why));
     if (opened == nullptr) return false;
-    card_ = {shm::random64(), shm::random64(), opened->address()};
+    card_ = {shm::random64(), shm::random64(), opened->address(), {}};
+    if (const std::uint32_t address = opened->ipv4(); address != 0) card_.lifeline = lifeline_.open(address);
     endpoint_ = std::move(opened);
     stopping_.store(false, std::memory_order_relaxed);
     pthread_attr_t attributes;
@@ -90,6 +91,7 @@ Connection* Network::connect(const Card& card) {
     auto made = std::make_unique<Connection>();
     made->token = card.token;
     made->secret = card.secret;
+    made->lifeline = card.lifeline;
     if (!endpoint_->insert(card.address, made->peer)) {
         connections_.erase(card.token);
         return nullptr;
@@ -197,7 +199,8 @@ bool Network::post(Message* message) {
     ofi::Posted posted = ofi::Posted::Failed;
     bool copied = false;
     if (!to.dead.load(std::memory_order_relaxed)) {
-        copied = bytes <= endpoint_->largest_copied();
+        // What became of a copied message is not told: a ping is to fail if the peer is gone.
+        copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
         posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
     }
@@ -353,7 +356,10 @@ bool Network::alive(Connection& peer) {
     const std::int64_t now = now_ns();
     std::int64_t asked = peer.asked.load(std::memory_order_relaxed);
     if (asked != 0) {
-        if (now - asked < timeout_ns_) return true;
+        if (now - asked < timeout_ns_) {
+            const std::unique_lock lock(peer.probing, std::try_to_lock);
+            if (!lock.owns_lock() || !peer.probe.gone(peer.lifeline)) return true;
+        }
         peer.dead.store(true, std::memory_order_seq_cst);  // tick() tells those who wait for it
         return false;
     }
@@ -379,6 +385,7 @@ void Network::tick() {
     const std::int64_t now = now_ns();
     if (now - looked_ < kAskEvery) return;
     looked_ = now;
+    lifeline_.drain();
     std::vector<std::uint64_t> holders;
     hosted_.holders(holders);
     std::vector<Connection*> gone;

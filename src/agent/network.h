@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/hosted.h"
+#include "agent/lifeline.h"
 #include "diag/fault.h"
 
 namespace osc::net {
@@ -28,6 +29,7 @@ struct Card {
     std::uint64_t token = 0;   // the process's name; random
     std::uint64_t secret = 0;  // that messages to it must carry
     ofi::Address address;
+    Place lifeline;
 };
 
 /// A process on another node.
@@ -35,6 +37,9 @@ struct Connection {
     std::uint64_t token = 0;
     std::uint64_t secret = 0;
     ofi::PeerId peer = 0;
+    Place lifeline;
+    std::mutex probing;  // guards probe
+    Probe probe;
     std::atomic<bool> dead{false};
     std::atomic<std::int64_t> heard{0};  // when it was last heard of, ns
     std::atomic<std::int64_t> asked{0};  // when it was asked for a sign of life that has not come; 0: it was not
@@ -157,6 +162,7 @@ class Network final : Answers, ofi::Receiver {
 
     std::unique_ptr<ofi::Endpoint> endpoint_;
     Card card_;
+    Lifeline lifeline_;
     std::int64_t timeout_ns_ = 0;
     std::mutex drive_;
     Hosted hosted_;            // under drive_
@@ -187,7 +193,7 @@ bool Network::wait(Done&& done, Dead&& dead) {
     for (int round = 1; !done(); ++round) {
         if (round < kRounds && try_drive()) continue;
         rest(round);
-        if (round % 256 == 0 && dead()) {
+        if (round % (round < kRounds ? 256 : 32) == 0 && dead()) {
             ended = done();
             break;
         }

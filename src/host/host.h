@@ -18,19 +18,20 @@ MPI_Comm self_comm();
 /// Drives the host's progress once, cheaply (invariant I3).
 void progress();
 
-/// Waits for a nonblocking host operation, yielding, and calls `meanwhile` in each round. Returns its error code.
+/// Waits for a nonblocking host operation, yielding, and calls `meanwhile` in each round, which gives the wait up by
+/// returning false: the operation is still under way then. Returns its error code.
 template <class F>
 int wait(MPI_Request& request, F&& meanwhile) {
     int done = 0;
     for (int round = 0;; ++round) {
         const int error = real().Test(&request, &done, MPI_STATUS_IGNORE);
         if (error != MPI_SUCCESS || done) return error;
-        meanwhile();
+        if (!meanwhile()) return MPI_SUCCESS;
         if (round > 100) ::sched_yield();
     }
 }
 inline int wait(MPI_Request& request) {
-    return wait(request, [] {});
+    return wait(request, [] { return true; });
 }
 
 /// Whether the program runs at MPI_THREAD_MULTIPLE; asked once, after initialisation.

@@ -267,7 +267,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     // A node without a slot has nobody who could go on; where there are others, they have to learn it.
     int no_slot = window->slot.address == nullptr ? 1 : 0;
     if (team->places() != nullptr) {
-        if (const int error = Team::largest(request.comm, &no_slot, 1); error != MPI_SUCCESS) return error;
+        if (const int error = team->largest(request.comm, {&no_slot, 1}); error != MPI_SUCCESS) return error;
     }
     if (no_slot != 0) {
         if (const int dead = window->any_dead(); dead >= 0) {
@@ -313,7 +313,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network();
         int both[] = {error, device ? 1 : 0};
-        if (Team::largest(request.comm, both, 2) != MPI_SUCCESS) both[0] = MPI_ERR_OTHER;
+        if (team->largest(request.comm, both) != MPI_SUCCESS) both[0] = MPI_ERR_OTHER;
         error = both[0];
         device = both[1] != 0;
     }

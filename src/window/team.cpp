@@ -136,10 +136,28 @@ int Team::of(MPI_Comm comm, bool loads, Team*& team, const char*& why) {
     return error;
 }
 
-int Team::largest(MPI_Comm comm, int* values, int count) {
+int Team::largest(MPI_Comm comm, std::span<int> values) {
+    std::vector<int> all(values.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    const int error = host::real().Iallreduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_MAX, comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request) : error;
+    int error = host::real().Iallreduce(values.data(), all.data(), static_cast<int>(all.size()), MPI_INT, MPI_MAX, comm,
+                                        &request);
+    if (error != MPI_SUCCESS) return error;
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point next = Clock::now();
+    bool dead = false;
+    error = host::wait(request, [&] {
+        if (Clock::now() < next) return true;
+        next = Clock::now() + std::chrono::milliseconds(100);
+        dead = any_dead() >= 0;
+        return !dead;
+    });
+    if (dead) {
+        // The host goes on with it for ever, in memory that is then its own.
+        new std::vector<int>(std::move(all));
+        return MPI_ERR_OTHER;
+    }
+    std::copy(all.begin(), all.end(), values.begin());
+    return error;
 }
 
 std::uint64_t Team::window_id(std::uint64_t creation) const {
@@ -305,7 +323,12 @@ int Team::pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings,
     const int mine = reach;
     MPI_Request request = MPI_REQUEST_NULL;
     const int error = host::real().Iallreduce(&mine, &reach, 1, MPI_INT, MPI_MIN, comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request, [&] { passing.serve(); }) : error;
+    return error == MPI_SUCCESS ? host::wait(request,
+                                             [&] {
+                                                 passing.serve();
+                                                 return true;
+                                             })
+                                : error;
 }
 
 Team::~Team() {
@@ -363,7 +386,10 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 }
 
 bool Team::alive(std::uint32_t rank) {
-    return rank >= size_ || rank == me_ || processes_[rank] == nullptr || processes_[rank]->arena.owner_lives();
+    if (rank >= size_ || rank == me_) return true;
+    if (processes_[rank] != nullptr) return processes_[rank]->arena.owner_lives();
+    net::Connection* peer = net::Network::mine().connect(job_->cards[rank]);
+    return peer != nullptr && net::Network::mine().alive(*peer);
 }
 
 int Team::any_dead() {

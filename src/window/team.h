@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,9 @@ class Team final : public sync::Liveness {
     /// all load and store, which made-up nodes (OSC_NODES) are no obstacle to.
     static int of(MPI_Comm comm, bool loads, Team*& team, const char*& why);
 
-    /// The largest of what the processes of `comm` give, for each of `count` numbers; collective. A host error code.
-    static int largest(MPI_Comm comm, int* values, int count);
+    /// The largest of what the processes of `comm`, this team's, give, for each of the numbers; collective. A host
+    /// error code; MPI_ERR_OTHER too if one of them has died.
+    int largest(MPI_Comm comm, std::span<int> values);
 
     /// Called at MPI_Finalize: no team is made after it.
     static void release_keyval();

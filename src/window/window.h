@@ -28,9 +28,7 @@ class Window final : public Core {
     explicit Window(Team& owner) : Core(owner.me(), owner.size()), team(owner) {}
     ~Window() override;
 
-    bool alive(std::uint32_t rank) override {
-        return here(rank) ? team.alive(rank) : net_ == nullptr || net_->alive(rank);
-    }
+    bool alive(std::uint32_t rank) override { return team.alive(rank); }
 
     /// Executes a checked call on a target whose epoch is open. The origin's buffers are free on return, and what is
     /// returned is there; the data is at the target then or, where an agent serves it, after Core::settle().

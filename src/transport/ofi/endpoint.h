@@ -54,6 +54,8 @@ class Endpoint {
     virtual ~Endpoint() = default;
     virtual const Address& address() const = 0;
     virtual const char* provider() const = 0;
+    /// The IPv4 address (network order) that this endpoint is reached at; 0 if it is none of that kind.
+    virtual std::uint32_t ipv4() const = 0;
     virtual bool insert(const Address& address, PeerId& peer) = 0;
 
     /// Sends a message of at most kLargestMessage bytes, unchanged until `operation` has ended. Messages to one peer

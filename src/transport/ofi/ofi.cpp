@@ -1,4 +1,5 @@
 // libosc_ofi.so: the endpoint over libfabric. Owns the fabric objects, the receive buffers and the registrations.
+#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -43,6 +44,7 @@ class Libfabric final : public Endpoint {
 
     const Address& address() const override { return address_; }
     const char* provider() const override { return info_->fabric_attr->prov_name; }
+    std::uint32_t ipv4() const override;
     bool insert(const Address& address, PeerId& peer) override;
     Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) override;
     Posted send_copied(PeerId peer, const void* message, std::size_t bytes) override;
@@ -193,6 +195,13 @@ bool Libfabric::post(Receive& receive) {
                 receive_memory_ != nullptr ? fi_mr_desc(receive_memory_) : nullptr, FI_ADDR_UNSPEC, &receive.operation);
     receive.posted = result == 0;
     return receive.posted || result == -FI_EAGAIN;
+}
+
+std::uint32_t Libfabric::ipv4() const {
+    sockaddr_in address{};
+    if (info_->addr_format != FI_SOCKADDR_IN || address_.size < sizeof address) return 0;
+    std::memcpy(&address, address_.bytes, sizeof address);
+    return address.sin_addr.s_addr;
 }
 
 bool Libfabric::insert(const Address& address, PeerId& peer) {
