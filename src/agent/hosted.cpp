@@ -57,7 +57,7 @@ sync::LockKind kind_of(LockAsk ask) {
 
 bool Arrivals::take(std::uint64_t barrier, std::uint32_t round) {
     const std::lock_guard lock(mutex_);
-    return std::erase_if(came_, [&](const Arrival& a) { return a.barrier == barrier && a.round == round; }) > 0;
+    return std::erase_if(came_, [&](const auto& came) { return came == std::pair(barrier, round); }) > 0;
 }
 
 Hosted::~Hosted() = default;
@@ -85,12 +85,16 @@ sync::LockContext Hosted::context(Window& window, std::uint32_t origin) const {
 }
 
 void Hosted::request(const Frame& frame, const std::byte* body) {
+    const auto answer = [&](Status status) {
+        if (frame.kind != FrameKind::Notice)
+            answers_.answer(frame.sender, frame.number, status, out_.data(), out_.size());
+    };
+    out_.clear();
     const auto found = windows_.find(frame.window);
-    if (found == windows_.end()) return answers_.answer(frame.sender, frame.number, Status::UnknownWindow, nullptr, 0);
+    if (found == windows_.end()) return answer(Status::UnknownWindow);
     Window& window = *found->second;
     const Serving& own = window.serving;
-    if (frame.origin >= own.processes || own.tokens[frame.origin] != frame.sender)
-        return answers_.answer(frame.sender, frame.number, Status::Malformed, nullptr, 0);
+    if (frame.origin >= own.processes || own.tokens[frame.origin] != frame.sender) return answer(Status::Malformed);
     // Behind a request that waits for a lock all others of this origin in this window wait too.
     if (frame.kind == FrameKind::Request)
         if (const auto before = window.saved.find(frame.origin); before != window.saved.end()) {
@@ -99,9 +103,9 @@ void Hosted::request(const Frame& frame, const std::byte* body) {
         }
     std::size_t at = 0;
     Status status = Status::Done;
-    out_.clear();
-    if (run(window, frame.origin, body, frame.bytes, at, status, out_) == Ran::Ended)
-        return answers_.answer(frame.sender, frame.number, status, out_.data(), out_.size());
+    // Only a request may wait: its place in line is what the others of its origin stand behind.
+    const bool may_wait = frame.kind == FrameKind::Request;
+    if (run(window, frame.origin, body, frame.bytes, may_wait, at, status, out_) == Ran::Ended) return answer(status);
     window.saved[frame.origin].push_back({frame.number, at, {body, body + frame.bytes}, out_, status});
     if (std::find(busy_.begin(), busy_.end(), &window) == busy_.end()) busy_.push_back(&window);
 }
@@ -109,8 +113,8 @@ void Hosted::request(const Frame& frame, const std::byte* body) {
 // Executes records from `at` on. A record that fails returns zeros and is told of by the status; those behind it are
 // executed all the same, as they would be had each been sent alone. Waits: `at` is the lock's record, which has been
 // asked for.
-Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, std::size_t& at,
-                        Status& status, std::vector<std::byte>& out) {
+Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
+                        std::size_t& at, Status& status, std::vector<std::byte>& out) {
     Records records(body, bytes, at);
     while (!records.done()) {
         at = records.at();
@@ -122,7 +126,7 @@ Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* b
         }
         Status now = Status::Done;
         if (record.what == What::Lock) {
-            if (!is_ask(record.disp)) {
+            if (!is_ask(record.disp) || !may_wait) {
                 now = Status::Malformed;
             } else if (!lock(window, origin, static_cast<LockAsk>(record.disp), now)) {
                 at = records.at();
@@ -150,12 +154,9 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
         case What::Complete:
             sync::send_complete(*own.slot, own.rank);
             return Status::Done;
-        case What::Barrier: {
-            Arrival arrival{};
-            std::memcpy(&arrival, data, sizeof arrival);
-            window.arrivals->arrived(arrival);
+        case What::Barrier:
+            window.arrivals->arrived(static_cast<std::uint64_t>(record.disp), record.bytes);
             return Status::Done;
-        }
         case What::Describe: {
             const Description description{own.size,
                                           own.unit,
@@ -290,7 +291,7 @@ void Hosted::go_on(Window& window, std::uint32_t origin) {
     std::deque<Saved>& saved = window.saved[origin];
     while (!saved.empty()) {
         Saved& next = saved.front();
-        if (run(window, origin, next.body.data(), next.body.size(), next.at, next.status, next.out) == Ran::Waits)
+        if (run(window, origin, next.body.data(), next.body.size(), true, next.at, next.status, next.out) == Ran::Waits)
             return;
         answers_.answer(window.serving.tokens[origin], next.number, next.status, next.out.data(), next.out.size());
         saved.pop_front();

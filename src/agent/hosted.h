@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "agent/wire.h"
@@ -50,16 +51,16 @@ class Answers {
 /// The barrier of a window's nodes, as far as other nodes' first processes have come. Its own lock: the process waits.
 class Arrivals {
   public:
-    void arrived(const Arrival& arrival) {
+    void arrived(std::uint64_t barrier, std::uint32_t round) {
         const std::lock_guard lock(mutex_);
-        came_.push_back(arrival);
+        came_.emplace_back(barrier, round);
     }
     /// Takes note of the arrival away; false if it has not come.
     bool take(std::uint64_t barrier, std::uint32_t round);
 
   private:
     std::mutex mutex_;
-    std::vector<Arrival> came_;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> came_;
 };
 
 class Hosted {
@@ -70,7 +71,7 @@ class Hosted {
     std::shared_ptr<Arrivals> add(const Serving& window);
     void remove(std::uint64_t id);
 
-    /// A request, with its sender, who is known to be in the job.
+    /// A request, query or notice, with its sender, who is known to be in the job.
     void request(const Frame& frame, const std::byte* body);
 
     /// Goes on with what waited for a lock that has been granted by now. True while something waits for one: then it is
@@ -111,8 +112,8 @@ class Hosted {
     };
     enum class Ran { Ended, Waits };
 
-    Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, std::size_t& at,
-            Status& status, std::vector<std::byte>& out);
+    Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
+            std::size_t& at, Status& status, std::vector<std::byte>& out);
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
     Status access(Window& window, const Record& record, const std::byte* data, std::byte* out);

@@ -73,6 +73,7 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
         return false;
     }
     process_ = ::getpid();
+    if (this == &mine()) shm::set_wait_network([] { mine().poll(); });
     return true;
 }
 
@@ -81,6 +82,7 @@ void Network::close() {
     stopping_.store(true, std::memory_order_seq_cst);
     endpoint_->wake();
     ::pthread_join(thread_, nullptr);
+    if (this == &mine()) shm::set_wait_network(nullptr);
     endpoint_.reset();
 }
 
@@ -160,6 +162,19 @@ std::uint32_t Network::request(Connection& to, FrameKind kind, std::uint64_t win
             pending_[number] = {&to, &sender};
         }
     }
+    address(message, to, kind, window, origin, number);
+    counts_.requests.fetch_add(1, std::memory_order_relaxed);
+    send(message);
+    return number;
+}
+
+void Network::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
+    address(message, to, FrameKind::Notice, window, origin, 0);
+    send(message);
+}
+
+void Network::address(Message* message, Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin,
+                      std::uint32_t number) const {
     Frame frame;
     frame.kind = kind;
     frame.origin = origin;
@@ -171,9 +186,6 @@ std::uint32_t Network::request(Connection& to, FrameKind kind, std::uint64_t win
     std::memcpy(message->data, &frame, sizeof frame);
     message->connection = &to;
     message->number = number;
-    counts_.requests.fetch_add(1, std::memory_order_relaxed);
-    send(message);
-    return number;
 }
 
 // In order: behind what the provider had no room for.
@@ -287,6 +299,7 @@ void Network::received(std::byte* message, std::size_t bytes) {
     const std::byte* body = message + sizeof(Frame);
     switch (frame.kind) {
         case FrameKind::Request:
+        case FrameKind::Query:
         case FrameKind::Notice:
             hosted_.request(frame, body);
             return bell_.ring();
@@ -324,30 +337,18 @@ void Network::answer(std::uint64_t token, std::uint32_t number, Status status, c
     Connection* to = find(token);
     if (to == nullptr) return;
     Message* message = claim();
-    Frame frame;
-    frame.kind = FrameKind::Reply;
-    frame.secret = to->secret;
-    frame.sender = card_.token;
-    frame.number = number;
-    frame.bytes = static_cast<std::uint32_t>(sizeof(ReplyHead) + bytes);
+    message->bytes = sizeof(ReplyHead) + bytes;
+    address(message, *to, FrameKind::Reply, 0, 0, number);
     ReplyHead head;
     head.status = status;
-    std::memcpy(message->data, &frame, sizeof frame);
     std::memcpy(message->body(), &head, sizeof head);
     if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
-    message->bytes = frame.bytes;
-    message->connection = to;
     send(message);
 }
 
 void Network::control(Connection& to, FrameKind kind) {
     Message* message = claim();
-    Frame frame;
-    frame.kind = kind;
-    frame.secret = to.secret;
-    frame.sender = card_.token;
-    std::memcpy(message->data, &frame, sizeof frame);
-    message->connection = &to;
+    address(message, to, kind, 0, 0, 0);
     send(message);
 }
 

@@ -114,7 +114,10 @@ class Network final : Answers, ofi::Receiver {
 
     Message* claim();
     void give_back(Message* message);
-    /// Sends a request. Its reply goes to `sender`; the number that it will carry is returned. Takes the message over.
+    /// Sends a notice. Takes the message over.
+    void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
+    /// Sends a request or query. Its reply goes to `sender`; the number that it will carry is returned. Takes the
+    /// message over.
     std::uint32_t request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
                           Sender& sender);
     /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
@@ -137,6 +140,8 @@ class Network final : Answers, ofi::Receiver {
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override;
     void reply_came(Connection& from, const Frame& frame, const std::byte* body);
+    void address(Message* message, Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin,
+                 std::uint32_t number) const;
     void send(Message* message);
     bool post(Message* message);
     void control(Connection& to, FrameKind kind);

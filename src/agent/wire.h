@@ -3,8 +3,8 @@
 // as on every machine that libosc is built for. Nothing received is trusted: `check` and Records say what is well
 // formed, and whoever executes a record still checks it against the window (invariant I7).
 //
-// A request is answered by one reply: a status and, in the records' order, what they return. The fuzzers in tests/fuzz
-// and the unit tests feed these functions with everything else.
+// A request or query is answered by one reply: a status and, in the records' order, what they return. The fuzzers in
+// tests/fuzz and the unit tests feed these functions with everything else.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ inline constexpr std::size_t kAlign = 8;  // of records and of what replies retu
 
 enum class FrameKind : std::uint8_t {
     Request = 1,  // records; executed in the order in which the origin sent them, lock by lock
-    Notice,       // records that nothing the same origin has sent for the window may hold up; answered as well
+    Query,        // records that nothing the same origin has sent for the window may hold up
+    Notice,       // the same, without a reply
     Reply,
     Ping,  // asks whether the process answers
     Pong,
@@ -54,7 +55,7 @@ enum class What : std::uint8_t {
     Unlock,          // disp: the LockAsk that is given back
     Post,            // the sender's exposure epoch is open for the receiver
     Complete,        // the sender's access epoch to the receiver is over
-    Barrier,         // data: Arrival
+    Barrier,         // disp: the barrier's number, bytes: its round
     Describe,        // returns Description
 };
 
@@ -69,13 +70,6 @@ struct Record {
     std::int64_t disp = 0;    // bytes from displacement 0; the address in a dynamic window
 };
 static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 16);
-
-/// A step of a barrier of nodes.
-struct Arrival {
-    std::uint64_t barrier;
-    std::uint32_t round;
-    std::uint32_t zero;
-};
 
 /// What an origin wants to know of a target.
 struct Description {
@@ -116,8 +110,6 @@ constexpr std::size_t carried(const Record& record) {
             return record.op == Op::NoOp ? 0 : record.bytes;
         case What::CompareAndSwap:
             return std::size_t{2} * record.bytes;
-        case What::Barrier:
-            return sizeof(Arrival);
         default:
             return 0;
     }

@@ -45,7 +45,7 @@ Fault Far::unlock(std::uint32_t target) {
 
 Fault Far::post(std::uint32_t origin) {
     Stream* to = stream(origin);
-    return to != nullptr ? to->notice(What::Post, nullptr) : Fault::Other;
+    return to != nullptr ? to->notice({What::Post, Basic::None, Op::None, 0, 0, 0}) : Fault::Other;
 }
 
 Fault Far::complete(std::uint32_t target) {
@@ -64,8 +64,8 @@ Fault Far::barrier() {
         const std::uint32_t before = job_.leaders[(job_.node + nodes - distance) % nodes];
         Stream* to = stream(next);
         if (to == nullptr) return Fault::Other;
-        const Arrival arrival{barrier, round, 0};
-        if (const Fault fault = to->notice(What::Barrier, &arrival); fault != Fault::None) return fault;
+        const Record arrival{What::Barrier, Basic::None, Op::None, 0, round, static_cast<std::int64_t>(barrier)};
+        if (const Fault fault = to->notice(arrival); fault != Fault::None) return fault;
         bool dead = false;
         const bool came = network_.wait([&] { return arrivals_->take(barrier, round); },
                                         [&] {

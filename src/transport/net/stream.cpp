@@ -103,7 +103,6 @@ void Stream::moved(Transfer& transfer, int error) {
     auto& move = reinterpret_cast<Move&>(transfer);
     auto& stream = *static_cast<Stream*>(transfer.owner);
     if (error != 0) stream.failed(Status::PeerDied);
-    if (move.message != nullptr) stream.network_.give_back(std::exchange(move.message, nullptr));
     stream.local_.fetch_sub(1, std::memory_order_relaxed);
     move.busy.store(false, std::memory_order_release);
     stream.under_way_.fetch_sub(1, std::memory_order_release);
@@ -114,34 +113,16 @@ bool Stream::given_up() {
     return !network_.alive(to_) && abandoned_;
 }
 
-Stream::Flight& Stream::free_flight() {
-    Flight* found = nullptr;
-    network_.wait(
-        [&] {
-            for (Flight& flight : flights_)
-                if (!flight.busy.load(std::memory_order_acquire)) {
-                    found = &flight;
-                    return true;
-                }
-            return false;
-        },
-        [&] { return given_up(); });
-    found->busy.store(true, std::memory_order_relaxed);
-    return *found;
-}
-
-Stream::Move& Stream::free_move() {
-    Move* found = nullptr;
-    network_.wait(
-        [&] {
-            for (Move& move : moves_)
-                if (!move.busy.load(std::memory_order_acquire)) {
-                    found = &move;
-                    return true;
-                }
-            return false;
-        },
-        [&] { return given_up(); });
+// One that is not under way, waiting until there is one.
+template <class Slots>
+auto& Stream::free_one(Slots& slots) {
+    typename Slots::value_type* found = nullptr;
+    const auto look = [&] {
+        for (auto& slot : slots)
+            if (!slot.busy.load(std::memory_order_acquire)) found = &slot;
+        return found != nullptr;
+    };
+    network_.wait(look, [&] { return given_up(); });
     found->busy.store(true, std::memory_order_relaxed);
     return *found;
 }
@@ -171,19 +152,18 @@ std::byte* Stream::add(const Record& record) {
     return at + sizeof(Record);
 }
 
-void Stream::send(FrameKind kind, Flight& flight) {
-    under_way_.fetch_add(1, std::memory_order_relaxed);
+void Stream::send(FrameKind kind, Sender& sender) {
     Message* message = std::exchange(filling_, nullptr);
     records_ = 0;
-    network_.request(to_, kind, window_, me_, message, flight);
+    network_.request(to_, kind, window_, me_, message, sender);
 }
 
 void Stream::push() {
     if (filling_ == nullptr) return;
-    if (move_alone()) return;
-    Flight& flight = free_flight();
+    Flight& flight = free_one(flights_);
     flight.landings.swap(landings_);
     if (!flight.landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
+    under_way_.fetch_add(1, std::memory_order_relaxed);
     send(FrameKind::Request, flight);
 }
 
@@ -194,29 +174,6 @@ bool Stream::direct(std::size_t bytes) const {
     return protocol_ == Protocol::Direct;
 }
 
-// One put or get, and nothing else: straight to the target's memory, which takes less than a message and its reply.
-bool Stream::move_alone() {
-    if (records_ != 1 || protocol_ != Protocol::Auto || !described_ || description_.exposed == 0 || lock_unconfirmed_)
-        return false;
-    if (last_.what != What::Put && last_.what != What::Get) return false;
-    Message* message = std::exchange(filling_, nullptr);
-    records_ = 0;
-    Move& move = free_move();
-    under_way_.fetch_add(1, std::memory_order_relaxed);
-    local_.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t address = description_.base + static_cast<std::uint64_t>(last_.disp);
-    if (last_.what == What::Put) {
-        move.message = message;
-        network_.write(move.transfer, message->body() + sizeof(Record), last_.bytes, address, description_.key);
-    } else {
-        network_.give_back(message);
-        void* to = landings_.front().to;
-        landings_.clear();
-        network_.read(move.transfer, to, last_.bytes, address, description_.key);
-    }
-    return true;
-}
-
 void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     // What was asked for before must hold first: the lock.
     push();
@@ -224,7 +181,7 @@ void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t b
     mark();
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
-        Move& move = free_move();
+        Move& move = free_one(moves_);
         under_way_.fetch_add(1, std::memory_order_relaxed);
         local_.fetch_add(1, std::memory_order_relaxed);
         const std::uint64_t address = description_.base + static_cast<std::uint64_t>(disp) + done;
@@ -331,19 +288,11 @@ Fault Stream::complete() {
     return Fault::None;
 }
 
-Fault Stream::notice(What what, const Arrival* arrival) {
-    const std::lock_guard lock(mutex_);
-    Message* const before = std::exchange(filling_, nullptr);
-    const std::size_t returning = std::exchange(returning_, 0);
-    const std::uint32_t records = std::exchange(records_, 0);
-    const Record last = last_;
-    std::byte* data = add({what, Basic::None, Op::None, 0, 0, 0});
-    if (arrival != nullptr) std::memcpy(data, arrival, sizeof *arrival);
-    send(FrameKind::Notice, free_flight());
-    filling_ = before;
-    returning_ = returning;
-    records_ = records;
-    last_ = last;
+Fault Stream::notice(const Record& record) {
+    Message* message = network_.claim();
+    std::memcpy(message->body(), &record, sizeof record);
+    message->bytes = sizeof record;
+    network_.notice(to_, window_, me_, message);
     return to_.dead.load(std::memory_order_relaxed) ? fault_of(Status::PeerDied, target_) : Fault::None;
 }
 
@@ -351,10 +300,11 @@ Fault Stream::describe(Description& description) {
     if (!described_) {
         push();
         add({What::Describe, Basic::None, Op::None, 0, 0, 0});
-        Flight& flight = free_flight();
+        Flight& flight = free_one(flights_);
         flight.landings.push_back({&description_, sizeof description_, nullptr, 1});
         local_.fetch_add(1, std::memory_order_relaxed);
-        send(FrameKind::Notice, flight);
+        under_way_.fetch_add(1, std::memory_order_relaxed);
+        send(FrameKind::Query, flight);
         await_all();
         if (const Fault fault = take_fault(); fault != Fault::None) return fault;
         described_ = true;

@@ -49,8 +49,8 @@ class Stream final : public Transport {
     Fault lock(LockAsk ask);
     Fault unlock();
     Fault complete();
-    /// Sends a step that does not wait behind the operations, and does not wait for its reply either.
-    Fault notice(What what, const Arrival* arrival);
+    /// Sends a step that does not wait behind the operations, and is not answered. Thread-safe by itself.
+    Fault notice(const Record& record);
 
     /// What is to know of the target; asked for once, and awaited.
     Fault describe(Description& description);
@@ -81,17 +81,15 @@ class Stream final : public Transport {
     struct Move {
         Transfer transfer;  // first
         std::atomic<bool> busy{false};
-        Message* message = nullptr;  // that the data lies in
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
 
     std::byte* add(const Record& record);
-    Flight& free_flight();
-    Move& free_move();
-    void send(FrameKind kind, Flight& flight);
+    template <class Slots>
+    auto& free_one(Slots& slots);
+    void send(FrameKind kind, Sender& sender);
     bool direct(std::size_t bytes) const;
-    bool move_alone();
     void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes);
     void mark();
     void await_all();

@@ -18,12 +18,15 @@ struct WaitPolicy {
     int yields = 50;               // yields before the first sleep
     long sleep_ms = 10;            // longest timed sleep; 0: until woken
     void (*progress)() = nullptr;  // drives the host MPI once; null in unit tests and in the agent
+    void (*network)() = nullptr;   // drives libosc's own network once; null where there is none
 };
 
 /// Read by every wait; set at start and, by the host room, when a window has more ranks on the node than those before.
 /// Thread-safe: a wait under way may see some of the old values.
 WaitPolicy wait_policy();
 void set_wait_policy(const WaitPolicy& policy);
+/// Sets `network` alone, which set_wait_policy() leaves as it is.
+void set_wait_network(void (*drive)());
 
 inline void cpu_relax() {
 #if defined(__x86_64__)
@@ -54,6 +57,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
     const WaitPolicy policy = wait_policy();
     for (int i = 0; i < policy.yields; ++i) {
         if (done()) return true;
+        if (policy.network != nullptr) policy.network();
         if (policy.progress != nullptr) policy.progress();
         if (done()) return true;
         ::sched_yield();
@@ -78,9 +82,14 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
 /// Waits until `done()`. `dead()` as above. Returns false only if the wait was given up because a peer died.
 template <class Done, class Dead>
 inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead) {
+    void (*const network)() = wait_policy().network;
     for (int i = wait_policy().spin; i > 0; --i) {
         if (done()) return true;
-        cpu_relax();
+        // A look at the network is a system call or two: now and then, so that memory is looked at all the time.
+        if (network != nullptr && i % 8 == 0)
+            network();
+        else
+            cpu_relax();
     }
     return wait_slow(bell, done, dead);
 }
