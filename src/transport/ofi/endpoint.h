@@ -79,7 +79,8 @@ class Endpoint {
 
     /// Reports what has happened; the number of events.
     virtual int poll(Receiver& receiver) = 0;
-    /// Waits until something may have happened, at most `milliseconds` (-1: for ever), and reports like poll().
+    /// Waits until something may have happened, at most `milliseconds` (-1: for ever), and reports like poll(). Not 0
+    /// too if what happened is no event.
     virtual int sleep(int milliseconds, Receiver& receiver) = 0;
     /// Ends a sleep() that another thread is in, or the next one. Any thread.
     virtual void wake() = 0;

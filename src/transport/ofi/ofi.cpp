@@ -322,15 +322,17 @@ void Libfabric::wake() {
 }
 
 int Libfabric::sleep(int milliseconds, Receiver& receiver) {
+    int stirred = 0;
     if (waker_ >= 0) {
         fid* queue = &queue_->fid;
         if (fi_trywait(fabric_, &queue, 1) == 0) {
             pollfd both[] = {{descriptor_, POLLIN, 0}, {waker_, POLLIN, 0}};
             ::poll(both, 2, milliseconds);
             std::uint64_t count = 0;
+            stirred = both[0].revents != 0 ? 1 : 0;
             if (both[1].revents != 0 && ::read(waker_, &count, sizeof count) < 0) return 0;
         }
-        return poll(receiver);
+        return std::max(poll(receiver), stirred);
     }
     fi_cq_msg_entry entry{};
     const ssize_t count = fi_cq_sread(queue_, &entry, 1, nullptr, milliseconds);
