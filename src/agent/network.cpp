@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -90,17 +91,25 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
         return false;
     }
     process_ = ::getpid();
-    if (this == &mine()) shm::set_wait_network([] { mine().poll(); });
+    if (this == &mine()) {
+        shm::set_wait_network([] { mine().poll(); });
+        // Before libfabric's own end, which the thread must not meet. Until then others may need its answers.
+        std::atexit([] { mine().stop(); });
+    }
     return true;
 }
 
 void Network::close() {
-    if (endpoint_ == nullptr || process_ != ::getpid()) return;
+    stop();
+    endpoint_.reset();
+}
+
+void Network::stop() {
+    if (endpoint_ == nullptr || process_ != ::getpid() || stopping_.load(std::memory_order_relaxed)) return;
     stopping_.store(true, std::memory_order_seq_cst);
     endpoint_->wake();
     ::pthread_join(thread_, nullptr);
     if (this == &mine()) shm::set_wait_network(nullptr);
-    endpoint_.reset();
 }
 
 Connection* Network::connect(const Card& card) {

@@ -97,8 +97,10 @@ class Network final : Answers, ofi::Receiver {
     /// Opens the endpoint and starts the thread, once; false with the reason in `why`. `timeout_ms`: for how long a
     /// peer may be silent that was asked for a sign of life.
     bool open(const ofi::Wishes& wishes, int timeout_ms, std::string& why);
-    /// Ends the thread. Nothing of this process may be under way.
+    /// Ends the thread, and the endpoint. Nothing of this process may be under way.
     void close();
+    /// Ends the thread only.
+    void stop();
     bool is_open() const { return endpoint_ != nullptr; }
 
     const Card& card() const { return card_; }
