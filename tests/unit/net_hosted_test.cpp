@@ -211,7 +211,7 @@ class Dynamic : public Hosted {
     Answered ask(const Body& body) { return target_.ask(2, body, kDynamicWindow); }
 
     alignas(64) std::byte memory_[4 * kRegion]{};
-    shm::RegionTable regions_{target_.serving.slot->block(0)};
+    shm::RegionTable regions_{target_.dynamic_ranks.slot().block(0)};
 };
 
 TEST_F(Dynamic, AnOperationMayGoAcrossRegionsThatTouch) {

@@ -75,8 +75,9 @@ class Body {
 
   private:
     void append(const void* from, std::size_t size) {
-        const auto* first = static_cast<const std::byte*>(from);
-        bytes.insert(bytes.end(), first, first + size);
+        const std::size_t before = bytes.size();
+        bytes.resize(before + size);
+        if (from != nullptr) std::memcpy(bytes.data() + before, from, size);
     }
 };
 
@@ -127,6 +128,7 @@ class Target {
         window.id = kDynamicWindow;
         window.base = nullptr;
         window.size = 0;
+        window.slot = &dynamic_ranks.slot();  // two windows never share one: it has the lock's queue
         window.regions = &regions;
         hosted.add(window);
     }
@@ -173,6 +175,7 @@ class Target {
     }
 
     Ranks ranks{kRanks, 1};
+    Ranks dynamic_ranks{kRanks, 1};  // the dynamic window's
     Recorder answers;
     net::Hosted hosted{answers};
     net::Serving serving;

@@ -1,0 +1,141 @@
+// What the fuzzers do with one input: messages to a target with two windows, between them the steps of a local process
+// that takes the lock, and deaths. The input is a row of pieces, each four bytes (flags, origin, length) and a message.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "net_target.h"
+
+namespace osc::test {
+
+enum InputFlag : std::uint8_t {
+    kRepaired = 1,     // the header gets what a sender of the job would write, so that the body is looked at
+    kOtherWindow = 2,  // the dynamic one, if repaired
+    kResume = 4,
+    kLocalLock = 8,   // the local process takes the lock, or gives it back
+    kDeath = 16,      // the origin dies
+    kNoRequest = 32,  // a query, if repaired; or with kNotice a notice
+    kNotice = 64,
+};
+
+class WireInput {
+  public:
+    static constexpr std::size_t kHead = 4;
+
+    WireInput() {
+        for (const std::size_t region : {1, 2, 4})
+            if (regions_.attach(memory_.data() + region * kRegion, kRegion) != Fault::None) wrong_ = "cannot attach";
+        target_.add_dynamic(regions_);
+    }
+
+    /// Null, or what went wrong.
+    const char* run(const std::uint8_t* input, std::size_t bytes) {
+        for (std::size_t at = 0; bytes - at >= kHead;) {
+            const std::uint8_t* head = input + at;
+            const std::size_t length = std::min<std::size_t>(head[2] | head[3] << 8, bytes - at - kHead);
+            if (length <= ofi::kLargestMessage) piece(head[0], head[1] % Target::kRanks, head + kHead, length);
+            at += kHead + length;
+        }
+        finish();
+        return wrong_;
+    }
+
+    std::uint64_t passed() const { return passed_; }
+    const std::array<std::uint64_t, 7>& statuses() const { return statuses_; }
+    static std::int64_t dynamic_address(const WireInput& of) {
+        return reinterpret_cast<std::int64_t>(of.memory_.data());
+    }
+
+  private:
+    static constexpr std::size_t kRegion = 64;
+    static constexpr std::uint32_t kLocal = 1;
+
+    void piece(std::uint8_t flags, std::uint32_t origin, const std::uint8_t* data, std::size_t length) {
+        // In a block of its own size, so that the address sanitizer sees what is read behind it.
+        std::vector<std::byte> message(length);
+        if (length != 0) std::memcpy(message.data(), data, length);
+        net::Frame frame;
+        if ((flags & kRepaired) != 0 && length >= sizeof frame) {
+            frame.kind = (flags & kNoRequest) == 0 ? net::FrameKind::Request
+                         : (flags & kNotice) == 0  ? net::FrameKind::Query
+                                                   : net::FrameKind::Notice;
+            frame.origin = origin;
+            frame.secret = kSecret;
+            frame.sender = token_of(origin);
+            frame.window = (flags & kOtherWindow) == 0 ? kWindow : kDynamicWindow;
+            frame.number = ++number_;
+            frame.bytes = static_cast<std::uint32_t>(length - sizeof frame);
+            std::memcpy(message.data(), &frame, sizeof frame);
+        }
+        if (net::check(message.data(), message.size(), kSecret, frame) && frame.kind <= net::FrameKind::Notice) {
+            ++passed_;
+            if (frame.kind != net::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
+        }
+        target_.receive(message.data(), message.size());
+        if ((flags & kLocalLock) != 0) toggle_local();
+        if ((flags & kDeath) != 0) target_.hosted.died(token_of(origin));
+        if ((flags & kResume) != 0) target_.hosted.resume();
+        look();
+    }
+
+    void toggle_local() {
+        if (!local_) {
+            local_ = sync::try_lock_exclusive(target_.ranks.lock_cell(0), kLocal);
+            return;
+        }
+        local_ = false;
+        sync::LockContext context = target_.ranks.context(kLocal);
+        sync::unlock_exclusive(context, 0);
+    }
+
+    // Whoever holds or waits for the lock dies in the end: then every request has its answer.
+    void finish() {
+        if (local_) toggle_local();
+        bool waits = true;
+        for (std::uint32_t i = 0; i < 4 && waits; ++i) {
+            for (std::uint32_t rank = 0; rank < Target::kRanks; ++rank)
+                target_.hosted.died(token_of(rank));
+            waits = target_.hosted.resume();
+        }
+        look();
+        if (waits) wrong_ = "a request waits though nobody holds the lock";
+        for (const auto& [request, times] : open_)
+            if (times != 0) wrong_ = "a request has had no answer";
+    }
+
+    void look() {
+        for (const Answered& answered : target_.answers.all) {
+            ++statuses_.at(static_cast<std::size_t>(answered.status));
+            if (answered.data.size() > net::kBody - sizeof(net::ReplyHead)) wrong_ = "a reply is too long";
+            if (open_[{answered.token, answered.number}]-- == 0)
+                wrong_ = "a request has had two answers, or none asked";
+        }
+        target_.answers.all.clear();
+        if (!target_.guards_untouched()) wrong_ = "memory outside the window has changed";
+        for (const std::size_t gap : {0, 3, 5})
+            for (std::size_t i = 0; i < kRegion; ++i)
+                if (memory_[gap * kRegion + i] != kGap) wrong_ = "memory that is not attached has changed";
+    }
+
+    static constexpr std::byte kGap{0x5a};
+    static std::array<std::byte, 6 * kRegion> filled() {
+        std::array<std::byte, 6 * kRegion> bytes;
+        bytes.fill(kGap);
+        return bytes;
+    }
+
+    Target target_;
+    alignas(64) std::array<std::byte, 6 * kRegion> memory_ = filled();
+    shm::RegionTable regions_{target_.dynamic_ranks.slot().block(0)};
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> open_;
+    std::array<std::uint64_t, 7> statuses_{};
+    std::uint64_t passed_ = 0;
+    std::uint32_t number_ = 0;
+    bool local_ = false;
+    const char* wrong_ = nullptr;
+};
+
+}  // namespace osc::test
