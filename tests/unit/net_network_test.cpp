@@ -1,0 +1,136 @@
+// Two networks in one process, over libfabric on the loopback interface: requests and replies, and what a stranger
+// sends.
+#include <string>
+
+#include "agent/network.h"
+#include "net_target.h"
+
+namespace osc::test {
+namespace {
+
+class Replies final : public net::Sender {
+  public:
+    void answered(std::uint32_t, net::Status status, const std::byte* data, std::size_t bytes) override {
+        if (status != net::Status::Done || bytes != 8) {
+            wrong.fetch_add(1);
+        } else {
+            std::uint64_t value = 0;
+            std::memcpy(&value, data, sizeof value);
+            sum.fetch_add(value);
+        }
+        came.fetch_add(1);
+    }
+    std::atomic<std::uint64_t> came{0};
+    std::atomic<std::uint64_t> wrong{0};
+    std::atomic<std::uint64_t> sum{0};
+};
+
+struct Deaf final : ofi::Receiver {
+    void received(std::byte*, std::size_t) override {}
+};
+
+class TwoNetworks : public ::testing::Test {
+  protected:
+    static constexpr ofi::Wishes kWishes{"tcp;ofi_rxm", "", true};
+
+    void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+        GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+        std::string why;
+        if (!target_.open(kWishes, 10000, why) || !origin_.open(kWishes, 10000, why)) GTEST_SKIP() << why;
+        to_target_ = origin_.connect(target_.card());
+        ASSERT_NE(to_target_, nullptr);
+        ASSERT_NE(target_.connect(origin_.card()), nullptr);
+        tokens_ = {target_.card().token, origin_.card().token};
+        net::Serving window;
+        window.id = kWindow;
+        window.base = reinterpret_cast<std::byte*>(words_.data());
+        window.size = words_.size() * sizeof words_[0];
+        window.slot = &ranks_.slot();
+        window.processes = 2;
+        window.liveness = &ranks_.lives();
+        window.tokens = tokens_.data();
+        target_.serve(window);
+    }
+    void TearDown() override {
+        if (target_.is_open()) target_.end_service(kWindow);
+        origin_.close();
+        target_.close();
+    }
+    /// Fetches and adds one, `count` times, with many under way.
+    void count_up(std::uint64_t count) {
+        Replies replies;
+        const std::uint64_t before = words_[1];
+        const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            net::Message* message = origin_.claim();
+            std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+            message->bytes = body.bytes.size();
+            origin_.request(*to_target_, net::FrameKind::Request, kWindow, 1, message, replies);
+            const auto few_open = [&] { return replies.came.load() + 64 > i; };
+            ASSERT_TRUE(origin_.wait(few_open, kNobodyDead));
+        }
+        ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == count; }, kNobodyDead));
+        EXPECT_EQ(replies.wrong.load(), 0u);
+        // Each has seen another value, and all of them in a row.
+        EXPECT_EQ(replies.sum.load(), count * before + count * (count - 1) / 2);
+        EXPECT_EQ(words_[1], before + count);
+    }
+
+    Deadline deadline_{120};
+    Ranks ranks_{2, 1};
+    std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
+    std::array<std::uint64_t, 2> tokens_{};
+    net::Network target_;
+    net::Network origin_;
+    net::Connection* to_target_ = nullptr;
+};
+
+TEST_F(TwoNetworks, EveryRequestHasItsReply) {
+    count_up(10000);
+    EXPECT_EQ(origin_.counts().requests.load(), 10000u);
+    EXPECT_EQ(target_.counts().strangers.load(), 0u);
+    EXPECT_EQ(origin_.counts().strangers.load(), 0u);
+}
+
+// A third endpoint knows the address, and no secret.
+TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
+    std::string why;
+    const std::unique_ptr<ofi::Endpoint> stranger(ofi::open(kWishes, why));
+    ASSERT_NE(stranger, nullptr) << why;
+    ofi::PeerId peer = 0;
+    ASSERT_TRUE(stranger->insert(target_.card().address, peer));
+    Deaf deaf;
+    std::uint64_t sent = 0;
+    const auto send = [&](const std::vector<std::byte>& message) {
+        ASSERT_LE(message.size(), stranger->largest_copied());
+        ofi::Posted posted = ofi::Posted::Again;
+        while ((posted = stranger->send_copied(peer, message.data(), message.size())) == ofi::Posted::Again)
+            stranger->poll(deaf);
+        ASSERT_EQ(posted, ofi::Posted::Yes);
+        ++sent;
+    };
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        std::vector<std::byte> garbage(1 + i % 64);
+        for (std::byte& byte : garbage)
+            byte = static_cast<std::byte>(i * 37 + 11);
+        send(garbage);
+        // A frame that is right but for the secret, and one with the secret of a sender whom nobody knows.
+        std::vector<std::byte> frame = framed(net::FrameKind::Request, 1, i, Body().put(0, 666));
+        send(frame);
+        std::memcpy(frame.data() + offsetof(net::Frame, secret), &target_.card().secret, sizeof(std::uint64_t));
+        send(frame);
+    }
+    while (target_.counts().strangers.load() < sent) {
+        stranger->poll(deaf);
+        target_.poll();
+    }
+    EXPECT_EQ(target_.counts().strangers.load(), sent);
+    EXPECT_EQ(words_[0], 0u);
+    count_up(100);
+    EXPECT_EQ(target_.counts().strangers.load(), sent);
+}
+
+}  // namespace
+}  // namespace osc::test
