@@ -315,6 +315,13 @@ void Hosted::died(std::uint64_t token) {
     }
 }
 
+void Hosted::look_for_dead() {
+    for (Window* window : busy_) {
+        sync::LockContext looking = context(*window, window->serving.rank);
+        sync::break_if_dead(looking, window->serving.rank);
+    }
+}
+
 void Hosted::holders(std::vector<std::uint64_t>& tokens) const {
     for (const auto& [id, window] : windows_) {
         const Serving& own = window->serving;

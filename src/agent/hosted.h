@@ -78,8 +78,12 @@ class Hosted {
     /// to be called again soon.
     bool resume();
 
-    /// A process has died: what it held is broken, what it asked for is forgotten.
+    /// A process of another node has died: what it held is broken. What it asked for before is still done, and a lock
+    /// that it waits for is broken when it gets it.
     void died(std::uint64_t token);
+
+    /// Now and then: looks whether locks that are waited for belong to the dead of this node.
+    void look_for_dead();
 
     /// Tokens of processes that hold a lock here which others wait for.
     void holders(std::vector<std::uint64_t>& tokens) const;

@@ -413,6 +413,7 @@ void Network::tick() {
     if (now - looked_ < kAskEvery) return;
     looked_ = now;
     lifeline_.drain();
+    hosted_.look_for_dead();
     std::vector<std::uint64_t> holders;
     hosted_.holders(holders);
     std::vector<Connection*> gone;

@@ -234,6 +234,10 @@ Asked lock_answered(LockContext& context, std::uint32_t target) {
     return answer == kGranted ? Asked::Granted : Asked::Broken;
 }
 
+void break_if_dead(LockContext& context, std::uint32_t target) {
+    given_up(context, target);
+}
+
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead) {
     const Guard guard(context, target);
     break_lock(context, target, dead);

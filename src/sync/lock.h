@@ -93,6 +93,9 @@ Asked lock_ask(LockContext& context, std::uint32_t target, LockKind kind);
 /// What has become of it. The same context, without waiting.
 Asked lock_answered(LockContext& context, std::uint32_t target);
 
+/// The same agent's, now and then while it waits: breaks the lock if a process of the node has died with it.
+void break_if_dead(LockContext& context, std::uint32_t target);
+
 /// The same agent's, when `dead`, a process of another node, has died with the lock: nobody gets it any more.
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead);
 

@@ -262,5 +262,17 @@ TEST_F(NetLocks, TheDeathOfALocalHolderReachesRequests) {
     expect_answers({{1, Status::HolderDied}});
 }
 
+// No local waiter looks for the dead here: whoever drives the network does.
+TEST_F(NetLocks, TheDeathOfALocalHolderIsFoundForRequestsAlone) {
+    lock_locally();
+    request(3, 1, Body().lock(LockAsk::Exclusive));
+    target_.hosted.look_for_dead();
+    EXPECT_TRUE(target_.hosted.resume());
+    target_.ranks.lives().kill(kLocal);
+    target_.hosted.look_for_dead();
+    EXPECT_FALSE(target_.hosted.resume());
+    expect_answers({{1, Status::HolderDied}});
+}
+
 }  // namespace
 }  // namespace osc::test
