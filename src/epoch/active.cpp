@@ -128,7 +128,8 @@ Fault complete(Core& core) {
     for (const std::uint32_t target : epoch.group) {
         if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
         if (core.here(target)) continue;
-        if (const Fault fault = core.far_sync->complete(target); fault != Fault::None) far = fault;
+        const Fault fault = guard.unlocked([&] { return core.far_sync->complete(target); });
+        if (fault != Fault::None) far = fault;
     }
     const Fault ended = guard.unlocked([&] { return core.settle(); });
     const Fault late = far != Fault::None ? far : ended;

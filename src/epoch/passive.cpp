@@ -44,10 +44,10 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
     }
     const bool shared = kind == LockKind::Shared;
     if (!core.here(peer.rank)) {
-        if (const Fault fault = core.far_sync->lock(peer.rank, kind, inside_lock_all); fault != Fault::None)
-            return fault;
-        peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
-        return Fault::None;
+        // Held once it is asked for: an operation that another thread sends must come behind that.
+        const Fault fault = guard.unlocked([&] { return core.far_sync->lock(peer.rank, kind, inside_lock_all); });
+        if (fault == Fault::None) peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
+        return fault;
     }
     if (shared) note_shared(core, peer.rank);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
@@ -222,9 +222,11 @@ Fault unlock(Core& core, std::uint32_t target) {
     if (epoch.access != Access::Lock || core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
     // A fault of an operation is told, and the lock is released all the same.
-    const Fault asked = give_back_far(core, core.peer(target));
-    const Fault ended = guard.unlocked([&] { return core.settle(target); });
-    const Fault late = asked != Fault::None ? asked : ended;
+    const Fault late = guard.unlocked([&] {
+        const Fault asked = give_back_far(core, core.peer(target));
+        const Fault ended = core.settle(target);
+        return asked != Fault::None ? asked : ended;
+    });
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     drop(core, core.peer(target));
@@ -257,11 +259,13 @@ Fault unlock_all(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
-    Fault asked = Fault::None;
-    for (const std::uint32_t rank : epoch.touched)
-        if (const Fault fault = give_back_far(core, core.peer(rank)); fault != Fault::None) asked = fault;
-    const Fault ended = guard.unlocked([&] { return core.settle(); });
-    const Fault late = asked != Fault::None ? asked : ended;
+    const Fault late = guard.unlocked([&] {
+        Fault asked = Fault::None;
+        for (const std::uint32_t rank : epoch.touched)
+            if (const Fault fault = give_back_far(core, core.peer(rank)); fault != Fault::None) asked = fault;
+        const Fault ended = core.settle();
+        return asked != Fault::None ? asked : ended;
+    });
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
     full_order(core);

@@ -14,6 +14,12 @@ namespace {
 // From here on a transfer is written or read directly: docs/NETWORK.md has the measurement.
 constexpr std::size_t kDirect = 4096;
 
+// How much of `bytes` at `disp` fits into one record: all, or up to a place where no aligned word is cut.
+std::size_t cut(std::int64_t disp, std::size_t bytes, std::size_t most) {
+    if (bytes <= most) return bytes;
+    return most - static_cast<std::size_t>((static_cast<std::uint64_t>(disp) + most) % 16);
+}
+
 Fault fault_of(Status status, std::uint32_t rank) {
     switch (status) {
         case Status::Done:
@@ -113,9 +119,9 @@ bool Stream::given_up() {
     return !network_.alive(to_) && abandoned_;
 }
 
-// One that is not under way, waiting until there is one.
+// One that is not under way, waiting until there is one; null if the target is gone and all are left to the provider.
 template <class Slots>
-auto& Stream::free_one(Slots& slots) {
+auto* Stream::free_one(Slots& slots) {
     typename Slots::value_type* found = nullptr;
     const auto look = [&] {
         for (auto& slot : slots)
@@ -123,8 +129,15 @@ auto& Stream::free_one(Slots& slots) {
         return found != nullptr;
     };
     network_.wait(look, [&] { return given_up(); });
-    found->busy.store(true, std::memory_order_relaxed);
-    return *found;
+    if (found != nullptr) found->busy.store(true, std::memory_order_relaxed);
+    return found;
+}
+
+// Whether the target is known to be dead: then what would be sent fails at once.
+bool Stream::lost() {
+    if (!to_.dead.load(std::memory_order_acquire)) return false;
+    failed(Status::PeerDied);
+    return true;
 }
 
 // Room for a record in the message that is being filled; returns where its data goes.
@@ -160,11 +173,16 @@ void Stream::send(FrameKind kind, Sender& sender) {
 
 void Stream::push() {
     if (filling_ == nullptr) return;
-    Flight& flight = free_one(flights_);
-    flight.landings.swap(landings_);
-    if (!flight.landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
+    Flight* const flight = lost() ? nullptr : free_one(flights_);
+    if (flight == nullptr) {
+        network_.give_back(std::exchange(filling_, nullptr));
+        landings_.clear();
+        return;
+    }
+    flight->landings.swap(landings_);
+    if (!flight->landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
     under_way_.fetch_add(1, std::memory_order_relaxed);
-    send(FrameKind::Request, flight);
+    send(FrameKind::Request, *flight);
 }
 
 // Whether a transfer of so many bytes goes directly.
@@ -181,15 +199,16 @@ void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t b
     mark();
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
-        Move& move = free_one(moves_);
+        Move* const move = lost() ? nullptr : free_one(moves_);
+        if (move == nullptr) return;
         under_way_.fetch_add(1, std::memory_order_relaxed);
         local_.fetch_add(1, std::memory_order_relaxed);
         const std::uint64_t address = description_.base + static_cast<std::uint64_t>(disp) + done;
         auto* here = static_cast<std::byte*>(memory) + done;
         if (write)
-            network_.write(move.transfer, here, part, address, description_.key);
+            network_.write(move->transfer, here, part, address, description_.key);
         else
-            network_.read(move.transfer, here, part, address, description_.key);
+            network_.read(move->transfer, here, part, address, description_.key);
         done += part;
     }
 }
@@ -198,8 +217,7 @@ void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
     if (direct(bytes)) return transfer(true, disp, const_cast<void*>(from), bytes);
     const auto* data = static_cast<const std::byte*>(from);
     while (bytes > 0) {
-        const std::size_t part = std::min(bytes, kBody - sizeof(Record) - kAlign) & ~std::size_t{bytes > 8 ? 7u : 0u};
-        const std::size_t n = part != 0 ? part : bytes;
+        const std::size_t n = cut(disp, bytes, kBody - sizeof(Record) - kAlign);
         shm::move_bytes(add({What::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}), data, n);
         data += n;
         disp += static_cast<std::int64_t>(n);
@@ -211,7 +229,7 @@ void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
     if (direct(bytes)) return transfer(false, disp, to, bytes);
     auto* data = static_cast<std::byte*>(to);
     while (bytes > 0) {
-        const std::size_t n = std::min(bytes, (kBody - sizeof(ReplyHead)) / 16 * 16);
+        const std::size_t n = cut(disp, bytes, kBody - sizeof(ReplyHead) - kAlign);
         add({What::Get, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
         landings_.push_back({data, n, nullptr, 1});
         data += n;
@@ -300,7 +318,12 @@ Fault Stream::describe(Description& description) {
     if (!described_) {
         push();
         add({What::Describe, Basic::None, Op::None, 0, 0, 0});
-        Flight& flight = free_one(flights_);
+        Flight* const one = lost() ? nullptr : free_one(flights_);
+        if (one == nullptr) {
+            push();
+            return take_fault();
+        }
+        Flight& flight = *one;
         flight.landings.push_back({&description_, sizeof description_, nullptr, 1});
         local_.fetch_add(1, std::memory_order_relaxed);
         under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -316,6 +339,7 @@ Fault Stream::describe(Description& description) {
 // A dead peer's requests are ended by the network at once, its transfers by the provider; what that does not end within
 // a second is left to it for ever, with the memory that it may still touch.
 void Stream::await_all() {
+    if (abandoned_) return;
     using Clock = std::chrono::steady_clock;
     Clock::time_point since{};
     const auto lost = [&] {

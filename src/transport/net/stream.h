@@ -87,7 +87,8 @@ class Stream final : public Transport {
 
     std::byte* add(const Record& record);
     template <class Slots>
-    auto& free_one(Slots& slots);
+    auto* free_one(Slots& slots);
+    bool lost();
     void send(FrameKind kind, Sender& sender);
     bool direct(std::size_t bytes) const;
     void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes);
