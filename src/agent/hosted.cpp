@@ -28,23 +28,6 @@ bool inside(const std::vector<shm::Region>& regions, const Record& record, std::
     return true;
 }
 
-// Whether the types and operations make sense; `how` is filled in for updates and compare-and-swap.
-Status check_operation(const Record& record, Update& how) {
-    if (record.bytes == 0) return Status::Malformed;
-    if (record.what == What::Put || record.what == What::Get) return Status::Done;
-    if (record.basic == Basic::None || record.basic >= Basic::Count) return Status::NotAdmitted;
-    how = {record.basic, record.op, nullptr, op::kernel(Op::Replace, record.basic), op::element_size(record.basic)};
-    if (record.what == What::CompareAndSwap) {
-        if (!op::admits_compare(record.basic)) return Status::NotAdmitted;
-        return record.bytes == how.width ? Status::Done : Status::Malformed;
-    }
-    if (record.op == Op::None || record.op >= Op::Count || !op::admits(record.op, record.basic))
-        return Status::NotAdmitted;
-    if (record.bytes % how.width != 0) return Status::Malformed;
-    how.apply = op::kernel(record.op, record.basic);
-    return Status::Done;
-}
-
 bool is_ask(std::int64_t value) {
     return value >= static_cast<std::int64_t>(LockAsk::Shared) && value <= static_cast<std::int64_t>(LockAsk::Passing);
 }
@@ -178,35 +161,21 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
 
 Status Hosted::access(Window& window, const Record& record, const std::byte* data, std::byte* out) {
     const Serving& own = window.serving;
+    const auto kind = static_cast<agent::Kind>(record.what);
     Update how{};
-    if (const Status status = check_operation(record, how); status != Status::Done) return status;
-    // Attached regions are addresses of this process: one that spans several lies in one piece.
-    const auto perform = [&](std::byte* base, std::int64_t zero) {
-        const std::int64_t disp = record.disp;
-        shm::Direct memory(base, {own.slot->block(own.rank), own.rank, *own.liveness}, zero);
-        switch (record.what) {
-            case What::Put:
-                memory.put(disp, data, record.bytes);
-                break;
-            case What::Get:
-                memory.get(disp, out, record.bytes);
-                break;
-            case What::Update:
-            case What::UpdateReturn:
-                memory.update(how, disp, record.op != Op::NoOp ? data : nullptr,
-                              record.what == What::UpdateReturn ? out : nullptr, record.bytes / how.width);
-                break;
-            default:
-                memory.compare_and_swap(how, disp, data, data + record.bytes, out);
-                break;
-        }
-        return memory.finish() == Fault::None ? Status::Done : Status::HolderDied;
-    };
-    if (own.regions == nullptr) return inside(own, record) ? perform(own.base, 0) : Status::OutOfRange;
+    const Status sound = agent::check_operation(kind, record.basic, record.op, record.bytes, how);
+    if (sound != Status::Done) return sound;
+    const shm::Stripes stripes{own.slot->block(own.rank), own.rank, *own.liveness};
+    if (own.regions == nullptr) {
+        if (!inside(own, record)) return Status::OutOfRange;
+        shm::Direct memory(own.base, stripes);
+        return agent::work(memory, kind, how, record.disp, record.bytes, data, out);
+    }
     return own.regions->while_attached([&](const std::vector<shm::Region>& regions) {
-        const std::size_t width = how.width != 0 ? how.width : 1;
-        if (!inside(regions, record, width)) return Status::OutOfRange;
-        return perform(reinterpret_cast<std::byte*>(record.disp), record.disp);
+        if (!inside(regions, record, how.width != 0 ? how.width : 1)) return Status::OutOfRange;
+        // Attached regions are addresses of this process: one operation that spans several lies in one piece.
+        shm::Direct memory(reinterpret_cast<std::byte*>(record.disp), stripes, record.disp);
+        return agent::work(memory, kind, how, record.disp, record.bytes, data, out);
     });
 }
 

@@ -11,20 +11,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "agent/work.h"
 #include "op/kernels.h"
 
 namespace osc::agent {
 
 inline constexpr std::uint16_t kVersion = 1;
 inline constexpr std::uint32_t kMostParts = 512;
-
-enum class Kind : std::uint8_t {
-    Put = 1,         // data is written to the parts
-    Get,             // the parts are returned
-    Update,          // accumulate: each element is combined with the data
-    UpdateReturn,    // get_accumulate: the elements as they were are returned too
-    CompareAndSwap,  // data: the new element, then the one to compare with; the old one is returned
-};
 
 /// Where one run of bytes lies in the target's memory.
 struct Part {
@@ -44,17 +37,6 @@ struct Header {
     Part first{};
 };
 static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 40);
-
-/// What the target answers.
-enum class Status : std::uint32_t {
-    Done,
-    Malformed,      // version, kind or lengths make no sense
-    UnknownWindow,  // never existed here, or freed
-    OutOfRange,     // outside the window, or in no attached region
-    NotAdmitted,    // the operation is not defined for the type
-    HolderDied,     // a process died while it held the lock of an element
-};
-inline constexpr std::size_t kStatuses = 6;
 
 /// How the payload is divided, in bytes from its front.
 struct Extents {

@@ -40,6 +40,7 @@ struct Connection {
     Place lifeline;
     std::mutex probing;  // guards probe
     Probe probe;
+    std::deque<struct Message*> unsent;  // what the provider had no room for, in order; under the network's mutex_
     std::atomic<bool> dead{false};
     std::atomic<std::int64_t> heard{0};  // when it was last heard of, ns
     std::atomic<std::int64_t> asked{0};  // when it was asked for a sign of life that has not come; 0: it was not
@@ -110,7 +111,7 @@ class Network final : Answers, ofi::Receiver {
     /// The process of a card, known from now on; null if the provider refuses its address.
     Connection* connect(const Card& card);
 
-    /// Serves a window of this process from now on, or no longer. expose: also for direct access.
+    /// Serves a window of this process to other nodes from now on, or no longer.
     std::shared_ptr<Arrivals> serve(const Serving& window);
     void end_service(std::uint64_t window);
 
@@ -154,9 +155,11 @@ class Network final : Answers, ofi::Receiver {
     std::unique_lock<std::mutex> seize();
     int drive();
     void tick();
+    void send_unsent();
+    void look_for_dead();
     bool try_drive();
-    static constexpr int kRounds = 2000;  // that an application thread drives without an event before it sleeps
-    void rest(int round);
+    static constexpr int kRounds = 2000;  // that an application thread drives before it waits like for shared memory
+    static void rest(int round);
     static void* thread_main(void* self);
     void run();
     static void sent(ofi::Operation& operation, int error);
@@ -178,8 +181,8 @@ class Network final : Answers, ofi::Receiver {
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
     std::vector<Message*> free_;
-    std::deque<Message*> unsent_;  // what the provider had no room for, in order
-    std::atomic<std::size_t> unsent_count_{0};
+    std::vector<Connection*> stuck_;  // with something unsent: each for itself, or the dead would hold up the living
+    std::atomic<std::size_t> stuck_count_{0};
     std::vector<Pending> pending_;  // requests by number; a number is used again only after its reply
     std::vector<std::uint32_t> free_numbers_;
     std::atomic<int> waiters_{0};          // application threads that drive
@@ -194,19 +197,16 @@ class Network final : Answers, ofi::Receiver {
 
 template <class Done, class Dead>
 bool Network::wait(Done&& done, Dead&& dead) {
-    if (done()) return true;
+    bool ended = done();
+    if (ended) return true;
     waiters_.fetch_add(1, std::memory_order_seq_cst);
-    bool ended = true;
-    for (int round = 1; !done(); ++round) {
-        if (round < kRounds && try_drive()) continue;
-        rest(round);
-        if (round % (round < kRounds ? 256 : 32) == 0 && dead()) {
-            ended = done();
-            break;
-        }
+    for (int round = 1; round < kRounds && !ended; ++round) {
+        if (!try_drive()) rest(round);
+        ended = done();
     }
     waiters_.fetch_sub(1, std::memory_order_relaxed);
-    return ended;
+    // Long waits are the thread's: it sleeps in the provider, this one until it rings.
+    return ended || shm::wait_slow(bell_, done, dead);
 }
 
 }  // namespace osc::net

@@ -8,27 +8,14 @@
 namespace osc::agent {
 namespace {
 
-bool updates(Kind kind) {
-    return kind == Kind::Update || kind == Kind::UpdateReturn;
-}
-
 // What can be checked without knowing the window. `how` is filled in for updates and compare-and-swap.
 Status check_form(const Header& header, std::size_t capacity, Update& how) {
     if (header.version != kVersion) return Status::Malformed;
     if (header.kind < Kind::Put || header.kind > Kind::CompareAndSwap) return Status::Malformed;
     if (header.parts == 0 || header.parts > kMostParts || header.bytes == 0) return Status::Malformed;
     if (extents(header.kind, header.op, header.bytes, header.parts).needed > capacity) return Status::Malformed;
-    if (header.kind == Kind::Put || header.kind == Kind::Get) return Status::Done;
-    if (header.basic == Basic::None || header.basic >= Basic::Count) return Status::NotAdmitted;
-    how = {header.basic, header.op, nullptr, op::kernel(Op::Replace, header.basic), op::element_size(header.basic)};
-    if (header.kind == Kind::CompareAndSwap) {
-        if (!op::admits_compare(header.basic)) return Status::NotAdmitted;
-        return header.parts == 1 && header.bytes == how.width ? Status::Done : Status::Malformed;
-    }
-    if (header.op == Op::None || header.op >= Op::Count || !op::admits(header.op, header.basic))
-        return Status::NotAdmitted;
-    how.apply = op::kernel(header.op, header.basic);
-    return Status::Done;
+    if (header.kind == Kind::CompareAndSwap && header.parts != 1) return Status::Malformed;
+    return check_operation(header.kind, header.basic, header.op, header.bytes, how);
 }
 
 bool inside(const Served& window, const std::vector<shm::Region>* regions, const Part& part) {
@@ -71,7 +58,7 @@ Status ServedWindows::run(const Header& header, std::byte* payload, std::size_t 
     std::uint64_t left = header.bytes;
     for (std::uint32_t i = 0; i < header.parts; ++i) {
         const std::uint64_t bytes = parts_[i].bytes;
-        if (bytes == 0 || bytes > left || (updates(header.kind) && bytes % how.width != 0)) return Status::Malformed;
+        if (bytes == 0 || bytes > left || (how.width != 0 && bytes % how.width != 0)) return Status::Malformed;
         left -= bytes;
     }
     if (left != 0) return Status::Malformed;
@@ -89,8 +76,6 @@ Status ServedWindows::run(const Header& header, std::byte* payload, std::size_t 
 
 Status ServedWindows::perform(const Served& window, const Header& header, std::byte* payload, const Update& how) {
     const Extents place = extents(header.kind, header.op, header.bytes, header.parts);
-    const bool sends = place.in != 0;
-    const bool returns = place.out != 0;
     const std::byte* in = payload;
     std::byte* out = payload + place.out_at;
     for (std::uint32_t i = 0; i < header.parts; ++i) {
@@ -98,24 +83,10 @@ Status ServedWindows::perform(const Served& window, const Header& header, std::b
         const bool dynamic = window.regions != nullptr;
         shm::Direct memory(dynamic ? reinterpret_cast<std::byte*>(disp) : window.base,
                            {*window.block, window.rank, *window.liveness}, dynamic ? disp : 0);
-        switch (header.kind) {
-            case Kind::Put:
-                memory.put(disp, in, bytes);
-                break;
-            case Kind::Get:
-                memory.get(disp, out, bytes);
-                break;
-            case Kind::Update:
-            case Kind::UpdateReturn:
-                memory.update(how, disp, sends ? in : nullptr, returns ? out : nullptr, bytes / how.width);
-                break;
-            case Kind::CompareAndSwap:
-                memory.compare_and_swap(how, disp, in, in + bytes, out);
-                break;
-        }
-        if (memory.finish() != Fault::None) return Status::HolderDied;
-        if (sends) in += bytes;
-        if (returns) out += bytes;
+        const Status status = work(memory, header.kind, how, disp, bytes, in, out);
+        if (status != Status::Done) return status;
+        if (place.in != 0) in += bytes;
+        if (place.out != 0) out += bytes;
     }
     return Status::Done;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "agent/work.h"
 #include "op/kernels.h"
 #include "transport/ofi/endpoint.h"
 
@@ -45,18 +46,21 @@ static_assert(std::is_trivially_copyable_v<Frame> && sizeof(Frame) == 40);
 
 inline constexpr std::size_t kBody = ofi::kLargestMessage - sizeof(Frame);
 
+using agent::Status;
+
 enum class What : std::uint8_t {
-    Put = 1,
+    // Operations, numbered as agent::Kind.
+    Put = static_cast<std::uint8_t>(agent::Kind::Put),
     Get,
-    Update,          // accumulate
-    UpdateReturn,    // get_accumulate
-    CompareAndSwap,  // data: the new element, then the one to compare with
-    Lock,            // disp: LockAsk
-    Unlock,          // disp: the LockAsk that is given back
-    Post,            // the sender's exposure epoch is open for the receiver
-    Complete,        // the sender's access epoch to the receiver is over
-    Barrier,         // disp: the barrier's number, bytes: its round
-    Describe,        // returns Description
+    Update,
+    UpdateReturn,
+    CompareAndSwap,
+    Lock,      // disp: LockAsk
+    Unlock,    // disp: the LockAsk that is given back
+    Post,      // the sender's exposure epoch is open for the receiver
+    Complete,  // the sender's access epoch to the receiver is over
+    Barrier,   // disp: the barrier's number, bytes: its round
+    Describe,  // returns Description
 };
 
 enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Passing = 3 };  // Passing: shared, inside a lock_all
@@ -81,16 +85,6 @@ struct Description {
     std::uint32_t dynamic;
 };
 
-enum class Status : std::uint32_t {
-    Done,
-    Malformed,
-    UnknownWindow,
-    OutOfRange,
-    NotAdmitted,
-    HolderDied,
-    PeerDied,  // never sent: the request's target is gone
-};
-
 struct ReplyHead {
     Status status = Status::Done;
     std::uint32_t zero = 0;
@@ -98,6 +92,11 @@ struct ReplyHead {
 
 constexpr std::size_t padded(std::size_t bytes) {
     return (bytes + kAlign - 1) / kAlign * kAlign;
+}
+
+static_assert(static_cast<int>(What::CompareAndSwap) == static_cast<int>(agent::Kind::CompareAndSwap));
+constexpr bool is_operation(What what) {
+    return what <= What::CompareAndSwap;
 }
 
 /// Bytes that a record carries, and that its reply returns.

@@ -48,10 +48,12 @@ Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) 
 
 Fault Window::await_operations(std::uint32_t target) {
     static_assert(kEveryTarget == agent::kEveryRank && kEveryTarget == net::Far::kAll);
-    // One fault at a time: that of an agent of this node is told by the next call then.
-    if (net_ != nullptr)
-        if (const Fault fault = net_->settle(target); fault != Fault::None) return fault;
-    return agent::Outbox::mine().settle(pending_, target);
+    const Fault near = agent::Outbox::mine().settle(pending_, target);
+    if (net_ == nullptr) return near;
+    // All is ended, whatever one of the two has met.
+    const std::string text = near != Fault::None ? diag::fault_text() : "";
+    const Fault far = net_->settle(target);
+    return near != Fault::None ? diag::fail(near, "%s", text.c_str()) : far;
 }
 
 }  // namespace osc

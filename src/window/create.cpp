@@ -245,7 +245,6 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     reason = team->not_served();
     if (reason != nullptr) {
-        // Kept where it is: the team's attribute holds it.
         const bool unshareable = request.flavor == MPI_WIN_FLAVOR_SHARED && team->spans_nodes();
         team->release();
         if (!unshareable) return MPI_SUCCESS;

@@ -1,4 +1,6 @@
 // Windows that span nodes: serving this process's part, and operations on the others'.
+#include <atomic>
+
 #include "config/options.h"
 #include "epoch/epoch.h"
 #include "window/window.h"
@@ -14,9 +16,9 @@ net::Protocol protocol() {
                                 : net::Protocol::Auto;
 }
 
-// The stream of a target that is known, kept where a mapped target's memory would be.
-net::Stream* stream_of(const Peer& target) {
-    return reinterpret_cast<net::Stream*>(target.base);
+// The stream of a target that was used before, kept where a mapped target's memory would be.
+std::atomic_ref<std::byte*> stream_of(Peer& target) {
+    return std::atomic_ref<std::byte*>(target.base);
 }
 
 }  // namespace
@@ -48,28 +50,25 @@ Fault Window::await_local(std::uint32_t target) {
 }
 
 Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what) {
-    net::Stream* stream = stream_of(target);
+    auto* stream = reinterpret_cast<net::Stream*>(stream_of(target).load(std::memory_order_acquire));
     if (stream == nullptr) {
         stream = net_->stream(target.rank);
         if (stream == nullptr) return Fault::Other;
-        const std::lock_guard lock(stream->mutex());
-        net::Description description{};
-        if (const Fault fault = stream->describe(description); fault != Fault::None) return fault;
-        target.size = description.size;
-        target.unit = description.unit;
-        target.base = reinterpret_cast<std::byte*>(stream);
+        stream_of(target).store(reinterpret_cast<std::byte*>(stream), std::memory_order_release);
     }
+    const std::lock_guard lock(stream->mutex());
+    net::Description there{};
+    if (const Fault fault = stream->describe(there); fault != Fault::None) return fault;
     const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
     std::int64_t start = 0;
     op::Bounds touched;
-    if (const Fault fault = op::reach(call, dynamic ? 1 : target.unit, start, touched); fault != Fault::None)
+    if (const Fault fault = op::reach(call, dynamic ? 1 : there.unit, start, touched); fault != Fault::None)
         return fault;
     if (touched.lo == touched.hi) return Fault::None;
-    if (!dynamic && (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size))
+    if (!dynamic && (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > there.size))
         return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
-                          static_cast<unsigned long long>(target.size));
-    const std::lock_guard lock(stream->mutex());
+                          static_cast<unsigned long long>(there.size));
     // What is returned to a copy of the result has to be there before the copy goes.
     if (call.kind == op::Kind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->answers_now();

@@ -1,4 +1,4 @@
-// The wait for an agent, and the texts of its refusals.
+// The wait for an agent.
 #include "transport/agent/answer.h"
 
 namespace osc::agent {
@@ -30,24 +30,6 @@ bool await_answer(Slot& slot, const Mailbox& box, const shm::PeerArena& arena) {
 
 Fault not_answered(std::uint32_t rank) {
     return diag::fail(Fault::Dead, "rank %u, or its agent, ended before it had answered", rank);
-}
-
-Fault fault_of(Status status, std::uint32_t rank) {
-    switch (status) {
-        case Status::Done:
-            return Fault::None;
-        case Status::Malformed:
-            return diag::fail(Fault::Other, "the agent of rank %u found a message malformed", rank);
-        case Status::UnknownWindow:
-            return diag::fail(Fault::Win, "rank %u has freed the window", rank);
-        case Status::OutOfRange:
-            return diag::fail(Fault::Range, "memory that rank %u does not expose in the window", rank);
-        case Status::NotAdmitted:
-            return diag::fail(Fault::Op, "the agent of rank %u: operation not defined for the type", rank);
-        case Status::HolderDied:
-            return diag::fail(Fault::Dead, "a process died in the middle of an accumulate on rank %u", rank);
-    }
-    return Fault::None;
 }
 
 }  // namespace osc::agent

@@ -1,4 +1,4 @@
-// Waiting for an agent's answer, and what it means.
+// Waiting for an agent's answer.
 #pragma once
 
 #include "agent/mailbox.h"
@@ -9,9 +9,6 @@ namespace osc::agent {
 /// Waits until the message in `slot`, which was pushed to `box` of `arena`, is answered; false if the agent has ended
 /// before.
 bool await_answer(Slot& slot, const Mailbox& box, const shm::PeerArena& arena);
-
-/// The fault, with its text, that an answer of rank `rank` stands for; None for Status::Done.
-Fault fault_of(Status status, std::uint32_t rank);
 
 /// The fault of a message that was not answered.
 Fault not_answered(std::uint32_t rank);

@@ -20,27 +20,6 @@ std::size_t cut(std::int64_t disp, std::size_t bytes, std::size_t most) {
     return most - static_cast<std::size_t>((static_cast<std::uint64_t>(disp) + most) % 16);
 }
 
-Fault fault_of(Status status, std::uint32_t rank) {
-    switch (status) {
-        case Status::Done:
-            return Fault::None;
-        case Status::Malformed:
-            return diag::fail(Fault::Other, "rank %u could not read a message of this process", rank);
-        case Status::UnknownWindow:
-            return diag::fail(Fault::Win, "rank %u has freed the window", rank);
-        case Status::OutOfRange:
-            return diag::fail(Fault::Range, "an address of rank %u is outside its window, or in no attached region",
-                              rank);
-        case Status::NotAdmitted:
-            return diag::fail(Fault::Op, "rank %u does not do this operation on this type", rank);
-        case Status::HolderDied:
-            return diag::fail(Fault::Dead, "a process died while it held a lock on rank %u", rank);
-        case Status::PeerDied:
-            break;
-    }
-    return diag::fail(Fault::Dead, "rank %u died, or does not answer any more", rank);
-}
-
 }  // namespace
 
 Stream::Stream(Network& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
@@ -78,7 +57,7 @@ void Stream::failed(Fault fault) {
 }
 
 void Stream::failed(Status status) {
-    if (status != Status::Done) failed(fault_of(status, target_));
+    if (status != Status::Done) failed(agent::fault_of(status, target_));
 }
 
 Fault Stream::take_fault() {
@@ -91,7 +70,10 @@ void Stream::Flight::answered(std::uint32_t, Status status, const std::byte* dat
     stream->failed(status);
     std::size_t at = 0;
     for (const Landing& landing : landings) {
-        if (at + landing.bytes > bytes) break;  // a reply without the data: its status says why
+        if (at + landing.bytes > bytes) {  // a reply without the data, whose status should say why
+            if (status == Status::Done) stream->failed(Status::Malformed);
+            break;
+        }
         if (landing.copy != nullptr)
             landing.copy(landing.to, data + at, landing.bytes / landing.width);
         else
@@ -101,8 +83,9 @@ void Stream::Flight::answered(std::uint32_t, Status status, const std::byte* dat
     if (!landings.empty()) stream->local_.fetch_sub(1, std::memory_order_relaxed);
     landings.clear();
     Stream& owner = *stream;
-    busy.store(false, std::memory_order_release);
-    owner.under_way_.fetch_sub(1, std::memory_order_release);
+    // In one order with the waiter's own look, for the bell that the network rings after this.
+    busy.exchange(false, std::memory_order_seq_cst);
+    owner.under_way_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void Stream::moved(Transfer& transfer, int error) {
@@ -110,8 +93,8 @@ void Stream::moved(Transfer& transfer, int error) {
     auto& stream = *static_cast<Stream*>(transfer.owner);
     if (error != 0) stream.failed(Status::PeerDied);
     stream.local_.fetch_sub(1, std::memory_order_relaxed);
-    move.busy.store(false, std::memory_order_release);
-    stream.under_way_.fetch_sub(1, std::memory_order_release);
+    move.busy.exchange(false, std::memory_order_seq_cst);
+    stream.under_way_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 // Called after long waits, for one of several: the network ends them if the target is gone.
@@ -125,7 +108,7 @@ auto* Stream::free_one(Slots& slots) {
     typename Slots::value_type* found = nullptr;
     const auto look = [&] {
         for (auto& slot : slots)
-            if (!slot.busy.load(std::memory_order_acquire)) found = &slot;
+            if (!slot.busy.load(std::memory_order_seq_cst)) found = &slot;
         return found != nullptr;
     };
     network_.wait(look, [&] { return given_up(); });
@@ -146,7 +129,7 @@ std::byte* Stream::add(const Record& record) {
     const std::size_t back = padded(returned(record));
     if (filling_ != nullptr &&
         (filling_->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
-         (protocol_ == Protocol::Messages && records_ > 0 && last_.what != What::Lock && record.what < What::Lock)))
+         (protocol_ == Protocol::Messages && records_ > 0 && last_.what != What::Lock && is_operation(record.what))))
         push();
     if (filling_ == nullptr) {
         filling_ = network_.claim();
@@ -274,7 +257,7 @@ Fault Stream::finish() {
         await_all();
         return take_fault();
     }
-    if (protocol_ == Protocol::Messages && records_ > 0 && last_.what < What::Lock) push();
+    if (protocol_ == Protocol::Messages && records_ > 0 && is_operation(last_.what)) push();
     return Fault::None;
 }
 
@@ -311,7 +294,7 @@ Fault Stream::notice(const Record& record) {
     std::memcpy(message->body(), &record, sizeof record);
     message->bytes = sizeof record;
     network_.notice(to_, window_, me_, message);
-    return to_.dead.load(std::memory_order_relaxed) ? fault_of(Status::PeerDied, target_) : Fault::None;
+    return to_.dead.load(std::memory_order_relaxed) ? agent::fault_of(Status::PeerDied, target_) : Fault::None;
 }
 
 Fault Stream::describe(Description& description) {
@@ -347,7 +330,7 @@ void Stream::await_all() {
         if (since == Clock::time_point{}) since = Clock::now();
         return Clock::now() - since > std::chrono::seconds(1);
     };
-    if (!network_.wait([&] { return under_way_.load(std::memory_order_acquire) == 0; }, lost)) {
+    if (!network_.wait([&] { return under_way_.load(std::memory_order_seq_cst) == 0; }, lost)) {
         abandoned_ = true;
         failed(Status::PeerDied);
     }

@@ -1,0 +1,281 @@
+// Driving the network: what has come, what is due, who has died; and the thread that does it.
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "agent/network.h"
+
+namespace osc::net {
+namespace {
+
+constexpr std::int64_t kSpinNs = 20000;        // after work, before the thread sleeps: one message brings the next
+constexpr std::int64_t kLongSpinNs = 500000;   // the same while peers write and read directly, unseen
+constexpr std::int64_t kNapNs = 100000;        // of the thread, while application threads drive
+constexpr std::int64_t kAskEvery = 200000000;  // for a sign of life
+
+// True in a thread that handles what has arrived: it holds drive_ already.
+thread_local bool t_driving = false;
+
+std::int64_t now_ns() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+// Short turns, so that the system lets this thread in at once when something has come, even where the application's
+// thread spins on the only core. What a kernel does not know of this it refuses, and then there is nothing lost.
+void take_short_turns() {
+    struct {
+        std::uint32_t size, policy;
+        std::uint64_t flags;
+        std::int32_t nice;
+        std::uint32_t priority;
+        std::uint64_t runtime, deadline, period;
+    } attributes{};
+    attributes.size = sizeof attributes;
+    attributes.runtime = 100000;
+    ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace
+
+// A process is gone: nobody waits for its replies any more, and what it held here is broken. Under drive_.
+void Network::lost(Connection& peer) {
+    peer.dead.store(true, std::memory_order_seq_cst);
+    std::vector<std::pair<std::uint32_t, Sender*>> orphans;
+    {
+        const std::lock_guard lock(mutex_);
+        for (std::uint32_t number = 0; number < pending_.size(); ++number) {
+            if (pending_[number].connection != &peer) continue;
+            orphans.emplace_back(number, pending_[number].sender);
+            pending_[number] = {};
+            free_numbers_.push_back(number);
+        }
+    }
+    for (const auto& [number, sender] : orphans)
+        sender->answered(number, Status::PeerDied, nullptr, 0);
+    hosted_.died(peer.token);
+    bell_.ring();
+}
+
+void Network::received(std::byte* message, std::size_t bytes) {
+    Frame frame;
+    Connection* from = check(message, bytes, card_.secret, frame) ? find(frame.sender) : nullptr;
+    if (from == nullptr) {
+        counts_.strangers.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    from->heard.store(now_ns(), std::memory_order_relaxed);
+    from->asked.store(0, std::memory_order_relaxed);
+    const std::byte* body = message + sizeof(Frame);
+    switch (frame.kind) {
+        case FrameKind::Request:
+        case FrameKind::Query:
+        case FrameKind::Notice:
+            hosted_.request(frame, body);
+            return bell_.ring();
+        case FrameKind::Reply:
+            return reply_came(*from, frame, body);
+        case FrameKind::Ping:
+            return control(*from, FrameKind::Pong);
+        case FrameKind::Pong:
+            return;
+    }
+}
+
+void Network::reply_came(Connection& from, const Frame& frame, const std::byte* body) {
+    Sender* sender = nullptr;
+    if (frame.bytes >= sizeof(ReplyHead)) {
+        const std::lock_guard lock(mutex_);
+        if (frame.number < pending_.size() && pending_[frame.number].connection == &from) {
+            sender = pending_[frame.number].sender;
+            pending_[frame.number] = {};
+            free_numbers_.push_back(frame.number);
+        }
+    }
+    if (sender == nullptr) {
+        counts_.strangers.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    ReplyHead head;
+    std::memcpy(&head, body, sizeof head);
+    sender->answered(frame.number, head.status, body + sizeof head, frame.bytes - sizeof head);
+    bell_.ring();
+}
+
+void Network::answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                     std::size_t bytes) {
+    Connection* to = find(token);
+    if (to == nullptr) return;
+    Message* message = claim();
+    message->bytes = sizeof(ReplyHead) + bytes;
+    address(message, *to, FrameKind::Reply, 0, 0, number);
+    ReplyHead head;
+    head.status = status;
+    std::memcpy(message->body(), &head, sizeof head);
+    if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
+    send(message);
+}
+
+void Network::control(Connection& to, FrameKind kind) {
+    Message* message = claim();
+    address(message, to, kind, 0, 0, 0);
+    send(message);
+}
+
+bool Network::alive(Connection& peer) {
+    if (peer.dead.load(std::memory_order_seq_cst)) return false;
+    const std::int64_t now = now_ns();
+    std::int64_t asked = peer.asked.load(std::memory_order_relaxed);
+    if (asked != 0) {
+        if (now - asked < timeout_ns_) {
+            const std::unique_lock lock(peer.probing, std::try_to_lock);
+            if (!lock.owns_lock() || !peer.probe.gone(peer.lifeline)) return true;
+        }
+        peer.dead.store(true, std::memory_order_seq_cst);  // tick() tells those who wait for it
+        return false;
+    }
+    if (now - peer.heard.load(std::memory_order_relaxed) < kAskEvery) return true;
+    if (peer.asked.compare_exchange_strong(asked, now, std::memory_order_relaxed)) control(peer, FrameKind::Ping);
+    return true;
+}
+
+void Network::send_unsent() {
+    std::vector<Connection*> stuck;
+    {
+        const std::lock_guard lock(mutex_);
+        stuck = stuck_;
+    }
+    for (Connection* to : stuck) {
+        for (;;) {
+            Message* first = nullptr;
+            {
+                const std::lock_guard lock(mutex_);
+                first = to->unsent.front();
+            }
+            if (!post(first)) break;
+            const std::lock_guard lock(mutex_);
+            to->unsent.pop_front();
+            if (!to->unsent.empty()) continue;
+            std::erase(stuck_, to);
+            stuck_count_.store(stuck_.size(), std::memory_order_relaxed);
+            break;
+        }
+    }
+}
+
+// Who is waited for, in vain: those who hold locks that others want, those who take no messages, and those whose death
+// was found by somebody who could not tell it.
+void Network::look_for_dead() {
+    hosted_.look_for_dead();
+    std::vector<std::uint64_t> holders;
+    hosted_.holders(holders);
+    std::vector<Connection*> doubtful;
+    for (const std::uint64_t token : holders)
+        if (Connection* holder = find(token); holder != nullptr) doubtful.push_back(holder);
+    {
+        const std::lock_guard lock(mutex_);
+        doubtful.insert(doubtful.end(), stuck_.begin(), stuck_.end());
+        for (const Pending& pending : pending_)
+            if (pending.connection != nullptr && pending.connection->dead.load(std::memory_order_relaxed))
+                doubtful.push_back(pending.connection);
+    }
+    for (Connection* peer : doubtful)
+        if (!alive(*peer)) lost(*peer);
+}
+
+// What no message brings about.
+void Network::tick() {
+    if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
+    lock_waits_ = hosted_.resume();
+    const std::int64_t now = now_ns();
+    if (now - looked_ < kAskEvery) return;
+    looked_ = now;
+    lifeline_.drain();
+    look_for_dead();
+}
+
+int Network::drive() {
+    t_driving = true;
+    const int events = endpoint_->poll(*this);
+    tick();
+    t_driving = false;
+    return events;
+}
+
+// Drives once; true if something happened.
+bool Network::try_drive() {
+    if (t_driving) return false;
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    if (!drive_.try_lock()) {
+        if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
+        return false;
+    }
+    const int events = drive();
+    drive_.unlock();
+    return events > 0;
+}
+
+void Network::poll() {
+    if (endpoint_ != nullptr) try_drive();
+}
+
+// After a round without events. The host is driven now and then: these rounds take some milliseconds together, and the
+// wait that follows drives it in each of its own (invariant I3).
+void Network::rest(int round) {
+    const shm::WaitPolicy policy = shm::wait_policy();
+    if (policy.progress != nullptr && round % 16 == 0) policy.progress();
+    if (round > policy.spin) ::sched_yield();
+}
+
+void* Network::thread_main(void* self) {
+    static_cast<Network*>(self)->run();
+    return nullptr;
+}
+
+void Network::run() {
+    take_short_turns();
+    std::int64_t last_event = now_ns();
+    std::int64_t spin = kSpinNs;
+    std::uint64_t polls = 0;
+    while (!stopping_.load(std::memory_order_seq_cst)) {
+        const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
+        if (waiters_.load(std::memory_order_relaxed) > 0 || seen != std::exchange(polls, seen)) {
+            const timespec nap{0, kNapNs};
+            ::nanosleep(&nap, nullptr);
+            continue;
+        }
+        drive_.lock();
+        const int events = drive();
+        const std::int64_t now = now_ns();
+        if (events > 0) {
+            last_event = now;
+        } else if (now - last_event > spin) {
+            asleep_.store(true, std::memory_order_seq_cst);
+            const bool soon = lock_waits_ || stuck_count_.load(std::memory_order_relaxed) > 0;
+            counts_.sleeps.fetch_add(1, std::memory_order_relaxed);
+            t_driving = true;
+            // Whoever wants to drive, or to end this, has said so before it looked at asleep_.
+            const bool wanted =
+                stopping_.load(std::memory_order_seq_cst) || waiters_.load(std::memory_order_seq_cst) > 0;
+            const bool woke = !wanted && endpoint_->sleep(soon ? 1 : 500, *this) > 0;
+            t_driving = false;
+            asleep_.store(false, std::memory_order_seq_cst);
+            // Direct accesses are served while it polls, and reported to nobody: that it is woken at once tells of
+            // them.
+            const std::int64_t then = now_ns();
+            spin = woke && then - now < kSpinNs ? std::min(2 * spin, kLongSpinNs) : kSpinNs;
+            if (woke) last_event = then;
+        } else {
+            shm::cpu_relax();
+        }
+        drive_.unlock();
+    }
+}
+
+}  // namespace osc::net
