@@ -143,8 +143,8 @@ void Network::give_back(Message* message) {
     free_.push_back(message);
 }
 
-std::uint32_t Network::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin,
-                               Message* message, Sender& sender) {
+void Network::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                      Sender& sender) {
     std::uint32_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -160,7 +160,6 @@ std::uint32_t Network::request(Connection& to, FrameKind kind, std::uint64_t win
     address(message, to, kind, window, origin, number);
     counts_.requests.fetch_add(1, std::memory_order_relaxed);
     send(message);
-    return number;
 }
 
 void Network::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
@@ -180,7 +179,6 @@ void Network::address(Message* message, Connection& to, FrameKind kind, std::uin
     frame.bytes = static_cast<std::uint32_t>(message->bytes);
     std::memcpy(message->data, &frame, sizeof frame);
     message->connection = &to;
-    message->number = number;
 }
 
 // In order: behind what the provider had no room for.

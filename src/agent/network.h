@@ -51,8 +51,7 @@ struct Message {
     ofi::Operation operation;  // first: what has ended is known by its address
     class Network* network = nullptr;
     Connection* connection = nullptr;
-    std::uint32_t number = 0;  // of a request
-    std::size_t bytes = 0;     // of the body, so far
+    std::size_t bytes = 0;  // of the body, so far
     alignas(64) std::byte data[ofi::kLargestMessage];
     std::byte* body() { return data + sizeof(Frame); }
 };
@@ -60,8 +59,8 @@ struct Message {
 /// Who has sent requests. Called under `drive_`, by any thread.
 class Sender {
   public:
-    /// The reply to `number`: `data` is what its records return. Status::PeerDied if none will come.
-    virtual void answered(std::uint32_t number, Status status, const std::byte* data, std::size_t bytes) = 0;
+    /// The reply to its request: `data` is what the records return. Status::PeerDied if none will come.
+    virtual void answered(Status status, const std::byte* data, std::size_t bytes) = 0;
 
   protected:
     ~Sender() = default;
@@ -119,10 +118,9 @@ class Network final : Answers, ofi::Receiver {
     void give_back(Message* message);
     /// Sends a notice. Takes the message over.
     void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
-    /// Sends a request or query. Its reply goes to `sender`; the number that it will carry is returned. Takes the
-    /// message over.
-    std::uint32_t request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
-                          Sender& sender);
+    /// Sends a request or query, whose reply goes to `sender`. Takes the message over.
+    void request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                 Sender& sender);
     /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
     void write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key);
     void read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);

@@ -47,18 +47,18 @@ void take_short_turns() {
 // A process is gone: nobody waits for its replies any more, and what it held here is broken. Under drive_.
 void Network::lost(Connection& peer) {
     peer.dead.store(true, std::memory_order_seq_cst);
-    std::vector<std::pair<std::uint32_t, Sender*>> orphans;
+    std::vector<Sender*> orphans;
     {
         const std::lock_guard lock(mutex_);
         for (std::uint32_t number = 0; number < pending_.size(); ++number) {
             if (pending_[number].connection != &peer) continue;
-            orphans.emplace_back(number, pending_[number].sender);
+            orphans.push_back(pending_[number].sender);
             pending_[number] = {};
             free_numbers_.push_back(number);
         }
     }
-    for (const auto& [number, sender] : orphans)
-        sender->answered(number, Status::PeerDied, nullptr, 0);
+    for (Sender* sender : orphans)
+        sender->answered(Status::PeerDied, nullptr, 0);
     hosted_.died(peer.token);
     bell_.ring();
 }
@@ -104,7 +104,7 @@ void Network::reply_came(Connection& from, const Frame& frame, const std::byte* 
     }
     ReplyHead head;
     std::memcpy(&head, body, sizeof head);
-    sender->answered(frame.number, head.status, body + sizeof head, frame.bytes - sizeof head);
+    sender->answered(head.status, body + sizeof head, frame.bytes - sizeof head);
     bell_.ring();
 }
 

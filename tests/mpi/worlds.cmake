@@ -6,7 +6,7 @@ foreach(run
     alignment:2:net requests:4:tcp threads:4:net threads:2:tcp deadlock:4:tcp waiting:4:net neighbouring:4:tcp
     reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp communicators:4:net errors:3:tcp
     error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net regions:4:tcp info_keys:4:net
-    lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp)
+    lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp streams:2:tcp streams:3:net)
   string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${run})
   set(name ${CMAKE_MATCH_1})
   set(ranks ${CMAKE_MATCH_2})
@@ -17,3 +17,19 @@ foreach(run
   endif()
   osc_mpi_add_run(${name}.nodes.${provider}.n${ranks} test_${name} ${ranks} TIMEOUT 120 ENV ${environment})
 endforeach()
+
+# The ways in which operations travel, forced.
+foreach(protocol messages buffered direct)
+  foreach(name put_get datatypes)
+    osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_NET_PROTOCOL=${protocol})
+  endforeach()
+endforeach()
+
+# No provider, no interface: all processes agree on the host, or on the error.
+osc_mpi_add_run(operands.nodes.no_provider.n2 test_operands 2 TIMEOUT 60
+  ENV OSC_NODES=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)
+set_tests_properties(operands.nodes.no_provider.n2 PROPERTIES PASS_REGULAR_EXPRESSION
+  "the host MPI serves this window, because the network cannot be used: none")
+osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_OFI_IFACE=nope0)
+set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES PASS_REGULAR_EXPRESSION
+  "rank 0: .*no interface nope0 .*rank 1: .*no interface nope0 |rank 1: .*no interface nope0 .*rank 0: .*no interface nope0 ")

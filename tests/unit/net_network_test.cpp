@@ -10,7 +10,7 @@ namespace {
 
 class Replies final : public net::Sender {
   public:
-    void answered(std::uint32_t, net::Status status, const std::byte* data, std::size_t bytes) override {
+    void answered(net::Status status, const std::byte* data, std::size_t bytes) override {
         if (status != net::Status::Done || bytes != 8) {
             wrong.fetch_add(1);
         } else {

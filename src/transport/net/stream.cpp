@@ -66,7 +66,7 @@ Fault Stream::take_fault() {
     return diag::fail(std::exchange(fault_, Fault::None), "%s", text_.c_str());
 }
 
-void Stream::Flight::answered(std::uint32_t, Status status, const std::byte* data, std::size_t bytes) {
+void Stream::Flight::answered(Status status, const std::byte* data, std::size_t bytes) {
     stream->failed(status);
     std::size_t at = 0;
     for (const Landing& landing : landings) {

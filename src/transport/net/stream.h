@@ -76,7 +76,7 @@ class Stream final : public Transport {
         Stream* stream = nullptr;
         std::atomic<bool> busy{false};
         std::vector<Landing> landings;
-        void answered(std::uint32_t number, Status status, const std::byte* data, std::size_t bytes) override;
+        void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
     struct Move {
         Transfer transfer;  // first

@@ -1,0 +1,79 @@
+// Long streams of operations to one target: a million of them in one epoch take bounded memory, and arrive; and what
+// serves them is loaded when it is needed, and only then.
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Put", "MPI_Win_flush", "MPI_Win_allocate")
+
+using osct::rank;
+using osct::size;
+
+namespace {
+
+long peak_kib() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+bool is_loaded(const std::string& library) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (line.find(library) != std::string::npos) return true;
+    return false;
+}
+
+bool all_on_one_node() {
+    bool all = true;
+    for (int peer = 0; peer < size(); ++peer)
+        all = all && osct::same_node(peer);
+    return all;
+}
+
+}  // namespace
+
+CASE(a_million_accumulates_and_puts_in_one_epoch) {
+    constexpr int kOperations = 1000000;
+    constexpr int kElements = 500;
+    long* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(2 * kElements * static_cast<MPI_Aint>(sizeof(long)), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD,
+                     &base, &win);
+    for (int i = 0; i < 2 * kElements; ++i)
+        base[i] = 0;
+    MPI_Win_fence(0, win);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    const int target = (rank() + 1) % size();
+    const long before = peak_kib();
+    MPI_Win_lock_all(0, win);
+    const long one = 1;
+    for (long i = 0; i < kOperations; ++i) {
+        MPI_Accumulate(&one, 1, MPI_LONG, target, i % kElements, 1, MPI_LONG, MPI_SUM, win);
+        if (i % 16 == 0) {
+            const long value = i;
+            MPI_Put(&value, 1, MPI_LONG, target, kElements + i % kElements, 1, MPI_LONG, win);
+            CHECK_OK(MPI_Win_flush_local(target, win));
+        }
+    }
+    CHECK_OK(MPI_Win_flush(target, win));
+    MPI_Win_unlock_all(win);
+    CHECK(peak_kib() - before < 16 * 1024);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
+    for (int i = 0; i < kElements; ++i)
+        CHECK_EQ(base[i], static_cast<long>(kOperations / kElements));
+    MPI_Win_unlock(rank(), win);
+    MPI_Win_free(&win);
+}
+
+CASE(the_network_is_loaded_when_a_window_needs_it) {
+    SKIP_IF(!osct::served_by_osc());
+    CHECK_EQ(is_loaded("libosc_ofi"), !all_on_one_node());
+    CHECK_EQ(is_loaded("libfabric"), !all_on_one_node());
+}
