@@ -78,7 +78,9 @@ Fault fence(Core& core, unsigned asserts) {
         dead = core.any_dead();
         return false;
     });
-    return all ? late : died(dead, "the fence");
+    if (all) return late;
+    return dead >= 0 ? died(dead, "the fence")
+                     : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");
 }
 
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
@@ -124,15 +126,18 @@ Fault complete(Core& core) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
     // A target that was not used still has to be awaited: its post must not be left for the next epoch.
-    Fault far = Fault::None;
-    for (const std::uint32_t target : epoch.group) {
+    for (const std::uint32_t target : epoch.group)
         if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
-        if (core.here(target)) continue;
-        const Fault fault = guard.unlocked([&] { return core.far_sync->complete(target); });
-        if (fault != Fault::None) far = fault;
-    }
-    const Fault ended = guard.unlocked([&] { return core.settle(); });
-    const Fault late = far != Fault::None ? far : ended;
+    // On other nodes the complete travels with the last operations; here it follows them.
+    const Fault late = guard.unlocked([&] {
+        Fault asked = Fault::None;
+        for (const std::uint32_t target : epoch.group) {
+            if (core.here(target)) continue;
+            if (const Fault fault = core.far_sync->complete(target); fault != Fault::None) asked = fault;
+        }
+        const Fault ended = core.settle();
+        return asked != Fault::None ? asked : ended;
+    });
     for (const std::uint32_t target : epoch.group) {
         core.peer(target).started = false;
         if (!OSC_FAULT(complete_early) && core.here(target)) sync::send_complete(core.slot, target);

@@ -35,10 +35,6 @@ Peer* make_peers(std::uint32_t processes) {
     return static_cast<Peer*>(memory);
 }
 
-}  // namespace
-
-namespace {
-
 // Stands for the block of a process on another node, so that a known target always has one: its lock is never to be
 // had, which keeps the fast path of MPI_Win_lock away without a further question.
 shm::ControlBlock& elsewhere() {

@@ -137,10 +137,10 @@ int Team::of(MPI_Comm comm, bool loads, Team*& team, const char*& why) {
 }
 
 int Team::largest(MPI_Comm comm, std::span<int> values) {
-    std::vector<int> all(values.size());
+    auto all = std::make_unique<std::vector<int>>(values.begin(), values.end());
     MPI_Request request = MPI_REQUEST_NULL;
-    int error = host::real().Iallreduce(values.data(), all.data(), static_cast<int>(all.size()), MPI_INT, MPI_MAX, comm,
-                                        &request);
+    int error = host::real().Iallreduce(MPI_IN_PLACE, all->data(), static_cast<int>(all->size()), MPI_INT, MPI_MAX,
+                                        comm, &request);
     if (error != MPI_SUCCESS) return error;
     using Clock = std::chrono::steady_clock;
     Clock::time_point next = Clock::now();
@@ -152,11 +152,10 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
         return !dead;
     });
     if (dead) {
-        // The host goes on with it for ever, in memory that is then its own.
-        new std::vector<int>(std::move(all));
+        static_cast<void>(all.release());  // the host goes on with it for ever
         return MPI_ERR_OTHER;
     }
-    std::copy(all.begin(), all.end(), values.begin());
+    std::copy(all->begin(), all->end(), values.begin());
     return error;
 }
 

@@ -314,11 +314,12 @@ int Libfabric::poll(Receiver& receiver) {
 }
 
 void Libfabric::wake() {
-    const std::uint64_t one = 1;
-    if (waker_ < 0)
+    if (waker_ < 0) {
         fi_cq_signal(queue_);
-    else
-        static_cast<void>(::write(waker_, &one, sizeof one) == 0);  // fails only when it is set already
+        return;
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);  // fails only when it is set already
 }
 
 int Libfabric::sleep(int milliseconds, Receiver& receiver) {
