@@ -14,6 +14,8 @@
 namespace osc::net {
 namespace {
 
+constexpr std::size_t kStirring = std::size_t{32} << 10;  // bytes of a direct access that is worth a message
+constexpr std::int64_t kStirEvery = kStirNs / 2;
 constexpr std::size_t kStack = std::size_t{512} << 10;  // of the thread
 
 }  // namespace
@@ -76,6 +78,7 @@ void Network::close() {
 void Network::stop() {
     if (endpoint_ == nullptr || process_ != ::getpid() || stopping_.load(std::memory_order_relaxed)) return;
     stopping_.store(true, std::memory_order_seq_cst);
+    end_nap();
     endpoint_->wake();
     ::pthread_join(thread_, nullptr);
     if (this == &mine()) shm::set_wait_network(nullptr);
@@ -211,6 +214,7 @@ bool Network::post(Message* message) {
                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
     }
     if (posted == ofi::Posted::Again) return false;
+    counts_.messages.fetch_add(1, std::memory_order_relaxed);
     if (posted == ofi::Posted::Failed) {
         // Told by the thread that drives: the caller may hold locks that the telling needs.
         to.dead.store(true, std::memory_order_seq_cst);
@@ -237,19 +241,33 @@ void Network::transfer(Transfer& transfer, Post&& post) {
     for (;;) {
         const ofi::Posted posted =
             transfer.connection->dead.load(std::memory_order_relaxed) ? ofi::Posted::Failed : post();
-        if (posted == ofi::Posted::Yes) return;
         if (posted == ofi::Posted::Failed) return transfer.ended(transfer, EIO);
-        if (!try_drive()) ::sched_yield();
+        // Also after success: whoever streams takes note of what has ended himself, and the thread leaves him the core.
+        try_drive();
+        if (posted == ofi::Posted::Yes) return;
     }
+}
+
+// A provider that does direct accesses in software does them when it is polled, and reports them to nobody: the target
+// is told to poll, if this looks like more than a single short one.
+void Network::stir(Connection& to, std::size_t bytes) {
+    const std::int64_t now = now_ns();
+    const std::int64_t before = to.direct.exchange(now, std::memory_order_relaxed);
+    if (bytes < kStirring && now - before > kStirEvery) return;
+    if (now - to.stirred.load(std::memory_order_relaxed) < kStirEvery) return;
+    to.stirred.store(now, std::memory_order_relaxed);
+    control(to, FrameKind::Stir);
 }
 
 void Network::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
     counts_.writes.fetch_add(1, std::memory_order_relaxed);
+    stir(*it.connection, bytes);
     transfer(it, [&] { return endpoint_->write(it.connection->peer, from, bytes, address, key, it.operation); });
 }
 
 void Network::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
     counts_.reads.fetch_add(1, std::memory_order_relaxed);
+    stir(*it.connection, bytes);
     transfer(it, [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
 }
 

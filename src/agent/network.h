@@ -24,6 +24,12 @@
 
 namespace osc::net {
 
+/// CLOCK_MONOTONIC, in ns.
+std::int64_t now_ns();
+
+/// For how long a process polls after a peer has told it of direct accesses.
+inline constexpr std::int64_t kStirNs = 2000000;
+
 /// How a process is reached; exchanged through the host MPI.
 struct Card {
     std::uint64_t token = 0;   // the process's name; random
@@ -42,8 +48,10 @@ struct Connection {
     Probe probe;
     std::deque<struct Message*> unsent;  // what the provider had no room for, in order; under the network's mutex_
     std::atomic<bool> dead{false};
-    std::atomic<std::int64_t> heard{0};  // when it was last heard of, ns
-    std::atomic<std::int64_t> asked{0};  // when it was asked for a sign of life that has not come; 0: it was not
+    std::atomic<std::int64_t> heard{0};    // when it was last heard of, ns
+    std::atomic<std::int64_t> direct{0};   // when the last direct access to it began, ns
+    std::atomic<std::int64_t> stirred{0};  // when it was last told of them
+    std::atomic<std::int64_t> asked{0};    // when it was asked for a sign of life that has not come; 0: it was not
 };
 
 /// A message being filled, or on its way.
@@ -77,11 +85,13 @@ struct Transfer {
 
 /// What happened, for tests and statistics.
 struct Counts {
-    std::atomic<std::uint64_t> requests{0};   // sent
-    std::atomic<std::uint64_t> writes{0};     // direct
-    std::atomic<std::uint64_t> reads{0};      // direct
-    std::atomic<std::uint64_t> strangers{0};  // messages dropped: no frame of ours, a wrong secret, an unknown sender
-    std::atomic<std::uint64_t> sleeps{0};     // of the thread
+    std::atomic<std::uint64_t> messages{0};    // sent, of all kinds
+    std::atomic<std::uint64_t> requests{0};    // of these
+    std::atomic<std::uint64_t> writes{0};      // direct
+    std::atomic<std::uint64_t> reads{0};       // direct
+    std::atomic<std::uint64_t> strangers{0};   // messages dropped: no frame of ours, a wrong secret, an unknown sender
+    std::atomic<std::uint64_t> sleeps{0};      // of the thread
+    std::atomic<std::uint64_t> host_polls{0};  // that the host made
 };
 
 class Network final : Answers, ofi::Receiver {
@@ -133,6 +143,9 @@ class Network final : Answers, ofi::Receiver {
     /// Drives the network once, if nobody else does. In wait loops of other rooms.
     void poll();
 
+    /// Like poll(), while messages keep coming: for the host MPI's own loops, perhaps under its locks.
+    void host_polls();
+
     /// False if the process is known to be dead, or does not answer. Asks it otherwise, and does not wait for that.
     bool alive(Connection& peer);
 
@@ -148,6 +161,7 @@ class Network final : Answers, ofi::Receiver {
     void control(Connection& to, FrameKind kind);
     template <class Post>
     void transfer(Transfer& transfer, Post&& post);
+    void stir(Connection& to, std::size_t bytes);
     void lost(Connection& peer);
     Connection* find(std::uint64_t token);
     std::unique_lock<std::mutex> seize();
@@ -156,8 +170,13 @@ class Network final : Answers, ofi::Receiver {
     void send_unsent();
     void look_for_dead();
     bool try_drive();
-    static constexpr int kRounds = 2000;  // that an application thread drives before it waits like for shared memory
+    static constexpr int kWarm = 500;       // empty polls for the host after something has come
+    static constexpr int kLongWarm = 5000;  // the same after a peer has told of direct accesses
+    static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
+    static constexpr int kRounds = 2000;    // that an application thread drives before it waits like for shared memory
     static void rest(int round);
+    void end_nap();
+    void keep_warm();
     static void* thread_main(void* self);
     void run();
     static void sent(ofi::Operation& operation, int error);
@@ -183,9 +202,12 @@ class Network final : Answers, ofi::Receiver {
     std::atomic<std::size_t> stuck_count_{0};
     std::vector<Pending> pending_;  // requests by number; a number is used again only after its reply
     std::vector<std::uint32_t> free_numbers_;
-    std::atomic<int> waiters_{0};          // application threads that drive
-    std::atomic<std::uint64_t> polls_{0};  // how often application threads drove
-    std::atomic<bool> asleep_{false};      // the thread is in the provider's wait, holding drive_
+    std::atomic<int> waiters_{0};                // application threads that drive
+    std::atomic<std::uint64_t> polls_{0};        // how often application threads drove
+    std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
+    std::atomic<int> warm_{0};           // polls by the host without an event before it leaves them to the thread
+    std::atomic<std::uint32_t> nap_{0};  // what the thread naps on; changed when it is needed
+    std::atomic<bool> asleep_{false};    // the thread is in the provider's wait, holding drive_
     std::atomic<bool> stopping_{false};
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};
@@ -199,12 +221,17 @@ bool Network::wait(Done&& done, Dead&& dead) {
     if (ended) return true;
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (int round = 1; round < kRounds && !ended; ++round) {
-        if (!try_drive()) rest(round);
+        if (try_drive())
+            round = 0;
+        else
+            rest(round);
         ended = done();
     }
-    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    if (ended) return true;
     // Long waits are the thread's: it sleeps in the provider, this one until it rings.
-    return ended || shm::wait_slow(bell_, done, dead);
+    end_nap();
+    return shm::wait_slow(bell_, done, dead);
 }
 
 }  // namespace osc::net

@@ -14,18 +14,13 @@ namespace osc::net {
 namespace {
 
 constexpr std::int64_t kSpinNs = 20000;        // after work, before the thread sleeps: one message brings the next
-constexpr std::int64_t kLongSpinNs = 500000;   // the same while peers write and read directly, unseen
 constexpr std::int64_t kNapNs = 100000;        // of the thread, while application threads drive
+constexpr std::int64_t kLongNapNs = 1000000;   // the same when they have done nothing else for as long
+constexpr std::int64_t kDenseNs = 4000;        // between the polls of who does nothing else
 constexpr std::int64_t kAskEvery = 200000000;  // for a sign of life
 
 // True in a thread that handles what has arrived: it holds drive_ already.
 thread_local bool t_driving = false;
-
-std::int64_t now_ns() {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000L + time.tv_nsec;
-}
 
 // Short turns, so that the system lets this thread in at once when something has come, even where the application's
 // thread spins on the only core. What a kernel does not know of this it refuses, and then there is nothing lost.
@@ -43,6 +38,12 @@ void take_short_turns() {
 }
 
 }  // namespace
+
+std::int64_t now_ns() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
 
 // A process is gone: nobody waits for its replies any more, and what it held here is broken. Under drive_.
 void Network::lost(Connection& peer) {
@@ -83,6 +84,9 @@ void Network::received(std::byte* message, std::size_t bytes) {
             return reply_came(*from, frame, body);
         case FrameKind::Ping:
             return control(*from, FrameKind::Pong);
+        case FrameKind::Stir:
+            direct_until_.store(now_ns() + kStirNs, std::memory_order_relaxed);
+            return warm_.store(kLongWarm, std::memory_order_relaxed);
         case FrameKind::Pong:
             return;
     }
@@ -200,11 +204,16 @@ void Network::tick() {
     look_for_dead();
 }
 
+void Network::keep_warm() {
+    if (warm_.load(std::memory_order_relaxed) < kWarm) warm_.store(kWarm, std::memory_order_relaxed);
+}
+
 int Network::drive() {
     t_driving = true;
     const int events = endpoint_->poll(*this);
     tick();
     t_driving = false;
+    if (events > 0) keep_warm();
     return events;
 }
 
@@ -214,6 +223,7 @@ bool Network::try_drive() {
     polls_.fetch_add(1, std::memory_order_relaxed);
     if (!drive_.try_lock()) {
         if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
+        ::sched_yield();  // whoever drives may need this core for it
         return false;
     }
     const int events = drive();
@@ -225,12 +235,28 @@ void Network::poll() {
     if (endpoint_ != nullptr) try_drive();
 }
 
+// The thread keeps out of the way of whoever polls, so between two threads of one core nothing has to change hands.
+// What nobody has asked for lately costs the host's loops one look at a number.
+void Network::host_polls() {
+    if (warm_.load(std::memory_order_relaxed) <= 0 || waiters_.load(std::memory_order_relaxed) > 0) return;
+    counts_.host_polls.fetch_add(1, std::memory_order_relaxed);
+    if (warm_.load(std::memory_order_relaxed) > kWarm)
+        for (int i = 1; i < kDirectPolls; ++i)
+            try_drive();
+    if (!try_drive()) warm_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 // After a round without events. The host is driven now and then: these rounds take some milliseconds together, and the
 // wait that follows drives it in each of its own (invariant I3).
 void Network::rest(int round) {
     const shm::WaitPolicy policy = shm::wait_policy();
     if (policy.progress != nullptr && round % 16 == 0) policy.progress();
     if (round > policy.spin) ::sched_yield();
+}
+
+void Network::end_nap() {
+    nap_.fetch_add(1, std::memory_order_seq_cst);
+    shm::futex_wake(nap_);
 }
 
 void* Network::thread_main(void* self) {
@@ -241,21 +267,26 @@ void* Network::thread_main(void* self) {
 void Network::run() {
     take_short_turns();
     std::int64_t last_event = now_ns();
-    std::int64_t spin = kSpinNs;
+    std::int64_t nap = kNapNs;
     std::uint64_t polls = 0;
     while (!stopping_.load(std::memory_order_seq_cst)) {
+        const std::uint32_t napping = nap_.load(std::memory_order_seq_cst);
         const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
-        if (waiters_.load(std::memory_order_relaxed) > 0 || seen != std::exchange(polls, seen)) {
-            const timespec nap{0, kNapNs};
-            ::nanosleep(&nap, nullptr);
+        const std::uint64_t since = seen - std::exchange(polls, seen);
+        if (since > 0 || waiters_.load(std::memory_order_seq_cst) > 0) {
+            // Each nap costs whoever drives on this core a few microseconds, and a process that stops driving is not
+            // served before its end: it becomes no longer than the driving has lasted.
+            nap = static_cast<std::int64_t>(since) * kDenseNs > nap ? std::min(2 * nap, kLongNapNs) : kNapNs;
+            shm::futex_wait_ns(nap_, napping, nap);
             continue;
         }
+        nap = kNapNs;
         drive_.lock();
         const int events = drive();
         const std::int64_t now = now_ns();
         if (events > 0) {
             last_event = now;
-        } else if (now - last_event > spin) {
+        } else if (now - last_event > kSpinNs && now > direct_until_.load(std::memory_order_relaxed)) {
             asleep_.store(true, std::memory_order_seq_cst);
             const bool soon = lock_waits_ || stuck_count_.load(std::memory_order_relaxed) > 0;
             counts_.sleeps.fetch_add(1, std::memory_order_relaxed);
@@ -266,11 +297,10 @@ void Network::run() {
             const bool woke = !wanted && endpoint_->sleep(soon ? 1 : 500, *this) > 0;
             t_driving = false;
             asleep_.store(false, std::memory_order_seq_cst);
-            // Direct accesses are served while it polls, and reported to nobody: that it is woken at once tells of
-            // them.
-            const std::int64_t then = now_ns();
-            spin = woke && then - now < kSpinNs ? std::min(2 * spin, kLongSpinNs) : kSpinNs;
-            if (woke) last_event = then;
+            if (woke) {
+                last_event = now_ns();
+                keep_warm();
+            }
         } else {
             shm::cpu_relax();
         }

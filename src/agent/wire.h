@@ -29,6 +29,7 @@ enum class FrameKind : std::uint8_t {
     Reply,
     Ping,  // asks whether the process answers
     Pong,
+    Stir,  // the sender writes or reads directly, which no event tells of, for the next milliseconds
 };
 
 struct Frame {
@@ -131,7 +132,7 @@ inline bool check(const std::byte* message, std::size_t bytes, std::uint64_t sec
     if (bytes < sizeof(Frame)) return false;
     std::memcpy(&frame, message, sizeof frame);
     return frame.magic == kMagic && frame.version == kVersion && frame.secret == secret &&
-           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Pong && frame.bytes == bytes - sizeof(Frame);
+           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Stir && frame.bytes == bytes - sizeof(Frame);
 }
 
 /// Reads the records of a request's body one after the other.

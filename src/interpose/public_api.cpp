@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "agent/network.h"
 #include "diag/log.h"
 #include "interpose/routes.h"
 #include "osc/osc.h"
@@ -39,6 +40,10 @@ unsigned long long metadata_bytes() {
     return bytes;
 }
 
+const net::Counts& network() {
+    return net::Network::mine().counts();
+}
+
 }  // namespace
 
 void report_counters() {
@@ -71,14 +76,13 @@ OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
 
 OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
     if (name == nullptr || value == nullptr) return -1;
-    if (std::strcmp(name, "windows.live") == 0) {
-        *value = osc::live_windows().size();
-    } else if (std::strcmp(name, "bytes.window_metadata") == 0) {
-        *value = osc::metadata_bytes();
-    } else if (std::strcmp(name, "bytes.shared_in_use") == 0) {
-        *value = osc::shm::Arena::mine().in_use();
-    } else {
-        return -1;
+    using namespace osc;
+#define OSC_COUNTER(counter, expression, help) \
+    if (std::strcmp(name, counter) == 0) {     \
+        *value = expression;                   \
+        return 0;                              \
     }
-    return 0;
+#include "tools/counters.def"
+#undef OSC_COUNTER
+    return -1;
 }

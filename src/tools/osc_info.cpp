@@ -26,7 +26,7 @@ struct Counter {
     const char* help;
 };
 const Counter kCounters[] = {
-#define OSC_COUNTER(name, help) {name, help},
+#define OSC_COUNTER(name, value, help) {name, help},
 #include "tools/counters.def"
 #undef OSC_COUNTER
 };

@@ -13,6 +13,7 @@
 #include "config/options.h"
 #include "diag/log.h"
 #include "host/host.h"
+#include "host/progress_hook.h"
 #include "transport/cma/cma.h"
 #include "transport/shm/passing.h"
 
@@ -261,7 +262,10 @@ bool Team::open_network(bool loopback) {
     const config::Values& options = config::values();
     const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback};
     std::string why;
-    if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) return true;
+    if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) {
+        if (options.host_polls) host::hook_progress([] { net::Network::mine().host_polls(); });
+        return true;
+    }
     not_served_ = "the network cannot be used: " + why;
     return false;
 }

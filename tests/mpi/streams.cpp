@@ -77,3 +77,39 @@ CASE(the_network_is_loaded_when_a_window_needs_it) {
     CHECK_EQ(is_loaded("libosc_ofi"), !all_on_one_node());
     CHECK_EQ(is_loaded("libfabric"), !all_on_one_node());
 }
+
+CASE(a_process_inside_the_host_looks_for_messages_itself) {
+    const char* off = std::getenv("OSC_HOST_POLLS");
+    const bool wanted = off == nullptr || off[0] != '0';
+    SKIP_IF(!osct::served_by_osc() || all_on_one_node());
+    long* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    *base = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const long long before = osct::counter("network.host_polls");
+    if (rank() == 0) {
+        int target = size() - 1;
+        while (osct::same_node(target))
+            --target;
+        const long one = 1;
+        MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win);
+        for (int i = 0; i < 2000; ++i) {
+            MPI_Accumulate(&one, 1, MPI_LONG, target, 0, 1, MPI_LONG, MPI_SUM, win);
+            MPI_Win_flush(target, win);
+        }
+        MPI_Win_unlock(target, win);
+    }
+    // The target waits here while it is served, and whoever does it, it is right.
+    MPI_Barrier(MPI_COMM_WORLD);
+    long long polls = osct::counter("network.host_polls") - before;
+    long long all_polls = 0;
+    MPI_Allreduce(&polls, &all_polls, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    CHECK_EQ(all_polls > 0, wanted);
+    long sum = 0;
+    MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
+    MPI_Reduce(base, &sum, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Win_unlock(rank(), win);
+    if (rank() == 0) CHECK_EQ(sum, 2000L);
+    MPI_Win_free(&win);
+}

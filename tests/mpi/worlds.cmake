@@ -25,6 +25,10 @@ foreach(protocol messages buffered direct)
   endforeach()
 endforeach()
 
+# The thread alone, also while the application waits inside the host.
+osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
+osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
+
 # No provider, no interface: all processes agree on the host, or on the error.
 osc_mpi_add_run(operands.nodes.no_provider.n2 test_operands 2 TIMEOUT 60
   ENV OSC_NODES=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)

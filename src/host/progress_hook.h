@@ -1,0 +1,12 @@
+// Hears of the host MPI looking for what has come, so that libosc's network is looked at by the same loop: a process
+// that waits inside the host would otherwise share its core with libosc's thread, and each message for it would cost
+// two changes of threads. Only an optimisation: without it the thread does all.
+#pragma once
+
+namespace osc::host {
+
+/// From now on `called` is called by each look of the host for messages, by any thread of the application, perhaps
+/// under locks of the host: it must not call MPI nor wait. False where this host gives no occasion. Thread-safe.
+bool hook_progress(void (*called)());
+
+}  // namespace osc::host
