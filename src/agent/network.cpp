@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "transport/shm/arena.h"
 
@@ -184,8 +185,58 @@ void Network::address(Message* message, Connection& to, FrameKind kind, std::uin
     message->connection = &to;
 }
 
-// In order: behind what the provider had no room for.
+// A message that another one to the same process may take along: sending costs more than handling.
+void Network::hold(Message* message) {
+    Connection& to = *message->connection;
+    Message* before = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        before = std::exchange(to.held, message);
+        if (before == nullptr) holding_.push_back(&to);
+        held_count_.store(holding_.size(), std::memory_order_relaxed);
+    }
+    if (before != nullptr) send_in_order(before);
+}
+
+// What found no company.
+void Network::send_held() {
+    std::vector<Message*> alone;
+    {
+        const std::lock_guard lock(mutex_);
+        for (Connection* to : holding_)
+            alone.push_back(std::exchange(to->held, nullptr));
+        holding_.clear();
+        held_count_.store(0, std::memory_order_relaxed);
+    }
+    for (Message* message : alone)
+        send_in_order(message);
+}
+
+// Takes along what is held for the same process.
 void Network::send(Message* message) {
+    Connection& to = *message->connection;
+    Message* held = nullptr;
+    if (held_count_.load(std::memory_order_relaxed) > 0) {
+        const std::lock_guard lock(mutex_);
+        held = std::exchange(to.held, nullptr);
+        if (held != nullptr) std::erase(holding_, &to);
+        held_count_.store(holding_.size(), std::memory_order_relaxed);
+    }
+    if (held != nullptr) {
+        const std::size_t more = sizeof(Frame) + message->bytes;
+        if (held->bytes + more <= kBody) {
+            std::memcpy(held->body() + held->bytes, message->data, more);
+            held->bytes += more;
+            give_back(std::exchange(message, held));
+        } else {
+            send_in_order(held);
+        }
+    }
+    send_in_order(message);
+}
+
+// Behind what the provider had no room for.
+void Network::send_in_order(Message* message) {
     Connection& to = *message->connection;
     const auto keep = [&] {
         if (to.unsent.empty()) stuck_.push_back(&to);

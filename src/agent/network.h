@@ -46,6 +46,7 @@ struct Connection {
     Place lifeline;
     std::mutex probing;  // guards probe
     Probe probe;
+    struct Message* held = nullptr;      // what has time to wait for another message; under the network's mutex_
     std::deque<struct Message*> unsent;  // what the provider had no room for, in order; under the network's mutex_
     std::atomic<bool> dead{false};
     std::atomic<std::int64_t> heard{0};    // when it was last heard of, ns
@@ -151,12 +152,16 @@ class Network final : Answers, ofi::Receiver {
 
   private:
     void received(std::byte* message, std::size_t bytes) override;
+    void handle(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override;
     void reply_came(Connection& from, const Frame& frame, const std::byte* body);
     void address(Message* message, Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin,
                  std::uint32_t number) const;
     void send(Message* message);
+    void send_in_order(Message* message);
+    void hold(Message* message);
+    void send_held();
     bool post(Message* message);
     void control(Connection& to, FrameKind kind);
     template <class Post>
@@ -166,7 +171,7 @@ class Network final : Answers, ofi::Receiver {
     Connection* find(std::uint64_t token);
     std::unique_lock<std::mutex> seize();
     int drive();
-    void tick();
+    void tick(int events);
     void send_unsent();
     void look_for_dead();
     bool try_drive();
@@ -198,6 +203,9 @@ class Network final : Answers, ofi::Receiver {
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
     std::vector<Message*> free_;
+    std::vector<Connection*> holding_;  // with something held
+    std::atomic<std::size_t> held_count_{0};
+    bool unhurried_ = false;          // the request that is being handled is; under drive_
     std::vector<Connection*> stuck_;  // with something unsent: each for itself, or the dead would hold up the living
     std::atomic<std::size_t> stuck_count_{0};
     std::vector<Pending> pending_;  // requests by number; a number is used again only after its reply

@@ -65,25 +65,38 @@ void Network::lost(Connection& peer) {
 }
 
 void Network::received(std::byte* message, std::size_t bytes) {
-    Frame frame;
-    Connection* from = check(message, bytes, card_.secret, frame) ? find(frame.sender) : nullptr;
-    if (from == nullptr) {
-        counts_.strangers.fetch_add(1, std::memory_order_relaxed);
-        return;
-    }
-    from->heard.store(now_ns(), std::memory_order_relaxed);
-    from->asked.store(0, std::memory_order_relaxed);
-    const std::byte* body = message + sizeof(Frame);
+    do {
+        Frame frame;
+        Connection* from = check(message, bytes, card_.secret, frame) ? find(frame.sender) : nullptr;
+        if (from == nullptr) {
+            counts_.strangers.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+        handle(*from, frame, message + sizeof frame);
+        message += sizeof frame + frame.bytes;
+        bytes -= sizeof frame + frame.bytes;
+    } while (bytes > 0);
+}
+
+void Network::handle(Connection& from, const Frame& frame, const std::byte* body) {
+    from.heard.store(now_ns(), std::memory_order_relaxed);
+    from.asked.store(0, std::memory_order_relaxed);
     switch (frame.kind) {
+        case FrameKind::Unhurried:
         case FrameKind::Request:
         case FrameKind::Query:
-        case FrameKind::Notice:
-            hosted_.request(frame, body);
+        case FrameKind::Notice: {
+            Frame request = frame;
+            unhurried_ = frame.kind == FrameKind::Unhurried;
+            if (unhurried_) request.kind = FrameKind::Request;
+            hosted_.request(request, body);
+            unhurried_ = false;
             return bell_.ring();
+        }
         case FrameKind::Reply:
-            return reply_came(*from, frame, body);
+            return reply_came(from, frame, body);
         case FrameKind::Ping:
-            return control(*from, FrameKind::Pong);
+            return control(from, FrameKind::Pong);
         case FrameKind::Stir:
             direct_until_.store(now_ns() + kStirNs, std::memory_order_relaxed);
             return warm_.store(kLongWarm, std::memory_order_relaxed);
@@ -123,7 +136,7 @@ void Network::answer(std::uint64_t token, std::uint32_t number, Status status, c
     head.status = status;
     std::memcpy(message->body(), &head, sizeof head);
     if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
-    send(message);
+    unhurried_ ? hold(message) : send(message);
 }
 
 void Network::control(Connection& to, FrameKind kind) {
@@ -194,7 +207,8 @@ void Network::look_for_dead() {
 }
 
 // What no message brings about.
-void Network::tick() {
+void Network::tick(int events) {
+    if (events == 0 && held_count_.load(std::memory_order_relaxed) > 0) send_held();
     if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
     lock_waits_ = hosted_.resume();
     const std::int64_t now = now_ns();
@@ -211,7 +225,7 @@ void Network::keep_warm() {
 int Network::drive() {
     t_driving = true;
     const int events = endpoint_->poll(*this);
-    tick();
+    tick(events);
     t_driving = false;
     if (events > 0) keep_warm();
     return events;

@@ -1,7 +1,7 @@
-// What libosc's processes on different nodes send each other, byte by byte: frames with a header, and in a request a
-// row of records, each one operation on one run of bytes or one step of a synchronisation. Integers are little-endian,
-// as on every machine that libosc is built for. Nothing received is trusted: `check` and Records say what is well
-// formed, and whoever executes a record still checks it against the window (invariant I7).
+// What libosc's processes on different nodes send each other, byte by byte: messages of one frame or several, each with
+// a header, and in a request a row of records, each one operation on one run of bytes or one step of a synchronisation.
+// Integers are little-endian, as on every machine that libosc is built for. Nothing received is trusted: `check` and
+// Records say what is well formed, and whoever executes a record still checks it against the window (invariant I7).
 //
 // A request or query is answered by one reply: a status and, in the records' order, what they return. The fuzzers in
 // tests/fuzz and the unit tests feed these functions with everything else.
@@ -29,7 +29,8 @@ enum class FrameKind : std::uint8_t {
     Reply,
     Ping,  // asks whether the process answers
     Pong,
-    Stir,  // the sender writes or reads directly, which no event tells of, for the next milliseconds
+    Unhurried,  // a request whose sender does not wait for the reply: that may come with the next message
+    Stir,       // the sender writes or reads directly, which no event tells of, for the next milliseconds
 };
 
 struct Frame {
@@ -127,12 +128,14 @@ constexpr std::size_t returned(const Record& record) {
     }
 }
 
-/// Whether a message is a frame of ours for a receiver with this secret; `frame` is its header.
+/// Whether a message begins with a frame of ours for a receiver with this secret; `frame` is its header. What follows
+/// it is another frame.
 inline bool check(const std::byte* message, std::size_t bytes, std::uint64_t secret, Frame& frame) {
     if (bytes < sizeof(Frame)) return false;
     std::memcpy(&frame, message, sizeof frame);
     return frame.magic == kMagic && frame.version == kVersion && frame.secret == secret &&
-           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Stir && frame.bytes == bytes - sizeof(Frame);
+           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Stir && frame.bytes % kAlign == 0 &&
+           frame.bytes <= bytes - sizeof(Frame);
 }
 
 /// Reads the records of a request's body one after the other.

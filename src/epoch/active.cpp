@@ -128,15 +128,19 @@ Fault complete(Core& core) {
     // A target that was not used still has to be awaited: its post must not be left for the next epoch.
     for (const std::uint32_t target : epoch.group)
         if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
-    // On other nodes the complete travels with the last operations; here it follows them.
+    // The operations are over here when this returns, and at a target when its wait does (12.5.2). So a complete for
+    // another node goes behind them in the same message, whose answer is left to the next call that needs it.
     const Fault late = guard.unlocked([&] {
-        Fault asked = Fault::None;
+        Fault first = Fault::None;
+        for (const std::uint32_t target : epoch.group) {
+            const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->complete(target);
+            if (fault != Fault::None) first = fault;
+        }
         for (const std::uint32_t target : epoch.group) {
             if (core.here(target)) continue;
-            if (const Fault fault = core.far_sync->complete(target); fault != Fault::None) asked = fault;
+            if (const Fault fault = core.settle_local(target); fault != Fault::None) first = fault;
         }
-        const Fault ended = core.settle();
-        return asked != Fault::None ? asked : ended;
+        return first;
     });
     for (const std::uint32_t target : epoch.group) {
         core.peer(target).started = false;

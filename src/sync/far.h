@@ -20,7 +20,7 @@ class Far {
     virtual Fault unlock(std::uint32_t target) = 0;
     /// Tells `origin` that this process has posted.
     virtual Fault post(std::uint32_t origin) = 0;
-    /// Tells `target` that this process's operations of the epoch are over, behind them.
+    /// Tells `target` that this process's operations of the epoch are over, behind them; sends it off.
     virtual Fault complete(std::uint32_t target) = 0;
     /// For the first process of a node: returns when those of all others are here too.
     virtual Fault barrier() = 0;

@@ -6,7 +6,7 @@
 int main() {
     int unknown = 0;
     unsigned long long value = 0;
-#define OSC_COUNTER(name, expression, help)                                        \
+#define OSC_COUNTER(name, expression, help)                            \
     if (osc_counter(name, &value) != 0) {                              \
         std::fprintf(stderr, "the library has no counter %s\n", name); \
         ++unknown;                                                     \

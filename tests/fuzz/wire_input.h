@@ -59,6 +59,9 @@ class WireInput {
         if (length != 0) std::memcpy(message.data(), data, length);
         net::Frame frame;
         if ((flags & kRepaired) != 0 && length >= sizeof frame) {
+            length -= length % net::kAlign;
+            message.resize(length);
+            message.shrink_to_fit();
             frame.kind = (flags & kNoRequest) == 0 ? net::FrameKind::Request
                          : (flags & kNotice) == 0  ? net::FrameKind::Query
                                                    : net::FrameKind::Notice;

@@ -59,7 +59,7 @@ class TwoNetworks : public ::testing::Test {
         target_.close();
     }
     /// Fetches and adds one, `count` times, with many under way.
-    void count_up(std::uint64_t count) {
+    void count_up(std::uint64_t count, net::FrameKind kind = net::FrameKind::Request) {
         Replies replies;
         const std::uint64_t before = words_[1];
         const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
@@ -67,7 +67,7 @@ class TwoNetworks : public ::testing::Test {
             net::Message* message = origin_.claim();
             std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
             message->bytes = body.bytes.size();
-            origin_.request(*to_target_, net::FrameKind::Request, kWindow, 1, message, replies);
+            origin_.request(*to_target_, kind, kWindow, 1, message, replies);
             const auto few_open = [&] { return replies.came.load() + 64 > i; };
             ASSERT_TRUE(origin_.wait(few_open, kNobodyDead));
         }
@@ -92,6 +92,35 @@ TEST_F(TwoNetworks, EveryRequestHasItsReply) {
     EXPECT_EQ(origin_.counts().requests.load(), 10000u);
     EXPECT_EQ(target_.counts().strangers.load(), 0u);
     EXPECT_EQ(origin_.counts().strangers.load(), 0u);
+}
+
+// Their replies share messages, and the last ones come by themselves.
+TEST_F(TwoNetworks, UnhurriedRequestsHaveTheirRepliesToo) {
+    count_up(10000, net::FrameKind::Unhurried);
+    EXPECT_EQ(origin_.counts().requests.load(), 10000u);
+    EXPECT_EQ(target_.counts().strangers.load(), 0u);
+    EXPECT_EQ(origin_.counts().strangers.load(), 0u);
+    count_up(1, net::FrameKind::Unhurried);
+}
+
+// What was held goes along with the next message to the same process.
+TEST_F(TwoNetworks, HeldRepliesAreTakenAlong) {
+    count_up(1);
+    for (int i = 0; i < 100; ++i) {
+        Replies replies;
+        const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
+        for (const net::FrameKind kind : {net::FrameKind::Unhurried, net::FrameKind::Request}) {
+            net::Message* message = origin_.claim();
+            std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+            message->bytes = body.bytes.size();
+            origin_.request(*to_target_, kind, kWindow, 1, message, replies);
+        }
+        ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == 2; }, kNobodyDead));
+        EXPECT_EQ(replies.wrong.load(), 0u);
+    }
+    EXPECT_EQ(words_[1], 201u);
+    // One round that brings both requests is enough for their replies to meet.
+    EXPECT_LT(target_.counts().messages.load(), 201u);
 }
 
 // A third endpoint knows the address, and no secret.
@@ -121,6 +150,12 @@ TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
         send(frame);
         std::memcpy(frame.data() + offsetof(net::Frame, secret), &target_.card().secret, sizeof(std::uint64_t));
         send(frame);
+        // A frame of a process of the job that is right, and garbage behind it.
+        std::vector<std::byte> two = framed(net::FrameKind::Pong, 1, 0, Body());
+        std::memcpy(two.data() + offsetof(net::Frame, secret), &target_.card().secret, sizeof(std::uint64_t));
+        std::memcpy(two.data() + offsetof(net::Frame, sender), &origin_.card().token, sizeof(std::uint64_t));
+        two.resize(two.size() + 1 + i % 24, std::byte{0xa5});
+        send(two);
     }
     while (target_.counts().strangers.load() < sent) {
         stranger->poll(deaf);

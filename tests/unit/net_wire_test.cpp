@@ -44,24 +44,24 @@ TEST(Wire, WhatIsNoFrameOfOursIsRefused) {
     EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.version = 0; }));
     EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.secret ^= 1; }));
     EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.secret = 0; }));
-    for (const std::uint32_t wrong : {1u, ~0u, 1u << 31})
+    for (const std::uint32_t wrong : {1u, 8u, ~0u, 1u << 31})
         EXPECT_FALSE(passes_with([&](net::Frame& frame) { frame.bytes += wrong; })) << wrong;
     for (int kind = 0; kind < 256; ++kind)
         EXPECT_EQ(passes_with([&](net::Frame& frame) { frame.kind = static_cast<FrameKind>(kind); }),
-                  kind >= 1 && kind <= 6)
+                  kind >= 1 && kind <= 8)
             << kind;
 }
 
-TEST(Wire, AFrameThatIsCutShortOrGoesOnIsRefused) {
+TEST(Wire, AFrameThatIsCutShortIsRefused) {
     const std::vector<std::byte> whole = framed(FrameKind::Request, 1, 7, Body().put(0, 1));
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
         // A copy of just these bytes: the address sanitizer sees what is read behind them.
         const std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
         EXPECT_FALSE(passes(cut)) << bytes;
     }
-    std::vector<std::byte> longer = whole;
+    std::vector<std::byte> longer = whole;  // another frame may follow, which is looked at by itself
     longer.push_back({});
-    EXPECT_FALSE(passes(longer));
+    EXPECT_TRUE(passes(longer));
     EXPECT_TRUE(passes(framed(FrameKind::Ping, 0, 0, Body())));
 }
 

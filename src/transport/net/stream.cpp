@@ -154,7 +154,7 @@ void Stream::send(FrameKind kind, Sender& sender) {
     network_.request(to_, kind, window_, me_, message, sender);
 }
 
-void Stream::push() {
+void Stream::push(FrameKind kind) {
     if (filling_ == nullptr) return;
     Flight* const flight = lost() ? nullptr : free_one(flights_);
     if (flight == nullptr) {
@@ -165,7 +165,7 @@ void Stream::push() {
     flight->landings.swap(landings_);
     if (!flight->landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
     under_way_.fetch_add(1, std::memory_order_relaxed);
-    send(FrameKind::Request, *flight);
+    send(kind, *flight);
 }
 
 // Whether a transfer of so many bytes goes directly.
@@ -286,6 +286,7 @@ Fault Stream::complete() {
         await_all();
     }
     add({What::Complete, Basic::None, Op::None, 0, 0, 0});
+    push(landings_.empty() ? FrameKind::Unhurried : FrameKind::Request);
     return Fault::None;
 }
 

@@ -59,7 +59,7 @@ class Stream final : public Transport {
     bool abandoned() const { return abandoned_; }
 
     /// Sends what is gathered.
-    void push();
+    void push() { push(FrameKind::Request); }
     /// The same, and waits for all that is under way: the first fault that was met.
     Fault settle();
     /// The same if something under way reads or writes this process's memory.
@@ -86,6 +86,7 @@ class Stream final : public Transport {
     static constexpr std::size_t kMoves = 16;
 
     std::byte* add(const Record& record);
+    void push(FrameKind kind);
     template <class Slots>
     auto* free_one(Slots& slots);
     bool lost();
