@@ -78,7 +78,10 @@ bool Core::meet() {
     const auto dead = [&] { return any_dead() >= 0; };
     if (!barrier.arrive_and_wait(mates, dead)) return false;
     if (far_sync == nullptr) return true;
-    if (slot.rank_at(0) == me && far_sync->barrier() != Fault::None) return false;
+    if (slot.rank_at(0) == me && far_sync->barrier(*this) != Fault::None) {
+        barrier.give_up();  // the others wait here for what they cannot hear of any more
+        return false;
+    }
     return mates == 1 || barrier.arrive_and_wait(mates, dead);
 }
 

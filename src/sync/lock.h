@@ -30,15 +30,6 @@ inline constexpr std::uint64_t kCountMask = 0xffffffffu;
 
 enum class LockResult { Granted, HolderDied };
 
-/// Which ranks of the window's group live; asked only after waiting for long. Called without any lock held.
-class Liveness {
-  public:
-    virtual bool alive(std::uint32_t rank) = 0;
-
-  protected:
-    ~Liveness() = default;
-};
-
 /// One acquisition's view: the slot, who asks, and whom to ask about the dead.
 struct LockContext {
     const shm::Slot& slot;

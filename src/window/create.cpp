@@ -119,7 +119,7 @@ void raise_error(shm::SlotHeader& header, int error) {
 
 // The slot of the next window of this team, made by its first process and mapped by all, or by none: null then. The
 // second barrier also keeps the first process from publishing the next slot before everyone has read this one.
-std::byte* next_slot(Window& window) {
+std::byte* next_slot(Window& window, bool& met) {
     TeamShared& shared = window.team.shared();
     const std::uint64_t number = window.team.next_creation();
     const std::size_t bytes = shm::Slot::bytes_for(window.slot.count_here(window.size), window.size);
@@ -132,7 +132,7 @@ std::byte* next_slot(Window& window) {
     const auto meet = [&] {
         return shared.barrier.arrive_and_wait(window.team.mates(), [&] { return window.any_dead() >= 0; });
     };
-    bool met = meet();
+    met = meet();
     window.slot_offset = shared.slot.load(std::memory_order_acquire);
     std::byte* address =
         met && window.slot_offset != 0 ? window.team.map(window.team.leader(), window.slot_offset, bytes) : nullptr;
@@ -261,7 +261,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->threaded = host::threads();
     window->pointers_given = request.flavor == MPI_WIN_FLAVOR_SHARED;
     window->slot.places = team->places();
-    window->slot.address = next_slot(*window);
+    bool met = false;
+    window->slot.address = next_slot(*window, met);
     window->slot.stride = shm::Slot::stride_for(window->size);
     // A node without a slot has nobody who could go on; where there are others, they have to learn it.
     int no_slot = window->slot.address == nullptr ? 1 : 0;
@@ -269,10 +270,10 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         if (const int error = team->largest(request.comm, {&no_slot, 1}); error != MPI_SUCCESS) return error;
     }
     if (no_slot != 0) {
-        if (const int dead = window->any_dead(); dead >= 0) {
-            fail(Fault::Dead, "rank %d of the communicator died", dead);
-            return MPI_ERR_OTHER;
-        }
+        const int dead = window->any_dead();
+        if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died", dead);
+        if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died");
+        if (dead >= 0 || !met) return MPI_ERR_OTHER;
         fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
     }
@@ -289,7 +290,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     const auto meet = [&] {
         return header.barrier.arrive_and_wait(window->team.mates(), [&] { return window->any_dead() >= 0; });
     };
-    bool met = meet();
+    met = meet();
     if (met && contiguous(request)) {
         // Nobody has an error, or all skip this: the barrier has made the word the same for all.
         if (header.error.load(std::memory_order_acquire) == 0) {

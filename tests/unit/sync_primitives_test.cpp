@@ -86,7 +86,21 @@ TEST(Barrier, ReportsTheDead) {
     const Deadline deadline(60);
     const Waiting waiting(0, 0, 10);
     Ranks ranks(2);
-    EXPECT_FALSE(ranks.slot().header().barrier.arrive_and_wait(2, [] { return true; }));
+    shm::Barrier& barrier = ranks.slot().header().barrier;
+    EXPECT_FALSE(barrier.arrive_and_wait(2, [] { return true; }));
+    // Who came to that round is not one of the next.
+    EXPECT_FALSE(barrier.arrive_and_wait(2, kNobodyDead));
+    EXPECT_FALSE(barrier.arrive_and_wait(2, kNobodyDead));
+}
+
+TEST(Barrier, GivenUpByOneEndsForAll) {
+    const Deadline deadline(60);
+    const Waiting waiting(0, 0, 10);
+    Ranks ranks(3);
+    shm::Barrier& barrier = ranks.slot().header().barrier;
+    std::thread other([&] { EXPECT_FALSE(barrier.arrive_and_wait(3, kNobodyDead)); });
+    EXPECT_FALSE(barrier.arrive_and_wait(3, [] { return true; }));
+    other.join();
 }
 
 // Who posts to whom in an epoch: every rank draws the same groups from the epoch's number.

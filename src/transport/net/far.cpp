@@ -55,7 +55,7 @@ Fault Far::complete(std::uint32_t target) {
 
 // Dissemination: in round k each node tells the one 2^k places further, and waits for the one 2^k places before. After
 // the last round it has heard, directly or not, of all. Who is a barrier ahead is kept apart by the barrier's number.
-Fault Far::barrier() {
+Fault Far::barrier(sync::Liveness& liveness) {
     const std::uint64_t barrier = ++barriers_;
     const auto nodes = static_cast<std::uint32_t>(job_.leaders.size());
     std::uint32_t round = 0;
@@ -66,16 +66,17 @@ Fault Far::barrier() {
         if (to == nullptr) return Fault::Other;
         const Record arrival{What::Barrier, Basic::None, Op::None, 0, round, static_cast<std::int64_t>(barrier)};
         if (const Fault fault = to->notice(arrival); fault != Fault::None) return fault;
-        bool dead = false;
+        std::uint32_t dead = before;
         const bool came = network_.wait([&] { return arrivals_->take(barrier, round); },
                                         [&] {
-                                            for (const std::uint32_t leader : job_.leaders)
-                                                dead = dead || (leader != me_ && !alive(leader));
-                                            return dead;
+                                            for (std::uint32_t rank = 0; rank < job_.cards.size(); ++rank)
+                                                if (rank != me_ && !liveness.alive(rank)) {
+                                                    dead = rank;
+                                                    return true;
+                                                }
+                                            return false;
                                         });
-        if (!came)
-            return diag::fail(Fault::Dead, "rank %u, or another first process of a node, died or does not answer",
-                              before);
+        if (!came) return diag::fail(Fault::Dead, "rank %u died or does not answer", dead);
     }
     return Fault::None;
 }

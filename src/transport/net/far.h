@@ -38,7 +38,7 @@ class Far final : public sync::Far {
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;
-    Fault barrier() override;
+    Fault barrier(sync::Liveness& liveness) override;
 
     /// Ends what is under way to one target, or to all; the first fault that was met.
     Fault settle(std::uint32_t target);

@@ -4,6 +4,9 @@
 // count before it advances the generation, and nobody arrives for the next round before having seen the new
 // generation. Everything written before an arrival is visible to everyone after the barrier: arrivals form one release
 // sequence that the last arriver acquires, and the generation is released by it and acquired by the others.
+//
+// A barrier that was given up is broken for good: those who had arrived would stand for somebody else in the next
+// round.
 #pragma once
 
 #include <atomic>
@@ -16,11 +19,14 @@ namespace osc::shm {
 struct Barrier {
     alignas(64) std::atomic<std::uint32_t> arrived{0};
     alignas(64) std::atomic<std::uint32_t> generation{0};
+    std::atomic<std::uint32_t> broken{0};
     Doorbell bell;
 
-    /// Returns when `count` processes have arrived; false if `dead()` gave the wait up.
+    /// Returns when `count` processes have arrived; false if `dead()` gave the wait up, here or in another process, now
+    /// or before.
     template <class Dead>
     bool arrive_and_wait(std::uint32_t count, Dead&& dead) {
+        if (broken.load(std::memory_order_relaxed) != 0) return false;
         const std::uint32_t now = generation.load(std::memory_order_relaxed);
         if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
             arrived.store(0, std::memory_order_relaxed);
@@ -28,8 +34,18 @@ struct Barrier {
             bell.ring();
             return true;
         }
-        return wait_until(
-            bell, [&] { return generation.load(std::memory_order_seq_cst) != now; }, dead);
+        const auto over = [&] { return generation.load(std::memory_order_seq_cst) != now; };
+        wait_until(
+            bell, [&] { return over() || broken.load(std::memory_order_seq_cst) != 0; }, dead);
+        if (over()) return true;
+        give_up();
+        return false;
+    }
+
+    /// Nobody gets through any more.
+    void give_up() {
+        broken.exchange(1, std::memory_order_seq_cst);
+        bell.ring();
     }
 };
 
