@@ -90,6 +90,8 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
         return fail(Fault::Sync, "an exposure epoch is open already; call MPI_Win_wait before the next post");
     if (epoch.access == Access::FenceUsed)
         return fail(Fault::Sync, "a fence epoch is open; end it before MPI_Win_post");
+    if (epoch.origin_died)
+        return fail(Fault::Dead, "an origin of an earlier exposure epoch died; there can be no other in this window");
     epoch.posted = true;
     epoch.origins.assign(origins.begin(), origins.end());
     if ((asserts & kNoCheck) != 0) return Fault::None;
@@ -125,9 +127,19 @@ Fault complete(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
-    // A target that was not used still has to be awaited: its post must not be left for the next epoch.
-    for (const std::uint32_t target : epoch.group)
-        if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
+    // A target that was not used still has to be awaited: its post must not be left for the next epoch. One that died
+    // before it came leaves the group: the epoch ends all the same, and the others are told, who wait for that.
+    int dead = -1;
+    for (std::size_t i = 0; i < epoch.group.size();) {
+        Peer& peer = core.peer(epoch.group[i]);
+        if (open_started(core, guard, peer) == Fault::None) {
+            ++i;
+            continue;
+        }
+        dead = static_cast<int>(peer.rank);
+        peer.started = false;
+        epoch.group.erase(epoch.group.begin() + static_cast<std::ptrdiff_t>(i));
+    }
     // The operations are over here when this returns, and at a target when its wait does (12.5.2). So a complete for
     // another node goes behind them in the same message, whose answer is left to the next call that needs it.
     const Fault late = guard.unlocked([&] {
@@ -148,8 +160,20 @@ Fault complete(Core& core) {
     }
     close_touched(core);
     epoch.access = Access::None;
-    return late;
+    return dead < 0 ? late : died(dead, "the post that this epoch awaits");
 }
+
+namespace {
+
+// An exposure epoch one of whose origins died is over. Completes of the others may still come, and would be taken for
+// those of the next one, which there must not be.
+Fault lost(Epoch& epoch, Fault fault) {
+    epoch.posted = false;
+    epoch.origin_died = true;
+    return fault;
+}
+
+}  // namespace
 
 Fault wait(Core& core) {
     StateGuard guard(core);
@@ -162,8 +186,9 @@ Fault wait(Core& core) {
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
     const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch",
                                  [&](auto&& dead) { return sync::await_completes(core.slot, core.me, count, dead); });
-    if (fault == Fault::None) epoch.posted = false;
-    return fault;
+    if (fault != Fault::None) return lost(epoch, fault);
+    epoch.posted = false;
+    return Fault::None;
 }
 
 Fault test(Core& core, bool& done) {
@@ -179,7 +204,7 @@ Fault test(Core& core, bool& done) {
     // Asking the system about the origins is too slow for every test of a polling program.
     if (++epoch.tests % kPollEvery == 0)
         for (const std::uint32_t origin : epoch.origins)
-            if (!core.alive(origin)) return died(static_cast<int>(origin), "this exposure epoch");
+            if (!core.alive(origin)) return lost(epoch, died(static_cast<int>(origin), "this exposure epoch"));
     return Fault::None;
 }
 

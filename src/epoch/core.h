@@ -65,6 +65,7 @@ struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
+    bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
     std::uint32_t locks = 0;             // targets locked one by one
     std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once

@@ -46,12 +46,12 @@ void make_windows() {
     }
 }
 
-MPI_Group group_of(int member) {
-    MPI_Group world, one;
+MPI_Group group_of(std::vector<int> members) {
+    MPI_Group world, some;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, 1, &member, &one);
+    MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &some);
     MPI_Group_free(&world);
-    return one;
+    return some;
 }
 
 long read(MPI_Win win, int target) {
@@ -80,7 +80,7 @@ void must_not_get(const char* what, int type, MPI_Win win) {
     MPI_Win_lock_all(0, g_wins[kLockAll]);
     MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_wins[kLockAll]);
     MPI_Win_flush(0, g_wins[kLockAll]);
-    MPI_Group zero = group_of(0);
+    MPI_Group zero = group_of({0});
     MPI_Win_post(zero, 0, g_wins[kPost]);
     MPI_Win_start(zero, 0, g_wins[kComplete]);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -104,7 +104,7 @@ void locks_held_by_the_dead() {
 }
 
 void posts_and_completes_of_the_dead() {
-    MPI_Group dead = group_of(kVictim);
+    MPI_Group dead = group_of({kVictim});
     const long value = 5;
     if (g_rank == 0) {
         // The post came before the death: the epoch may go through or fail, but not hang.
@@ -115,14 +115,29 @@ void posts_and_completes_of_the_dead() {
         g_scenario = "complete";
         MPI_Win_post(dead, 0, g_wins[kComplete]);
         must_report("wait", [] { return MPI_Win_wait(g_wins[kComplete]); });
+        // A complete of another origin might be left of that epoch.
+        must_report("post", [&] { return MPI_Win_post(dead, 0, g_wins[kComplete]); });
     }
     g_scenario = "no post";
     must_work("start", [&] { return MPI_Win_start(dead, 0, g_wins[kNoPost]); });
     must_report("complete", [] { return MPI_Win_complete(g_wins[kNoPost]); });
+    // The epoch that needed the dead is over, and who lives of its targets is told.
+    g_scenario = "one of two posts";
+    const MPI_Win win = g_wins[kNoPost];
+    MPI_Group both = group_of({kVictim, 2}), zero = group_of({0});
+    if (g_rank == 0) {
+        must_work("start", [&] { return MPI_Win_start(both, 0, win); });
+        must_work("put", [&] { return MPI_Put(&value, 1, MPI_LONG, 2, 1, 1, MPI_LONG, win); });
+        must_report("complete", [&] { return MPI_Win_complete(win); });
+    } else if (g_rank == 2) {
+        must_work("post", [&] { return MPI_Win_post(zero, 0, win); });
+        must_work("wait", [&] { return MPI_Win_wait(win); });
+        check_eq(g_bases[kNoPost][1], value, "what the living origin wrote");
+    }
 }
 
 void tests_for_the_dead() {
-    MPI_Group dead = group_of(kVictim);
+    MPI_Group dead = group_of({kVictim});
     g_scenario = "test";
     MPI_Win_post(dead, 0, g_wins[kTest]);
     must_report("test", [] {
@@ -158,6 +173,8 @@ void memory_of_the_dead() {
 void collectives_without_the_dead() {
     g_scenario = "fence";
     must_report("fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
+    // Those who came to that one do not stand for the dead in this.
+    must_report("another fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
     g_scenario = "free";
     must_report("free", [] { return MPI_Win_free(&g_wins[kFree]); });
     // A survivor that has not noticed yet may still write there.
