@@ -127,8 +127,17 @@ Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* b
 Status Hosted::execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                        std::vector<std::byte>& out) {
     const Serving& own = window.serving;
+    const auto refused = std::find(window.refused.begin(), window.refused.end(), origin);
+    if (refused != window.refused.end() && is_operation(record.what)) {
+        out.resize(out.size() + padded(returned(record)));
+        return Status::HolderDied;
+    }
     switch (record.what) {
         case What::Unlock:
+            if (refused != window.refused.end()) {
+                window.refused.erase(refused);
+                return Status::Done;
+            }
             unlock(window, origin);
             return Status::Done;
         case What::Post:
@@ -181,6 +190,7 @@ Status Hosted::access(Window& window, const Record& record, const std::byte* dat
 
 // Takes the lock for `origin`; false if it has to wait, and stands in line.
 bool Hosted::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status) {
+    std::erase(window.refused, origin);
     const bool passing = ask == LockAsk::Passing;
     std::deque<Waiting>& queue = passing ? window.passing : window.waiting;
     if (queue.empty()) {
@@ -188,7 +198,10 @@ bool Hosted::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& sta
         asking.inside_lock_all = passing;
         const sync::Asked asked = sync::lock_ask(asking, window.serving.rank, kind_of(ask));
         if (asked == sync::Asked::Granted) window.held.push_back({origin, ask});
-        if (asked == sync::Asked::Broken) status = Status::HolderDied;
+        if (asked == sync::Asked::Broken) {
+            status = Status::HolderDied;
+            window.refused.push_back(origin);
+        }
         if (asked != sync::Asked::Queued) return true;
         (passing ? window.passing_queued : window.queued) = true;
     }
@@ -199,7 +212,7 @@ bool Hosted::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& sta
 void Hosted::unlock(Window& window, std::uint32_t origin) {
     const auto held =
         std::find_if(window.held.begin(), window.held.end(), [&](const Held& entry) { return entry.rank == origin; });
-    if (held == window.held.end()) return;  // its lock was refused: the holder before it had died
+    if (held == window.held.end()) return;  // it was taken for dead
     const LockAsk ask = held->ask;
     window.held.erase(held);
     sync::LockContext releasing = context(window, origin);
@@ -250,8 +263,10 @@ bool Hosted::resume_queue(Window& window, std::deque<Waiting>& queue, bool& queu
     queue.pop_front();
     std::deque<Saved>& saved = window.saved[first.rank];
     if (asked == sync::Asked::Granted) window.held.push_back({first.rank, first.ask});
-    if (!saved.empty() && asked == sync::Asked::Broken && saved.front().status == Status::Done)
-        saved.front().status = Status::HolderDied;
+    if (asked == sync::Asked::Broken) {
+        window.refused.push_back(first.rank);
+        if (!saved.empty() && saved.front().status == Status::Done) saved.front().status = Status::HolderDied;
+    }
     go_on(window, first.rank);
     return true;
 }

@@ -113,6 +113,7 @@ class Hosted {
         bool queued = false;          // the first of `waiting` stands in the lock's queue
         bool passing_queued = false;  // the first of `passing`
         std::vector<Held> held;
+        std::vector<std::uint32_t> refused;  // origins whose lock was refused: what they do under it is not done
     };
     enum class Ran { Ended, Waits };
 

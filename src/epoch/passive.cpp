@@ -243,7 +243,13 @@ Fault lock_all(Core& core, unsigned asserts) {
     epoch.no_check = (asserts & kNoCheck) != 0;
     if (!epoch.no_check) {
         if (core.pointers_given) {
-            if (const Fault fault = take_all(core, guard); fault != Fault::None) return fault;
+            if (const Fault fault = take_all(core, guard); fault != Fault::None) {
+                // There is no epoch that would give back what was taken.
+                for (const std::uint32_t rank : epoch.touched)
+                    drop(core, core.peer(rank));
+                epoch.touched.clear();
+                return fault;
+            }
         } else {
             Peer& own = core.peer(core.me);
             if (const Fault fault = acquire(core, guard, own, LockKind::Shared); fault != Fault::None) return fault;

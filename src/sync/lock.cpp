@@ -112,6 +112,13 @@ bool dead_holder(LockContext& context, std::uint32_t target, std::uint64_t word,
     return false;
 }
 
+// Whether the lock can be held for processes of other nodes, which give it back by the target's thread, and that is
+// gone.
+bool orphaned(LockContext& context, std::uint32_t target) {
+    return context.slot.places != nullptr && target != context.me && target != context.runner &&
+           !context.liveness.alive(target);
+}
+
 // After a long wait: true if the lock is broken, now or before. Who stands in the queue has its answer then, or gets it
 // from a hand-over that has taken it out.
 bool given_up(LockContext& context, std::uint32_t target) {
@@ -119,9 +126,13 @@ bool given_up(LockContext& context, std::uint32_t target) {
     const std::uint64_t word = cell.word.load(std::memory_order_acquire);
     if ((word & kBroken) == 0) {
         std::uint32_t rank = 0;
-        if (!dead_holder(context, target, word, rank)) return false;
-        // A holder that released the lock before it ended is no reason: the word has moved on.
-        if ((word & kExclusive) != 0 && cell.word.load(std::memory_order_acquire) != word) return false;
+        if (dead_holder(context, target, word, rank)) {
+            // A holder that released the lock before it ended is no reason: the word has moved on.
+            if ((word & kExclusive) != 0 && cell.word.load(std::memory_order_acquire) != word) return false;
+        } else {
+            if (!orphaned(context, target)) return false;
+            rank = target;
+        }
         const Guard guard(context, target);
         break_lock(context, target, rank);
     }

@@ -227,10 +227,16 @@ TEST_F(NetLocks, TheDeathOfAHolderBreaksTheLock) {
     waiter.join();
     EXPECT_EQ(result, LockResult::HolderDied);
     EXPECT_FALSE(target_.hosted.resume());
-    expect_answers({{4, Status::HolderDied}, {2, Status::HolderDied}, {3, Status::Done}});
+    expect_answers({{4, Status::HolderDied}, {2, Status::HolderDied}, {3, Status::HolderDied}});
+    // What was to happen under it has not.
+    EXPECT_EQ(target_.words()[0], 0u);
+    EXPECT_EQ(target_.ask(4, Body().put(0, 3).get(0)).data.size(), 8u);
     // Nobody gets it any more, and who was refused may give back what it does not have.
     EXPECT_EQ(target_.ask(5, Body().lock(LockAsk::Shared)).status, Status::HolderDied);
     EXPECT_EQ(target_.ask(4, Body().unlock(LockAsk::Exclusive)).status, Status::Done);
+    EXPECT_EQ(target_.ask(4, Body().put(8, 3)).status, Status::Done);
+    EXPECT_EQ(target_.words()[0], 0u);
+    EXPECT_EQ(target_.words()[1], 3u);
     sync::LockContext context = target_.ranks.context(2);
     EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Shared), LockResult::HolderDied);
     EXPECT_EQ(context.dead_rank, 3u);

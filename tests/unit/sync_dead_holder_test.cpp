@@ -138,6 +138,21 @@ TEST(DeadHolder, OfTheFirstOfTwoSharedLocksIsReportedAfterTheSecondWasReleased) 
     EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
 }
 
+// The lock's holder is on another node and lives, but who would release the lock for it does not.
+TEST(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Ranks ranks(3);
+    const shm::Places places{{0, 1, 2}, {0, 1, 2}};
+    shm::Slot slot = ranks.slot();
+    slot.places = &places;
+    ASSERT_TRUE(sync::try_lock_shared(ranks.lock_cell(1)));  // counted in the word, and noted by nobody here
+    ranks.lives().kill(1);
+    sync::LockContext context{slot, 0, 3, ranks.lives()};
+    EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
+    EXPECT_EQ(context.dead_rank, 1u);
+}
+
 // Killed while it stood in the queue, then granted: nobody ever releases that lock.
 TEST(DeadHolder, ThatDiedInTheQueueIsReported) {
     for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {

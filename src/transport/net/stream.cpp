@@ -68,6 +68,7 @@ Fault Stream::take_fault() {
 
 void Stream::Flight::answered(Status status, const std::byte* data, std::size_t bytes) {
     stream->failed(status);
+    if (status == Status::HolderDied) stream->lock_refused_.store(true, std::memory_order_relaxed);
     std::size_t at = 0;
     for (const Landing& landing : landings) {
         if (at + landing.bytes > bytes) {  // a reply without the data, whose status should say why
@@ -180,6 +181,7 @@ void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t b
     push();
     if (lock_unconfirmed_) await_all();
     mark();
+    if (under_lock_ && lock_refused_.load(std::memory_order_relaxed)) return failed(Status::HolderDied);
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         Move* const move = lost() ? nullptr : free_one(moves_);
@@ -264,7 +266,8 @@ Fault Stream::finish() {
 Fault Stream::lock(LockAsk ask) {
     const std::lock_guard lock(mutex_);
     add({What::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
-    lock_unconfirmed_ = true;
+    lock_unconfirmed_ = under_lock_ = true;
+    lock_refused_.store(false, std::memory_order_relaxed);  // the epoch before this one is settled
     return Fault::None;
 }
 
@@ -276,6 +279,7 @@ Fault Stream::unlock() {
         await_all();
     }
     add({What::Unlock, Basic::None, Op::None, 0, 0, 0});
+    under_lock_ = false;
     return Fault::None;
 }
 

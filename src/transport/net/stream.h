@@ -118,7 +118,10 @@ class Stream final : public Transport {
     bool marked_ = false;            // counted in unsettled_
     bool answers_now_ = false;
     bool lock_unconfirmed_ = false;  // asked for, and not known to be granted: no direct access
-    bool abandoned_ = false;         // something may be under way for ever
+    bool under_lock_ = false;        // asked for, and not given back
+    // It was not had: no direct access under it; other operations are refused by the target.
+    std::atomic<bool> lock_refused_{false};
+    bool abandoned_ = false;  // something may be under way for ever
     bool described_ = false;
     Description description_{};
     std::array<Flight, kFlights> flights_;
