@@ -10,6 +10,7 @@ using namespace fault;
 
 MPI_Win g_win = MPI_WIN_NULL;
 long* g_base = nullptr;
+long g_added = 0;  // by this process, under the lock
 
 // Flags in the memory of rank 0: how many have come to the point of asking for the lock.
 void announce() {
@@ -30,18 +31,26 @@ void await_announced(long wanted) {
     nap(0.2);  // from the announcement to the place in the queue
 }
 
-// The lock of rank 0, and an addition under it.
+// The lock of rank 0, and an addition under it. Of a target on another node the lock is only asked for: the flush
+// tells.
 bool add_under_lock() {
-    int error = timed("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win); });
-    check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, "lock", error, MPI_ERR_OTHER);
-    if (error != MPI_SUCCESS) return false;
-    long value = 0;
-    MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win);
-    MPI_Win_flush(0, g_win);
+    const auto told = [](const char* what, int error) {
+        check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, what, error, MPI_ERR_OTHER);
+        return error != MPI_SUCCESS;
+    };
+    if (told("lock", timed("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win); }))) return false;
+    long value = -1;
+    bool refused = told("get", timed("get", [&] { return MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win); }));
+    refused = told("flush", timed("flush", [] { return MPI_Win_flush(0, g_win); })) || refused;
+    if (!refused) check(value >= 0, "what was read under the lock", value, 0);
     ++value;
+    const long own = g_added + 1;
     MPI_Put(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win);
-    must_work("unlock", [] { return MPI_Win_unlock(0, g_win); });
-    return true;
+    MPI_Put(&own, 1, MPI_LONG, 0, g_rank, 1, MPI_LONG, g_win);
+    const int error = timed("unlock", [] { return MPI_Win_unlock(0, g_win); });
+    if (!refused) check_eq(error, MPI_SUCCESS, "unlock");
+    if (!refused) ++g_added;
+    return !refused;
 }
 
 }  // namespace
@@ -55,13 +64,14 @@ int main(int argc, char** argv) {
     g_scenario = argv[1];
     MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_base, &g_win);
     MPI_Win_set_errhandler(g_win, MPI_ERRORS_RETURN);
-    g_base[0] = g_base[1] = 0;
+    std::memset(g_base, 0, 64);
     const std::vector<int> all = pids();
     if (g_rank == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win);
     MPI_Barrier(MPI_COMM_WORLD);
     if (g_rank == kVictim) {
         announce();
         MPI_Win_lock(type, 0, 0, g_win);
+        MPI_Win_flush(0, g_win);
         ::pause();
     }
     if (g_rank == 0) {
@@ -69,6 +79,12 @@ int main(int argc, char** argv) {
         ::kill(all[kVictim], SIGKILL);
         nap(0.2);
         must_work("unlock", [] { return MPI_Win_unlock(0, g_win); });
+        meet_survivors("served");
+        // What was refused has not been done, and what was done is not lost.
+        long added = 0;
+        for (int rank = 2; rank < g_size; ++rank)
+            added += g_base[rank];
+        check_eq(g_base[0], added, "additions under the lock");
     } else {
         // One behind the other, so that the dead stands before both.
         await_announced(g_rank - 1);
@@ -76,6 +92,7 @@ int main(int argc, char** argv) {
         const bool locked = add_under_lock();
         std::printf("rank %d was %s\n", g_rank, locked ? "served" : "told");
         if (locked) add_under_lock();
+        meet_survivors("served");
     }
     leave();
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs a program in which ranks are killed: every survivor must report no failure, all in a few seconds, and no name of
-libosc may stay in /dev/shm.
+"""Runs a program in which ranks are killed: every survivor must report no failure, all in a few seconds, and nothing may
+stay behind: no process of the job, no name of libosc in /dev/shm.
 
   run_fault.py --ranks 4 --dead 1 --seconds 60 [--pid-namespaces] [--env K=V]... -- program [argument]...
 
@@ -32,6 +32,56 @@ def outputs(folder):
     return [path.read_text(errors="replace") for path in sorted(pathlib.Path(folder).iterdir())]
 
 
+def left_over(folder):
+    """The processes that were started with this folder and still run; with them their descriptors would be left."""
+    mark = f"FAULT_OUTPUT={folder}".encode()
+    left = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                left.append(f"{process.name} {(process / 'comm').read_text().strip()}")
+        except OSError:
+            pass  # another's, or gone
+    return left
+
+
+def run_job(mpiexec, ranks, dead, seconds, settings, program):
+    """True if all survivors are content and nothing is left; prints what they said."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = os.path.join(place, "output")
+        meeting = os.path.join(place, "meeting")
+        os.mkdir(folder)
+        os.mkdir(meeting)
+        command = [mpiexec, "-disable-auto-cleanup", "-n", str(ranks)]
+        for setting in settings + [f"FAULT_OUTPUT={folder}", f"FAULT_MEETING={meeting}"]:
+            command += ["-genv", *setting.split("=", 1)]
+        before = shared_names()
+        begin = time.monotonic()
+        with subprocess.Popen(["timeout", "-k", "5", str(seconds)] + command
+                              + ["sh", "-c", SHELL, "sh"] + program) as job:
+            ended = 0
+            while ended < ranks and time.monotonic() - begin < seconds:
+                time.sleep(0.02)
+                ended = sum(text.rstrip().endswith("ended") for text in outputs(folder))
+            took = time.monotonic() - begin
+            if ended == ranks:
+                job.wait()
+            else:
+                job.terminate()
+        texts = outputs(folder)
+        left = left_over(folder)
+
+    print("\n".join(texts))
+    reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", "\n".join(texts), re.MULTILINE)
+    # MPICH leaves segments of its own when a rank is killed; libosc gives nothing a name.
+    ours = sorted(name for name in shared_names() - before if "osc" in name)
+    good = [rank for rank, checks, failures in reports if int(checks) > 0 and failures == "0"]
+    wanted = ranks - dead
+    print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {ranks} ranks ended, {took:.1f} s, "
+          f"left in /dev/shm by libosc: {ours}, processes left: {left}", flush=True)
+    return len(good) == wanted and ended == ranks and not ours and not left
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mpiexec", default="mpiexec.mpich")
@@ -49,35 +99,8 @@ def main():
             print("SKIPPED: no PID namespaces here (needs root)")
             return 77
         program = NAMESPACE + program
-
-    with tempfile.TemporaryDirectory() as folder:
-        command = [options.mpiexec, "-disable-auto-cleanup", "-n", str(options.ranks)]
-        for setting in options.env + [f"FAULT_OUTPUT={folder}"]:
-            command += ["-genv", *setting.split("=", 1)]
-        before = shared_names()
-        begin = time.monotonic()
-        with subprocess.Popen(["timeout", "-k", "5", str(options.seconds)] + command
-                              + ["sh", "-c", SHELL, "sh"] + program) as job:
-            ended = 0
-            while ended < options.ranks and time.monotonic() - begin < options.seconds:
-                time.sleep(0.1)
-                ended = sum(text.rstrip().endswith("ended") for text in outputs(folder))
-            took = time.monotonic() - begin
-            if ended == options.ranks:
-                job.wait()
-            else:
-                job.terminate()
-        texts = outputs(folder)
-
-    print("\n".join(texts))
-    reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", "\n".join(texts), re.MULTILINE)
-    # MPICH leaves segments of its own when a rank is killed; libosc gives nothing a name.
-    ours = sorted(name for name in shared_names() - before if "osc" in name)
-    good = [rank for rank, checks, failures in reports if int(checks) > 0 and failures == "0"]
-    wanted = options.ranks - options.dead
-    print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {options.ranks} ranks ended, {took:.1f} s, "
-          f"left in /dev/shm by libosc: {ours}")
-    return 0 if len(good) == wanted and ended == options.ranks and not ours else 1
+    good = run_job(options.mpiexec, options.ranks, options.dead, options.seconds, options.env, program)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+// What the kinds of epochs in killed.cpp share: who plays which role, the window, and calls that may fail by a death
+// only.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "survivors.h"
+
+namespace fault {
+
+inline constexpr int kBlock = 5000;  // longs: more than a message, and more than what goes directly
+// Of the window; behind the block come counters, one for each rank from kCounters on.
+inline constexpr int kCount = 8192;
+inline constexpr int kCounters = 6000;
+inline constexpr int kRounds = 150;     // of epochs that end by themselves, as many for all
+inline constexpr double kWhile = 0.8;   // seconds for which the others go on: the death is long past then
+inline constexpr double kLatest = 0.1;  // of the death
+inline constexpr long kNothing = -7;    // in buffers that a get has to fill
+
+enum Role { kOrigin, kThird, kTarget, kSecond };
+
+inline int g_shift = 0;
+inline int g_dying = 0;
+inline bool g_private = false;
+inline MPI_Win g_win = MPI_WIN_NULL;
+inline long* g_base = nullptr;
+inline std::atomic<int> g_stage{0};  // that the dying is in, for a death in this one
+
+inline int rank_of(int role) {
+    return (role + g_shift) % 4;
+}
+inline bool is(int role) {
+    return g_rank == rank_of(role);
+}
+inline bool dying() {
+    return g_rank == g_dying;
+}
+inline bool participates(int rank) {
+    return rank != rank_of(kThird);
+}
+
+// True: the call worked. What it returns otherwise must be the news of the death.
+template <class Call>
+bool ok(const char* what, Call&& call) {
+    const int error = timed(what, call);
+    check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, what, error, MPI_ERR_OTHER);
+    return error == MPI_SUCCESS;
+}
+
+// Goes on with epochs until one fails, or for as long as the death can matter.
+template <class Round>
+bool repeat(Round&& round) {
+    for (const double end = now() + kWhile; now() < end || dying();)
+        if (!round()) return false;
+    return true;
+}
+
+inline void make_window() {
+    const MPI_Aint bytes = kCount * static_cast<MPI_Aint>(sizeof(long));
+    if (g_private) {
+        g_base = static_cast<long*>(std::malloc(static_cast<std::size_t>(bytes)));
+        MPI_Win_create(g_base, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_win);
+    } else {
+        MPI_Win_allocate(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_base, &g_win);
+    }
+    MPI_Win_set_errhandler(g_win, MPI_ERRORS_RETURN);
+    std::memset(g_base, 0, static_cast<std::size_t>(bytes));
+}
+
+inline MPI_Group group_of(std::initializer_list<int> roles) {
+    std::vector<int> ranks;
+    for (const int role : roles)
+        ranks.push_back(rank_of(role));
+    MPI_Group world, some;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Group_free(&world);
+    return some;
+}
+
+inline void check_same(const std::vector<long>& block, long wanted, const char* what) {
+    for (const long value : block)
+        if (value != wanted) return check_eq(value, wanted, what);
+    check_eq(wanted, wanted, what);
+}
+
+inline int put(const std::vector<long>& from, int target, MPI_Aint disp) {
+    const auto count = static_cast<int>(from.size());
+    return MPI_Put(from.data(), count, MPI_LONG, target, disp, count, MPI_LONG, g_win);
+}
+
+inline int get(std::vector<long>& to, int target, MPI_Aint disp) {
+    const auto count = static_cast<int>(to.size());
+    to.assign(to.size(), kNothing);
+    return MPI_Get(to.data(), count, MPI_LONG, target, disp, count, MPI_LONG, g_win);
+}
+
+inline int add_one(int target, MPI_Aint disp) {
+    static const long one = 1;
+    return MPI_Accumulate(&one, 1, MPI_LONG, target, disp, 1, MPI_LONG, MPI_SUM, g_win);
+}
+
+inline bool unlock(int target, bool good) {
+    return ok("unlock", [&] { return MPI_Win_unlock(target, g_win); }) && good;
+}
+
+// Whether a process that was told of nothing may be content: the death of the third is nobody's affair, and on its own
+// node the memory and the locks of a dead target outlive it.
+inline void must_have_noticed(bool went_well, bool needs_the_dead) {
+    if (needs_the_dead && participates(g_rank))
+        check(!went_well, "calls that failed, of those that needed the dead", 0, 1);
+    if (g_dying == rank_of(kThird)) check(went_well, "calls that failed, of those that did not need the dead", 1, 0);
+}
+
+inline bool far_from(int rank) {
+    const char* nodes = std::getenv("OSC_NODES");
+    return nodes != nullptr && std::atoi(nodes) == 2 && rank / 2 != g_rank / 2;
+}
+
+}  // namespace fault

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Runs killed.cpp for one kind of epoch: each role dies once, the worlds and the turns of the roles going round so that
+all kinds together pair every role with every world. With OSC_TEST_FULL=1 each role in each world in each turn.
+
+  killed.py --kind fence [--mpiexec M] [--env K=V]... [--only ROLE.WORLD.SHIFT]... -- program
+"""
+
+import argparse
+import os
+import sys
+
+import run_fault
+
+ROLES = ["origin", "target", "third"]
+KINDS = ["fence", "pscw", "exclusive", "shared", "lock_all", "request", "create", "free"]
+# How the processes reach each other, and what the program is told of it.
+WORLDS = {
+    "node": ([], []),
+    "tcp": (["OSC_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
+    "net": (["OSC_NODES=2", "OSC_OFI_PROVIDER=net"], []),
+    "cma": ([], ["private"]),
+    "agent": (["OSC_CMA=off"], ["private"]),
+}
+
+
+def selection(kind):
+    """(role, world, shift) of the short run."""
+    number = KINDS.index(kind)
+    worlds = ["node", "tcp", "net"]
+    chosen = [(role, worlds[(number + place) % 3], (number + 2 * place) % 4) for place, role in enumerate(ROLES)]
+    if kind in ("shared", "request"):
+        chosen.append(("target", "cma" if kind == "shared" else "agent", number % 4))
+    return chosen
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", required=True, choices=KINDS)
+    parser.add_argument("--mpiexec", default="mpiexec.mpich")
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("program")
+    options = parser.parse_args()
+
+    cases = selection(options.kind)
+    if os.environ.get("OSC_TEST_FULL"):
+        cases = [(role, world, shift) for role in ROLES for world in WORLDS for shift in range(4)]
+    if options.only:
+        cases = [(role, world, int(shift)) for role, world, shift in (case.split(".") for case in options.only)]
+    failed = []
+    for role, world, shift in cases:
+        print(f"== {options.kind}: the {role} dies, {world}, turned by {shift}", flush=True)
+        settings, arguments = WORLDS[world]
+        program = [options.program, options.kind, role, str(shift)] + arguments
+        if not run_fault.run_job(options.mpiexec, 4, 1, 40, options.env + settings, program):
+            failed.append(f"{role}.{world}.{shift}")
+    print(f"{len(cases)} cases, failed: {failed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
