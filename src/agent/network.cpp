@@ -289,13 +289,16 @@ template <class Post>
 void Network::transfer(Transfer& transfer, Post&& post) {
     transfer.network = this;
     transfer.operation.ended = &Network::transferred;
-    for (;;) {
+    for (int round = 1;; ++round) {
         const ofi::Posted posted =
             transfer.connection->dead.load(std::memory_order_relaxed) ? ofi::Posted::Failed : post();
         if (posted == ofi::Posted::Failed) return transfer.ended(transfer, EIO);
         // Also after success: whoever streams takes note of what has ended himself, and the thread leaves him the core.
-        try_drive();
+        const bool moved = try_drive();
         if (posted == ofi::Posted::Yes) return;
+        // Some providers have no room for what goes to the dead, for ever.
+        if (round % 256 == 0) alive(*transfer.connection);
+        if (!moved) rest(round);
     }
 }
 
