@@ -38,12 +38,18 @@ void Window::end_service() {
 
 Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) {
     const std::uint64_t mailbox = target.control().mailbox;
+    // What cannot be mapped may be so because its process is gone.
+    const auto why = [&](Fault fault) {
+        if (fault == Fault::None || alive(target.rank)) return fault;
+        return diag::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
+    };
     if (mailbox == 0)
-        return diag::fail(Fault::Other,
-                          "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
-                          "was started for the window",
-                          target.rank);
-    return agent::Outbox::mine().connect(team.arena(target.rank), mailbox, connection);
+        return why(
+            diag::fail(Fault::Other,
+                       "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
+                       "was started for the window",
+                       target.rank));
+    return why(agent::Outbox::mine().connect(team.arena(target.rank), mailbox, connection));
 }
 
 Fault Window::await_operations(std::uint32_t target) {

@@ -112,9 +112,12 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     const std::uint32_t rank = target.rank;
     auto attached = view(rank).current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
+    const int error = errno;
+    if (attached == nullptr && !alive(rank))
+        return diag::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
     if (attached == nullptr)
         return diag::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
-                          std::strerror(errno));
+                          std::strerror(error));
     const shm::Stripes stripes{target.control(), me, *this};
     const bool own = rank == me;
     const shm::ArenaAddress& arena = team.process(rank).arena.address();
