@@ -28,8 +28,9 @@ def selection(kind):
     number = KINDS.index(kind)
     worlds = ["node", "tcp", "net"]
     chosen = [(role, worlds[(number + place) % 3], (number + 2 * place) % 4) for place, role in enumerate(ROLES)]
-    if kind in ("shared", "request"):
-        chosen.append(("target", "cma" if kind == "shared" else "agent", number % 4))
+    more = {"fence": "net", "shared": "cma", "lock_all": "agent", "request": "agent"}
+    if kind in more:
+        chosen.append(("target", more[kind], number % 4))
     return chosen
 
 
