@@ -267,7 +267,10 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     // A node without a slot has nobody who could go on; where there are others, they have to learn it.
     int no_slot = window->slot.address == nullptr ? 1 : 0;
     if (team->places() != nullptr) {
-        if (const int error = team->largest(request.comm, {&no_slot, 1}); error != MPI_SUCCESS) return error;
+        if (const int error = team->largest(request.comm, {&no_slot, 1}); error != MPI_SUCCESS) {
+            fail(Fault::Dead, "a process of the communicator died");
+            return error;
+        }
     }
     if (no_slot != 0) {
         const int dead = window->any_dead();
