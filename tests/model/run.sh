@@ -1,6 +1,8 @@
 #!/bin/sh
-# Verifies the models of the protocols (*.pml) with spin: each must hold, and each of the faults that its MUTATIONS line
-# names must be found, because a model that cannot fail proves nothing. Exit code 77 where spin or a compiler is missing.
+# run.sh [model]...
+# Verifies the models of the protocols (all *.pml, or those named) with spin: each must hold, and each of the faults that
+# its MUTATIONS line names must be found, because a model that cannot fail proves nothing. Exit code 77 where spin or a
+# compiler is missing.
 set -u
 cd "$(dirname "$0")"
 for tool in spin cc; do
@@ -19,8 +21,10 @@ explore() {
         timeout 100 ./pan -m1000000) 2>&1
 }
 
-for file in *.pml; do
-    model=${file%.pml}
+[ $# -gt 0 ] || set -- *.pml
+for model; do
+    model=${model%.pml}
+    file=$model.pml
     report=$(explore "$model")
     states=$(echo "$report" | sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p')
     if echo "$report" | grep -q 'errors: 0' && ! echo "$report" | grep -qi 'search not completed\|max search depth'; then
