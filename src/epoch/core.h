@@ -105,9 +105,14 @@ class Core : public sync::Liveness {
 
     /// The target `rank` < size, known from now on.
     Peer& peer(std::uint32_t rank) {
-        Peer& entry = peers[rank];
-        return entry.block.load(std::memory_order_acquire) != nullptr ? entry : know(entry, rank);
+        Peer& entry = found(rank);
+        return entry.block.load(std::memory_order_acquire) != nullptr ? entry : know(rank);
     }
+
+    /// What is known of the target `rank` < size, perhaps nothing: then it must not be written.
+    Peer& found(std::uint32_t rank) const { return peers_.load(std::memory_order_acquire)[rank]; }
+    /// Bytes that the targets take.
+    std::size_t bytes_of_peers() const;
 
     shm::ControlBlock& mine() const { return slot.block(me); }
     sync::LockContext lock_context() { return {slot, me, size, *this}; }
@@ -138,7 +143,6 @@ class Core : public sync::Liveness {
     const std::uint32_t me;
     const std::uint32_t size;
     const std::uint64_t exclusive;  // the lock word that says: held exclusively by this process
-    Peer* const peers;              // `size` of them; of a large window only what is used takes memory
     shm::Slot slot;
     sync::Far* far_sync = nullptr;  // null: all processes are on this node
     Epoch epoch;
@@ -161,7 +165,10 @@ class Core : public sync::Liveness {
     virtual Fault await_local(std::uint32_t) { return Fault::None; }
 
   private:
-    Peer& know(Peer& entry, std::uint32_t rank);
+    Peer& know(std::uint32_t rank);
+    // `size` of them: in a small window one constant table for all windows until one is known, in a large one memory of
+    // which only what is used is taken.
+    std::atomic<Peer*> peers_;
     std::mutex know_mutex_;
 };
 

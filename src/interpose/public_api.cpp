@@ -1,5 +1,4 @@
 // libosc's own exported functions, osc_*.
-#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -35,7 +34,7 @@ unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
     for (const Window* window : live_windows()) {
         bytes += sizeof *window + shm::Slot::bytes_for(window->team.mates(), window->size) / window->team.mates();
-        bytes += std::min<unsigned long long>(window->size * sizeof(Peer), 4096);
+        bytes += window->bytes_of_peers();
     }
     return bytes;
 }

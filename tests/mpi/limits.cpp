@@ -148,3 +148,26 @@ CASE(own_memory_per_window) {
     for (MPI_Win& win : wins)
         CHECK_OK(MPI_Win_free(&win));
 }
+
+// What libosc keeps for a window depends on the targets that are used, not on how many there are.
+CASE(own_memory_does_not_grow_with_the_ranks) {
+    SKIP_IF(!osct::served_by_osc() || size() < 2);
+    const auto bytes_of_a_window = [](MPI_Comm comm) {
+        const long long before = osct::counter("bytes.window_metadata");
+        long* base = nullptr;
+        MPI_Win win = MPI_WIN_NULL;
+        CHECK_OK(MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, comm, &base, &win));
+        const long long bytes = osct::counter("bytes.window_metadata") - before;
+        CHECK_OK(MPI_Win_free(&win));
+        return bytes;
+    };
+    MPI_Comm two = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank() < 2 ? 0 : MPI_UNDEFINED, rank(), &two);
+    const long long at_all = bytes_of_a_window(MPI_COMM_WORLD);
+    if (two == MPI_COMM_NULL) return;
+    const long long at_two = bytes_of_a_window(two);
+    if (rank() == 0) std::printf("         %lld bytes at %d ranks, %lld at 2\n", at_all, size(), at_two);
+    CHECK(at_two > 0);
+    CHECK(at_all * 10 <= at_two * 11);
+    MPI_Comm_free(&two);
+}
