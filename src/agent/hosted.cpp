@@ -28,6 +28,21 @@ bool inside(const std::vector<shm::Region>& regions, const Record& record, std::
     return true;
 }
 
+// What is told of this process's regions.
+Status tell(const Serving& window, std::uint32_t origin, const Record& record, std::byte* out) {
+    if (window.leases == nullptr) return Status::Malformed;
+    const auto address = static_cast<std::uint64_t>(record.disp);
+    Lease leases[kMostLeases];
+    if (record.what == What::Expose) {
+        window.leases->expose(origin, address, leases[0]);
+    } else {
+        if (record.bytes == 0 || record.bytes > kMostLeases) return Status::Malformed;
+        window.leases->look_up(origin, address, std::span(leases, record.bytes));
+    }
+    std::memcpy(out, leases, returned(record));
+    return Status::Done;
+}
+
 bool is_ask(std::int64_t value) {
     return value >= static_cast<std::int64_t>(LockAsk::Shared) && value <= static_cast<std::int64_t>(LockAsk::Passing);
 }
@@ -58,6 +73,12 @@ void Hosted::remove(std::uint64_t id) {
     if (found == windows_.end()) return;
     std::erase(busy_, found->second.get());
     windows_.erase(found);
+    // Where all have ended their accesses there are none; else who detaches must not wait for ever.
+    std::erase_if(withdrawing_, [&](const Withdrawing& waiting) {
+        if (waiting.window != id) return false;
+        answers_.answer(waiting.token, waiting.number, Status::UnknownWindow, waiting.out.data(), waiting.out.size());
+        return true;
+    });
 }
 
 sync::LockContext Hosted::context(Window& window, std::uint32_t origin) const {
@@ -73,6 +94,7 @@ void Hosted::request(const Frame& frame, const std::byte* body) {
             answers_.answer(frame.sender, frame.number, status, out_.data(), out_.size());
     };
     out_.clear();
+    left_.clear();
     const auto found = windows_.find(frame.window);
     if (found == windows_.end()) return answer(Status::UnknownWindow);
     Window& window = *found->second;
@@ -88,7 +110,11 @@ void Hosted::request(const Frame& frame, const std::byte* body) {
     Status status = Status::Done;
     // Only a request may wait: its place in line is what the others of its origin stand behind.
     const bool may_wait = frame.kind == FrameKind::Request;
-    if (run(window, frame.origin, body, frame.bytes, may_wait, at, status, out_) == Ran::Ended) return answer(status);
+    if (run(window, frame.origin, body, frame.bytes, may_wait, at, status, out_) == Ran::Ended) {
+        if (left_.empty() || frame.kind != FrameKind::Query) return answer(status);
+        withdrawing_.push_back({frame.window, frame.origin, frame.sender, frame.number, status, out_, left_});
+        return;
+    }
     window.saved[frame.origin].push_back({frame.number, at, {body, body + frame.bytes}, out_, status});
     if (std::find(busy_.begin(), busy_.end(), &window) == busy_.end()) busy_.push_back(&window);
 }
@@ -115,6 +141,8 @@ Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* b
                 at = records.at();
                 return Ran::Waits;
             }
+        } else if (record.what == What::Withdraw) {
+            now = may_wait ? Status::Malformed : withdraw(window.serving, origin, record);
         } else {
             now = execute(window, origin, record, data, out);
         }
@@ -163,9 +191,29 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
         default: {
             const std::size_t before = out.size();
             out.resize(before + padded(returned(record)));
+            if (!is_operation(record.what)) return tell(own, origin, record, out.data() + before);
             return access(window, record, data, out.data() + before);
         }
     }
+}
+
+// An owner takes back a lease that this process holds. Not part of a request, whose turn may come late.
+Status Hosted::withdraw(const Serving& window, std::uint32_t origin, const Record& record) {
+    if (window.caches == nullptr) return Status::Malformed;
+    const Withdrawn lease(static_cast<std::uint64_t>(record.disp), record.bytes);
+    if (!window.caches->drop(origin, lease.first, lease.second)) left_.push_back(lease);
+    return Status::Done;
+}
+
+void Hosted::resume_withdrawing() {
+    std::erase_if(withdrawing_, [&](Withdrawing& waiting) {
+        Caches& caches = *windows_.at(waiting.window)->serving.caches;
+        std::erase_if(waiting.left,
+                      [&](const Withdrawn& lease) { return caches.drop(waiting.origin, lease.first, lease.second); });
+        if (!waiting.left.empty()) return false;
+        answers_.answer(waiting.token, waiting.number, waiting.status, waiting.out.data(), waiting.out.size());
+        return true;
+    });
 }
 
 Status Hosted::access(Window& window, const Record& record, const std::byte* data, std::byte* out) {
@@ -235,7 +283,8 @@ bool Hosted::resume() {
                 ++i;
         }
     }
-    return !busy_.empty();
+    if (!withdrawing_.empty()) resume_withdrawing();
+    return !busy_.empty() || !withdrawing_.empty();
 }
 
 bool Hosted::resume(Window& window) {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/wire.h"
+#include "agent/leases.h"
 #include "sync/lock.h"
 #include "transport/ofi/endpoint.h"
 #include "transport/shm/regions.h"
@@ -30,6 +30,8 @@ struct Serving {
     std::uint64_t size = 0;               // bytes
     std::uint64_t unit = 1;               // bytes
     shm::RegionTable* regions = nullptr;  // dynamic windows: what is attached
+    Leases* leases = nullptr;             // the same: what others know of it
+    Caches* caches = nullptr;             // the same: what this process knows of others
     const shm::Slot* slot = nullptr;
     std::uint32_t rank = 0;       // of the owner in the window's group
     std::uint32_t processes = 0;  // of the window
@@ -74,8 +76,8 @@ class Hosted {
     /// A request, query or notice, with its sender, who is known to be in the job.
     void request(const Frame& frame, const std::byte* body);
 
-    /// Goes on with what waited for a lock that has been granted by now. True while something waits for one: then it is
-    /// to be called again soon.
+    /// Goes on with what waited for a lock that has been granted by now, and answers who withdraws leases that nothing
+    /// under way goes by any more. True while something waits for either: then it is to be called again soon.
     bool resume();
 
     /// A process of another node has died: what it held is broken. What it asked for before is still done, and a lock
@@ -115,6 +117,16 @@ class Hosted {
         std::vector<Held> held;
         std::vector<std::uint32_t> refused;  // origins whose lock was refused: what they do under it is not done
     };
+    using Withdrawn = std::pair<std::uint64_t, std::uint32_t>;  // address and number of a lease
+    struct Withdrawing {  // a query whose answer is due when all of `left` are dropped
+        std::uint64_t window;
+        std::uint32_t origin;
+        std::uint64_t token;
+        std::uint32_t number;
+        Status status;
+        std::vector<std::byte> out;
+        std::vector<Withdrawn> left;
+    };
     enum class Ran { Ended, Waits };
 
     Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
@@ -122,6 +134,8 @@ class Hosted {
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
     Status access(Window& window, const Record& record, const std::byte* data, std::byte* out);
+    Status withdraw(const Serving& window, std::uint32_t origin, const Record& record);
+    void resume_withdrawing();
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);
     void unlock(Window& window, std::uint32_t origin);
     bool resume(Window& window);
@@ -133,6 +147,8 @@ class Hosted {
     std::unordered_map<std::uint64_t, std::unique_ptr<Window>> windows_;
     std::vector<Window*> busy_;  // windows in which somebody waits for a lock
     std::vector<std::byte> out_;
+    std::vector<Withdrawn> left_;  // by the message that is being executed
+    std::vector<Withdrawing> withdrawing_;
 };
 
 }  // namespace osc::net

@@ -198,7 +198,7 @@ class Network final : Answers, ofi::Receiver {
     std::int64_t timeout_ns_ = 0;
     std::mutex drive_;
     Hosted hosted_;            // under drive_
-    bool lock_waits_ = false;  // somebody waits for a lock that this process hosts; under drive_
+    bool lock_waits_ = false;  // hosted_ waits for a lock, or for accesses to end; under drive_
     std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;

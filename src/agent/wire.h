@@ -63,6 +63,10 @@ enum class What : std::uint8_t {
     Complete,  // the sender's access epoch to the receiver is over
     Barrier,   // disp: the barrier's number, bytes: its round
     Describe,  // returns Description
+    // Regions of a dynamic window: see agent/leases.h.
+    Lookup,    // disp: an address; returns `bytes` leases, from the region that holds the address on
+    Expose,    // disp: an address; returns one lease, of a region that may be written and read directly from now on
+    Withdraw,  // disp and bytes: address and number of a lease that its owner takes back
 };
 
 enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Passing = 3 };  // Passing: shared, inside a lock_all
@@ -86,6 +90,18 @@ struct Description {
     std::uint32_t exposed;  // 0: no direct writes and reads
     std::uint32_t dynamic;
 };
+
+/// An attached region as its owner tells of it. The origin may go by it until the owner has withdrawn it.
+struct Lease {
+    std::uint64_t address = 0;
+    std::uint64_t size = 0;    // 0: there is no region
+    std::uint64_t base = 0;    // of `address`, for direct writes and reads
+    std::uint64_t key = 0;     // for these
+    std::uint32_t number = 0;  // another one for each region that the owner attaches
+    std::uint32_t exposed = 0;
+};
+static_assert(std::is_trivially_copyable_v<Lease> && sizeof(Lease) == 40);
+inline constexpr std::uint32_t kMostLeases = 64;  // of one look-up
 
 struct ReplyHead {
     Status status = Status::Done;
@@ -123,6 +139,10 @@ constexpr std::size_t returned(const Record& record) {
             return record.bytes;
         case What::Describe:
             return sizeof(Description);
+        case What::Lookup:
+            return std::size_t{record.bytes} * sizeof(Lease);
+        case What::Expose:
+            return sizeof(Lease);
         default:
             return 0;
     }
@@ -149,7 +169,7 @@ class Records {
     bool next(Record& record, const std::byte*& data) {
         if (bytes_ - at_ < sizeof(Record)) return false;
         std::memcpy(&record, body_ + at_, sizeof record);
-        if (record.what < What::Put || record.what > What::Describe) return false;
+        if (record.what < What::Put || record.what > What::Withdraw) return false;
         const std::size_t follows = padded(carried(record));
         if (bytes_ - at_ - sizeof(Record) < follows) return false;
         data = body_ + at_ + sizeof(Record);

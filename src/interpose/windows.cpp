@@ -174,7 +174,7 @@ int Win_detach(MPI_Win win, const void* base) {
     if (window == nullptr) OSC_FORWARD_ON(win, Win_detach, (win, base));
     count_served(Entry::Win_detach);
     const Fault fault = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
-                            ? window->regions->detach(base)
+                            ? window->detach(base)
                             : fail(Fault::Flavor, "this window was not made by MPI_Win_create_dynamic");
     return finish(*window, "MPI_Win_detach", fault);
 }

@@ -3,6 +3,7 @@
 
 #include "config/options.h"
 #include "epoch/epoch.h"
+#include "transport/net/attached.h"
 #include "window/window.h"
 
 namespace osc {
@@ -42,7 +43,21 @@ void Window::serve_network() {
     net_id_ = serving.id;
     net_ = std::make_unique<net::Far>(network, *team.job(), net_id_, me, protocol(), unsettled);
     far_sync = net_.get();
+    if (regions != nullptr) {
+        leases_ = std::make_unique<net::Leases>(*regions, &network.endpoint());
+        serving.leases = leases_.get();
+        serving.caches = net_.get();
+    }
     net_->served(network.serve(serving));
+}
+
+Fault Window::detach(const void* region) {
+    if (leases_ == nullptr) return regions->detach(region);
+    net::Leases::Given gone;
+    const Fault fault = leases_->detach(region, gone);
+    net_->withdraw(gone.lease, gone.holders);
+    leases_->revoke(gone);
+    return fault;
 }
 
 Fault Window::await_local(std::uint32_t target) {
@@ -72,7 +87,9 @@ Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what
     // What is returned to a copy of the result has to be there before the copy goes.
     if (call.kind == op::Kind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->answers_now();
-    const Fault fault = op::execute(call, what, start, *stream);
+    net::Attached attached(*stream);
+    Transport& transport = dynamic ? static_cast<Transport&>(attached) : *stream;
+    const Fault fault = op::execute(call, what, start, transport);
     if (unsettled.load(std::memory_order_acquire) != 0) epoch::left_under_way(*this, target);
     return fault;
 }

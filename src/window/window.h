@@ -41,6 +41,8 @@ class Window final : public Core {
     Fault serve_by_agent();
     /// Serves this process's part to other nodes, and makes the way to theirs; before creation's last agreement.
     void serve_network();
+    /// Takes a region of a dynamic window away: nobody reads or writes it any more.
+    Fault detach(const void* region);
     /// The agent refuses messages for this window from now on, and none is at work in it.
     void end_service();
 
@@ -90,6 +92,7 @@ class Window final : public Core {
     std::unique_ptr<net::Far> net_;  // windows that span nodes
     std::uint64_t net_id_ = 0;       // their number
     ofi::Exposed exposed_;
+    std::unique_ptr<net::Leases> leases_;  // dynamic ones: what others know of the regions
     agent::Pending pending_{unsettled, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number of this window; 0: not served
     std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object

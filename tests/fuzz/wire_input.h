@@ -1,5 +1,6 @@
 // What the fuzzers do with one input: messages to a target with two windows, between them the steps of a local process
-// that takes the lock, and deaths. The input is a row of pieces, each four bytes (flags, origin, length) and a message.
+// that takes the lock, a region that comes and goes, and deaths. The input is a row of pieces, each four bytes (flags,
+// origin, length) and a message.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@ enum InputFlag : std::uint8_t {
     kDeath = 16,      // the origin dies
     kNoRequest = 32,  // a query, if repaired; or with kNotice a notice
     kNotice = 64,
+    kRegion = 128,  // a region of the dynamic window is detached, or attached again
 };
 
 class WireInput {
@@ -27,8 +29,8 @@ class WireInput {
 
     WireInput() {
         for (const std::size_t region : {1, 2, 4})
-            if (regions_.attach(memory_.data() + region * kRegion, kRegion) != Fault::None) wrong_ = "cannot attach";
-        target_.add_dynamic(regions_);
+            if (regions_.attach(memory_.data() + region * kBytes, kBytes) != Fault::None) wrong_ = "cannot attach";
+        target_.add_dynamic(regions_, &leases_, &caches_);
     }
 
     /// Null, or what went wrong.
@@ -50,7 +52,7 @@ class WireInput {
     }
 
   private:
-    static constexpr std::size_t kRegion = 64;
+    static constexpr std::size_t kBytes = 64;
     static constexpr std::uint32_t kLocal = 1;
 
     void piece(std::uint8_t flags, std::uint32_t origin, const std::uint8_t* data, std::size_t length) {
@@ -79,6 +81,7 @@ class WireInput {
         }
         target_.receive(message.data(), message.size());
         if ((flags & kLocalLock) != 0) toggle_local();
+        if ((flags & kRegion) != 0) toggle_region();
         if ((flags & kDeath) != 0) target_.hosted.died(token_of(origin));
         if ((flags & kResume) != 0) target_.hosted.resume();
         look();
@@ -94,17 +97,31 @@ class WireInput {
         sync::unlock_exclusive(context, 0);
     }
 
+    void toggle_region() {
+        std::byte* const region = memory_.data() + 2 * kBytes;
+        attached_ = !attached_;
+        if (attached_) {
+            if (regions_.attach(region, kBytes) != Fault::None) wrong_ = "cannot attach again";
+            return;
+        }
+        net::Leases::Given gone;
+        if (leases_.detach(region, gone) != Fault::None) wrong_ = "cannot detach";
+        for (std::size_t i = 0; i < gone.holders.size(); ++i)
+            if (gone.holders[i] >= Target::kRanks || (i > 0 && gone.holders[i] <= gone.holders[i - 1]))
+                wrong_ = "the holders are no set of ranks";
+    }
+
     // Whoever holds or waits for the lock dies in the end: then every request has its answer.
     void finish() {
         if (local_) toggle_local();
         bool waits = true;
-        for (std::uint32_t i = 0; i < 4 && waits; ++i) {
+        for (std::uint32_t i = 0; i < 4 && waits; ++i) {  // and leases are let go
             for (std::uint32_t rank = 0; rank < Target::kRanks; ++rank)
                 target_.hosted.died(token_of(rank));
             waits = target_.hosted.resume();
         }
         look();
-        if (waits) wrong_ = "a request waits though nobody holds the lock";
+        if (waits) wrong_ = "a request waits though nobody holds the lock, or a lease";
         for (const auto& [request, times] : open_)
             if (times != 0) wrong_ = "a request has had no answer";
     }
@@ -119,20 +136,23 @@ class WireInput {
         target_.answers.all.clear();
         if (!target_.guards_untouched()) wrong_ = "memory outside the window has changed";
         for (const std::size_t gap : {0, 3, 5})
-            for (std::size_t i = 0; i < kRegion; ++i)
-                if (memory_[gap * kRegion + i] != kGap) wrong_ = "memory that is not attached has changed";
+            for (std::size_t i = 0; i < kBytes; ++i)
+                if (memory_[gap * kBytes + i] != kGap) wrong_ = "memory that is not attached has changed";
     }
 
     static constexpr std::byte kGap{0x5a};
-    static std::array<std::byte, 6 * kRegion> filled() {
-        std::array<std::byte, 6 * kRegion> bytes;
+    static std::array<std::byte, 6 * kBytes> filled() {
+        std::array<std::byte, 6 * kBytes> bytes;
         bytes.fill(kGap);
         return bytes;
     }
 
     Target target_;
-    alignas(64) std::array<std::byte, 6 * kRegion> memory_ = filled();
+    alignas(64) std::array<std::byte, 6 * kBytes> memory_ = filled();
     shm::RegionTable regions_{target_.dynamic_ranks.slot().block(0)};
+    net::Leases leases_{regions_, nullptr};
+    SlowCaches caches_;
+    bool attached_ = true;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> open_;
     std::array<std::uint64_t, 7> statuses_{};
     std::uint64_t passed_ = 0;

@@ -27,6 +27,7 @@ class Sender {
             for (const std::uint8_t flag : {kResume, kLocalLock, kNoRequest, kNotice})
                 if (chance(1, 4)) flags |= flag;
             if (chance(1, 40)) flags |= kDeath;
+            if (chance(1, 10)) flags |= kRegion;
             const bool other = chance(1, 3);
             if (other) flags |= kOtherWindow;
             const auto origin = static_cast<std::uint32_t>(below(Target::kRanks));
@@ -55,12 +56,13 @@ class Sender {
 
     Record record(bool other) {
         Record record;
-        record.what = static_cast<What>(chance(19, 20) ? 1 + below(11) : below(256));
+        record.what = static_cast<What>(chance(19, 20) ? 1 + below(14) : below(256));
         record.basic = static_cast<Basic>(below(static_cast<std::uint64_t>(Basic::Count) + 1));
         record.op = static_cast<Op>(below(static_cast<std::uint64_t>(Op::Count) + 1));
         const std::size_t width = op::element_size(record.basic);
         record.bytes = static_cast<std::uint32_t>(chance(3, 4) ? width * (1 + below(6)) : below(200));
         if (record.what == What::CompareAndSwap && chance(3, 4)) record.bytes = static_cast<std::uint32_t>(width);
+        if (record.what == What::Lookup && chance(3, 4)) record.bytes = static_cast<std::uint32_t>(below(70));
         record.disp = displacement(other);
         if (record.what == What::Lock || record.what == What::Unlock) record.disp = static_cast<int>(below(5));
         return record;
@@ -84,7 +86,7 @@ class Sender {
         Body body;
         for (const auto& bytes : records)
             body.bytes.insert(body.bytes.end(), bytes.begin(), bytes.end());
-        const auto kind = static_cast<net::FrameKind>(1 + below(6));
+        const auto kind = static_cast<net::FrameKind>(1 + below(8));
         const std::uint64_t window = other ? kDynamicWindow : kWindow;
         std::vector<std::byte> whole = framed(kind, origin, static_cast<std::uint32_t>(below(50)), body, window);
         if (chance(1, 4))

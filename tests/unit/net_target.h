@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,21 @@ inline std::vector<std::byte> framed(net::FrameKind kind, std::uint32_t origin, 
     return message;
 }
 
+/// What this process holds of others: lets go of a lease when it has been asked so often.
+class SlowCaches final : public net::Caches {
+  public:
+    bool drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) override {
+        std::uint32_t& asked = asked_[{owner, address, number}];
+        if (asked++ < times(number)) return false;
+        asked = 0;
+        return true;
+    }
+    std::uint32_t times(std::uint32_t number) const { return number % 3; }
+
+  private:
+    std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::uint32_t> asked_;
+};
+
 class Target {
   public:
     static constexpr std::uint32_t kRanks = 6;
@@ -123,13 +139,15 @@ class Target {
     }
 
     /// Serves a dynamic window of the same processes as well.
-    void add_dynamic(shm::RegionTable& regions) {
+    void add_dynamic(shm::RegionTable& regions, net::Leases* leases = nullptr, net::Caches* caches = nullptr) {
         net::Serving window = serving;
         window.id = kDynamicWindow;
         window.base = nullptr;
         window.size = 0;
         window.slot = &dynamic_ranks.slot();  // two windows never share one: it has the lock's queue
         window.regions = &regions;
+        window.leases = leases;
+        window.caches = caches;
         hosted.add(window);
     }
 

@@ -70,7 +70,7 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
     for (std::size_t i = 0; i < sizeof data; ++i)
         data[i] = static_cast<std::byte>(i + 1);
     std::vector<Record> sent;
-    for (int what = 1; what <= static_cast<int>(What::Describe); ++what)
+    for (int what = 1; what <= static_cast<int>(What::Withdraw); ++what)
         for (const std::uint32_t size : {0u, 1u, 7u, 8u, 9u, 32u})
             for (const Op op : {Op::Sum, Op::NoOp})
                 sent.push_back({static_cast<What>(what), Basic::I8, op, 0, size, -5 * what});
@@ -107,14 +107,18 @@ TEST(Wire, CarriedAndReturnedAreWhatTheRecordsNeed) {
     EXPECT_EQ(net::carried(of(What::CompareAndSwap)), 48u);
     EXPECT_EQ(net::returned(of(What::CompareAndSwap)), 24u);
     EXPECT_EQ(net::returned(of(What::Describe)), sizeof(net::Description));
-    for (const What what : {What::Lock, What::Unlock, What::Post, What::Complete, What::Barrier, What::Describe})
+    EXPECT_EQ(net::returned(of(What::Lookup)), 24 * sizeof(net::Lease));
+    EXPECT_EQ(net::returned(of(What::Expose)), sizeof(net::Lease));
+    for (const What what : {What::Lock, What::Unlock, What::Post, What::Complete, What::Barrier, What::Describe,
+                            What::Lookup, What::Expose, What::Withdraw})
         EXPECT_EQ(net::carried(of(what)), 0u);
-    for (const What what : {What::Lock, What::Unlock, What::Post, What::Complete, What::Barrier})
+    for (const What what : {What::Lock, What::Unlock, What::Post, What::Complete, What::Barrier, What::Withdraw})
         EXPECT_EQ(net::returned(of(what)), 0u);
     // Sizes that would wrap in 32 bits do not.
     const Record huge{What::CompareAndSwap, Basic::I64, Op::None, 0, ~0u, 0};
     EXPECT_EQ(net::carried(huge), 2 * std::size_t{~0u});
     EXPECT_EQ(net::padded(net::carried(huge)), std::size_t{1} << 33);
+    EXPECT_EQ(net::returned({What::Lookup, Basic::None, Op::None, 0, ~0u, 0}), sizeof(net::Lease) * std::size_t{~0u});
 }
 
 TEST(Wire, RecordsThatAreNotWholeAreRefused) {
@@ -146,7 +150,7 @@ TEST(Wire, KindsOutOfRangeAndHostileSizesAreRefused) {
         return Records(body, sizeof body).next(read, data);
     };
     for (int what = 0; what < 256; ++what)
-        EXPECT_EQ(reads({static_cast<What>(what), Basic::I8, Op::Sum, 0, 8, 0}), what >= 1 && what <= 11) << what;
+        EXPECT_EQ(reads({static_cast<What>(what), Basic::I8, Op::Sum, 0, 8, 0}), what >= 1 && what <= 14) << what;
     for (const std::uint32_t size : {17u, 0x7fffffffu, 0x80000000u, 0xfffffff9u, 0xffffffffu})
         for (const What what : {What::Put, What::Update, What::UpdateReturn, What::CompareAndSwap})
             EXPECT_FALSE(reads({what, Basic::I8, Op::Sum, 0, size, 0})) << size;

@@ -1,9 +1,15 @@
 // The streams of a window, and its barrier of nodes.
 #include "transport/net/far.h"
 
+#include <cstring>
 #include <utility>
 
 namespace osc::net {
+namespace {
+
+constexpr std::uint32_t kWithdrawn = 64;  // holders of a region that are asked at once
+
+}  // namespace
 
 Far::Far(Network& network, const Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
          std::atomic<std::uint32_t>& unsettled)
@@ -113,6 +119,46 @@ Fault Far::settle(std::uint32_t target) {
 
 Fault Far::settle_local(std::uint32_t target) {
     return each(target, [](Stream& stream) { return stream.settle_local(); });
+}
+
+void Far::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
+    // Nobody waits for anything but accesses that end by themselves before he answers; for the dead the network does.
+    struct Tally final : Sender {
+        std::atomic<std::uint32_t> due{0};
+        void answered(Status, const std::byte*, std::size_t) override { due.fetch_sub(1, std::memory_order_seq_cst); }
+    } answers;
+    const auto await = [&](std::uint32_t most) {
+        network_.wait([&] { return answers.due.load(std::memory_order_seq_cst) <= most; },
+                      [&] {
+                          for (const std::uint32_t holder : holders)
+                              static_cast<void>(alive(holder));
+                          return false;
+                      });
+    };
+    const Record record{
+        What::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)};
+    for (const std::uint32_t holder : holders) {
+        Connection* to = network_.connect(job_.cards[holder]);
+        if (to == nullptr || to->dead.load(std::memory_order_acquire)) continue;
+        await(kWithdrawn - 1);
+        Message* message = network_.claim();
+        std::memcpy(message->body(), &record, sizeof record);
+        message->bytes = sizeof record;
+        answers.due.fetch_add(1, std::memory_order_relaxed);
+        network_.request(*to, FrameKind::Query, window_, me_, message, answers);
+    }
+    await(0);
+}
+
+// By the network's handler. A stream never goes before its window's service has ended.
+bool Far::drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) {
+    Stream* held = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = streams_.find(owner);
+        if (found != streams_.end()) held = found->second.get();
+    }
+    return held == nullptr || held->regions().drop(address, number);
 }
 
 bool Far::alive(std::uint32_t rank) {

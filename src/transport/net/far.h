@@ -20,7 +20,7 @@ struct Job {
     std::uint32_t node = 0;              // this process's
 };
 
-class Far final : public sync::Far {
+class Far final : public sync::Far, public Caches {
   public:
     /// `arrivals`: of this process's own service of the window.
     Far(Network& network, const Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
@@ -44,6 +44,10 @@ class Far final : public sync::Far {
     Fault settle(std::uint32_t target);
     Fault settle_local(std::uint32_t target);
     static constexpr std::uint32_t kAll = ~std::uint32_t{0};
+
+    /// Returns when nobody goes by a lease of this process's any more, of those who hold it and live.
+    void withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders);
+    bool drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) override;
 
     /// Whether the process is not known to be dead; asks it.
     bool alive(std::uint32_t rank);

@@ -89,10 +89,17 @@ void Stream::Flight::answered(Status status, const std::byte* data, std::size_t 
     owner.under_way_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+void Stream::Question::answered(Status reply, const std::byte* data, std::size_t size) {
+    status = reply == Status::Done && size < bytes ? Status::Malformed : reply;
+    if (status == Status::Done) std::memcpy(to, data, bytes);
+    open.exchange(false, std::memory_order_seq_cst);
+}
+
 void Stream::moved(Transfer& transfer, int error) {
     auto& move = reinterpret_cast<Move&>(transfer);
     auto& stream = *static_cast<Stream*>(transfer.owner);
     if (error != 0) stream.failed(Status::PeerDied);
+    if (move.entry != nullptr) stream.regions_.release(*move.entry);
     stream.local_.fetch_sub(1, std::memory_order_relaxed);
     move.busy.exchange(false, std::memory_order_seq_cst);
     stream.under_way_.fetch_sub(1, std::memory_order_seq_cst);
@@ -149,12 +156,6 @@ std::byte* Stream::add(const Record& record) {
     return at + sizeof(Record);
 }
 
-void Stream::send(FrameKind kind, Sender& sender) {
-    Message* message = std::exchange(filling_, nullptr);
-    records_ = 0;
-    network_.request(to_, kind, window_, me_, message, sender);
-}
-
 void Stream::push(FrameKind kind) {
     if (filling_ == nullptr) return;
     Flight* const flight = lost() ? nullptr : free_one(flights_);
@@ -166,34 +167,41 @@ void Stream::push(FrameKind kind) {
     flight->landings.swap(landings_);
     if (!flight->landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
     under_way_.fetch_add(1, std::memory_order_relaxed);
-    send(kind, *flight);
+    records_ = 0;
+    network_.request(to_, kind, window_, me_, std::exchange(filling_, nullptr), *flight);
 }
 
-// Whether a transfer of so many bytes goes directly.
-bool Stream::direct(std::size_t bytes) const {
-    if (!described_ || description_.exposed == 0) return false;
+bool Stream::wants_direct(std::size_t bytes) const {
     if (protocol_ == Protocol::Auto) return bytes >= kDirect;
     return protocol_ == Protocol::Direct;
 }
 
-void Stream::transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+void Stream::confirm_lock() {
+    if (!lock_unconfirmed_) return;
+    push();
+    await_all();
+}
+
+void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
+                      RegionCache::Entry* entry) {
     // What was asked for before must hold first: the lock.
     push();
-    if (lock_unconfirmed_) await_all();
+    confirm_lock();
     mark();
     if (under_lock_ && lock_refused_.load(std::memory_order_relaxed)) return failed(Status::HolderDied);
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         Move* const move = lost() ? nullptr : free_one(moves_);
         if (move == nullptr) return;
+        move->entry = entry;
+        if (entry != nullptr) regions_.use(*entry);
         under_way_.fetch_add(1, std::memory_order_relaxed);
         local_.fetch_add(1, std::memory_order_relaxed);
-        const std::uint64_t address = description_.base + static_cast<std::uint64_t>(disp) + done;
         auto* here = static_cast<std::byte*>(memory) + done;
         if (write)
-            network_.write(move->transfer, here, part, address, description_.key);
+            network_.write(move->transfer, here, part, address + done, key);
         else
-            network_.read(move->transfer, here, part, address, description_.key);
+            network_.read(move->transfer, here, part, address + done, key);
         done += part;
     }
 }
@@ -302,24 +310,30 @@ Fault Stream::notice(const Record& record) {
     return to_.dead.load(std::memory_order_relaxed) ? agent::fault_of(Status::PeerDied, target_) : Fault::None;
 }
 
+Fault Stream::ask(const Record& record, void* to) {
+    if (lost()) return take_fault();
+    Message* message = network_.claim();
+    std::memcpy(message->body(), &record, sizeof record);
+    message->bytes = sizeof record;
+    question_.to = to;
+    question_.bytes = returned(record);
+    question_.open.store(true, std::memory_order_relaxed);
+    network_.request(to_, FrameKind::Query, window_, me_, message, question_);
+    // Never given up: if the target is gone, the network answers in its place.
+    network_.wait([&] { return !question_.open.load(std::memory_order_seq_cst); },
+                  [&] {
+                      network_.alive(to_);
+                      return false;
+                  });
+    return agent::fault_of(question_.status, target_);
+}
+
 Fault Stream::describe(Description& description) {
-    if (!described_) {
-        push();
-        add({What::Describe, Basic::None, Op::None, 0, 0, 0});
-        Flight* const one = lost() ? nullptr : free_one(flights_);
-        if (one == nullptr) {
-            push();
-            return take_fault();
-        }
-        Flight& flight = *one;
-        flight.landings.push_back({&description_, sizeof description_, nullptr, 1});
-        local_.fetch_add(1, std::memory_order_relaxed);
-        under_way_.fetch_add(1, std::memory_order_relaxed);
-        send(FrameKind::Query, flight);
-        await_all();
-        if (const Fault fault = take_fault(); fault != Fault::None) return fault;
-        described_ = true;
-    }
+    if (!described_)
+        if (const Fault fault = ask({What::Describe, Basic::None, Op::None, 0, 0, 0}, &description_);
+            fault != Fault::None)
+            return fault;
+    described_ = true;
     description = description_;
     return Fault::None;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/network.h"
+#include "transport/net/region_cache.h"
 #include "transport/transport.h"
 
 namespace osc::net {
@@ -55,6 +56,20 @@ class Stream final : public Transport {
     /// What is to know of the target; asked for once, and awaited.
     Fault describe(Description& description);
 
+    // For dynamic windows; see Attached.
+    std::uint32_t target() const { return target_; }
+    RegionCache& regions() { return regions_; }
+    /// Has the target's thread answer one record at once, before all that is under way: `to` is what it returns.
+    Fault ask(const Record& record, void* to);
+    /// Whether a transfer of so many bytes goes directly, where it can.
+    bool wants_direct(std::size_t bytes) const;
+    /// Whether the lock that was asked for, if any, is held; and waits until it is.
+    bool lock_is_confirmed() const { return !lock_unconfirmed_; }
+    void confirm_lock();
+    /// Writes or reads `bytes` at `address` with `key`; what is under way uses `entry`, if there is one.
+    void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
+                  RegionCache::Entry* entry);
+
     /// The provider may still use this object: it must not be destroyed.
     bool abandoned() const { return abandoned_; }
 
@@ -81,6 +96,14 @@ class Stream final : public Transport {
     struct Move {
         Transfer transfer;  // first
         std::atomic<bool> busy{false};
+        RegionCache::Entry* entry = nullptr;  // by which it goes
+    };
+    struct Question final : Sender {
+        std::atomic<bool> open{false};
+        Status status = Status::Done;
+        void* to = nullptr;
+        std::size_t bytes = 0;
+        void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
@@ -90,9 +113,10 @@ class Stream final : public Transport {
     template <class Slots>
     auto* free_one(Slots& slots);
     bool lost();
-    void send(FrameKind kind, Sender& sender);
-    bool direct(std::size_t bytes) const;
-    void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes);
+    bool direct(std::size_t bytes) const { return described_ && description_.exposed != 0 && wants_direct(bytes); }
+    void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+        transfer(write, description_.base + static_cast<std::uint64_t>(disp), description_.key, memory, bytes, nullptr);
+    }
     void mark();
     void await_all();
     void failed(Status status);
@@ -124,6 +148,8 @@ class Stream final : public Transport {
     bool abandoned_ = false;  // something may be under way for ever
     bool described_ = false;
     Description description_{};
+    RegionCache regions_;
+    Question question_;
     std::array<Flight, kFlights> flights_;
     std::array<Move, kMoves> moves_;
     std::atomic<std::uint32_t> under_way_{0};  // flights and moves

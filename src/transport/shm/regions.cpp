@@ -56,14 +56,16 @@ Fault RegionTable::attach(const void* base, std::size_t size) {
     return fault;
 }
 
-Fault RegionTable::detach(const void* base) {
+Fault RegionTable::detach(const void* base, const std::function<void()>& gone) {
     const std::lock_guard lock(mutex_);
     const auto start = reinterpret_cast<std::uint64_t>(base);
     const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
                                         [](const Region& region, std::uint64_t value) { return region.base < value; });
     if (found != regions_.end() && found->base == start) {
         regions_.erase(found);
-        return publish();
+        const Fault fault = publish();
+        if (gone) gone();
+        return fault;
     }
     const auto empty = empty_.find(base);
     if (empty == empty_.end()) return diag::fail(Fault::Attach, "no region that starts at %p is attached", base);

@@ -30,8 +30,9 @@ class RegionTable {
 
     /// Adds [base, base + size); Fault::Attach if it overlaps an attached region or there is no memory.
     Fault attach(const void* base, std::size_t size);
-    /// Removes the region that starts at `base`; Fault::Attach if there is none.
-    Fault detach(const void* base);
+    /// Removes the region that starts at `base`; Fault::Attach if there is none. `gone`: called when a region that
+    /// exposed something has left, before anything else can happen to the table.
+    Fault detach(const void* base, const std::function<void()>& gone = {});
 
     /// f(regions), sorted by address, which nobody attaches or detaches meanwhile.
     template <class F>
