@@ -114,15 +114,6 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
             osct::fail(__FILE__, __LINE__, #call " gave " + osct::error_class_name(osct_error) + ", not " #wanted); \
     } while (false)
 
-/// An operation in a passive epoch that the target refuses: told by the call, or by the flush where only the target
-/// knows.
-#define CHECK_REFUSED(call, target, win, wanted)                              \
-    do {                                                                      \
-        int osct_told = (call);                                               \
-        if (osct_told == MPI_SUCCESS) osct_told = MPI_Win_flush(target, win); \
-        CHECK_CLASS(osct_told, wanted);                                       \
-    } while (false)
-
 /// Leaves the case when it does not apply; the condition must be the same on all ranks.
 #define SKIP_IF(condition)               \
     do {                                 \

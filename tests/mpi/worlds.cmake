@@ -5,7 +5,8 @@ foreach(run
     put_get:4:tcp put_get:2:net fence:4:net locks:4:tcp locks:3:net lock_all:4:tcp pscw:4:net atomicity:2:tcp
     alignment:2:net requests:4:tcp threads:4:net threads:2:tcp deadlock:4:tcp waiting:4:net neighbouring:4:tcp
     reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp communicators:4:net errors:3:tcp
-    error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net regions:4:tcp info_keys:4:net
+    error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net dynamic:2:tcp regions:4:tcp
+    region_cache:4:tcp region_cache:2:tcp region_cache:4:net region_cache:3:net info_keys:4:net
     lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp streams:2:tcp streams:3:net)
   string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${run})
   set(name ${CMAKE_MATCH_1})
@@ -20,7 +21,7 @@ endforeach()
 
 # The ways in which operations travel, forced.
 foreach(protocol messages buffered direct)
-  foreach(name put_get datatypes)
+  foreach(name put_get datatypes dynamic)
     osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_NET_PROTOCOL=${protocol})
   endforeach()
 endforeach()
