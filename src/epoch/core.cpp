@@ -17,21 +17,22 @@ void StateLock::contended() {
 
 namespace {
 
-// Up to a page from the heap, when it is needed; more as a mapping. Zero is a valid Peer.
+// A few from the heap; more as a mapping, of which only the touched pages take memory: a window's size does not depend
+// on how many processes it has. Zero is a valid Peer.
+constexpr std::size_t kFew = 4 * sizeof(Peer);
 constexpr std::size_t kPage = 4096;
-alignas(Peer) const std::byte kNobody[kPage]{};
 
 std::size_t peer_bytes(std::uint32_t processes) {
     return std::size_t{processes} * sizeof(Peer);
 }
 
-Peer* nobody() {
-    return reinterpret_cast<Peer*>(const_cast<std::byte*>(kNobody));
-}
-
-Peer* first_peers(std::uint32_t processes) {
+Peer* make_peers(std::uint32_t processes) {
     const std::size_t bytes = peer_bytes(processes);
-    if (bytes <= kPage) return nobody();
+    if (bytes <= kFew) {
+        void* memory = std::aligned_alloc(alignof(Peer), bytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<Peer*>(std::memset(memory, 0, bytes));
+    }
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     return static_cast<Peer*>(memory);
@@ -51,29 +52,25 @@ shm::ControlBlock& elsewhere() {
 }  // namespace
 
 Core::Core(std::uint32_t rank, std::uint32_t processes)
-    : me(rank), size(processes), exclusive(sync::exclusive_word(rank)), peers_(first_peers(processes)) {}
+    : me(rank), size(processes), exclusive(sync::exclusive_word(rank)), peers(make_peers(processes)) {}
 
 Core::~Core() {
-    Peer* const peers = peers_.load(std::memory_order_relaxed);
-    if (peer_bytes(size) > kPage)
-        ::munmap(peers, peer_bytes(size));
-    else if (peers != nobody())
+    if (peer_bytes(size) <= kFew)
         std::free(peers);
+    else
+        ::munmap(peers, peer_bytes(size));
 }
 
 std::size_t Core::bytes_of_peers() const {
-    return peers_.load(std::memory_order_relaxed) == nobody() ? 0 : std::min(peer_bytes(size), kPage);
+    const std::size_t bytes = peer_bytes(size);
+    if (bytes <= kFew) return bytes;
+    return known_.load(std::memory_order_relaxed) ? std::min(bytes, kPage) : 0;
 }
 
-Peer& Core::know(std::uint32_t rank) {
+Peer& Core::know(Peer& entry, std::uint32_t rank) {
     const std::lock_guard lock(know_mutex_);
-    if (peers_.load(std::memory_order_relaxed) == nobody()) {
-        void* memory = std::aligned_alloc(alignof(Peer), peer_bytes(size));
-        if (memory == nullptr) throw std::bad_alloc();
-        peers_.store(static_cast<Peer*>(std::memset(memory, 0, peer_bytes(size))), std::memory_order_release);
-    }
-    Peer& entry = found(rank);
     if (entry.block.load(std::memory_order_relaxed) != nullptr) return entry;
+    known_.store(true, std::memory_order_relaxed);
     shm::ControlBlock& block = here(rank) ? slot.block(rank) : elsewhere();
     entry.rank = rank;
     entry.unit = 1;

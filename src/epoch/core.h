@@ -105,13 +105,11 @@ class Core : public sync::Liveness {
 
     /// The target `rank` < size, known from now on.
     Peer& peer(std::uint32_t rank) {
-        Peer& entry = found(rank);
-        return entry.block.load(std::memory_order_acquire) != nullptr ? entry : know(rank);
+        Peer& entry = peers[rank];
+        return entry.block.load(std::memory_order_acquire) != nullptr ? entry : know(entry, rank);
     }
 
-    /// What is known of the target `rank` < size, perhaps nothing: then it must not be written.
-    Peer& found(std::uint32_t rank) const { return peers_.load(std::memory_order_acquire)[rank]; }
-    /// Bytes that the targets take.
+    /// Bytes that `peers` takes.
     std::size_t bytes_of_peers() const;
 
     shm::ControlBlock& mine() const { return slot.block(me); }
@@ -143,6 +141,7 @@ class Core : public sync::Liveness {
     const std::uint32_t me;
     const std::uint32_t size;
     const std::uint64_t exclusive;  // the lock word that says: held exclusively by this process
+    Peer* const peers;              // `size` of them; of more than a few only what is used takes memory
     shm::Slot slot;
     sync::Far* far_sync = nullptr;  // null: all processes are on this node
     Epoch epoch;
@@ -165,10 +164,8 @@ class Core : public sync::Liveness {
     virtual Fault await_local(std::uint32_t) { return Fault::None; }
 
   private:
-    Peer& know(std::uint32_t rank);
-    // `size` of them: in a small window one constant table for all windows until one is known, in a large one memory of
-    // which only what is used is taken.
-    std::atomic<Peer*> peers_;
+    Peer& know(Peer& entry, std::uint32_t rank);
+    std::atomic<bool> known_{false};  // any of them
     std::mutex know_mutex_;
 };
 

@@ -53,7 +53,7 @@ Fault may_free(Core& core);
 template <bool kThreaded>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
-    Peer& peer = core.found(target);
+    Peer& peer = core.peers[target];
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;
     if (kThreaded && !core.state.try_lock()) return false;
@@ -73,7 +73,7 @@ inline bool try_lock(Core& core, std::uint32_t target) {
 template <bool kThreaded>
 inline bool try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
-    Peer& peer = core.found(target);
+    Peer& peer = core.peers[target];
     if (kThreaded && !core.state.try_lock()) return false;
     const bool dropped = peer.held == Held::Exclusive && sync::try_unlock_as(peer.control().lock, core.exclusive);
     if (dropped) {

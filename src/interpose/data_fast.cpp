@@ -21,7 +21,7 @@ inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t b
                         std::uint64_t& offset) {
     if (OSC_FAULT_ANY) return false;  // faults are built into the general path
     if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
-    peer = &window.found(static_cast<std::uint32_t>(rank));
+    peer = &window.peers[static_cast<std::uint32_t>(rank)];
     if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->reach))) return false;
     offset = static_cast<std::uint64_t>(disp) * peer->unit;
     return OSC_LIKELY(bytes <= peer->size - offset);

@@ -154,7 +154,7 @@ TEST(Epoch, OnlyTheGroupOfAStartMayBeUsed) {
     EXPECT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
     ASSERT_EQ(epoch::complete(core), Fault::None);
     ASSERT_EQ(epoch::wait(ranks.core(2)), Fault::None);
-    EXPECT_EQ(core.found(2).reach.load(), 0u);
+    EXPECT_EQ(core.peers[2].reach.load(), 0u);
 }
 
 TEST(Epoch, EmptyGroupsWaitForNobody) {
@@ -181,7 +181,7 @@ TEST(LockAll, TakesOnlyTheOwnLockUntilATargetIsUsed) {
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);
-    EXPECT_EQ(core.found(2).reach.load(), 0u);
+    EXPECT_EQ(core.peers[2].reach.load(), 0u);
 }
 
 TEST(LockAll, WithNoCheckTakesNothing) {
