@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
     bench::add_bulk_measures(list);
     bench::add_sync_measures(list);
     bench::add_net_computing_measures(list);
+    bench::add_net_size_measures(list);
     bench::add_net_stream_measures(list);
     bench::add_net_idle_measures(list);
     return bench::run_program({"net_bench", bench::net_budget, limit_finalize}, list, argc, argv);

@@ -9,12 +9,13 @@ import shlex
 import shutil
 
 from . import rounds, stats
-from .launch import HOST, LIBOSC, run
+from .launch import HOST, LIBOSC, SOURCE, run
 from .verdict import duration, layout
 
 RAW = "raw"
 IMPLEMENTATIONS = (HOST, LIBOSC, RAW)
 PROVIDERS = ("tcp;ofi_rxm", "net")
+HOSTS_SCRIPT = os.path.join(SOURCE, "tests", "multihost", "hosts.sh")
 LIMIT_SECONDS = 60
 BRIEF_LIMIT_SECONDS = 30
 
@@ -106,6 +107,17 @@ GROUPS = (
 MEASURES = [measure for group in GROUPS for measure in group]
 
 
+def missing(script=HOSTS_SCRIPT):
+    """What this machine lacks for making hosts, or None."""
+    if os.geteuid() != 0:
+        return "needs root: the two hosts are network namespaces"
+    if not shutil.which("ip"):
+        return "needs the command ip (package iproute2)"
+    if not os.path.exists(script):
+        return "%s not found; --hosts-script names another" % script
+    return None
+
+
 class Hosts:
     """Two hosts on this machine, made for one start and gone after it, so that nothing outlives a start that hangs."""
 
@@ -124,7 +136,7 @@ class Hosts:
             return "not built: " + self.tools.libosc
         return None
 
-    def command(self, implementation, names, brief):
+    def command(self, implementation, names, brief, environment=None):
         if implementation == RAW:
             words = [self.tools.program("net_raw"), self.provider, "--server", "h0"]
         else:
@@ -133,6 +145,8 @@ class Hosts:
         if implementation == LIBOSC:
             options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error",
                        "-genv", "OSC_OFI_PROVIDER", self.provider]
+        for name, value in (environment or {}).items():
+            options += ["-genv", name, value]
         words += (["--short"] if brief else []) + names
         ranks = [["-n", "1"] + pin + words for pin in self.pins()]
         # The script sets MPIRUN, a launcher with its options.

@@ -263,6 +263,9 @@ bool Team::open_network(bool loopback) {
     const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback};
     std::string why;
     if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) {
+        const ofi::Endpoint& endpoint = net::Network::mine().endpoint();
+        if (endpoint.flaw()[0] != '\0' && config::verbose("windows"))
+            diag::say("%s: %s; all goes by messages", endpoint.provider(), endpoint.flaw());
         if (options.host_polls) host::hook_progress([] { net::Network::mine().host_polls(); });
         return true;
     }

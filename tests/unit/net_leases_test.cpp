@@ -50,6 +50,8 @@ class Exposing final : public ofi::Endpoint {
         return ofi::Posted::Failed;
     }
     std::size_t largest_transfer() const override { return 0; }
+    std::size_t direct_from() const override { return 0; }
+    const char* flaw() const override { return ""; }
     int poll(ofi::Receiver&) override { return 0; }
     int sleep(int, ofi::Receiver&) override { return 0; }
     void wake() override {}

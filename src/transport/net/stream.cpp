@@ -11,9 +11,6 @@
 namespace osc::net {
 namespace {
 
-// From here on a transfer is written or read directly: docs/NETWORK.md has the measurement.
-constexpr std::size_t kDirect = 4096;
-
 // How much of `bytes` at `disp` fits into one record: all, or up to a place where no aligned word is cut.
 std::size_t cut(std::int64_t disp, std::size_t bytes, std::size_t most) {
     if (bytes <= most) return bytes;
@@ -172,7 +169,7 @@ void Stream::push(FrameKind kind) {
 }
 
 bool Stream::wants_direct(std::size_t bytes) const {
-    if (protocol_ == Protocol::Auto) return bytes >= kDirect;
+    if (protocol_ == Protocol::Auto) return bytes >= network_.endpoint().direct_from();
     return protocol_ == Protocol::Direct;
 }
 

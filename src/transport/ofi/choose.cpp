@@ -17,12 +17,8 @@
 namespace osc::ofi {
 namespace {
 
-struct Provider {
-    const char* name;
-    unsigned quirks;
-};
 constexpr Provider kProviders[] = {
-#define OSC_PROVIDER(name, quirks) {name, quirks},
+#define OSC_PROVIDER(name, quirks, direct) {name, quirks, direct},
 #include "transport/ofi/providers.def"
 #undef OSC_PROVIDER
 };
@@ -103,7 +99,7 @@ fi_info* ask(const Provider& provider, const std::string& address, std::string& 
 
 }  // namespace
 
-fi_info* choose(const Wishes& wishes, unsigned& quirks, std::string& why) {
+fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     std::string address;
     if (!bind_to(wishes, address, why)) return nullptr;
     why = "libfabric has no provider that libosc knows";
@@ -113,12 +109,12 @@ fi_info* choose(const Wishes& wishes, unsigned& quirks, std::string& why) {
         if (!wanted.empty() && wanted != provider.name) continue;
         known = true;
         const bool software = (provider.quirks & kSoftware) != 0;
-        quirks = provider.quirks;
+        chosen = provider;
         if (fi_info* found = ask(provider, software ? address : std::string(), why); found != nullptr) return found;
     }
-    quirks = kNone;
     // One that the table does not know is taken at its word.
-    if (!known) return ask({wishes.provider, kNone}, {}, why);
+    chosen = {wishes.provider, kNone, 4096};
+    if (!known) return ask(chosen, {}, why);
     return nullptr;
 }
 

@@ -16,8 +16,15 @@ enum Quirk : unsigned {
     kBlockingRead = 2,
 };
 
+/// A row of providers.def.
+struct Provider {
+    const char* name;
+    unsigned quirks;
+    std::size_t direct;
+};
+
 /// What libfabric offers for the wishes, the first being the best provider of the table that is there; null with the
-/// reason in `why`. `quirks` are its. To be freed by fi_freeinfo.
-fi_info* choose(const Wishes& wishes, unsigned& quirks, std::string& why);
+/// reason in `why`. `chosen` is its row, or one that assumes nothing. To be freed by fi_freeinfo.
+fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why);
 
 }  // namespace osc::ofi

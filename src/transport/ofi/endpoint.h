@@ -74,6 +74,12 @@ class Endpoint {
     /// The most bytes of one write or read.
     virtual std::size_t largest_transfer() const = 0;
 
+    /// Bytes from which on a write or read is faster than messages.
+    virtual std::size_t direct_from() const = 0;
+
+    /// What a probe has found wrong with direct accesses, which are not used then: nothing is exposed. "": nothing.
+    virtual const char* flaw() const = 0;
+
     virtual bool expose(void* base, std::size_t bytes, Exposed& exposed) = 0;
     virtual void revoke(Exposed& exposed) = 0;
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "transport/ofi/choose.h"
+#include "transport/ofi/probe.h"
 
 namespace osc::ofi {
 namespace {
@@ -54,6 +55,8 @@ class Libfabric final : public Endpoint {
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
     std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
+    std::size_t direct_from() const override { return chosen_.direct; }
+    const char* flaw() const override { return flaw_.c_str(); }
     bool expose(void* base, std::size_t bytes, Exposed& exposed) override;
     void revoke(Exposed& exposed) override;
     int poll(Receiver& receiver) override;
@@ -76,7 +79,8 @@ class Libfabric final : public Endpoint {
     int took_error(Receiver& receiver);
 
     fi_info* info_ = nullptr;
-    unsigned quirks_ = kNone;
+    Provider chosen_{};
+    std::string flaw_;     // of direct accesses, as far as the probe has found one
     int descriptor_ = -1;  // readable when something has come
     int waker_ = -1;       // an eventfd, for wake()
     fid_fabric* fabric_ = nullptr;
@@ -107,7 +111,7 @@ Libfabric::~Libfabric() {
 }
 
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
-    info_ = choose(wishes, quirks_, why);
+    info_ = choose(wishes, chosen_, why);
     if (info_ == nullptr) return false;
     int error = 0;
     const char* step = "";
@@ -120,7 +124,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
     table.type = FI_AV_UNSPEC;
     fi_cq_attr completions{};
     completions.format = FI_CQ_FORMAT_MSG;
-    completions.wait_obj = (quirks_ & kBlockingRead) != 0 ? FI_WAIT_UNSPEC : FI_WAIT_FD;
+    completions.wait_obj = (chosen_.quirks & kBlockingRead) != 0 ? FI_WAIT_UNSPEC : FI_WAIT_FD;
     std::size_t length = sizeof address_.bytes;
     const bool made = did("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr)) &&
                       did("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr)) &&
@@ -135,7 +139,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);
         return false;
     }
-    if ((quirks_ & kBlockingRead) == 0) {
+    if ((chosen_.quirks & kBlockingRead) == 0) {
         waker_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (waker_ < 0 || fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) != 0) {
             why = std::string(provider()) + ": nothing to sleep on";
@@ -159,6 +163,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
             return false;
         }
     }
+    probe_direct(*this, flaw_);
     return true;
 }
 
@@ -252,6 +257,7 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
 }
 
 bool Libfabric::expose(void* base, std::size_t bytes, Exposed& exposed) {
+    if (!flaw_.empty()) return false;
     // A random key may be in use already, which the provider then refuses.
     for (int attempt = 0; attempt < 4; ++attempt) {
         fid_mr* memory = register_memory(base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, random_key());
