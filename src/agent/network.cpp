@@ -298,7 +298,7 @@ void Network::transfer(Transfer& transfer, Post&& post) {
         if (posted == ofi::Posted::Yes) return;
         // Some providers have no room for what goes to the dead, for ever.
         if (round % 256 == 0) alive(*transfer.connection);
-        if (!moved) rest(round);
+        if (!moved) rest(round, round);
     }
 }
 

@@ -178,8 +178,11 @@ class Network final : Answers, ofi::Receiver {
     static constexpr int kWarm = 500;       // empty polls for the host after something has come
     static constexpr int kLongWarm = 5000;  // the same after a peer has told of direct accesses
     static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
-    static constexpr int kRounds = 2000;    // that an application thread drives before it waits like for shared memory
-    static void rest(int round);
+    // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
+    // memory.
+    static constexpr int kRounds = 50000;
+    static constexpr int kQuiet = 2000;
+    static void rest(int round, int quiet);
     void end_nap();
     void keep_warm();
     static void* thread_main(void* self);
@@ -228,12 +231,11 @@ bool Network::wait(Done&& done, Dead&& dead) {
     bool ended = done();
     if (ended) return true;
     waiters_.fetch_add(1, std::memory_order_seq_cst);
-    for (int round = 1; round < kRounds && !ended; ++round) {
-        if (try_drive())
-            round = 0;
-        else
-            rest(round);
+    // Others' messages are a reason to go on, but not for ever: who is waited for may be dead.
+    for (int round = 1, quiet = 0; !ended && quiet < kQuiet && round < kRounds; ++round) {
+        quiet = try_drive() ? 0 : quiet + 1;
         ended = done();
+        if (!ended) rest(round, quiet);
     }
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (ended) return true;

@@ -260,12 +260,12 @@ void Network::host_polls() {
     if (!try_drive()) warm_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// After a round without events. The host is driven now and then: these rounds take some milliseconds together, and the
-// wait that follows drives it in each of its own (invariant I3).
-void Network::rest(int round) {
+// After a round that did not end the wait. The host is driven now and then: these rounds take some milliseconds
+// together, and the wait that follows drives it in each of its own (invariant I3).
+void Network::rest(int round, int quiet) {
     const shm::WaitPolicy policy = shm::wait_policy();
     if (policy.progress != nullptr && round % 16 == 0) policy.progress();
-    if (round > policy.spin) ::sched_yield();
+    if (quiet > policy.spin) ::sched_yield();
 }
 
 void Network::end_nap() {
