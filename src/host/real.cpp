@@ -42,8 +42,11 @@ bool resolve() {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(find(host, "PMPI_" #name));
+#define OSC_REAL_EXTENSION(name) \
+    table.MPIX_##name = reinterpret_cast<decltype(table.MPIX_##name)>(find(host, "PMPIX_" #name));
 #include "host/real.def"
 #include "host/real_types.def"
+#undef OSC_REAL_EXTENSION
 #undef OSC_REAL
     done = true;
     return true;

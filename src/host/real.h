@@ -12,8 +12,10 @@ struct Real {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
+#define OSC_REAL_EXTENSION(name) decltype(&::PMPIX_##name) MPIX_##name = nullptr;
 #include "host/real.def"
 #include "host/real_types.def"
+#undef OSC_REAL_EXTENSION
 #undef OSC_REAL
 };
 

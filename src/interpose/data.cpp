@@ -1,9 +1,12 @@
 // Checks of arguments, then the epoch, then the window.
 #include "interpose/data.h"
 
+#include <utility>
+
 #include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
+#include "request/request.h"
 
 namespace osc {
 namespace {
@@ -26,7 +29,7 @@ bool reads_origin(op::Kind kind, Op op) {
     return kind != op::Kind::GetAccumulate || op != Op::NoOp;
 }
 
-Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op handle) {
+Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op handle, net::Asked* asked = nullptr) {
     op::Call call;
     call.kind = kind;
     if (kind == op::Kind::Accumulate || kind == op::Kind::GetAccumulate) {
@@ -54,7 +57,7 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
     Peer& target = window.peer(static_cast<std::uint32_t>(rank));
     if (fault = epoch::open_target(window, target); fault != Fault::None) return fault;
-    return window.execute(target, call);
+    return window.execute(target, call, asked);
 }
 
 }  // namespace
@@ -77,20 +80,15 @@ void* plain(const void* address) {
     return const_cast<void*>(address);
 }
 
-// The request forms: the operation is complete when the call returns.
-int give_request(int error, MPI_Request* request) {
-    if (error != MPI_SUCCESS) return error;
-    return host::completed_request(request);
-}
-
 int perform_request(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op,
                     MPI_Request* request) {
-    if (buffers.target_rank != MPI_PROC_NULL)
-        if (const Fault fault = epoch::may_request(window); fault != Fault::None) return raise(window, function, fault);
-    int error = perform(window, function, kind, buffers, op);
-    if (error == MPI_SUCCESS && buffers.target_rank != MPI_PROC_NULL)
-        error = finish(window, function, window.settle_local(static_cast<std::uint32_t>(buffers.target_rank)));
-    return give_request(error, request);
+    net::Asked asked;
+    int host_error = MPI_SUCCESS;
+    Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_request(window) : Fault::None;
+    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked);
+    if (fault == Fault::None && asked.ticket == nullptr) return host::completed_request(request);
+    if (fault == Fault::None) fault = request::give(window, std::move(asked), request, host_error);
+    return fault != Fault::None ? raise(window, function, fault) : host_error;
 }
 
 }  // namespace
@@ -118,7 +116,7 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
     count_served(Entry::name);                                                                                     \
     OSC_FAULT_EARLY_REQUEST(                                                                                       \
         op::Kind::kind == op::Kind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
-        perform(*window, "MPI_" #name, op::Kind::kind, buffers, handle), give_request(MPI_SUCCESS, request));      \
+        perform(*window, "MPI_" #name, op::Kind::kind, buffers, handle), host::completed_request(request));        \
     return perform_request(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle, request)
 
 #define OSC_TRANSFER_ARGUMENTS \

@@ -9,6 +9,7 @@
 #include "host/datatype.h"
 #include "interpose/attributes.h"
 #include "interpose/serve.h"
+#include "request/request.h"
 
 namespace osc {
 namespace {
@@ -136,6 +137,7 @@ int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
 }
 
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+    request::look(request);
     return host::real().Request_get_status(request, flag, status);
 }
 
@@ -152,6 +154,7 @@ int Finalize() {
         unregister_window(handle);
         host::real().Win_free(&handle);
     }
+    request::reap();
     host::release_types();
     host::release();
     return host::real().Finalize();

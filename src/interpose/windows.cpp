@@ -10,6 +10,7 @@
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/serve.h"
+#include "request/request.h"
 #include "window/device.h"
 
 namespace osc {
@@ -187,6 +188,7 @@ int Win_free(MPI_Win* win) {
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
     // Told while there is a window to tell it; the others wait for this process to come.
     const int late = finish(*window, "MPI_Win_free", window->settle());
+    request::reap();
     const Fault fault = free_window(window, host_error);
     if (host_error != MPI_SUCCESS) return host_error;
     *win = MPI_WIN_NULL;

@@ -64,7 +64,7 @@ Fault Window::await_local(std::uint32_t target) {
     return net_ != nullptr ? net_->settle_local(target) : Fault::None;
 }
 
-Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what) {
+Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked) {
     auto* stream = reinterpret_cast<net::Stream*>(stream_of(target).load(std::memory_order_acquire));
     if (stream == nullptr) {
         stream = net_->stream(target.rank);
@@ -87,9 +87,11 @@ Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what
     // What is returned to a copy of the result has to be there before the copy goes.
     if (call.kind == op::Kind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->answers_now();
+    if (asked != nullptr) *asked = {stream->issue(), stream, target.rank};
     net::Attached attached(*stream);
     Transport& transport = dynamic ? static_cast<Transport&>(attached) : *stream;
     const Fault fault = op::execute(call, what, start, transport);
+    if (asked != nullptr) stream->issued();
     if (unsettled.load(std::memory_order_acquire) != 0) epoch::left_under_way(*this, target);
     return fault;
 }

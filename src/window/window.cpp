@@ -138,10 +138,10 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     return op::execute(call, what, start, transport);
 }
 
-Fault Window::execute(Peer& target, const op::Call& call) {
+Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
     Update what{};
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
-    if (target.path == Path::Net) return execute_net(target, call, what);
+    if (target.path == Path::Net) return execute_net(target, call, what, asked);
     std::int64_t start = 0;
     op::Bounds touched;
     const std::uint64_t scale = target.path == Path::Dynamic ? 1

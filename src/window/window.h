@@ -14,6 +14,7 @@
 #include "epoch/core.h"
 #include "op/call.h"
 #include "transport/agent/outbox.h"
+#include "transport/net/ticket.h"
 #include "transport/shm/regions.h"
 #include "window/team.h"
 
@@ -32,7 +33,8 @@ class Window final : public Core {
 
     /// Executes a checked call on a target whose epoch is open. The origin's buffers are free on return, and what is
     /// returned is there; the data is at the target then or, where an agent serves it, after Core::settle().
-    Fault execute(Peer& target, const op::Call& call);
+    /// With `asked`, an operation on another node may still use the origin's buffers: `asked` tells of its end.
+    Fault execute(Peer& target, const op::Call& call, net::Asked* asked = nullptr);
 
     /// Tells in the slot's header what speaks for agents here; before the creation's first barrier.
     void state_agent_need();
@@ -73,7 +75,7 @@ class Window final : public Core {
   private:
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
-    Fault execute_net(Peer& target, const op::Call& call, const Update& what);
+    Fault execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked);
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
     std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
                                                          std::uint64_t count) const;

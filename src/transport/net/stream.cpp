@@ -66,6 +66,7 @@ Fault Stream::take_fault() {
 void Stream::Flight::answered(Status status, const std::byte* data, std::size_t bytes) {
     stream->failed(status);
     if (status == Status::HolderDied) stream->lock_refused_.store(true, std::memory_order_relaxed);
+    if (std::exchange(locks, false)) stream->lock_unconfirmed_.store(false, std::memory_order_release);
     std::size_t at = 0;
     for (const Landing& landing : landings) {
         if (at + landing.bytes > bytes) {  // a reply without the data, whose status should say why
@@ -80,6 +81,9 @@ void Stream::Flight::answered(Status status, const std::byte* data, std::size_t 
     }
     if (!landings.empty()) stream->local_.fetch_sub(1, std::memory_order_relaxed);
     landings.clear();
+    for (const SharedTicket& ticket : tickets)
+        ticket->end(status);
+    tickets.clear();
     Stream& owner = *stream;
     // In one order with the waiter's own look, for the bell that the network rings after this.
     busy.exchange(false, std::memory_order_seq_cst);
@@ -97,75 +101,49 @@ void Stream::moved(Transfer& transfer, int error) {
     auto& stream = *static_cast<Stream*>(transfer.owner);
     if (error != 0) stream.failed(Status::PeerDied);
     if (move.entry != nullptr) stream.regions_.release(*move.entry);
+    if (const SharedTicket ticket = std::move(move.ticket); ticket != nullptr)
+        ticket->end(error != 0 ? Status::PeerDied : Status::Done);
     stream.local_.fetch_sub(1, std::memory_order_relaxed);
     move.busy.exchange(false, std::memory_order_seq_cst);
     stream.under_way_.fetch_sub(1, std::memory_order_seq_cst);
-}
-
-// Called after long waits, for one of several: the network ends them if the target is gone.
-bool Stream::given_up() {
-    return !network_.alive(to_) && abandoned_;
-}
-
-// One that is not under way, waiting until there is one; null if the target is gone and all are left to the provider.
-template <class Slots>
-auto* Stream::free_one(Slots& slots) {
-    typename Slots::value_type* found = nullptr;
-    const auto look = [&] {
-        for (auto& slot : slots)
-            if (!slot.busy.load(std::memory_order_seq_cst)) found = &slot;
-        return found != nullptr;
-    };
-    network_.wait(look, [&] { return given_up(); });
-    if (found != nullptr) found->busy.store(true, std::memory_order_relaxed);
-    return found;
-}
-
-// Whether the target is known to be dead: then what would be sent fails at once.
-bool Stream::lost() {
-    if (!to_.dead.load(std::memory_order_acquire)) return false;
-    failed(Status::PeerDied);
-    return true;
 }
 
 // Room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
     const std::size_t needed = sizeof(Record) + padded(carried(record));
     const std::size_t back = padded(returned(record));
-    if (filling_ != nullptr &&
-        (filling_->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
-         (protocol_ == Protocol::Messages && records_ > 0 && last_.what != What::Lock && is_operation(record.what))))
-        push();
-    if (filling_ == nullptr) {
-        filling_ = network_.claim();
+    const bool alone = protocol_ == Protocol::Messages && queue_.empty();
+    if (filling_.message != nullptr &&
+        (filling_.message->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
+         (alone && records_ > 0 && last_.what != What::Lock && is_operation(record.what)))) {
+        if (ticket_ != nullptr)
+            put_by();
+        else
+            push();
+    }
+    if (filling_.message == nullptr) {
+        filling_.message = network_.claim();
         returning_ = 0;
         records_ = 0;
     }
     mark();
-    std::byte* at = filling_->body() + filling_->bytes;
+    std::byte* at = filling_.message->body() + filling_.message->bytes;
     std::memcpy(at, &record, sizeof record);
     const std::size_t data = carried(record);
     if (data % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
-    filling_->bytes += needed;
+    filling_.message->bytes += needed;
     returning_ += back;
     ++records_;
     last_ = record;
     return at + sizeof(Record);
 }
 
-void Stream::push(FrameKind kind) {
-    if (filling_ == nullptr) return;
-    Flight* const flight = lost() ? nullptr : free_one(flights_);
-    if (flight == nullptr) {
-        network_.give_back(std::exchange(filling_, nullptr));
-        landings_.clear();
-        return;
-    }
-    flight->landings.swap(landings_);
-    if (!flight->landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
-    under_way_.fetch_add(1, std::memory_order_relaxed);
-    records_ = 0;
-    network_.request(to_, kind, window_, me_, std::exchange(filling_, nullptr), *flight);
+// What its reply brings home.
+void Stream::landing(const Landing& what) {
+    filling_.landings.push_back(what);
+    if (ticket_ == nullptr || (!filling_.tickets.empty() && filling_.tickets.back() == ticket_)) return;
+    ticket_->begin();
+    filling_.tickets.push_back(ticket_);
 }
 
 bool Stream::wants_direct(std::size_t bytes) const {
@@ -174,33 +152,9 @@ bool Stream::wants_direct(std::size_t bytes) const {
 }
 
 void Stream::confirm_lock() {
-    if (!lock_unconfirmed_) return;
+    if (lock_is_confirmed()) return;
     push();
     await_all();
-}
-
-void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
-                      RegionCache::Entry* entry) {
-    // What was asked for before must hold first: the lock.
-    push();
-    confirm_lock();
-    mark();
-    if (under_lock_ && lock_refused_.load(std::memory_order_relaxed)) return failed(Status::HolderDied);
-    for (std::size_t done = 0; done < bytes;) {
-        const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
-        Move* const move = lost() ? nullptr : free_one(moves_);
-        if (move == nullptr) return;
-        move->entry = entry;
-        if (entry != nullptr) regions_.use(*entry);
-        under_way_.fetch_add(1, std::memory_order_relaxed);
-        local_.fetch_add(1, std::memory_order_relaxed);
-        auto* here = static_cast<std::byte*>(memory) + done;
-        if (write)
-            network_.write(move->transfer, here, part, address + done, key);
-        else
-            network_.read(move->transfer, here, part, address + done, key);
-        done += part;
-    }
 }
 
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
@@ -221,7 +175,7 @@ void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
     while (bytes > 0) {
         const std::size_t n = cut(disp, bytes, kBody - sizeof(ReplyHead) - kAlign);
         add({What::Get, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
-        landings_.push_back({data, n, nullptr, 1});
+        landing({data, n, nullptr, 1});
         data += n;
         disp += static_cast<std::int64_t>(n);
         bytes -= n;
@@ -242,7 +196,7 @@ void Stream::update(const Update& how, std::int64_t disp, const void* origin, vo
             data += n;
         }
         if (back != nullptr) {
-            landings_.push_back({back, n, how.copy, how.width});
+            landing({back, n, how.copy, how.width});
             back += n;
         }
         disp += static_cast<std::int64_t>(n);
@@ -255,7 +209,7 @@ void Stream::compare_and_swap(const Update& how, std::int64_t disp, const void* 
     std::byte* out = add({What::CompareAndSwap, how.basic, Op::None, 0, static_cast<std::uint32_t>(how.width), disp});
     std::memcpy(out, origin, how.width);
     std::memcpy(out + how.width, compare, how.width);
-    landings_.push_back({result, how.width, how.copy, how.width});
+    landing({result, how.width, how.copy, how.width});
 }
 
 Fault Stream::finish() {
@@ -264,14 +218,18 @@ Fault Stream::finish() {
         await_all();
         return take_fault();
     }
-    if (protocol_ == Protocol::Messages && records_ > 0 && is_operation(last_.what)) push();
+    if (ticket_ != nullptr)
+        advance();
+    else if (protocol_ == Protocol::Messages && records_ > 0 && is_operation(last_.what))
+        push();
     return Fault::None;
 }
 
 Fault Stream::lock(LockAsk ask) {
     const std::lock_guard lock(mutex_);
     add({What::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
-    lock_unconfirmed_ = under_lock_ = true;
+    filling_.locks = under_lock_ = true;
+    lock_unconfirmed_.store(true, std::memory_order_relaxed);
     lock_refused_.store(false, std::memory_order_relaxed);  // the epoch before this one is settled
     return Fault::None;
 }
@@ -279,7 +237,7 @@ Fault Stream::lock(LockAsk ask) {
 // Behind all operations: what goes directly has to be there first.
 Fault Stream::unlock() {
     const std::lock_guard lock(mutex_);
-    if (local_.load(std::memory_order_acquire) != 0) {
+    if (local_.load(std::memory_order_acquire) != 0 || !parked_.empty()) {
         push();
         await_all();
     }
@@ -290,12 +248,12 @@ Fault Stream::unlock() {
 
 Fault Stream::complete() {
     const std::lock_guard lock(mutex_);
-    if (local_.load(std::memory_order_acquire) != 0) {
+    if (local_.load(std::memory_order_acquire) != 0 || !parked_.empty()) {
         push();
         await_all();
     }
     add({What::Complete, Basic::None, Op::None, 0, 0, 0});
-    push(landings_.empty() ? FrameKind::Unhurried : FrameKind::Request);
+    push(filling_.landings.empty() ? FrameKind::Unhurried : FrameKind::Request);
     return Fault::None;
 }
 
@@ -338,7 +296,6 @@ Fault Stream::describe(Description& description) {
 // A dead peer's requests are ended by the network at once, its transfers by the provider; what that does not end within
 // a second is left to it for ever, with the memory that it may still touch.
 void Stream::await_all() {
-    if (abandoned_) return;
     using Clock = std::chrono::steady_clock;
     Clock::time_point since{};
     const auto lost = [&] {
@@ -346,11 +303,17 @@ void Stream::await_all() {
         if (since == Clock::time_point{}) since = Clock::now();
         return Clock::now() - since > std::chrono::seconds(1);
     };
-    if (!network_.wait([&] { return under_way_.load(std::memory_order_seq_cst) == 0; }, lost)) {
-        abandoned_ = true;
-        failed(Status::PeerDied);
+    const auto nothing = [&] { return under_way_.load(std::memory_order_seq_cst) == 0; };
+    for (;;) {
+        if (!abandoned_ && !network_.wait(nothing, lost)) {
+            abandoned_ = true;
+            failed(Status::PeerDied);
+        }
+        lock_unconfirmed_.store(false, std::memory_order_relaxed);
+        if (parked_.empty()) return;
+        for (; !parked_.empty(); parked_.pop_front())
+            start(parked_.front());
     }
-    lock_unconfirmed_ = false;
 }
 
 Fault Stream::settle() {
@@ -361,7 +324,8 @@ Fault Stream::settle() {
 }
 
 Fault Stream::settle_local() {
-    if (landings_.empty() && local_.load(std::memory_order_acquire) == 0) return Fault::None;
+    if (filling_.landings.empty() && queue_.empty() && parked_.empty() && local_.load(std::memory_order_acquire) == 0)
+        return Fault::None;
     return settle();
 }
 

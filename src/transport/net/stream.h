@@ -4,17 +4,22 @@
 //
 // A message is sent when it is full, or when somebody waits for what is in it. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply.
+//
+// An operation with a ticket is sent at once and waits for nothing: what has no place under way yet, or must not go
+// before the target's lock is had, is put by, and sent by whoever looks for the ticket's end or settles.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "agent/network.h"
 #include "transport/net/region_cache.h"
+#include "transport/net/ticket.h"
 #include "transport/transport.h"
 
 namespace osc::net {
@@ -47,6 +52,13 @@ class Stream final : public Transport {
     /// The operation that follows needs what it returns before finish() returns.
     void answers_now() { answers_now_ = true; }
 
+    /// The operation that follows has a ticket, until issued().
+    SharedTicket issue();
+    void issued();
+    /// Drives once for who looks for a ticket's end: true if it has ended. Without the mutex, like the next.
+    bool look(Ticket& ticket);
+    void await(Ticket& ticket);
+
     Fault lock(LockAsk ask);
     Fault unlock();
     Fault complete();
@@ -64,7 +76,7 @@ class Stream final : public Transport {
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
     /// Whether the lock that was asked for, if any, is held; and waits until it is.
-    bool lock_is_confirmed() const { return !lock_unconfirmed_; }
+    bool lock_is_confirmed() const { return !lock_unconfirmed_.load(std::memory_order_acquire); }
     void confirm_lock();
     /// Writes or reads `bytes` at `address` with `key`; what is under way uses `entry`, if there is one.
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
@@ -90,13 +102,32 @@ class Stream final : public Transport {
     struct Flight final : Sender {
         Stream* stream = nullptr;
         std::atomic<bool> busy{false};
+        bool locks = false;
         std::vector<Landing> landings;
+        std::vector<SharedTicket> tickets;
         void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
     struct Move {
         Transfer transfer;  // first
         std::atomic<bool> busy{false};
         RegionCache::Entry* entry = nullptr;  // by which it goes
+        SharedTicket ticket;
+    };
+    /// A message that is not sent yet, and what its reply ends.
+    struct Outgoing {
+        Message* message = nullptr;
+        bool locks = false;  // asks for the target's lock
+        std::vector<Landing> landings;
+        std::vector<SharedTicket> tickets;
+    };
+    /// A direct access, as far as it is one transfer.
+    struct Piece {
+        bool write;
+        std::uint64_t address, key;
+        std::byte* memory;
+        std::size_t bytes;
+        RegionCache::Entry* entry;
+        SharedTicket ticket;
     };
     struct Question final : Sender {
         std::atomic<bool> open{false};
@@ -107,11 +138,21 @@ class Stream final : public Transport {
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
+    static constexpr std::size_t kPutBy = 4096;  // messages; then operations with tickets wait as well
 
     std::byte* add(const Record& record);
     void push(FrameKind kind);
     template <class Slots>
     auto* free_one(Slots& slots);
+    template <class Slots>
+    static bool has_free(const Slots& slots);
+    void launch(Outgoing& message, FrameKind kind);
+    void drop(Outgoing& message);
+    void put_by();
+    void start(const Piece& piece);
+    void advance();
+    void landing(const Landing& what);
+    bool gone(std::int64_t& since);
     bool lost();
     bool direct(std::size_t bytes) const { return described_ && description_.exposed != 0 && wants_direct(bytes); }
     void transfer(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
@@ -134,15 +175,19 @@ class Stream final : public Transport {
     std::atomic<std::uint32_t>& unsettled_;
 
     std::mutex mutex_;
-    Message* filling_ = nullptr;
-    std::size_t returning_ = 0;      // bytes that the reply to it will hold
-    std::uint32_t records_ = 0;      // in it
-    Record last_;                    // of them
-    std::vector<Landing> landings_;  // of what it returns
-    bool marked_ = false;            // counted in unsettled_
+    Outgoing filling_;
+    std::size_t returning_ = 0;    // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;    // in it
+    Record last_;                  // of them
+    std::deque<Outgoing> queue_;   // put by, before it
+    std::deque<Piece> parked_;     // put by
+    SharedTicket ticket_;          // of the operation that is being done
+    std::int64_t looked_ = 0;      // when look() last asked for a sign of life
+    std::int64_t gone_since_ = 0;  // that it has found none
+    bool marked_ = false;          // counted in unsettled_
     bool answers_now_ = false;
-    bool lock_unconfirmed_ = false;  // asked for, and not known to be granted: no direct access
-    bool under_lock_ = false;        // asked for, and not given back
+    bool under_lock_ = false;                    // asked for, and not given back
+    std::atomic<bool> lock_unconfirmed_{false};  // asked for, and not known to be granted: no direct access
     // It was not had: no direct access under it; other operations are refused by the target.
     std::atomic<bool> lock_refused_{false};
     bool abandoned_ = false;  // something may be under way for ever

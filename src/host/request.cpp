@@ -1,0 +1,79 @@
+// Generalized requests with the host's extension.
+//
+// MPICH (4.0.2's src/mpi/request was read) calls the poll function in MPI_Wait, in the calls for some or any and in all
+// tests, and the wait function in MPI_Waitall, one request at a time; it holds no lock meanwhile. The status that it
+// passes may be no status at all, so nothing is written there. In MPI_Wait and MPI_Waitall nobody but these functions
+// drives the host, which may owe a peer the rest of a message (invariant I3).
+#include "host/request.h"
+
+#include <sched.h>
+
+#include "host/errhandler.h"
+#include "host/host.h"
+
+namespace osc::host {
+namespace {
+
+constexpr int kDriveEvery = 16;   // looks
+constexpr int kYieldAfter = 256;  // looks without an end of any
+
+thread_local int t_looks = 0;  // in a row, without an end
+
+Awaited& awaited(void* state) {
+    return *static_cast<Awaited*>(state);
+}
+
+int poll(void* state, MPI_Status*) {
+    awaited(state).look();
+    if (++t_looks % kDriveEvery == 0) progress();
+    if (t_looks > kYieldAfter) ::sched_yield();
+    return MPI_SUCCESS;
+}
+
+int wait(int count, void** states, double, MPI_Status*) {
+    for (int i = 0; i < count; ++i)
+        awaited(states[i]).await();
+    return MPI_SUCCESS;
+}
+
+// Source, tag and count mean nothing (MPI 4.1 section 12.3.5).
+int query(void* state, MPI_Status* status) {
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    real().Status_set_elements(status, MPI_BYTE, 0);
+    real().Status_set_cancelled(status, 0);
+    return awaited(state).result();
+}
+
+int release_state(void* state) {
+    awaited(state).released();
+    return MPI_SUCCESS;
+}
+
+// What is on its way cannot be called back: the request completes as without this (section 3.8.4).
+int cancel(void*, int) {
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool can_start_requests() {
+    return real().MPIX_Grequest_start != nullptr;
+}
+
+int start_request(Awaited& what, MPI_Request* request) {
+    return real().MPIX_Grequest_start(&query, &release_state, &cancel, &poll, &wait, &what, request);
+}
+
+void complete_request(MPI_Request request) {
+    t_looks = 0;
+    real().Grequest_complete(request);
+}
+
+bool request_errors_are_fatal() {
+    int world_model = 0;
+    real().Initialized(&world_model);
+    return !world_model || comm_errors_are_fatal(MPI_COMM_WORLD);
+}
+
+}  // namespace osc::host
