@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace osc::ofi {
 namespace {
@@ -21,12 +23,17 @@ struct Access {
     int error = 0;
 };
 
-// The provider may use it after a probe that failed, so it is left to it then.
 struct Probe {
     Access access;
     std::byte here[kBytes];
     std::byte there[kBytes];
 };
+
+// The provider may use it after a probe that failed: it is kept for ever then.
+void keep(std::unique_ptr<Probe> probe) {
+    static auto* kept = new std::vector<std::unique_ptr<Probe>>;
+    kept->push_back(std::move(probe));
+}
 
 // Posts by `post` and polls until it has ended; 0 or an error.
 template <class Post>
@@ -66,7 +73,7 @@ void probe_direct(Endpoint& endpoint, std::string& flaw) {
     }
     const auto failed = [&](const char* what) {
         flaw = what;
-        static_cast<void>(probe.release());
+        keep(std::move(probe));
     };
     fill(probe->here, 1);
     std::memset(probe->there, 0, kBytes);
