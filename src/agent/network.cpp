@@ -289,10 +289,14 @@ template <class Post>
 void Network::transfer(Transfer& transfer, Post&& post) {
     transfer.network = this;
     transfer.operation.ended = &Network::transferred;
+    moving_.fetch_add(1, std::memory_order_relaxed);
     for (int round = 1;; ++round) {
         const ofi::Posted posted =
             transfer.connection->dead.load(std::memory_order_relaxed) ? ofi::Posted::Failed : post();
-        if (posted == ofi::Posted::Failed) return transfer.ended(transfer, EIO);
+        if (posted == ofi::Posted::Failed) {
+            moving_.fetch_sub(1, std::memory_order_relaxed);
+            return transfer.ended(transfer, EIO);
+        }
         // Also after success: whoever streams takes note of what has ended himself, and the thread leaves him the core.
         const bool moved = try_drive();
         if (posted == ofi::Posted::Yes) return;
@@ -329,6 +333,7 @@ void Network::transferred(ofi::Operation& operation, int error) {
     auto& transfer = reinterpret_cast<Transfer&>(operation);
     Network& network = *transfer.network;
     Connection& to = *transfer.connection;
+    network.moving_.fetch_sub(1, std::memory_order_relaxed);
     transfer.ended(transfer, error);
     if (error != 0) network.lost(to);
     network.bell_.ring();

@@ -180,7 +180,7 @@ class Network final : Answers, ofi::Receiver {
     static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
     // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
     // memory.
-    static constexpr int kRounds = 50000;
+    static constexpr int kRounds = 20000;
     static constexpr int kQuiet = 2000;
     static void rest(int round, int quiet);
     void end_nap();
@@ -215,6 +215,7 @@ class Network final : Answers, ofi::Receiver {
     std::vector<std::uint32_t> free_numbers_;
     std::atomic<int> waiters_{0};                // application threads that drive
     std::atomic<std::uint64_t> polls_{0};        // how often application threads drove
+    std::atomic<int> moving_{0};                 // direct accesses of this process that are under way
     std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
     std::atomic<int> warm_{0};           // polls by the host without an event before it leaves them to the thread
     std::atomic<std::uint32_t> nap_{0};  // what the thread naps on; changed when it is needed
@@ -231,8 +232,10 @@ bool Network::wait(Done&& done, Dead&& dead) {
     bool ended = done();
     if (ended) return true;
     waiters_.fetch_add(1, std::memory_order_seq_cst);
-    // Others' messages are a reason to go on, but not for ever: who is waited for may be dead.
-    for (int round = 1, quiet = 0; !ended && quiet < kQuiet && round < kRounds; ++round) {
+    // Others' messages are a reason to go on, and so are direct accesses, which these rounds serve and whose parts no
+    // event tells of; but not for ever: who is waited for may be dead.
+    const auto goes_on = [&](int quiet) { return quiet < kQuiet || moving_.load(std::memory_order_relaxed) > 0; };
+    for (int round = 1, quiet = 0; !ended && round < kRounds && goes_on(quiet); ++round) {
         quiet = try_drive() ? 0 : quiet + 1;
         ended = done();
         if (!ended) rest(round, quiet);
