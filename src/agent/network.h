@@ -202,6 +202,7 @@ class Network final : Answers, ofi::Receiver {
     std::mutex drive_;
     Hosted hosted_;            // under drive_
     bool lock_waits_ = false;  // hosted_ waits for a lock, or for accesses to end; under drive_
+    std::int64_t drove_ = 0;   // when somebody drove; under drive_
     std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
@@ -215,6 +216,7 @@ class Network final : Answers, ofi::Receiver {
     std::vector<std::uint32_t> free_numbers_;
     std::atomic<int> waiters_{0};                // application threads that drive
     std::atomic<std::uint64_t> polls_{0};        // how often application threads drove
+    std::atomic<std::int64_t> driven_{0};        // when one of them did, ns
     std::atomic<int> moving_{0};                 // direct accesses of this process that are under way
     std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
     std::atomic<int> warm_{0};           // polls by the host without an event before it leaves them to the thread

@@ -17,6 +17,7 @@ constexpr std::int64_t kSpinNs = 20000;        // after work, before the thread 
 constexpr std::int64_t kNapNs = 100000;        // of the thread, while application threads drive
 constexpr std::int64_t kLongNapNs = 1000000;   // the same when they have done nothing else for as long
 constexpr std::int64_t kDenseNs = 4000;        // between the polls of who does nothing else
+constexpr std::int64_t kFreshNs = 20000;       // since the last poll of who still drives
 constexpr std::int64_t kAskEvery = 200000000;  // for a sign of life
 
 // True in a thread that handles what has arrived: it holds drive_ already.
@@ -211,9 +212,9 @@ void Network::tick(int events) {
     if (events == 0 && held_count_.load(std::memory_order_relaxed) > 0) send_held();
     if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
     lock_waits_ = hosted_.resume();
-    const std::int64_t now = now_ns();
-    if (now - looked_ < kAskEvery) return;
-    looked_ = now;
+    drove_ = now_ns();
+    if (drove_ - looked_ < kAskEvery) return;
+    looked_ = drove_;
     lifeline_.drain();
     look_for_dead();
 }
@@ -236,11 +237,13 @@ bool Network::try_drive() {
     if (t_driving) return false;
     polls_.fetch_add(1, std::memory_order_relaxed);
     if (!drive_.try_lock()) {
+        driven_.store(now_ns(), std::memory_order_relaxed);  // would have been: the thread is to leave it to this one
         if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
         ::sched_yield();  // whoever drives may need this core for it
         return false;
     }
     const int events = drive();
+    driven_.store(drove_, std::memory_order_relaxed);
     drive_.unlock();
     return events > 0;
 }
@@ -283,14 +286,17 @@ void Network::run() {
     std::int64_t last_event = now_ns();
     std::int64_t nap = kNapNs;
     std::uint64_t polls = 0;
+    std::uint32_t ended = 0;
     while (!stopping_.load(std::memory_order_seq_cst)) {
         const std::uint32_t napping = nap_.load(std::memory_order_seq_cst);
-        const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
-        const std::uint64_t since = seen - std::exchange(polls, seen);
-        if (since > 0 || waiters_.load(std::memory_order_seq_cst) > 0) {
+        if (std::exchange(ended, napping) != napping) nap = kNapNs;
+        if (waiters_.load(std::memory_order_seq_cst) > 0 ||
+            now_ns() - driven_.load(std::memory_order_relaxed) < kFreshNs) {
             // Each nap costs whoever drives on this core a few microseconds, and a process that stops driving is not
             // served before its end: it becomes no longer than the driving has lasted.
-            nap = static_cast<std::int64_t>(since) * kDenseNs > nap ? std::min(2 * nap, kLongNapNs) : kNapNs;
+            const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
+            const auto since = static_cast<std::int64_t>(seen - std::exchange(polls, seen));
+            nap = since * kDenseNs > nap ? std::min(2 * nap, kLongNapNs) : kNapNs;
             shm::futex_wait_ns(nap_, napping, nap);
             continue;
         }

@@ -257,7 +257,9 @@ Fault lock_all(Core& core, unsigned asserts) {
         }
     }
     epoch.access = Access::LockAll;
-    core.flushable.store(core.size, std::memory_order_relaxed);
+    // A complete may have left its last operations under way.
+    const bool settled = core.unsettled.load(std::memory_order_acquire) == 0;
+    core.flushable.store(settled ? core.size : 0, std::memory_order_relaxed);
     return Fault::None;
 }
 

@@ -25,8 +25,13 @@ constexpr const char* kProgress = "ucp_worker_progress";
 std::atomic<Progress> g_progress{nullptr};  // UCX's own
 std::atomic<void (*)()> g_called{nullptr};
 
+// Reached through the table's entry, which is no atomic to those who read it: what was stored before it may come into
+// sight a little later.
 unsigned progress_and_tell(void* worker) {
-    const unsigned events = g_progress.load(std::memory_order_relaxed)(worker);
+    Progress progress = nullptr;
+    while ((progress = g_progress.load(std::memory_order_acquire)) == nullptr) {
+    }
+    const unsigned events = progress(worker);
     g_called.load(std::memory_order_relaxed)();
     return events;
 }

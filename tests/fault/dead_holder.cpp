@@ -197,10 +197,7 @@ void creation_without_the_dead() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    begin(argc, argv);
     if (g_size < 3) return 1;
     make_windows();
     if (g_rank == kVictim) victim();

@@ -16,9 +16,7 @@ int put(const std::vector<char>& data, int target, MPI_Aint there, MPI_Win win) 
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    begin(argc, argv);
     if (g_size < 4) return 1;
     g_scenario = "dead_region";
     MPI_Win win = MPI_WIN_NULL;

@@ -56,9 +56,7 @@ bool add_under_lock() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    begin(argc, argv);
     if (g_size < 4 || argc < 2) return 1;
     const int type = std::strcmp(argv[1], "shared") == 0 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE;
     g_scenario = argv[1];

@@ -309,10 +309,7 @@ void die_in(int stage, double after, int turns) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    begin(argc, argv);
     if (g_size != 4 || argc < 4) return 1;
     const Kind* kind = nullptr;
     for (const Kind& known : kKinds)

@@ -30,6 +30,14 @@ inline const char* g_scenario = "";
 inline constexpr int kVictim = 1;
 inline constexpr double kPatience = 10;  // seconds in which every call has to return
 
+/// Starts MPI with errors returned.
+inline void begin(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
 inline double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -4,30 +4,17 @@
 #include <cstdlib>
 #include <memory>
 
-#include "harness.h"
+#include "dynamic_window.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Put", "MPI_Get",
              "MPI_Accumulate")
 
+using osct::address;
+using osct::Dynamic;
 using osct::rank;
 using osct::size;
 
 namespace {
-
-MPI_Aint address(const void* of) {
-    MPI_Aint value = 0;
-    MPI_Get_address(of, &value);
-    return value;
-}
-
-struct Dynamic {
-    MPI_Win win = MPI_WIN_NULL;
-    Dynamic() {
-        CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    }
-    ~Dynamic() { CHECK_OK(MPI_Win_free(&win)); }
-};
 
 std::vector<MPI_Aint> everybody(MPI_Aint mine) {
     std::vector<MPI_Aint> all(static_cast<std::size_t>(size()));

@@ -6,11 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "harness.h"
+#include "dynamic_window.h"
 
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Put", "MPI_Get",
              "MPI_Accumulate", "MPI_Win_flush")
 
+using osct::address;
+using osct::Dynamic;
 using osct::rank;
 using osct::size;
 
@@ -27,21 +29,6 @@ constexpr bool kFreedIsKept = false;
 int partner() {
     const int half = size() / 2;
     return half == 0 ? rank() : rank() < half ? rank() + half : rank() - half < half ? rank() - half : rank();
-}
-
-struct Dynamic {
-    MPI_Win win = MPI_WIN_NULL;
-    Dynamic() {
-        CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    }
-    ~Dynamic() { CHECK_OK(MPI_Win_free(&win)); }
-};
-
-MPI_Aint address(const void* of) {
-    MPI_Aint value = 0;
-    MPI_Get_address(of, &value);
-    return value;
 }
 
 /// The partner's address of the same thing.
@@ -77,6 +64,17 @@ long long direct() {
     return osct::counter("network.writes") + osct::counter("network.reads");
 }
 
+/// A window with memory, of which the first kLarge bytes are attached; and where the partner's begins.
+struct Attached {
+    std::vector<char> memory;
+    Dynamic dynamic;
+    MPI_Aint there = 0;
+    explicit Attached(std::size_t bytes) : memory(bytes) {
+        CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
+        there = of_the_partner(memory.data());
+    }
+};
+
 // The host's own waits keep its lock from the other threads on a machine with few cores.
 void await(MPI_Request request) {
     for (int done = 0; done == 0; std::this_thread::yield())
@@ -87,10 +85,8 @@ void await(MPI_Request request) {
 
 // After the first time, nothing but the transfers themselves goes over the network.
 CASE(large_transfers_need_no_message) {
-    Dynamic dynamic;
-    std::vector<char> memory(kLarge);
-    CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-    const MPI_Aint there = of_the_partner(memory.data());
+    Attached attached(kLarge);
+    auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
     CHECK_OK(put(pattern(kLarge, 0), there, dynamic.win));
     CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
@@ -225,10 +221,8 @@ CASE(absolute_addresses) {
 
 // Regions of which nobody knows come and go without a message, and leave nothing behind.
 CASE(unknown_regions_come_and_go_for_nothing) {
-    Dynamic dynamic;
-    std::vector<char> memory(3 * kLarge);
-    CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-    const MPI_Aint there = of_the_partner(memory.data());
+    Attached attached(3 * kLarge);
+    auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
     CHECK_OK(put(pattern(kLarge, 1), there, dynamic.win));
     CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
@@ -258,10 +252,8 @@ CASE(unknown_regions_come_and_go_for_nothing) {
 
 // The holder of a region sits in a call of the host's until the region is gone; and it gets no key for another one.
 CASE(detach_needs_nothing_of_who_knows_the_region) {
-    Dynamic dynamic;
-    std::vector<char> memory(kLarge);
-    CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-    const MPI_Aint there = of_the_partner(memory.data());
+    Attached attached(kLarge);
+    auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
     for (int turn = 0; turn < 2; ++turn) {
         CHECK_OK(put(pattern(kLarge, rank()), there, dynamic.win));
