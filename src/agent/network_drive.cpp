@@ -17,7 +17,8 @@ constexpr std::int64_t kSpinNs = 20000;        // after work, before the thread 
 constexpr std::int64_t kNapNs = 100000;        // of the thread, while application threads drive
 constexpr std::int64_t kLongNapNs = 1000000;   // the same when they have done nothing else for as long
 constexpr std::int64_t kDenseNs = 4000;        // between the polls of who does nothing else
-constexpr std::int64_t kFreshNs = 20000;       // since the last poll of who still drives
+constexpr std::int64_t kFreshNs = 20000;       // since the last poll of who does nothing else
+constexpr std::int64_t kLatelyNs = 200000;     // since the last poll of who may go on
 constexpr std::int64_t kAskEvery = 200000000;  // for a sign of life
 
 // True in a thread that handles what has arrived: it holds drive_ already.
@@ -290,13 +291,15 @@ void Network::run() {
     while (!stopping_.load(std::memory_order_seq_cst)) {
         const std::uint32_t napping = nap_.load(std::memory_order_seq_cst);
         if (std::exchange(ended, napping) != napping) nap = kNapNs;
-        if (waiters_.load(std::memory_order_seq_cst) > 0 ||
-            now_ns() - driven_.load(std::memory_order_relaxed) < kFreshNs) {
+        const bool waits = waiters_.load(std::memory_order_seq_cst) > 0;
+        const std::int64_t idle = waits ? 0 : now_ns() - driven_.load(std::memory_order_relaxed);
+        if (idle < kLatelyNs) {
             // Each nap costs whoever drives on this core a few microseconds, and a process that stops driving is not
             // served before its end: it becomes no longer than the driving has lasted.
             const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
             const auto since = static_cast<std::int64_t>(seen - std::exchange(polls, seen));
-            nap = since * kDenseNs > nap ? std::min(2 * nap, kLongNapNs) : kNapNs;
+            const bool dense = idle < kFreshNs && since * kDenseNs > nap;
+            nap = dense ? std::min(2 * nap, kLongNapNs) : kNapNs;
             shm::futex_wait_ns(nap_, napping, nap);
             continue;
         }
