@@ -53,11 +53,6 @@ sync::LockKind kind_of(LockAsk ask) {
 
 }  // namespace
 
-bool Arrivals::take(std::uint64_t barrier, std::uint32_t round) {
-    const std::lock_guard lock(mutex_);
-    return std::erase_if(came_, [&](const auto& came) { return came == std::pair(barrier, round); }) > 0;
-}
-
 Hosted::~Hosted() = default;
 
 std::shared_ptr<Arrivals> Hosted::add(const Serving& window) {
@@ -71,7 +66,12 @@ std::shared_ptr<Arrivals> Hosted::add(const Serving& window) {
 void Hosted::remove(std::uint64_t id) {
     const auto found = windows_.find(id);
     if (found == windows_.end()) return;
-    std::erase(busy_, found->second.get());
+    Window& window = *found->second;
+    // After a death there may be requests that wait for what does not come any more.
+    for (const auto& [origin, saved] : window.saved)
+        for (const Saved& request : saved)
+            answers_.answer(window.serving.tokens[origin], request.number, Status::UnknownWindow, nullptr, 0);
+    std::erase(busy_, &window);
     windows_.erase(found);
     // Where all have ended their accesses there are none; else who detaches must not wait for ever.
     std::erase_if(withdrawing_, [&](const Withdrawing& waiting) {
@@ -120,8 +120,8 @@ void Hosted::request(const Frame& frame, const std::byte* body) {
 }
 
 // Executes records from `at` on. A record that fails returns zeros and is told of by the status; those behind it are
-// executed all the same, as they would be had each been sent alone. Waits: `at` is the lock's record, which has been
-// asked for.
+// executed all the same, as they would be had each been sent alone. Waits: `at` is behind the record that waits, for a
+// lock that has been asked for or for a fence of this process.
 Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
                         std::size_t& at, Status& status, std::vector<std::byte>& out) {
     Records records(body, bytes, at);
@@ -138,6 +138,15 @@ Hosted::Ran Hosted::run(Window& window, std::uint32_t origin, const std::byte* b
             if (!is_ask(record.disp) || !may_wait) {
                 now = Status::Malformed;
             } else if (!lock(window, origin, static_cast<LockAsk>(record.disp), now)) {
+                at = records.at();
+                return Ran::Waits;
+            }
+        } else if (record.what == What::FenceOpen) {
+            const auto fence = static_cast<std::uint64_t>(record.disp);
+            if (!may_wait) {
+                now = Status::Malformed;
+            } else if (!window.arrivals->is_open(fence)) {
+                window.fenced.emplace_back(origin, fence);
                 at = records.at();
                 return Ran::Waits;
             }
@@ -175,8 +184,16 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
             sync::send_complete(*own.slot, own.rank);
             return Status::Done;
         case What::Barrier:
-            window.arrivals->arrived(static_cast<std::uint64_t>(record.disp), record.bytes);
+            window.arrivals->arrived(origin, static_cast<std::uint64_t>(record.disp), record.bytes,
+                                     (record.flags & kDirect) != 0);
             return Status::Done;
+        case What::FenceClose:
+            window.arrivals->closed();
+            return Status::Done;
+        case What::FenceCount:
+            return window.arrivals->count(origin, static_cast<std::uint64_t>(record.disp), record.bytes, own.processes)
+                       ? Status::Done
+                       : Status::Malformed;
         case What::Describe: {
             const Description description{own.size,
                                           own.unit,
@@ -288,8 +305,22 @@ bool Hosted::resume() {
 }
 
 bool Hosted::resume(Window& window) {
+    const bool entered = resume_fenced(window);
     const bool passed = resume_queue(window, window.passing, window.passing_queued);
-    return resume_queue(window, window.waiting, window.queued) || passed;
+    return resume_queue(window, window.waiting, window.queued) || passed || entered;
+}
+
+// What waits for a fence that this process has made by now. What comes behind may wait for the next one.
+bool Hosted::resume_fenced(Window& window) {
+    std::vector<std::uint32_t> entered;
+    std::erase_if(window.fenced, [&](const auto& waiting) {
+        if (!window.arrivals->is_open(waiting.second)) return false;
+        entered.push_back(waiting.first);
+        return true;
+    });
+    for (const std::uint32_t origin : entered)
+        go_on(window, origin);
+    return !entered.empty();
 }
 
 bool Hosted::resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/arrivals.h"
 #include "agent/leases.h"
 #include "sync/lock.h"
 #include "transport/ofi/endpoint.h"
@@ -50,21 +51,6 @@ class Answers {
     ~Answers() = default;
 };
 
-/// The barrier of a window's nodes, as far as other nodes' first processes have come. Its own lock: the process waits.
-class Arrivals {
-  public:
-    void arrived(std::uint64_t barrier, std::uint32_t round) {
-        const std::lock_guard lock(mutex_);
-        came_.emplace_back(barrier, round);
-    }
-    /// Takes note of the arrival away; false if it has not come.
-    bool take(std::uint64_t barrier, std::uint32_t round);
-
-  private:
-    std::mutex mutex_;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> came_;
-};
-
 class Hosted {
   public:
     explicit Hosted(Answers& answers) : answers_(answers) {}
@@ -76,8 +62,9 @@ class Hosted {
     /// A request, query or notice, with its sender, who is known to be in the job.
     void request(const Frame& frame, const std::byte* body);
 
-    /// Goes on with what waited for a lock that has been granted by now, and answers who withdraws leases that nothing
-    /// under way goes by any more. True while something waits for either: then it is to be called again soon.
+    /// Goes on with what waited for a lock that has been granted by now, or for a fence, and answers who withdraws
+    /// leases that nothing under way goes by any more. True while something waits for either: then it is to be called
+    /// again soon.
     bool resume();
 
     /// A process of another node has died: what it held is broken. What it asked for before is still done, and a lock
@@ -114,6 +101,7 @@ class Hosted {
         std::deque<Waiting> passing;
         bool queued = false;          // the first of `waiting` stands in the lock's queue
         bool passing_queued = false;  // the first of `passing`
+        std::vector<std::pair<std::uint32_t, std::uint64_t>> fenced;  // origins, and the fences that they wait for
         std::vector<Held> held;
         std::vector<std::uint32_t> refused;  // origins whose lock was refused: what they do under it is not done
     };
@@ -139,6 +127,7 @@ class Hosted {
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);
     void unlock(Window& window, std::uint32_t origin);
     bool resume(Window& window);
+    bool resume_fenced(Window& window);
     bool resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued);
     void go_on(Window& window, std::uint32_t origin);
     sync::LockContext context(Window& window, std::uint32_t origin) const;

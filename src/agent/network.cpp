@@ -148,7 +148,7 @@ void Network::give_back(Message* message) {
 }
 
 void Network::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
-                      Sender& sender) {
+                      Sender& sender, bool held) {
     std::uint32_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -163,7 +163,10 @@ void Network::request(Connection& to, FrameKind kind, std::uint64_t window, std:
     }
     address(message, to, kind, window, origin, number);
     counts_.requests.fetch_add(1, std::memory_order_relaxed);
-    send(message);
+    if (held)
+        hold(message);
+    else
+        send(message);
 }
 
 void Network::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
@@ -198,8 +201,8 @@ void Network::hold(Message* message) {
     if (before != nullptr) send_in_order(before);
 }
 
-// What found no company.
 void Network::send_held() {
+    if (held_count_.load(std::memory_order_relaxed) == 0) return;
     std::vector<Message*> alone;
     {
         const std::lock_guard lock(mutex_);

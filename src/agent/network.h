@@ -129,9 +129,12 @@ class Network final : Answers, ofi::Receiver {
     void give_back(Message* message);
     /// Sends a notice. Takes the message over.
     void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
-    /// Sends a request or query, whose reply goes to `sender`. Takes the message over.
+    /// Sends a request or query, whose reply goes to `sender`. Takes the message over. `held`: it is sent with the next
+    /// message to its receiver, by send_held(), or when somebody drives and nothing happens.
     void request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
-                 Sender& sender);
+                 Sender& sender, bool held = false);
+    /// Sends what is held back for company.
+    void send_held();
     /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
     void write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key);
     void read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
@@ -161,7 +164,6 @@ class Network final : Answers, ofi::Receiver {
     void send(Message* message);
     void send_in_order(Message* message);
     void hold(Message* message);
-    void send_held();
     bool post(Message* message);
     void control(Connection& to, FrameKind kind);
     template <class Post>

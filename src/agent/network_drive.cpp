@@ -210,7 +210,7 @@ void Network::look_for_dead() {
 
 // What no message brings about.
 void Network::tick(int events) {
-    if (events == 0 && held_count_.load(std::memory_order_relaxed) > 0) send_held();
+    if (events == 0) send_held();
     if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
     lock_waits_ = hosted_.resume();
     drove_ = now_ns();

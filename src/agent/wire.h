@@ -61,13 +61,19 @@ enum class What : std::uint8_t {
     Unlock,    // disp: the LockAsk that is given back
     Post,      // the sender's exposure epoch is open for the receiver
     Complete,  // the sender's access epoch to the receiver is over
-    Barrier,   // disp: the barrier's number, bytes: its round
+    Barrier,   // disp: the barrier's number, bytes: its round, flags: kDirect
     Describe,  // returns Description
     // Regions of a dynamic window: see agent/leases.h.
     Lookup,    // disp: an address; returns `bytes` leases, from the region that holds the address on
     Expose,    // disp: an address; returns one lease, of a region that may be written and read directly from now on
     Withdraw,  // disp and bytes: address and number of a lease that its owner takes back
+    // Fences: see docs/NETWORK.md.
+    FenceOpen,   // disp: a fence's number; what follows waits until the receiver has made it
+    FenceClose,  // the sender's operations of a fence's epoch on the receiver are over
+    FenceCount,  // disp: a rank, bytes: how many have closed an epoch to it; told with the Barrier record that follows
 };
+
+inline constexpr std::uint8_t kDirect = 1;  // somebody has written or read directly since the last barrier
 
 enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Passing = 3 };  // Passing: shared, inside a lock_all
 
@@ -75,7 +81,7 @@ struct Record {
     What what = What::Put;
     Basic basic = Basic::None;
     Op op = Op::None;
-    std::uint8_t zero = 0;
+    std::uint8_t flags = 0;
     std::uint32_t bytes = 0;  // of the target's memory
     std::int64_t disp = 0;    // bytes from displacement 0; the address in a dynamic window
 };
@@ -169,7 +175,7 @@ class Records {
     bool next(Record& record, const std::byte*& data) {
         if (bytes_ - at_ < sizeof(Record)) return false;
         std::memcpy(&record, body_ + at_, sizeof record);
-        if (record.what < What::Put || record.what > What::Withdraw) return false;
+        if (record.what < What::Put || record.what > What::FenceCount) return false;
         const std::size_t follows = padded(carried(record));
         if (bytes_ - at_ - sizeof(Record) < follows) return false;
         data = body_ + at_ + sizeof(Record);

@@ -1,4 +1,4 @@
-// Active target: fence, and post, start, complete, wait, test.
+// Active target with groups: post, start, complete, wait, test.
 #include <algorithm>
 
 #include "diag/inject.h"
@@ -6,9 +6,6 @@
 #include "sync/pscw.h"
 
 namespace osc::epoch {
-namespace {
-
-using diag::fail;
 
 void close_touched(Core& core) {
     for (const std::uint32_t rank : core.epoch.touched) {
@@ -17,6 +14,10 @@ void close_touched(Core& core) {
     }
     core.epoch.touched.clear();
 }
+
+namespace {
+
+using diag::fail;
 
 Fault died(int rank, const char* doing) {
     return fail(Fault::Dead, "rank %d died; %s can never complete", rank, doing);
@@ -56,31 +57,6 @@ Fault open_started(Core& core, StateGuard& guard, Peer& peer) {
     peer.post = Post::Taken;
     if (core.threaded) core.mine().pscw_bell.ring();
     return Fault::None;
-}
-
-Fault fence(Core& core, unsigned asserts) {
-    StateGuard guard(core);
-    Epoch& epoch = core.epoch;
-    if (epoch.access != Access::None && epoch.access != Access::Fence && epoch.access != Access::FenceUsed)
-        return fail(Fault::Sync, "a start, lock or lock_all epoch is open; end it before MPI_Win_fence");
-    if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
-    // A fault of an operation is told, but the fence is gone through all the same: the others wait in it.
-    const Fault late = guard.unlocked([&] { return core.settle(); });
-    close_touched(core);
-    epoch.access = (asserts & kNoSucceed) != 0 ? Access::None : Access::Fence;
-    if (OSC_FAULT(fence_unsynchronised)) return late;
-    if (OSC_FAULT(opening_fence_skipped) && (asserts & kNoPrecede) != 0) return late;
-    // Nothing before and nothing after: nothing to order.
-    if ((asserts & kNoPrecede) != 0 && (asserts & kNoSucceed) != 0) return late;
-    int dead = -1;
-    const bool all = guard.unlocked([&] {
-        if (core.meet()) return true;
-        dead = core.any_dead();
-        return false;
-    });
-    if (all) return late;
-    return dead >= 0 ? died(dead, "the fence")
-                     : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");
 }
 
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {

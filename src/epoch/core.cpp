@@ -81,18 +81,33 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     return entry;
 }
 
+// Tells the other nodes what this one's processes have left in the slot, and them what the others have told.
+Fault Core::tell_nodes() {
+    shm::FenceNews& left = slot.fence_news();
+    sync::News news;
+    news.direct = left.direct.exchange(0, std::memory_order_relaxed) != 0;
+    left.take(size, [&](std::uint32_t target, std::uint32_t closes) { news.closes[target] = closes; });
+    if (const Fault fault = far_sync->barrier(*this, news); fault != Fault::None) return fault;
+    left.any_direct = news.direct;
+    left.any_closes = !news.closes.empty();
+    for (const auto& [target, closes] : news.closes)
+        if (here(target)) slot.block(target).closes += closes;
+    return Fault::None;
+}
+
 // First the node, then the nodes' first processes among each other, then the node again, which learns of it.
 bool Core::meet() {
-    const std::uint32_t mates = slot.count_here(size);
-    shm::Barrier& barrier = slot.header().barrier;
-    const auto dead = [&] { return any_dead() >= 0; };
-    if (!barrier.arrive_and_wait(mates, dead)) return false;
+    if (!meet_here()) return false;
     if (far_sync == nullptr) return true;
-    if (slot.rank_at(0) == me && far_sync->barrier(*this) != Fault::None) {
-        barrier.give_up();  // the others wait here for what they cannot hear of any more
+    if (slot.rank_at(0) == me && tell_nodes() != Fault::None) {
+        slot.header().barrier.give_up();  // the others wait here for what they cannot hear of any more
         return false;
     }
-    return mates == 1 || barrier.arrive_and_wait(mates, dead);
+    return meet_here();
+}
+
+bool Core::meet_here() {
+    return slot.header().barrier.arrive_and_wait(slot.count_here(size), [&] { return any_dead() >= 0; });
 }
 
 int Core::any_dead() {

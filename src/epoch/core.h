@@ -61,10 +61,16 @@ static_assert(sizeof(Peer) == 64);
 /// MPI_Win_lock may follow the first three.
 enum class Access : std::uint8_t { None, Fence, Lock, FenceUsed, Start, LockAll };
 
+/// When a fence of a window that spans nodes has its operations done: see docs/NETWORK.md. The same on all processes.
+enum class FenceMode : std::uint8_t { Auto, Immediate, Deferred };
+
 struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
+    bool all_entered = false;            // all processes have ended the epoch before the last fence
+    bool direct = false;                 // a process went directly before the last fence
+    std::uint64_t fences = 0;            // made in this window
     bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
     std::uint32_t locks = 0;             // targets locked one by one
@@ -126,8 +132,11 @@ class Core : public sync::Liveness {
 
     bool here(std::uint32_t rank) const { return slot.here(rank); }
 
-    /// The barrier of all processes of the window; false if one has died.
+    /// The barrier of all processes of the window; false if one has died. Takes along what they have left in the slot's
+    /// FenceNews.
     bool meet();
+    /// The barrier of those on this node.
+    bool meet_here();
 
     /// Ends what still uses this process's memory, of operations to a target or to kEveryTarget.
     Fault settle_local(std::uint32_t target) {
@@ -144,6 +153,7 @@ class Core : public sync::Liveness {
     Peer* const peers;              // `size` of them; of more than a few only what is used takes memory
     shm::Slot slot;
     sync::Far* far_sync = nullptr;  // null: all processes are on this node
+    FenceMode fence_mode = FenceMode::Auto;
     Epoch epoch;
     // Ranks below it may be flushed without ado: `size` in a lock_all epoch with nothing under way, else 0.
     std::atomic<std::uint32_t> flushable{0};
@@ -164,6 +174,7 @@ class Core : public sync::Liveness {
     virtual Fault await_local(std::uint32_t) { return Fault::None; }
 
   private:
+    Fault tell_nodes();
     Peer& know(Peer& entry, std::uint32_t rank);
     std::atomic<bool> known_{false};  // any of them
     std::mutex know_mutex_;

@@ -21,6 +21,9 @@ enum Assert : unsigned {
 /// Lets operations go to `peer` in the epoch that is open, taking the lock or awaiting the post that this needs.
 Fault open_target(Core& core, Peer& peer);
 
+/// Ends what the targets that operations have gone to allow, all but those locked one by one.
+void close_touched(Core& core);
+
 /// In a start epoch: awaits the post of a target of the group, once.
 Fault open_started(Core& core, StateGuard& guard, Peer& peer);
 

@@ -169,6 +169,11 @@ Fault open_target(Core& core, Peer& peer) {
             epoch.access = Access::FenceUsed;
             [[fallthrough]];
         case Access::FenceUsed:
+            if (!peer.touched && !core.here(peer.rank) && !epoch.all_entered) {
+                const std::uint64_t fence = epoch.fences;
+                const Fault fault = guard.unlocked([&] { return core.far_sync->open(peer.rank, fence); });
+                if (fault != Fault::None) return fault;
+            }
             break;
         case Access::Lock:
             if (peer.held == Held::None)

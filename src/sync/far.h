@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "diag/fault.h"
 
@@ -20,6 +21,18 @@ class Liveness {
     ~Liveness() = default;
 };
 
+/// What the nodes tell each other at a fence.
+struct News {
+    std::map<std::uint32_t, std::uint32_t> closes;  // by target: how many of other nodes have ended an epoch to it
+    bool direct = false;                            // a process has written or read another node's memory directly
+
+    void add(const News& more) {
+        direct = direct || more.direct;
+        for (const auto& [target, count] : more.closes)
+            closes[target] += count;
+    }
+};
+
 class Far {
   public:
     /// Asks for the lock of a target; what follows to it happens under that lock. `passing`: a shared lock, asked for
@@ -31,9 +44,22 @@ class Far {
     virtual Fault post(std::uint32_t origin) = 0;
     /// Tells `target` that this process's operations of the epoch are over, behind them; sends it off.
     virtual Fault complete(std::uint32_t target) = 0;
+    /// What follows to `target` belongs to the epoch of a fence, which the target may not have made yet: it waits for
+    /// that there.
+    virtual Fault open(std::uint32_t target, std::uint64_t fence) = 0;
+    /// Tells `target` that this process's operations of a fence's epoch are over, behind them; sends it off or, `held`,
+    /// leaves that to the barrier which this process is about to call.
+    virtual Fault close(std::uint32_t target, bool held) = 0;
+    /// This process has made a fence: what others have sent for its epoch may be done.
+    virtual void opened(std::uint64_t fence) = 0;
+    /// Waits until close() has come here so often since the window was made; false if a process of the window died.
+    virtual bool await_closes(std::uint64_t closes, Liveness& liveness) = 0;
+    /// Whether this process has written or read memory of another node directly since the last time.
+    virtual bool went_directly() = 0;
     /// For the first process of a node: returns when those of all others are here too, or when a process of the window
-    /// has died: then its node does not come any more, though the first process there may live.
-    virtual Fault barrier(Liveness& liveness) = 0;
+    /// has died: then its node does not come any more, though the first process there may live. `news`: what this
+    /// node's processes have to tell; on return what all others have told of those of this node.
+    virtual Fault barrier(Liveness& liveness, News& news) = 0;
 
   protected:
     ~Far() = default;

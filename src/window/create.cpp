@@ -315,10 +315,12 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (window->slot.places != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network();
-        int both[] = {error, device ? 1 : 0};
-        if (team->largest(request.comm, both) != MPI_SUCCESS) both[0] = MPI_ERR_OTHER;
-        error = both[0];
-        device = both[1] != 0;
+        // Processes that want different things of a fence get the last of these in the list.
+        int agreed[] = {error, device ? 1 : 0, static_cast<int>(wanted_fence(request.info))};
+        if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
+        error = agreed[0];
+        device = agreed[1] != 0;
+        window->fence_mode = static_cast<FenceMode>(agreed[2]);
     }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
@@ -328,6 +330,10 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
+        if (window->slot.places != nullptr) note_fence(window->info, window->fence_mode);
+        // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
+        if (window->fence_mode == FenceMode::Auto && request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
+            window->fence_mode = FenceMode::Immediate;
         register_window(window->handle, window.get());
         result = window.release();
         return MPI_SUCCESS;
@@ -351,6 +357,7 @@ Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
     shm::SlotHeader& header = window->slot.header();
+    if (window->far_sync != nullptr) window->far_sync->opened(~std::uint64_t{0});  // there will be no other fence
     const bool met = window->departed || window->meet();
     const auto depart = [&] {
         if (window->departed) return;

@@ -35,4 +35,8 @@ int error_class(Fault fault);
 /// The info in use at creation and after MPI_Win_set_info.
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 
+/// What a process wants of the fences of a window that spans nodes; and notes what they are.
+FenceMode wanted_fence(MPI_Info info);
+void note_fence(InfoInUse& known, FenceMode mode);
+
 }  // namespace osc

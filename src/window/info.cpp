@@ -1,6 +1,11 @@
 // Info hints: which are known, and the values in use that MPI_Win_get_info reports (MPI 4.1 section 12.2).
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <optional>
+#include <string_view>
 
+#include "config/options.h"
 #include "host/host.h"
 #include "window/create.h"
 
@@ -34,6 +39,15 @@ bool in_order_list(const char* value) {
     }
 }
 
+// Of windows that span nodes; read at creation. By FenceMode.
+constexpr const char* kFence = "osc_fence";
+constexpr std::string_view kFenceModes[] = {"auto", "immediate", "deferred"};
+
+FenceMode fence_mode(std::string_view name) {
+    const auto* found = std::find(std::begin(kFenceModes), std::end(kFenceModes), name);
+    return found != std::end(kFenceModes) ? static_cast<FenceMode>(found - kFenceModes) : FenceMode::Auto;
+}
+
 bool acceptable(const Key& key, const char* value) {
     if (std::strcmp(key.allowed, "bool") == 0)
         return std::strcmp(value, "true") == 0 || std::strcmp(value, "false") == 0;
@@ -44,16 +58,18 @@ bool acceptable(const Key& key, const char* value) {
     return *value != '\0' && std::strspn(value, "0123456789") == std::strlen(value);
 }
 
+std::optional<std::string> value_of(MPI_Info info, const char* key) {
+    char text[256];
+    int found = 0;
+    if (info != MPI_INFO_NULL) host::real().Info_get(info, key, sizeof text - 1, text, &found);
+    return found ? std::optional<std::string>(text) : std::nullopt;
+}
+
 void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now) {
     std::string value = key.fallback;
     for (const auto& [name, old] : before)
         if (name == key.name) value = old;
-    if (info != MPI_INFO_NULL) {
-        char text[256];
-        int found = 0;
-        host::real().Info_get(info, key.name, sizeof text - 1, text, &found);
-        if (found && acceptable(key, text)) value = text;
-    }
+    if (const auto given = value_of(info, key.name); given && acceptable(key, given->c_str())) value = *given;
     now.emplace_back(key.name, value);
 }
 
@@ -67,7 +83,20 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     const MPI_Info creation = before.empty() ? info : MPI_INFO_NULL;
     if (flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED) take(kAlignment, creation, before, now);
     if (flavor == MPI_WIN_FLAVOR_SHARED) take(kNoncontig, creation, before, now);
+    for (const auto& entry : before)
+        if (entry.first == kFence) now.push_back(entry);
     return now;
+}
+
+FenceMode wanted_fence(MPI_Info info) {
+    const auto given = value_of(info, kFence);
+    const bool known =
+        given && std::find(std::begin(kFenceModes), std::end(kFenceModes), *given) != std::end(kFenceModes);
+    return fence_mode(known ? *given : config::values().fence);
+}
+
+void note_fence(InfoInUse& known, FenceMode mode) {
+    known.emplace_back(kFence, kFenceModes[static_cast<std::size_t>(mode)]);
 }
 
 }  // namespace osc

@@ -219,6 +219,8 @@ int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
                 if (cards[other].node == mine.node) job_->node = static_cast<std::uint32_t>(job_->leaders.size());
                 job_->leaders.push_back(other);
             }
+            job_->node_of.push_back(static_cast<std::uint32_t>(
+                std::lower_bound(job_->leaders.begin(), job_->leaders.end(), node) - job_->leaders.begin()));
             if (cards[other].node != mine.node) continue;
             places_->place_of[other] = mates();
             places_->rank_at.push_back(other);

@@ -114,6 +114,8 @@ class WireInput {
     // Whoever holds or waits for the lock dies in the end: then every request has its answer.
     void finish() {
         if (local_) toggle_local();
+        target_.arrivals->open(~std::uint64_t{0});
+        if (target_.dynamic_arrivals != nullptr) target_.dynamic_arrivals->open(~std::uint64_t{0});
         bool waits = true;
         for (std::uint32_t i = 0; i < 4 && waits; ++i) {  // and leases are let go
             for (std::uint32_t rank = 0; rank < Target::kRanks; ++rank)
@@ -121,7 +123,7 @@ class WireInput {
             waits = target_.hosted.resume();
         }
         look();
-        if (waits) wrong_ = "a request waits though nobody holds the lock, or a lease";
+        if (waits) wrong_ = "a request waits though nobody holds the lock, or a lease, and fences are made";
         for (const auto& [request, times] : open_)
             if (times != 0) wrong_ = "a request has had no answer";
     }

@@ -31,6 +31,21 @@ foreach(protocol messages buffered direct)
     ENV OSC_NODES=2 OSC_NET_PROTOCOL=${protocol})
 endforeach()
 
+# When fences have their operations done, chosen and forced; also with a number of nodes that is no power of two, and
+# with several processes on each.
+foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred:5:5:net immediate:4:2:tcp)
+  string(REGEX MATCH "^(.*):(.*):(.*):(.*)$" _ ${run})
+  set(environment OSC_NODES=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
+  if(CMAKE_MATCH_4 STREQUAL "net")
+    list(APPEND environment OSC_OFI_PROVIDER=net)
+  endif()
+  osc_mpi_add_run(fence_epochs.nodes.${CMAKE_MATCH_1}.n${CMAKE_MATCH_2} test_fence_epochs ${CMAKE_MATCH_2} TIMEOUT 120
+    ENV ${environment})
+endforeach()
+foreach(mode immediate deferred)
+  osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_FENCE=${mode})
+endforeach()
+
 # The thread alone, also while the application waits inside the host.
 osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
 osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)

@@ -56,7 +56,7 @@ class Sender {
 
     Record record(bool other) {
         Record record;
-        record.what = static_cast<What>(chance(19, 20) ? 1 + below(14) : below(256));
+        record.what = static_cast<What>(chance(19, 20) ? 1 + below(17) : below(256));
         record.basic = static_cast<Basic>(below(static_cast<std::uint64_t>(Basic::Count) + 1));
         record.op = static_cast<Op>(below(static_cast<std::uint64_t>(Op::Count) + 1));
         const std::size_t width = op::element_size(record.basic);
@@ -65,6 +65,8 @@ class Sender {
         if (record.what == What::Lookup && chance(3, 4)) record.bytes = static_cast<std::uint32_t>(below(70));
         record.disp = displacement(other);
         if (record.what == What::Lock || record.what == What::Unlock) record.disp = static_cast<int>(below(5));
+        if (record.what == What::FenceOpen) record.disp = static_cast<int>(below(3));
+        if (record.what == What::FenceCount) record.disp = static_cast<int>(below(Target::kRanks + 1));
         return record;
     }
 

@@ -70,15 +70,79 @@ TEST_F(Hosted, OddSizesMoveJustTheirBytes) {
 TEST_F(Hosted, StepsReachTheSlotAndTheBarrier) {
     Body steps;
     steps.step(What::Post).step(What::Complete).step(What::Complete);
-    steps.add({What::Barrier, Basic::None, Op::None, 0, 2, 17});
+    steps.add({What::FenceCount, Basic::None, Op::None, 0, 3, 5})
+        .add({What::FenceCount, Basic::None, Op::None, 0, 1, 2});
+    steps.add({What::Barrier, Basic::None, Op::None, net::kDirect, 2, 17});
     target_.send(4, 0, steps, kWindow, FrameKind::Notice);
     EXPECT_TRUE(target_.answers.all.empty());
     EXPECT_NE(target_.serving.slot->block(0).posts(4).load() & shm::ControlBlock::bit(4), 0u);
     EXPECT_TRUE(sync::take_completes(*target_.serving.slot, 0, 2));
-    EXPECT_FALSE(target_.arrivals->take(17, 1));
-    EXPECT_FALSE(target_.arrivals->take(16, 2));
-    EXPECT_TRUE(target_.arrivals->take(17, 2));
-    EXPECT_FALSE(target_.arrivals->take(17, 2));
+    sync::News news{{{5, 1}}, false};
+    EXPECT_FALSE(target_.arrivals->take(17, 1, news));
+    EXPECT_FALSE(target_.arrivals->take(16, 2, news));
+    EXPECT_FALSE(news.direct);
+    EXPECT_TRUE(target_.arrivals->take(17, 2, news));
+    EXPECT_TRUE(news.direct);
+    EXPECT_EQ(news.closes, (std::map<std::uint32_t, std::uint32_t>{{2, 1}, {5, 4}}));
+    EXPECT_FALSE(target_.arrivals->take(17, 2, news));
+}
+
+// What is told in several messages belongs to the arrival that its sender tells next, and to no other's.
+TEST_F(Hosted, CountsBelongToTheirSendersNextArrival) {
+    const auto notice = [&](std::uint32_t origin, const Record& record) {
+        target_.send(origin, 0, Body().add(record), kWindow, FrameKind::Notice);
+    };
+    notice(1, {What::FenceCount, Basic::None, Op::None, 0, 1, 0});
+    notice(2, {What::FenceCount, Basic::None, Op::None, 0, 2, 0});
+    notice(1, {What::Barrier, Basic::None, Op::None, 0, 0, 1});
+    notice(1, {What::FenceCount, Basic::None, Op::None, 0, 3, 0});
+    sync::News news;
+    EXPECT_TRUE(target_.arrivals->take(1, 0, news));
+    EXPECT_EQ(news.closes, (std::map<std::uint32_t, std::uint32_t>{{0, 1}}));
+    notice(2, {What::Barrier, Basic::None, Op::None, 0, 0, 2});
+    EXPECT_TRUE(target_.arrivals->take(2, 0, news));
+    EXPECT_EQ(news.closes, (std::map<std::uint32_t, std::uint32_t>{{0, 3}}));
+    // More than there are processes, or for none of them.
+    EXPECT_EQ(status({What::FenceCount, Basic::None, Op::None, 0, 1, Target::kRanks}), Status::Malformed);
+    EXPECT_EQ(status({What::FenceCount, Basic::None, Op::None, 0, 1, -1}), Status::Malformed);
+    EXPECT_EQ(status({What::FenceCount, Basic::None, Op::None, 0, Target::kRanks, 0}), Status::Malformed);
+}
+
+// Operations of an epoch that this process has not opened wait, with all that their origin sends behind them, and
+// hold up nobody else; what is closed is counted when it is done.
+TEST_F(Hosted, OperationsWaitForTheirFence) {
+    target_.send(1, 1, Body().step(What::FenceOpen, 1).put(0, 5).step(What::FenceClose));
+    target_.send(1, 2, Body().step(What::FenceOpen, 2).put(0, 6));
+    target_.send(1, 3, Body().step(What::FenceClose));
+    EXPECT_EQ(target_.ask(2, Body().put(8, 7)).status, Status::Done);
+    EXPECT_EQ(target_.words()[0], 0u);
+    target_.answers.all.clear();
+    EXPECT_TRUE(target_.hosted.resume());
+    EXPECT_TRUE(target_.arrivals->open(1));  // somebody waits
+    EXPECT_TRUE(target_.hosted.resume());
+    EXPECT_EQ(target_.take_answers(), (std::vector<std::pair<std::uint32_t, Status>>{{1, Status::Done}}));
+    EXPECT_EQ(target_.words()[0], 5u);
+    EXPECT_EQ(target_.arrivals->closes(), 1u);
+    EXPECT_TRUE(target_.arrivals->open(2));
+    EXPECT_FALSE(target_.hosted.resume());
+    EXPECT_EQ(target_.take_answers(),
+              (std::vector<std::pair<std::uint32_t, Status>>{{2, Status::Done}, {3, Status::Done}}));
+    EXPECT_EQ(target_.words()[0], 6u);
+    EXPECT_EQ(target_.arrivals->closes(), 2u);
+    EXPECT_FALSE(target_.arrivals->open(3));
+    EXPECT_EQ(target_.ask(1, Body().step(What::FenceOpen, 3).put(0, 8)).status, Status::Done);
+    const Body open = Body().step(What::FenceOpen, 1);  // waits for nothing, but nothing else may
+    EXPECT_EQ(target_.ask(1, open, kWindow, FrameKind::Query).status, Status::Malformed);
+}
+
+// Whoever frees the window leaves nobody waiting.
+TEST_F(Hosted, TheEndOfAWindowAnswersWhatWaits) {
+    target_.send(1, 1, Body().step(What::FenceOpen, 9).put(0, 5));
+    target_.send(1, 2, Body().put(0, 6));
+    target_.hosted.remove(kWindow);
+    const std::vector<std::pair<std::uint32_t, Status>> all{{1, Status::UnknownWindow}, {2, Status::UnknownWindow}};
+    EXPECT_EQ(target_.take_answers(), all);
+    EXPECT_EQ(target_.words()[0], 0u);
 }
 
 TEST_F(Hosted, Describes) {

@@ -148,7 +148,7 @@ class Target {
         window.regions = &regions;
         window.leases = leases;
         window.caches = caches;
-        hosted.add(window);
+        dynamic_arrivals = hosted.add(window);
     }
 
     std::uint64_t* words() { return memory_.data() + kGuard; }
@@ -198,6 +198,7 @@ class Target {
     net::Hosted hosted{answers};
     net::Serving serving;
     std::shared_ptr<net::Arrivals> arrivals;
+    std::shared_ptr<net::Arrivals> dynamic_arrivals;
 
   private:
     std::array<std::uint64_t, kRanks> tokens_{};

@@ -70,7 +70,7 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
     for (std::size_t i = 0; i < sizeof data; ++i)
         data[i] = static_cast<std::byte>(i + 1);
     std::vector<Record> sent;
-    for (int what = 1; what <= static_cast<int>(What::Withdraw); ++what)
+    for (int what = 1; what <= static_cast<int>(What::FenceCount); ++what)
         for (const std::uint32_t size : {0u, 1u, 7u, 8u, 9u, 32u})
             for (const Op op : {Op::Sum, Op::NoOp})
                 sent.push_back({static_cast<What>(what), Basic::I8, op, 0, size, -5 * what});
@@ -150,7 +150,7 @@ TEST(Wire, KindsOutOfRangeAndHostileSizesAreRefused) {
         return Records(body, sizeof body).next(read, data);
     };
     for (int what = 0; what < 256; ++what)
-        EXPECT_EQ(reads({static_cast<What>(what), Basic::I8, Op::Sum, 0, 8, 0}), what >= 1 && what <= 14) << what;
+        EXPECT_EQ(reads({static_cast<What>(what), Basic::I8, Op::Sum, 0, 8, 0}), what >= 1 && what <= 17) << what;
     for (const std::uint32_t size : {17u, 0x7fffffffu, 0x80000000u, 0xfffffff9u, 0xffffffffu})
         for (const What what : {What::Put, What::Update, What::UpdateReturn, What::CompareAndSwap})
             EXPECT_FALSE(reads({what, Basic::I8, Op::Sum, 0, size, 0})) << size;

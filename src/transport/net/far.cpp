@@ -51,17 +51,53 @@ Fault Far::unlock(std::uint32_t target) {
 
 Fault Far::post(std::uint32_t origin) {
     Stream* to = stream(origin);
-    return to != nullptr ? to->notice({What::Post, Basic::None, Op::None, 0, 0, 0}) : Fault::Other;
+    const Record post{What::Post, Basic::None, Op::None, 0, 0, 0};
+    return to != nullptr ? to->notice({&post, 1}) : Fault::Other;
 }
 
 Fault Far::complete(std::uint32_t target) {
     Stream* to = stream(target);
-    return to != nullptr ? to->complete() : Fault::Other;
+    return to != nullptr ? to->close(What::Complete, false) : Fault::Other;
+}
+
+Fault Far::open(std::uint32_t target, std::uint64_t fence) {
+    Stream* to = stream(target);
+    return to != nullptr ? to->open(fence) : Fault::Other;
+}
+
+Fault Far::close(std::uint32_t target, bool held) {
+    Stream* to = stream(target);
+    return to != nullptr ? to->close(What::FenceClose, held) : Fault::Other;
+}
+
+void Far::opened(std::uint64_t fence) {
+    if (arrivals_->open(fence)) network_.poll();
+}
+
+bool Far::await_closes(std::uint64_t closes, sync::Liveness& liveness) {
+    return network_.wait([&] { return arrivals_->closes() >= closes; }, [&] { return first_dead(liveness) != me_; });
+}
+
+bool Far::went_directly() {
+    const std::lock_guard lock(mutex_);
+    bool any = false;
+    for (auto& [rank, stream] : streams_)
+        any = stream->went_directly() || any;
+    return any;
+}
+
+// A member of the window that has died; this process if there is none.
+std::uint32_t Far::first_dead(sync::Liveness& liveness) const {
+    for (std::uint32_t rank = 0; rank < job_.cards.size(); ++rank)
+        if (rank != me_ && !liveness.alive(rank)) return rank;
+    return me_;
 }
 
 // Dissemination: in round k each node tells the one 2^k places further, and waits for the one 2^k places before. After
 // the last round it has heard, directly or not, of all. Who is a barrier ahead is kept apart by the barrier's number.
-Fault Far::barrier(sync::Liveness& liveness) {
+// What is told of a process goes towards its node: it takes the steps whose sum is the distance that is left, so every
+// number is told once in a round, and added up on the way.
+Fault Far::barrier(sync::Liveness& liveness, sync::News& news) {
     const std::uint64_t barrier = ++barriers_;
     const auto nodes = static_cast<std::uint32_t>(job_.leaders.size());
     std::uint32_t round = 0;
@@ -70,18 +106,20 @@ Fault Far::barrier(sync::Liveness& liveness) {
         const std::uint32_t before = job_.leaders[(job_.node + nodes - distance) % nodes];
         Stream* to = stream(next);
         if (to == nullptr) return Fault::Other;
-        const Record arrival{What::Barrier, Basic::None, Op::None, 0, round, static_cast<std::int64_t>(barrier)};
-        if (const Fault fault = to->notice(arrival); fault != Fault::None) return fault;
+        std::vector<Record> steps;
+        std::erase_if(news.closes, [&](const auto& closes) {
+            const std::uint32_t left = (job_.node_of[closes.first] + nodes - job_.node) % nodes;
+            if ((left & distance) == 0) return false;
+            steps.push_back({What::FenceCount, Basic::None, Op::None, 0, closes.second, closes.first});
+            return true;
+        });
+        const std::uint8_t flags = news.direct ? kDirect : 0;
+        steps.push_back({What::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
+        if (const Fault fault = to->notice(steps); fault != Fault::None) return fault;
+        network_.send_held();  // what was for others
         std::uint32_t dead = before;
-        const bool came = network_.wait([&] { return arrivals_->take(barrier, round); },
-                                        [&] {
-                                            for (std::uint32_t rank = 0; rank < job_.cards.size(); ++rank)
-                                                if (rank != me_ && !liveness.alive(rank)) {
-                                                    dead = rank;
-                                                    return true;
-                                                }
-                                            return false;
-                                        });
+        const bool came = network_.wait([&] { return arrivals_->take(barrier, round, news); },
+                                        [&] { return (dead = first_dead(liveness)) != me_; });
         if (!came) return diag::fail(Fault::Dead, "rank %u died or does not answer", dead);
     }
     return Fault::None;

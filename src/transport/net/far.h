@@ -17,6 +17,7 @@ struct Job {
     std::vector<Card> cards;             // by rank; of processes on this node too
     std::vector<std::uint64_t> tokens;   // the same, as Serving wants them
     std::vector<std::uint32_t> leaders;  // by node, in the same order everywhere
+    std::vector<std::uint32_t> node_of;  // by rank
     std::uint32_t node = 0;              // this process's
 };
 
@@ -38,7 +39,12 @@ class Far final : public sync::Far, public Caches {
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;
-    Fault barrier(sync::Liveness& liveness) override;
+    Fault open(std::uint32_t target, std::uint64_t fence) override;
+    Fault close(std::uint32_t target, bool held) override;
+    void opened(std::uint64_t fence) override;
+    bool await_closes(std::uint64_t closes, sync::Liveness& liveness) override;
+    bool went_directly() override;
+    Fault barrier(sync::Liveness& liveness, sync::News& news) override;
 
     /// Ends what is under way to one target, or to all; the first fault that was met.
     Fault settle(std::uint32_t target);
@@ -53,6 +59,7 @@ class Far final : public sync::Far, public Caches {
     bool alive(std::uint32_t rank);
 
   private:
+    std::uint32_t first_dead(sync::Liveness& liveness) const;
     template <class F>
     Fault each(std::uint32_t target, F&& f);
 

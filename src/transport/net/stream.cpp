@@ -115,7 +115,7 @@ std::byte* Stream::add(const Record& record) {
     const bool alone = protocol_ == Protocol::Messages && queue_.empty();
     if (filling_.message != nullptr &&
         (filling_.message->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
-         (alone && records_ > 0 && last_.what != What::Lock && is_operation(record.what)))) {
+         (alone && records_ > 0 && is_operation(last_.what) && is_operation(record.what)))) {
         if (ticket_ != nullptr)
             put_by();
         else
@@ -246,22 +246,34 @@ Fault Stream::unlock() {
     return Fault::None;
 }
 
-Fault Stream::complete() {
+Fault Stream::open(std::uint64_t fence) {
+    const std::lock_guard lock(mutex_);
+    add({What::FenceOpen, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(fence)});
+    filling_.locks = true;
+    lock_unconfirmed_.store(true, std::memory_order_relaxed);
+    return Fault::None;
+}
+
+Fault Stream::close(What end, bool held) {
     const std::lock_guard lock(mutex_);
     if (local_.load(std::memory_order_acquire) != 0 || !parked_.empty()) {
         push();
         await_all();
     }
-    add({What::Complete, Basic::None, Op::None, 0, 0, 0});
-    push(filling_.landings.empty() ? FrameKind::Unhurried : FrameKind::Request);
+    add({end, Basic::None, Op::None, 0, 0, 0});
+    push(filling_.landings.empty() ? FrameKind::Unhurried : FrameKind::Request, held);
     return Fault::None;
 }
 
-Fault Stream::notice(const Record& record) {
-    Message* message = network_.claim();
-    std::memcpy(message->body(), &record, sizeof record);
-    message->bytes = sizeof record;
-    network_.notice(to_, window_, me_, message);
+Fault Stream::notice(std::span<const Record> steps) {
+    while (!steps.empty()) {
+        const std::span<const Record> part = steps.first(std::min(steps.size(), kBody / sizeof(Record)));
+        Message* message = network_.claim();
+        std::memcpy(message->body(), part.data(), part.size_bytes());
+        message->bytes = part.size_bytes();
+        network_.notice(to_, window_, me_, message);
+        steps = steps.subspan(part.size());
+    }
     return to_.dead.load(std::memory_order_relaxed) ? agent::fault_of(Status::PeerDied, target_) : Fault::None;
 }
 
@@ -325,7 +337,7 @@ Fault Stream::settle() {
 
 Fault Stream::settle_local() {
     if (filling_.landings.empty() && queue_.empty() && parked_.empty() && local_.load(std::memory_order_acquire) == 0)
-        return Fault::None;
+        return take_fault();
     return settle();
 }
 

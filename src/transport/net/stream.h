@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,14 @@ class Stream final : public Transport {
 
     Fault lock(LockAsk ask);
     Fault unlock();
-    Fault complete();
-    /// Sends a step that does not wait behind the operations, and is not answered. Thread-safe by itself.
-    Fault notice(const Record& record);
+    /// What follows waits at the target for its fence of this number.
+    Fault open(std::uint64_t fence);
+    /// Sends `end`, FenceClose or Complete, behind all operations. `held`: see Network::request.
+    Fault close(What end, bool held);
+    /// Sends steps that do not wait behind the operations, and are not answered. Thread-safe by itself.
+    Fault notice(std::span<const Record> steps);
+    /// Whether there have been direct transfers since it was last asked.
+    bool went_directly() { return went_directly_.exchange(false, std::memory_order_relaxed); }
 
     /// What is to know of the target; asked for once, and awaited.
     Fault describe(Description& description);
@@ -75,7 +81,7 @@ class Stream final : public Transport {
     Fault ask(const Record& record, void* to);
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
-    /// Whether the lock that was asked for, if any, is held; and waits until it is.
+    /// Whether the lock that was asked for, if any, is held, and the fence made; and waits until it is so.
     bool lock_is_confirmed() const { return !lock_unconfirmed_.load(std::memory_order_acquire); }
     void confirm_lock();
     /// Writes or reads `bytes` at `address` with `key`; what is under way uses `entry`, if there is one.
@@ -116,7 +122,7 @@ class Stream final : public Transport {
     /// A message that is not sent yet, and what its reply ends.
     struct Outgoing {
         Message* message = nullptr;
-        bool locks = false;  // asks for the target's lock
+        bool locks = false;  // asks for the target's lock, or waits for its fence
         std::vector<Landing> landings;
         std::vector<SharedTicket> tickets;
     };
@@ -141,12 +147,12 @@ class Stream final : public Transport {
     static constexpr std::size_t kPutBy = 4096;  // messages; then operations with tickets wait as well
 
     std::byte* add(const Record& record);
-    void push(FrameKind kind);
+    void push(FrameKind kind, bool held = false);
     template <class Slots>
     auto* free_one(Slots& slots);
     template <class Slots>
     static bool has_free(const Slots& slots);
-    void launch(Outgoing& message, FrameKind kind);
+    void launch(Outgoing& message, FrameKind kind, bool held = false);
     void drop(Outgoing& message);
     void put_by();
     void start(const Piece& piece);
@@ -187,7 +193,8 @@ class Stream final : public Transport {
     bool marked_ = false;          // counted in unsettled_
     bool answers_now_ = false;
     bool under_lock_ = false;                    // asked for, and not given back
-    std::atomic<bool> lock_unconfirmed_{false};  // asked for, and not known to be granted: no direct access
+    std::atomic<bool> lock_unconfirmed_{false};  // asked for, or a fence, and not known to be had: no direct access
+    std::atomic<bool> went_directly_{false};
     // It was not had: no direct access under it; other operations are refused by the target.
     std::atomic<bool> lock_refused_{false};
     bool abandoned_ = false;  // something may be under way for ever

@@ -48,7 +48,7 @@ void Stream::drop(Outgoing& message) {
     message.tickets.clear();
 }
 
-void Stream::launch(Outgoing& message, FrameKind kind) {
+void Stream::launch(Outgoing& message, FrameKind kind, bool held) {
     Flight* const flight = lost() ? nullptr : free_one(flights_);
     if (flight == nullptr) return drop(message);
     flight->landings.swap(message.landings);
@@ -56,14 +56,14 @@ void Stream::launch(Outgoing& message, FrameKind kind) {
     flight->locks = std::exchange(message.locks, false);
     if (!flight->landings.empty()) local_.fetch_add(1, std::memory_order_relaxed);
     under_way_.fetch_add(1, std::memory_order_relaxed);
-    network_.request(to_, kind, window_, me_, std::exchange(message.message, nullptr), *flight);
+    network_.request(to_, kind, window_, me_, std::exchange(message.message, nullptr), *flight, held);
 }
 
-void Stream::push(FrameKind kind) {
+void Stream::push(FrameKind kind, bool held) {
     for (; !queue_.empty(); queue_.pop_front())
         launch(queue_.front(), FrameKind::Request);
     if (filling_.message == nullptr) return;
-    launch(filling_, kind);
+    launch(filling_, kind, held);
     records_ = 0;
 }
 
@@ -116,6 +116,7 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
         confirm_lock();
     }
     mark();
+    went_directly_.store(true, std::memory_order_relaxed);
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         if (ticket_ != nullptr) ticket_->begin();

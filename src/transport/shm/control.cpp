@@ -13,6 +13,10 @@ void construct(const Slot& slot, std::uint32_t processes) {
         for (std::size_t i = 0; i < words; ++i)
             new (block->words() + i) std::atomic<std::uint64_t>(0);
     }
+    if (slot.count_here(processes) == processes) return;
+    auto* news = new (&slot.fence_news()) FenceNews;
+    for (std::size_t i = 0; i < std::size_t{2} * processes; ++i)
+        new (news->closes() + i) std::atomic<std::uint32_t>(0);
 }
 
 }  // namespace osc::shm

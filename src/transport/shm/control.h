@@ -84,6 +84,9 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
+    // How often processes of other nodes will have ended epochs of fences on this one; by the node's first process.
+    std::uint64_t closes = 0;
+
     // Two words for each 64 ranks of the group follow: the posts that this process has received and not yet consumed,
     // and the targets whose shared lock it holds or asks for, so that a waiter can tell a dead holder (the lock word of
     // a target only counts them). A bit for each rank.
@@ -121,6 +124,35 @@ struct alignas(64) SlotHeader {
     std::atomic<std::uint32_t> device{0};             // a process's memory is a device's: the host serves the window
 };
 
+/// What the processes of a node tell their first one at a fence, and it them, between barriers of the node; in windows
+/// that span nodes.
+struct alignas(64) FenceNews {
+    std::atomic<std::uint32_t> direct{0};  // a process has written or read another node's memory directly
+    std::atomic<std::uint32_t> count{0};   // of the list
+    bool any_direct = false;               // on some node; told to all
+    bool any_closes = false;               // on a process of this node
+
+    // Two words for each process of the window follow: how many have closed an epoch to it, and the list of those to
+    // whom somebody has.
+    std::atomic<std::uint32_t>* closes() { return reinterpret_cast<std::atomic<std::uint32_t>*>(this + 1); }
+
+    /// This process has closed an epoch to `target`.
+    void add(std::uint32_t target, std::uint32_t processes) {
+        if (closes()[target].fetch_add(1, std::memory_order_relaxed) != 0) return;
+        const std::uint32_t place = count.fetch_add(1, std::memory_order_relaxed);
+        closes()[processes + place].store(target, std::memory_order_relaxed);
+    }
+    /// Takes all away: take(target, closes).
+    template <class Take>
+    void take(std::uint32_t processes, Take&& each) {
+        const std::uint32_t targets = count.exchange(0, std::memory_order_relaxed);
+        for (std::uint32_t i = 0; i < targets; ++i) {
+            const std::uint32_t target = closes()[processes + i].load(std::memory_order_relaxed);
+            each(target, closes()[target].exchange(0, std::memory_order_relaxed));
+        }
+    }
+};
+
 /// The processes of a window that are on this node, where not all are.
 struct Places {
     static constexpr std::uint32_t kElsewhere = ~std::uint32_t{0};
@@ -140,13 +172,19 @@ struct Slot {
     }
     /// For `here` processes on this node of a window of `processes`.
     static std::size_t bytes_for(std::uint32_t here, std::uint32_t processes) {
-        return sizeof(SlotHeader) + here * stride_for(processes);
+        const std::size_t blocks = sizeof(SlotHeader) + here * stride_for(processes);
+        if (here == processes) return blocks;
+        return blocks + sizeof(FenceNews) + (2 * processes * sizeof(std::uint32_t) + 63) / 64 * 64;
     }
     SlotHeader& header() const { return *reinterpret_cast<SlotHeader*>(address); }
     /// Of a process on this node.
     ControlBlock& block(std::uint32_t rank) const {
         const std::uint32_t place = places != nullptr ? places->place_of[rank] : rank;
         return *reinterpret_cast<ControlBlock*>(address + sizeof(SlotHeader) + place * stride);
+    }
+    /// Of a window that spans nodes.
+    FenceNews& fence_news() const {
+        return *reinterpret_cast<FenceNews*>(address + sizeof(SlotHeader) + places->rank_at.size() * stride);
     }
     bool here(std::uint32_t rank) const { return places == nullptr || places->place_of[rank] != Places::kElsewhere; }
     /// How many of `processes` are on this node, and their ranks.

@@ -1,0 +1,191 @@
+// The epochs of fences between nodes, where nobody waits for replies: operations that come before their target has made
+// the fence wait for it, all are done when the fence behind them returns at the target, and one epoch's come after the
+// other's. With OSC_FENCE=immediate and deferred the same must hold.
+#include <time.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Put", "MPI_Get", "MPI_Accumulate")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+constexpr int kLarge = 8192;  // longs that go directly
+
+void pause(long ms) {
+    const timespec time{0, ms * 1000000};
+    ::nanosleep(&time, nullptr);
+}
+
+std::size_t longs(int count) {
+    return static_cast<std::size_t>(count) * sizeof(long);
+}
+
+bool spans_nodes() {
+    for (int peer = 0; peer < size(); ++peer)
+        if (!osct::same_node(peer)) return true;
+    return false;
+}
+
+}  // namespace
+
+// The target stores into its window until it calls the fence, and what others have put by then may not be lost.
+CASE(operations_wait_for_the_targets_fence) {
+    for (const int count : {1, kLarge}) {
+        Window win(osct::Kind::Allocate, longs(2 * count * size()));
+        long* const mine = win.base<long>();
+        const auto block = static_cast<std::size_t>(count);
+        for (int turn = 1; turn <= 6; ++turn) {
+            const int late = turn % size();
+            std::vector<long> out(block, turn * 100 + rank());
+            std::vector<long> in(block, -1);
+            if (rank() == late) {
+                pause(15);
+                for (std::size_t i = 0; i < 2 * block * static_cast<std::size_t>(size()); ++i)
+                    mine[i] = -turn;
+            }
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
+            CHECK_OK(MPI_Put(out.data(), count, MPI_LONG, late, win.at(late, 8 * count * rank()), count, MPI_LONG,
+                             win.handle()));
+            CHECK_OK(MPI_Get(in.data(), count, MPI_LONG, late, win.at(late, 8 * count * (size() + rank())), count,
+                             MPI_LONG, win.handle()));
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+            CHECK_ALL(in.data(), block, [&](std::size_t) { return -turn; });
+            if (rank() == late)
+                CHECK_ALL(mine, block * static_cast<std::size_t>(size()),
+                          [&](std::size_t i) { return turn * 100 + static_cast<long>(i / block); });
+        }
+    }
+}
+
+// Everybody knows from the seeds who does what. Each epoch has another set of pairs and of sizes, some have none; and
+// what a process reads of its own memory behind the fence is all that was meant for it, and nothing of the next epoch.
+CASE(each_epoch_is_whole_when_its_fence_returns) {
+    constexpr int kEpochs = 60;
+    Window win(osct::Kind::Allocate, longs(kLarge + 1));
+    long* const mine = win.base<long>();
+    mine[0] = 0;
+    long expected = 0;
+    CHECK_OK(MPI_Win_fence(0, win.handle()));
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
+        std::mt19937 random(static_cast<unsigned>(epoch) * 7919u);
+        const bool idle = random() % 5 == 0;
+        const bool large = random() % 4 == 0;
+        std::vector<long> block(kLarge, epoch);
+        int writer = -1;
+        for (int origin = 0; origin < size(); ++origin) {
+            for (int target = 0; target < size(); ++target) {
+                const int many = idle || random() % 3 == 0 ? 0
+                                 : random() % 8 == 0       ? 1500
+                                                           : 1 + static_cast<int>(random() % 3);
+                const bool writes = large && random() % 2 == 0 && target == (origin + 1) % size();
+                if (target == rank()) expected += many;
+                if (target == rank() && writes) writer = origin;
+                if (origin != rank()) continue;
+                const long one = 1;
+                for (int i = 0; i < many; ++i)
+                    MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, MPI_SUM, win.handle());
+                if (writes)
+                    MPI_Put(block.data(), kLarge, MPI_LONG, target, win.at(target, 8), kLarge, MPI_LONG, win.handle());
+            }
+        }
+        // Some epochs are apart from the next: nothing follows the one fence, and nothing precedes the other.
+        const bool apart = epoch % 3 == 2;
+        CHECK_OK(MPI_Win_fence(apart ? MPI_MODE_NOSUCCEED : 0, win.handle()));
+        CHECK_EQ(mine[0], expected);
+        if (writer >= 0) CHECK_ALL(mine + 1, std::size_t{kLarge}, [&](std::size_t) { return epoch; });
+        CHECK_OK(MPI_Win_fence(apart ? MPI_MODE_NOPRECEDE : 0, win.handle()));
+    }
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+}
+
+// The same word is written by another process in each epoch, by load and store or by message: the last one counts.
+CASE(epochs_come_one_after_the_other) {
+    Window win(osct::Kind::Allocate, longs(1));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
+    for (int epoch = 0; epoch < 300; ++epoch) {
+        const long value = epoch;
+        if (epoch % size() == rank())
+            for (int target = 0; target < size(); ++target)
+                MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
+        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        long seen = -1;
+        const int other = (rank() + epoch) % size();
+        MPI_Get(&seen, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win.handle());
+        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        CHECK_EQ(seen, value);
+    }
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+}
+
+// What was done under a lock before is there behind a fence, also behind the window's first.
+CASE(a_fence_orders_what_was_done_under_locks) {
+    for (int turn = 1; turn <= 20; ++turn) {
+        Window win(osct::Kind::Allocate, longs(1));
+        const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+        const long value = turn * 100 + rank();
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win.handle()));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, win.at(right, 0), 1, MPI_LONG, win.handle()));
+        CHECK_OK(MPI_Win_unlock(right, win.handle()));
+        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        CHECK_EQ(win.base<long>()[0], turn * 100 + left);
+    }
+}
+
+// Between two processes, each on a node of its own: data and the step of the barrier are one message.
+CASE(an_epoch_with_a_put_is_few_messages) {
+    const char* mode = std::getenv("OSC_FENCE");
+    if (!spans_nodes() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate")) return;
+    constexpr int kPairs = 200;
+    Window win(osct::Kind::Allocate, longs(1));
+    const int other = 1 - rank();
+    const auto pairs = [&](int count) {
+        for (long i = 0; i < count; ++i) {
+            CHECK_OK(MPI_Win_fence(0, win.handle()));
+            CHECK_OK(MPI_Put(&i, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win.handle()));
+            CHECK_OK(MPI_Win_fence(0, win.handle()));
+            CHECK_EQ(win.base<long>()[0], i);
+        }
+    };
+    pairs(10);
+    const long long before = osct::counter("network.messages");
+    pairs(kPairs);
+    // Two steps of barriers, and a reply where nothing took it along; immediate: data and reply by themselves.
+    CHECK(osct::counter("network.messages") - before <= 3 * kPairs + kPairs / 2);
+}
+
+CASE(the_mode_is_agreed_and_told) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    // They need not agree.
+    MPI_Info_set(info, "osc_fence", rank() == 0 ? "immediate" : "auto");
+    long* base = nullptr;
+    MPI_Win win;
+    CHECK_OK(MPI_Win_allocate(sizeof(long), 1, info, MPI_COMM_WORLD, &base, &win));
+    MPI_Info_set(info, "osc_fence", "deferred");
+    CHECK_OK(MPI_Win_set_info(win, info));  // too late
+    MPI_Info_free(&info);
+    CHECK_OK(MPI_Win_get_info(win, &info));
+    char text[32] = "";
+    int found = 0;
+    MPI_Info_get(info, "osc_fence", sizeof text - 1, text, &found);
+    MPI_Info_free(&info);
+    CHECK_EQ(found != 0, spans_nodes());
+    if (found) CHECK_EQ(std::string(text), "immediate");
+    const long value = rank();
+    const int right = (rank() + 1) % size();
+    CHECK_OK(MPI_Win_fence(0, win));
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Win_fence(0, win));
+    CHECK_EQ(base[0], (rank() + size() - 1) % size());
+    CHECK_OK(MPI_Win_free(&win));
+}
