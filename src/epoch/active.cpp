@@ -96,6 +96,9 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
         peer.started = true;
         peer.post = Post::Open;
     }
+    if (core.pscw_mode == Mode::Immediate)
+        for (const std::uint32_t target : targets)
+            if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
     return Fault::None;
 }
 
@@ -120,6 +123,8 @@ Fault complete(Core& core) {
     // another node goes behind them in the same message, whose answer is left to the next call that needs it.
     const Fault late = guard.unlocked([&] {
         Fault first = Fault::None;
+        for (const std::uint32_t target : epoch.group)
+            if (const Fault fault = core.do_put_off(target); fault != Fault::None) first = fault;
         for (const std::uint32_t target : epoch.group) {
             const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->complete(target);
             if (fault != Fault::None) first = fault;

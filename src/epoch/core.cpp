@@ -110,6 +110,13 @@ bool Core::meet_here() {
     return slot.header().barrier.arrive_and_wait(slot.count_here(size), [&] { return any_dead() >= 0; });
 }
 
+void Core::let_in(std::uint64_t fence, bool ahead) {
+    if (far_sync != nullptr) far_sync->opened(fence, ahead);
+    if (fence_mode != Mode::Deferred) return;
+    mine().fences.store(fence, std::memory_order_seq_cst);
+    mine().pscw_bell.ring();
+}
+
 int Core::any_dead() {
     for (std::uint32_t rank = 0; rank < size; ++rank)
         if (rank != me && !alive(rank)) return static_cast<int>(rank);

@@ -26,7 +26,8 @@ enum class Path : std::uint8_t {
 
 /// A lock that this process holds on a target.
 /// ExclusiveInUse: exclusive, with operations that may be under way, so that the fast unlock does not take it.
-enum class Held : std::uint8_t { None, Shared, Exclusive, ExclusiveInUse, NoCheck };
+/// SharedLater, ExclusiveLater: the user holds it, but it has not been asked for yet, and operations are put off.
+enum class Held : std::uint8_t { None, Shared, Exclusive, ExclusiveInUse, NoCheck, SharedLater, ExclusiveLater };
 
 /// The post of a target for the open start.
 enum class Post : std::uint8_t { Open, Awaited, Taken };
@@ -61,14 +62,14 @@ static_assert(sizeof(Peer) == 64);
 /// MPI_Win_lock may follow the first three.
 enum class Access : std::uint8_t { None, Fence, Lock, FenceUsed, Start, LockAll };
 
-/// When a fence of a window that spans nodes has its operations done: see docs/NETWORK.md. The same on all processes.
-enum class FenceMode : std::uint8_t { Auto, Immediate, Deferred };
+/// When a kind of synchronisation has its operations done: as they are called, or with the call that ends the epoch.
+/// See docs/STRATEGIES.md.
+enum class Mode : std::uint8_t { Auto, Immediate, Deferred };
 
 struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
-    bool all_entered = false;            // all processes have ended the epoch before the last fence
     bool direct = false;                 // a process went directly before the last fence
     std::uint64_t fences = 0;            // made in this window
     bool origin_died = false;            // in an exposure epoch of this process
@@ -78,9 +79,12 @@ struct Epoch {
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
 
-    void touch(Peer& peer) {
+    void note(Peer& peer) {
         if (!peer.touched) touched.push_back(peer.rank);
         peer.touched = true;
+    }
+    void touch(Peer& peer) {
+        note(peer);
         peer.allow();
     }
 };
@@ -132,6 +136,14 @@ class Core : public sync::Liveness {
 
     bool here(std::uint32_t rank) const { return slot.here(rank); }
 
+    /// Whether operations may be put off at all.
+    virtual bool puts_off() const { return false; }
+    /// Whether operations on a target have been put off; and does them, in their order: the first fault that was met.
+    virtual bool has_put_off(std::uint32_t) const { return false; }
+    virtual Fault do_put_off(std::uint32_t) { return Fault::None; }
+    /// The targets of which that is true.
+    virtual std::vector<std::uint32_t> put_off_targets() const { return {}; }
+
     /// The barrier of all processes of the window; false if one has died. Takes along what they have left in the slot's
     /// FenceNews.
     bool meet();
@@ -144,6 +156,9 @@ class Core : public sync::Liveness {
         return await_local(target);
     }
 
+    /// This process has made a fence: what comes behind it may be done. `ahead`: others may not have made it yet.
+    void let_in(std::uint64_t fence, bool ahead);
+
     /// A member that has died, or -1. Slow: asks the system about each.
     int any_dead();
 
@@ -153,7 +168,10 @@ class Core : public sync::Liveness {
     Peer* const peers;              // `size` of them; of more than a few only what is used takes memory
     shm::Slot slot;
     sync::Far* far_sync = nullptr;  // null: all processes are on this node
-    FenceMode fence_mode = FenceMode::Auto;
+    // Of fences it is the same on all processes.
+    Mode fence_mode = Mode::Auto;
+    Mode pscw_mode = Mode::Auto;
+    Mode lock_mode = Mode::Auto;
     Epoch epoch;
     // Ranks below it may be flushed without ado: `size` in a lock_all epoch with nothing under way, else 0.
     std::atomic<std::uint32_t> flushable{0};

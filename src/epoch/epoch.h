@@ -18,8 +18,13 @@ enum Assert : unsigned {
     kNoSucceed = 16,
 };
 
-/// Lets operations go to `peer` in the epoch that is open, taking the lock or awaiting the post that this needs.
-Fault open_target(Core& core, Peer& peer);
+/// Lets an operation go to `peer` in the epoch that is open. With `later`, it may be set: then the operation is to be
+/// put off. Otherwise takes the lock or awaits the post that it needs, and has done what was put off for this target
+/// before.
+Fault open_target(Core& core, Peer& peer, bool* later = nullptr);
+
+/// Has done what was put off for a target: the lock or post that it needs is awaited.
+Fault do_now(Core& core, std::uint32_t target);
 
 /// Ends what the targets that operations have gone to allow, all but those locked one by one.
 void close_touched(Core& core);

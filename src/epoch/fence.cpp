@@ -1,39 +1,51 @@
-// MPI_Win_fence. On a node a barrier. Between nodes immediate (all operations are awaited, then all processes meet) or
-// deferred (nobody waits for replies: each tells its targets, behind its operations, that they are over; the processes
-// tell each other how many will tell whom; and each waits until it has been told so often). Deferred, a fence with
-// MPI_MODE_NOPRECEDE awaits nobody on other nodes: operations that come before this process has made it wait here. One
-// without it is a barrier also if no fence was before it, because operations under locks may have been (12.5.1).
-// docs/NETWORK.md says why that is right, tests/model/fence.pml shows it.
+// MPI_Win_fence. Immediate: operations are done as they are called, and awaited; then all processes meet. Deferred, on
+// a node: they are put off; the fence behind them meets, has them done, and meets again if there were any. Deferred,
+// between nodes: they are sent, but nobody waits for replies: each process tells its targets, behind its operations,
+// that they are over; the processes tell each other how many will tell whom; and each waits until it has been told so
+// often. A deferred fence with MPI_MODE_NOPRECEDE awaits nobody: operations that come before their target has made it
+// wait. One without it is a barrier also if no fence was before it, because operations under locks may have been
+// (12.5.1). docs/NETWORK.md says why that is right, tests/model/fence.pml shows it.
 #include "diag/inject.h"
-#include "epoch/epoch.h"
+#include "epoch/targets.h"
 
 namespace osc::epoch {
 namespace {
 
 using diag::fail;
 
-// Awaits the operations on targets of this node; tells the others that all is over.
+// Before all meet: what was done on targets of this node is awaited, other nodes' targets are told that all is over.
 Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
     Fault first = Fault::None;
-    shm::FenceNews& news = core.slot.fence_news();
     const bool tells = core.slot.rank_at(0) == core.me;
     for (const std::uint32_t target : targets) {
         const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->close(target, tells);
         if (fault != Fault::None) first = fault;
-        if (!core.here(target)) news.add(target, core.size);
+        if (!core.here(target)) core.slot.fence_news().add(target, core.size);
     }
     return first;
 }
 
-// Until the operations of other nodes on this process and its neighbours are over.
-bool await_others(Core& core) {
-    if (!core.slot.fence_news().any_closes) return true;
-    if (!core.far_sync->await_closes(core.mine().closes, core)) {
+// After that: what was put off is done.
+Fault do_late(Core& core, const std::vector<std::uint32_t>& targets) {
+    Fault first = Fault::None;
+    for (const std::uint32_t target : targets) {
+        if (!core.has_put_off(target)) continue;
+        const Fault done = core.do_put_off(target);
+        const Fault ended = core.settle(target);
+        if (done != Fault::None || ended != Fault::None) first = done != Fault::None ? done : ended;
+    }
+    return first;
+}
+
+// Until the operations of others on this process and its neighbours are over. Neighbours load and store as soon as they
+// are through, so all of the node wait for each other if anything is awaited.
+bool await_others(Core& core, bool put_off) {
+    const bool closes = core.far_sync != nullptr && core.slot.fence_news().any_closes;
+    if (closes && !core.far_sync->await_closes(core.mine().closes, core)) {
         core.slot.header().barrier.give_up();
         return false;
     }
-    // Neighbours load and store as soon as they are through.
-    return core.meet_here();
+    return (!closes && !put_off) || core.meet_here();
 }
 
 bool meet_immediately(Core& core, Fault& late) {
@@ -42,10 +54,14 @@ bool meet_immediately(Core& core, Fault& late) {
 }
 
 bool meet_deferred(Core& core, const std::vector<std::uint32_t>& targets, Fault& late) {
+    const std::uint64_t fence = core.epoch.fences;
+    std::atomic<std::uint64_t>& put_off = core.slot.header().put_off[fence % 2];
     late = end_operations(core, targets);
-    if (!core.meet() || !await_others(core)) return false;
-    const Fault local = core.settle_local(Core::kEveryTarget);
-    if (late == Fault::None) late = local;
+    if (!core.put_off_targets().empty()) put_off.store(fence, std::memory_order_relaxed);
+    if (!core.meet()) return false;
+    if (const Fault fault = do_late(core, targets); fault != Fault::None) late = fault;
+    if (!await_others(core, put_off.load(std::memory_order_relaxed) == fence)) return false;
+    if (const Fault fault = core.settle_local(Core::kEveryTarget); late == Fault::None) late = fault;
     return true;
 }
 
@@ -61,9 +77,12 @@ Fault fence(Core& core, unsigned asserts) {
     const bool precedes = (asserts & kNoPrecede) == 0;
     const bool succeeds = (asserts & kNoSucceed) == 0;
     // All processes give the same two asserts (12.5.5), so all decide alike.
-    const bool deferred =
-        far && (core.fence_mode == FenceMode::Deferred || (core.fence_mode == FenceMode::Auto && !epoch.direct));
-    const std::vector<std::uint32_t> targets = far ? epoch.touched : std::vector<std::uint32_t>();
+    const bool deferred = core.fence_mode == Mode::Deferred || (core.fence_mode == Mode::Auto && far && !epoch.direct);
+    std::vector<std::uint32_t> targets;
+    if (deferred) targets = epoch.touched;
+    if (deferred && !precedes)
+        for (const std::uint32_t target : targets)  // against the assert
+            static_cast<void>(guard.unlocked([&] { return do_now(core, target); }));
     close_touched(core);
     epoch.access = succeeds ? Access::Fence : Access::None;
     ++epoch.fences;
@@ -77,16 +96,13 @@ Fault fence(Core& core, unsigned asserts) {
         if (nothing || (deferred && !precedes)) {
             // Of epochs of other kinds there may be replies under way, which nobody needs now.
             late = deferred && targets.empty() ? core.settle_local(Core::kEveryTarget) : core.settle();
-            return nothing || core.meet_here();
+            return nothing || core.fence_mode == Mode::Deferred || core.meet_here();
         }
         return deferred ? meet_deferred(core, targets, late) : meet_immediately(core, late);
     });
-    if (far) {
-        epoch.all_entered = met && !deferred && !nothing;
-        if (!nothing && (precedes || !deferred)) epoch.direct = core.slot.fence_news().any_direct;
-        // After a death there will be no other: nobody's operations wait for it.
-        core.far_sync->opened(met ? epoch.fences : ~std::uint64_t{0});
-    }
+    if (far && !nothing && (precedes || !deferred)) epoch.direct = core.slot.fence_news().any_direct;
+    // After a death there will be no other: nobody's operations wait for it.
+    core.let_in(met ? epoch.fences : ~std::uint64_t{0}, met && deferred && !nothing);
     if (met) return late;
     const int dead = core.any_dead();
     return dead >= 0 ? fail(Fault::Dead, "rank %d died; the fence can never complete", dead)

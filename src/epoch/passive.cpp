@@ -3,10 +3,11 @@
 // lock_all is lazy: a target's shared lock is taken with the first operation to it, so that the call costs nothing for
 // targets that are not used. It is eager where the user may load and store without libosc seeing it: for this
 // process's own memory always, for the others once their pointers have been given out.
-#include <ctime>
-
+//
+// Deferred, MPI_Win_lock is lazy too: the lock is taken when what was put off is done, and not at all if there is
+// nothing; but for memory that the user may load and store.
 #include "diag/inject.h"
-#include "epoch/epoch.h"
+#include "epoch/targets.h"
 #include "transport/shm/compare.h"
 
 namespace osc::epoch {
@@ -14,86 +15,6 @@ namespace {
 
 using diag::fail;
 using sync::LockKind;
-using sync::LockResult;
-
-Fault died(const sync::LockContext& context, std::uint32_t target) {
-    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more",
-                context.dead_rank, target);
-}
-
-// A shared lock is noted before it is asked for, until after it was released, so that a process which dies in between
-// is known as its holder: also one that dies in the queue and is granted the lock after that. Only this process writes
-// the word, under the window's state.
-void note_shared(Core& core, std::uint32_t target) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
-    noted.store(noted.load(std::memory_order_relaxed) | shm::ControlBlock::bit(target), std::memory_order_release);
-}
-
-void forget_shared(Core& core, std::uint32_t target) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
-    noted.store(noted.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(target), std::memory_order_release);
-}
-
-// Takes the lock of a target; `guard` holds the window's state, and is let go while waiting.
-Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool inside_lock_all = false) {
-    if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
-        : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
-                                     : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
-        peer.held = Held::NoCheck;
-        return Fault::None;
-    }
-    const bool shared = kind == LockKind::Shared;
-    if (!core.here(peer.rank)) {
-        // Held once it is asked for: an operation that another thread sends must come behind that.
-        const Fault fault = guard.unlocked([&] { return core.far_sync->lock(peer.rank, kind, inside_lock_all); });
-        if (fault == Fault::None) peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
-        return fault;
-    }
-    if (shared) note_shared(core, peer.rank);
-    const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
-                                                 : sync::try_lock_shared(peer.control().lock);
-    if (!got) {
-        sync::LockContext context = core.lock_context();
-        context.inside_lock_all = inside_lock_all;
-        context.may_queue = !core.cell_busy;
-        core.cell_busy = true;
-        const bool mine = context.may_queue;
-        const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
-        if (mine) core.cell_busy = false;
-        if (result != LockResult::Granted) {
-            if (shared && peer.held == Held::None) forget_shared(core, peer.rank);
-            return died(context, peer.rank);
-        }
-        if (peer.held != Held::None) {  // another thread of a lock_all epoch took it while this one waited
-            sync::unlock_shared(context, peer.rank);
-            return Fault::None;
-        }
-        if (shared) note_shared(core, peer.rank);  // another thread that failed may have taken the note away
-    }
-    peer.held = shared ? Held::Shared : Held::Exclusive;
-    return Fault::None;
-}
-
-void drop(Core& core, Peer& peer) {
-    sync::LockContext context = core.lock_context();
-    const Held held = peer.held;
-    peer.held = Held::None;
-    peer.touched = false;
-    peer.forbid();
-    if (!core.here(peer.rank)) return;  // given back by give_back_far
-    if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
-        sync::unlock_exclusive(context, peer.rank);
-    } else if (held == Held::Shared) {
-        sync::unlock_shared(context, peer.rank);
-        forget_shared(core, peer.rank);
-    }
-}
-
-// The lock of a target on another node is given back with the last message to it, which is then awaited.
-Fault give_back_far(Core& core, const Peer& peer) {
-    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck) return Fault::None;
-    return core.far_sync->unlock(peer.rank);
-}
 
 const char* access_name(Access access) {
     switch (access) {
@@ -112,12 +33,6 @@ const char* access_name(Access access) {
     return "";
 }
 
-// Lets another thread go on.
-int nap() {
-    const timespec moment{0, 50000};
-    return ::nanosleep(&moment, nullptr);
-}
-
 Fault take_all(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Peer& peer = core.peer(rank);
@@ -128,6 +43,22 @@ Fault take_all(Core& core, StateGuard& guard) {
         core.epoch.touch(peer);
     }
     return Fault::None;
+}
+
+// Takes the locks that the user holds and libosc does not yet.
+Fault take_later(Core& core, StateGuard& guard) {
+    for (std::uint32_t rank = 0; rank < core.size; ++rank)
+        if (Peer& peer = core.peer(rank); is_later(peer.held))
+            if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
+    return Fault::None;
+}
+
+// Has done all that was put off; the first fault that was met.
+Fault do_all_now(Core& core) {
+    Fault first = Fault::None;
+    for (const std::uint32_t target : core.put_off_targets())
+        if (const Fault fault = do_now(core, target); fault != Fault::None) first = fault;
+    return first;
 }
 
 // Waits for what is under way; with nothing left, the next flush may be the fast one again. An operation that another
@@ -159,50 +90,6 @@ void unlocked_often(Core& core) {
     poll_host();
 }
 
-Fault open_target(Core& core, Peer& peer) {
-    StateGuard guard(core);
-    Epoch& epoch = core.epoch;
-    switch (epoch.access) {
-        case Access::None:
-            return fail(Fault::Sync, "no access epoch is open; open one with fence, start, lock or lock_all first");
-        case Access::Fence:
-            epoch.access = Access::FenceUsed;
-            [[fallthrough]];
-        case Access::FenceUsed:
-            if (!peer.touched && !core.here(peer.rank) && !epoch.all_entered) {
-                const std::uint64_t fence = epoch.fences;
-                const Fault fault = guard.unlocked([&] { return core.far_sync->open(peer.rank, fence); });
-                if (fault != Fault::None) return fault;
-            }
-            break;
-        case Access::Lock:
-            if (peer.held == Held::None)
-                return fail(Fault::Sync, "rank %u is not locked; lock it before the operation", peer.rank);
-            return Fault::None;
-        case Access::LockAll:
-            if (peer.held != Held::None) return Fault::None;
-            if (!epoch.no_check) {
-                // One thread takes the lock for all: a second one that asked for it could wait behind an exclusive
-                // waiter, who waits for this process.
-                while (peer.post == Post::Awaited)
-                    guard.unlocked(nap);
-                if (peer.held != Held::None) return Fault::None;
-                peer.post = Post::Awaited;
-                const Fault fault = acquire(core, guard, peer, LockKind::Shared, true);
-                peer.post = Post::Open;
-                if (fault != Fault::None) return fault;
-            }
-            break;
-        case Access::Start:
-            if (!peer.started)
-                return fail(Fault::Sync, "rank %u is not in the group given to MPI_Win_start", peer.rank);
-            if (const Fault fault = open_started(core, guard, peer); fault != Fault::None) return fault;
-            break;
-    }
-    epoch.touch(peer);
-    return Fault::None;
-}
-
 Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
@@ -210,14 +97,18 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
         return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(epoch.access));
     Peer& peer = core.peer(target);
     if (peer.held != Held::None) return fail(Fault::Sync, "rank %u is locked by this process already", target);
+    const bool later = core.lock_mode == Mode::Deferred && target != core.me && core.here(target) &&
+                       !core.pointers_given && core.puts_off();
     if ((asserts & kNoCheck) != 0) {
         peer.held = Held::NoCheck;
+    } else if (later) {
+        peer.held = kind == LockKind::Shared ? Held::SharedLater : Held::ExclusiveLater;
     } else if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) {
         return fault;
     }
     epoch.access = Access::Lock;
     ++epoch.locks;
-    peer.allow();
+    if (!is_later(peer.held)) peer.allow();
     return Fault::None;
 }
 
@@ -228,9 +119,10 @@ Fault unlock(Core& core, std::uint32_t target) {
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
     // A fault of an operation is told, and the lock is released all the same.
     const Fault late = guard.unlocked([&] {
+        const Fault done = do_now(core, target);
         const Fault asked = give_back_far(core, core.peer(target));
         const Fault ended = core.settle(target);
-        return asked != Fault::None ? asked : ended;
+        return done != Fault::None ? done : asked != Fault::None ? asked : ended;
     });
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
@@ -273,7 +165,7 @@ Fault unlock_all(Core& core) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
     const Fault late = guard.unlocked([&] {
-        Fault asked = Fault::None;
+        Fault asked = do_all_now(core);
         for (const std::uint32_t rank : epoch.touched)
             if (const Fault fault = give_back_far(core, core.peer(rank)); fault != Fault::None) asked = fault;
         const Fault ended = core.settle();
@@ -317,21 +209,25 @@ Fault may_flush_all(Core& core) {
 
 Fault flush(Core& core, std::uint32_t target) {
     if (const Fault fault = may_flush(core, target); fault != Fault::None) return fault;
+    if (const Fault fault = do_now(core, target); fault != Fault::None) return fault;
     return settle_and_count(core, target);
 }
 
 Fault flush_all(Core& core) {
     if (const Fault fault = may_flush_all(core); fault != Fault::None) return fault;
+    if (const Fault fault = do_all_now(core); fault != Fault::None) return fault;
     return settle_and_count(core, Core::kEveryTarget);
 }
 
 Fault flush_local(Core& core, std::uint32_t target) {
-    const Fault fault = may_flush(core, target);
+    Fault fault = may_flush(core, target);
+    if (fault == Fault::None) fault = do_now(core, target);
     return fault == Fault::None ? core.settle_local(target) : fault;
 }
 
 Fault flush_local_all(Core& core) {
-    const Fault fault = may_flush_all(core);
+    Fault fault = may_flush_all(core);
+    if (fault == Fault::None) fault = do_all_now(core);
     return fault == Fault::None ? core.settle_local(Core::kEveryTarget) : fault;
 }
 
@@ -355,6 +251,7 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
+    if (core.epoch.access == Access::Lock) return take_later(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
     return take_all(core, guard);
 }

@@ -13,10 +13,11 @@ namespace {
 
 using diag::fail;
 
-Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand) {
+Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand,
+               const op::TypeInfo*& info) {
     if (count < 0) return fail(Fault::Count, "%s count %lld is negative", which, static_cast<long long>(count));
     int error = MPI_SUCCESS;
-    const op::TypeInfo* info = host::type_info(type, &error);
+    info = host::type_info(type, &error);
     if (info == nullptr) {
         if (error == MPI_ERR_NO_MEM) return fail(Fault::NoMem, "no memory to describe the %s datatype", which);
         return fail(Fault::Type, "the %s datatype is null, not committed, or not one that libosc can describe", which);
@@ -39,13 +40,14 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
             return fail(Fault::Op, "MPI_NO_OP is for get_accumulate and fetch_and_op only");
     }
     Fault fault = Fault::None;
+    const op::TypeInfo* types[3] = {};
     // With MPI_NO_OP the origin arguments mean nothing, whatever they are.
     if (reads_origin(kind, call.op))
-        fault = describe("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin);
+        fault = describe("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin, types[0]);
     if (fault == Fault::None && (kind == op::Kind::GetAccumulate || kind == op::Kind::CompareAndSwap))
-        fault = describe("result", buffers.result, buffers.result_count, buffers.result_type, call.result);
+        fault = describe("result", buffers.result, buffers.result_count, buffers.result_type, call.result, types[1]);
     if (fault == Fault::None)
-        fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target);
+        fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target, types[2]);
     if (fault != Fault::None) return fault;
     call.compare = buffers.compare;
     call.disp = buffers.disp;
@@ -56,7 +58,12 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
     Peer& target = window.peer(static_cast<std::uint32_t>(rank));
-    if (fault = epoch::open_target(window, target); fault != Fault::None) return fault;
+    bool later = false;
+    // Whoever gets a request may wait for it before anything else.
+    const bool may_wait = asked == nullptr && window.puts_off();
+    if (fault = epoch::open_target(window, target, may_wait ? &later : nullptr); fault != Fault::None) return fault;
+    if (later)
+        return window.put_off(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
     return window.execute(target, call, asked);
 }
 

@@ -44,14 +44,12 @@ class Far {
     virtual Fault post(std::uint32_t origin) = 0;
     /// Tells `target` that this process's operations of the epoch are over, behind them; sends it off.
     virtual Fault complete(std::uint32_t target) = 0;
-    /// What follows to `target` belongs to the epoch of a fence, which the target may not have made yet: it waits for
-    /// that there.
-    virtual Fault open(std::uint32_t target, std::uint64_t fence) = 0;
     /// Tells `target` that this process's operations of a fence's epoch are over, behind them; sends it off or, `held`,
     /// leaves that to the barrier which this process is about to call.
     virtual Fault close(std::uint32_t target, bool held) = 0;
-    /// This process has made a fence: what others have sent for its epoch may be done.
-    virtual void opened(std::uint64_t fence) = 0;
+    /// This process has made a fence: what others have sent behind theirs may be done. `ahead`: others may not have
+    /// made it yet; what this process sends them from now on waits there until they have.
+    virtual void opened(std::uint64_t fence, bool ahead) = 0;
     /// Waits until close() has come here so often since the window was made; false if a process of the window died.
     virtual bool await_closes(std::uint64_t closes, Liveness& liveness) = 0;
     /// Whether this process has written or read memory of another node directly since the last time.

@@ -110,11 +110,15 @@ Fault lay_out_segment(Window& window, const Request& request) {
     return Fault::None;
 }
 
-void raise_error(shm::SlotHeader& header, int error) {
-    std::uint32_t seen = header.error.load(std::memory_order_relaxed);
-    const auto mine = static_cast<std::uint32_t>(error);
-    while (seen < mine && !header.error.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
+// The largest of what the processes of the node give.
+void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
+    std::uint32_t seen = word.load(std::memory_order_relaxed);
+    while (seen < mine && !word.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
     }
+}
+
+void raise_error(shm::SlotHeader& header, int error) {
+    raise_to(header.error, static_cast<std::uint32_t>(error));
 }
 
 // The slot of the next window of this team, made by its first process and mapped by all, or by none: null then. The
@@ -289,6 +293,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         error = MPI_ERR_OTHER;
     }
     raise_error(header, error);
+    raise_to(header.fence_mode, static_cast<std::uint32_t>(wanted_mode(Kind::Fence, request.info)));
     window->state_agent_need();
     const auto meet = [&] {
         return header.barrier.arrive_and_wait(window->team.mates(), [&] { return window->any_dead() >= 0; });
@@ -315,12 +320,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (window->slot.places != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network();
-        // Processes that want different things of a fence get the last of these in the list.
-        int agreed[] = {error, device ? 1 : 0, static_cast<int>(wanted_fence(request.info))};
+        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_mode.load(std::memory_order_relaxed))};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
-        window->fence_mode = static_cast<FenceMode>(agreed[2]);
+        header.fence_mode.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
     }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
@@ -330,10 +334,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
-        if (window->slot.places != nullptr) note_fence(window->info, window->fence_mode);
-        // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
-        if (window->fence_mode == FenceMode::Auto && request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
-            window->fence_mode = FenceMode::Immediate;
+        window->choose_modes(request.info, static_cast<Mode>(header.fence_mode.load(std::memory_order_relaxed)));
         register_window(window->handle, window.get());
         result = window.release();
         return MPI_SUCCESS;
@@ -357,7 +358,7 @@ Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
     shm::SlotHeader& header = window->slot.header();
-    if (window->far_sync != nullptr) window->far_sync->opened(~std::uint64_t{0});  // there will be no other fence
+    window->let_in(~std::uint64_t{0}, false);  // there will be no other fence
     const bool met = window->departed || window->meet();
     const auto depart = [&] {
         if (window->departed) return;

@@ -35,8 +35,12 @@ int error_class(Fault fault);
 /// The info in use at creation and after MPI_Win_set_info.
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 
-/// What a process wants of the fences of a window that spans nodes; and notes what they are.
-FenceMode wanted_fence(MPI_Info info);
-void note_fence(InfoInUse& known, FenceMode mode);
+/// The kinds of synchronisation of which a program chooses when operations are done; by environment and info key.
+enum class Kind { Fence, Pscw, Lock };
+
+/// What this process wants of a kind.
+Mode wanted_mode(Kind kind, MPI_Info info);
+/// Notes what is in use.
+void note_mode(InfoInUse& known, Kind kind, Mode mode);
 
 }  // namespace osc

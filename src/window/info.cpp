@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "host/host.h"
 #include "window/create.h"
+#include "window/window.h"
 
 namespace osc {
 namespace {
@@ -39,14 +40,9 @@ bool in_order_list(const char* value) {
     }
 }
 
-// Of windows that span nodes; read at creation. By FenceMode.
-constexpr const char* kFence = "osc_fence";
-constexpr std::string_view kFenceModes[] = {"auto", "immediate", "deferred"};
-
-FenceMode fence_mode(std::string_view name) {
-    const auto* found = std::find(std::begin(kFenceModes), std::end(kFenceModes), name);
-    return found != std::end(kFenceModes) ? static_cast<FenceMode>(found - kFenceModes) : FenceMode::Auto;
-}
+// Read at creation. By Kind, and by Mode.
+constexpr const char* kModeKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
+constexpr std::string_view kModes[] = {"auto", "immediate", "deferred"};
 
 bool acceptable(const Key& key, const char* value) {
     if (std::strcmp(key.allowed, "bool") == 0)
@@ -84,19 +80,35 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     if (flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED) take(kAlignment, creation, before, now);
     if (flavor == MPI_WIN_FLAVOR_SHARED) take(kNoncontig, creation, before, now);
     for (const auto& entry : before)
-        if (entry.first == kFence) now.push_back(entry);
+        if (std::find(std::begin(kModeKeys), std::end(kModeKeys), entry.first) != std::end(kModeKeys))
+            now.push_back(entry);
     return now;
 }
 
-FenceMode wanted_fence(MPI_Info info) {
-    const auto given = value_of(info, kFence);
-    const bool known =
-        given && std::find(std::begin(kFenceModes), std::end(kFenceModes), *given) != std::end(kFenceModes);
-    return fence_mode(known ? *given : config::values().fence);
+Mode wanted_mode(Kind kind, MPI_Info info) {
+    const config::Values& options = config::values();
+    const std::string* const defaults[] = {&options.fence, &options.pscw, &options.lock};
+    const auto given = value_of(info, kModeKeys[static_cast<std::size_t>(kind)]);
+    for (const std::string& name : {given.value_or(""), *defaults[static_cast<std::size_t>(kind)]}) {
+        const auto* found = std::find(std::begin(kModes), std::end(kModes), name);
+        if (found != std::end(kModes)) return static_cast<Mode>(found - kModes);
+    }
+    return Mode::Auto;
 }
 
-void note_fence(InfoInUse& known, FenceMode mode) {
-    known.emplace_back(kFence, kFenceModes[static_cast<std::size_t>(mode)]);
+void note_mode(InfoInUse& known, Kind kind, Mode mode) {
+    known.emplace_back(kModeKeys[static_cast<std::size_t>(kind)], kModes[static_cast<std::size_t>(mode)]);
+}
+
+void Window::choose_modes(MPI_Info hints, Mode fences) {
+    fence_mode = fences;
+    pscw_mode = wanted_mode(Kind::Pscw, hints);
+    lock_mode = wanted_mode(Kind::Lock, hints);
+    note_mode(info, Kind::Fence, fence_mode);
+    note_mode(info, Kind::Pscw, pscw_mode);
+    note_mode(info, Kind::Lock, lock_mode);
+    // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
+    if (fence_mode == Mode::Auto && !puts_off()) fence_mode = Mode::Immediate;
 }
 
 }  // namespace osc

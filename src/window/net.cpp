@@ -64,26 +64,39 @@ Fault Window::await_local(std::uint32_t target) {
     return net_ != nullptr ? net_->settle_local(target) : Fault::None;
 }
 
-Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked) {
-    auto* stream = reinterpret_cast<net::Stream*>(stream_of(target).load(std::memory_order_acquire));
+// `stream_lock` is held then.
+Fault Window::reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock,
+                        net::Stream*& stream, std::int64_t& start, bool& nothing) {
+    stream = reinterpret_cast<net::Stream*>(stream_of(target).load(std::memory_order_acquire));
     if (stream == nullptr) {
         stream = net_->stream(target.rank);
         if (stream == nullptr) return Fault::Other;
         stream_of(target).store(reinterpret_cast<std::byte*>(stream), std::memory_order_release);
     }
-    const std::lock_guard lock(stream->mutex());
+    stream_lock = std::unique_lock(stream->mutex());
     net::Description there{};
     if (const Fault fault = stream->describe(there); fault != Fault::None) return fault;
     const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
-    std::int64_t start = 0;
     op::Bounds touched;
     if (const Fault fault = op::reach(call, dynamic ? 1 : there.unit, start, touched); fault != Fault::None)
         return fault;
-    if (touched.lo == touched.hi) return Fault::None;
+    nothing = touched.lo == touched.hi;
+    if (nothing) return Fault::None;
     if (!dynamic && (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > there.size))
         return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
                           static_cast<unsigned long long>(there.size));
+    return Fault::None;
+}
+
+Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked) {
+    net::Stream* stream = nullptr;
+    std::int64_t start = 0;
+    bool nothing = false;
+    std::unique_lock<std::mutex> lock;
+    if (const Fault fault = reach_net(target, call, lock, stream, start, nothing); fault != Fault::None || nothing)
+        return fault;
+    const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
     // What is returned to a copy of the result has to be there before the copy goes.
     if (call.kind == op::Kind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->answers_now();

@@ -138,23 +138,31 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     return op::execute(call, what, start, transport);
 }
 
-Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
-    Update what{};
-    if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
-    if (target.path == Path::Net) return execute_net(target, call, what, asked);
-    std::int64_t start = 0;
+// Where the operation begins, if all that it touches lies in the window; `nothing`: it touches nothing.
+Fault Window::reach(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     op::Bounds touched;
     const std::uint64_t scale = target.path == Path::Dynamic ? 1
                                 : OSC_FAULT(origin_unit)     ? static_cast<std::uint64_t>(unit)
                                                              : target.unit;
-    if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
     if (const Fault fault = op::reach(call, scale, start, touched); fault != Fault::None) return fault;
-    if (touched.lo == touched.hi) return Fault::None;
-    if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
+    nothing = touched.lo == touched.hi;
+    if (nothing || target.path == Path::Dynamic) return Fault::None;
     if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size)
         return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
                           static_cast<unsigned long long>(target.size));
+    return Fault::None;
+}
+
+Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
+    Update what{};
+    if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
+    if (target.path == Path::Net) return execute_net(target, call, what, asked);
+    if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
+    std::int64_t start = 0;
+    bool nothing = false;
+    if (const Fault fault = reach(target, call, start, nothing); fault != Fault::None || nothing) return fault;
+    if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
     const shm::Stripes stripes{target.control(), me, *this};
     if (target.path == Path::Direct) {
         if (call.kind == op::Kind::Put || call.kind == op::Kind::Get) {
@@ -178,6 +186,29 @@ Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
     }
     return by_agent(target, target.control().base,
                     [&](agent::Remote& transport) { return op::execute(call, what, start, transport); });
+}
+
+Fault Window::put_off(Peer& target, op::PutOff&& operation) {
+    Update what{};
+    if (const Fault fault = op::check(operation.call, what); fault != Fault::None) return fault;
+    std::int64_t start = 0;
+    bool nothing = false;
+    net::Stream* stream = nullptr;
+    std::unique_lock<std::mutex> lock;
+    const Fault fault = target.path == Path::Net ? reach_net(target, operation.call, lock, stream, start, nothing)
+                                                 : reach(target, operation.call, start, nothing);
+    if (lock.owns_lock()) lock.unlock();
+    if (fault != Fault::None || nothing) return fault;
+    const std::uint32_t rank = target.rank;
+    return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None : epoch::do_now(*this, rank);
+}
+
+Fault Window::do_put_off(std::uint32_t target) {
+    Fault first = Fault::None;
+    queue_.empty(target, [&](const op::PutOff& operation) {
+        if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None) first = fault;
+    });
+    return first;
 }
 
 }  // namespace osc

@@ -13,6 +13,7 @@
 
 #include "epoch/core.h"
 #include "op/call.h"
+#include "op/queue.h"
 #include "transport/agent/outbox.h"
 #include "transport/net/ticket.h"
 #include "transport/shm/regions.h"
@@ -35,6 +36,17 @@ class Window final : public Core {
     /// returned is there; the data is at the target then or, where an agent serves it, after Core::settle().
     /// With `asked`, an operation on another node may still use the origin's buffers: `asked` tells of its end.
     Fault execute(Peer& target, const op::Call& call, net::Asked* asked = nullptr);
+
+    /// Puts a checked call off; what must be wrong with it whenever it is done is told now.
+    Fault put_off(Peer& target, op::PutOff&& operation);
+    // Of Core. Regions of dynamic windows are looked up by the call: nothing is put off there.
+    bool puts_off() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
+    bool has_put_off(std::uint32_t target) const override { return queue_.has(target); }
+    Fault do_put_off(std::uint32_t target) override;
+    std::vector<std::uint32_t> put_off_targets() const override { return queue_.targets(); }
+
+    /// Sets the modes of synchronisation: of fences the one that all have agreed on.
+    void choose_modes(MPI_Info hints, Mode fences);
 
     /// Tells in the slot's header what speaks for agents here; before the creation's first barrier.
     void state_agent_need();
@@ -76,6 +88,9 @@ class Window final : public Core {
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
     Fault execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked);
+    Fault reach(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing);
+    Fault reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock, net::Stream*& stream,
+                    std::int64_t& start, bool& nothing);
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
     std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
                                                          std::uint64_t count) const;
@@ -95,6 +110,7 @@ class Window final : public Core {
     std::uint64_t net_id_ = 0;       // their number
     ofi::Exposed exposed_;
     std::unique_ptr<net::Leases> leases_;  // dynamic ones: what others know of the regions
+    op::Queue queue_;
     agent::Pending pending_{unsettled, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number of this window; 0: not served
     std::vector<Mapping> mapped_;  // kept apart from the slot, which may be gone before this object

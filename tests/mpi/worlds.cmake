@@ -42,6 +42,9 @@ foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred
   osc_mpi_add_run(fence_epochs.nodes.${CMAKE_MATCH_1}.n${CMAKE_MATCH_2} test_fence_epochs ${CMAKE_MATCH_2} TIMEOUT 120
     ENV ${environment})
 endforeach()
+osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_NODES=2)
+osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_NODES=2)
+osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_NODES=3 OSC_OFI_PROVIDER=net)
 foreach(mode immediate deferred)
   osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_FENCE=${mode})
 endforeach()

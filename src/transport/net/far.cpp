@@ -31,7 +31,7 @@ Stream* Far::stream(std::uint32_t target) {
             diag::fail(Fault::Other, "libfabric refuses the address of rank %u", target);
             return nullptr;
         }
-        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, unsettled_);
+        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, unsettled_, fence_);
     }
     return entry.get();
 }
@@ -60,17 +60,13 @@ Fault Far::complete(std::uint32_t target) {
     return to != nullptr ? to->close(What::Complete, false) : Fault::Other;
 }
 
-Fault Far::open(std::uint32_t target, std::uint64_t fence) {
-    Stream* to = stream(target);
-    return to != nullptr ? to->open(fence) : Fault::Other;
-}
-
 Fault Far::close(std::uint32_t target, bool held) {
     Stream* to = stream(target);
     return to != nullptr ? to->close(What::FenceClose, held) : Fault::Other;
 }
 
-void Far::opened(std::uint64_t fence) {
+void Far::opened(std::uint64_t fence, bool ahead) {
+    if (ahead) fence_.store(fence, std::memory_order_relaxed);
     if (arrivals_->open(fence)) network_.poll();
 }
 

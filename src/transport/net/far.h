@@ -39,9 +39,8 @@ class Far final : public sync::Far, public Caches {
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;
-    Fault open(std::uint32_t target, std::uint64_t fence) override;
     Fault close(std::uint32_t target, bool held) override;
-    void opened(std::uint64_t fence) override;
+    void opened(std::uint64_t fence, bool ahead) override;
     bool await_closes(std::uint64_t closes, sync::Liveness& liveness) override;
     bool went_directly() override;
     Fault barrier(sync::Liveness& liveness, sync::News& news) override;
@@ -71,6 +70,7 @@ class Far final : public sync::Far, public Caches {
     std::atomic<std::uint32_t>& unsettled_;
     std::shared_ptr<Arrivals> arrivals_;
     std::uint64_t barriers_ = 0;
+    std::atomic<std::uint64_t> fence_{0};  // that targets have to have made
     std::mutex mutex_;
     std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
 };

@@ -20,14 +20,15 @@ std::size_t cut(std::int64_t disp, std::size_t bytes, std::size_t most) {
 }  // namespace
 
 Stream::Stream(Network& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
-               Protocol protocol, std::atomic<std::uint32_t>& unsettled)
+               Protocol protocol, std::atomic<std::uint32_t>& unsettled, const std::atomic<std::uint64_t>& fence)
     : network_(network),
       to_(to),
       window_(window),
       me_(me),
       target_(target),
       protocol_(protocol),
-      unsettled_(unsettled) {
+      unsettled_(unsettled),
+      fence_(fence) {
     for (Flight& flight : flights_)
         flight.stream = this;
     for (Move& move : moves_) {
@@ -108,6 +109,21 @@ void Stream::moved(Transfer& transfer, int error) {
     stream.under_way_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+// A message, which waits for the target's fence if it is the first behind this process's.
+void Stream::begin() {
+    filling_.message = network_.claim();
+    returning_ = 0;
+    records_ = 0;
+    const std::uint64_t fence = fence_.load(std::memory_order_relaxed);
+    if (fence == awaited_fence_) return;
+    awaited_fence_ = fence;
+    const Record open{What::FenceOpen, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(fence)};
+    std::memcpy(filling_.message->body(), &open, sizeof open);
+    filling_.message->bytes = sizeof open;
+    filling_.locks = true;
+    lock_unconfirmed_.store(true, std::memory_order_relaxed);
+}
+
 // Room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
     const std::size_t needed = sizeof(Record) + padded(carried(record));
@@ -121,11 +137,7 @@ std::byte* Stream::add(const Record& record) {
         else
             push();
     }
-    if (filling_.message == nullptr) {
-        filling_.message = network_.claim();
-        returning_ = 0;
-        records_ = 0;
-    }
+    if (filling_.message == nullptr) begin();
     mark();
     std::byte* at = filling_.message->body() + filling_.message->bytes;
     std::memcpy(at, &record, sizeof record);
@@ -243,14 +255,6 @@ Fault Stream::unlock() {
     }
     add({What::Unlock, Basic::None, Op::None, 0, 0, 0});
     under_lock_ = false;
-    return Fault::None;
-}
-
-Fault Stream::open(std::uint64_t fence) {
-    const std::lock_guard lock(mutex_);
-    add({What::FenceOpen, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(fence)});
-    filling_.locks = true;
-    lock_unconfirmed_.store(true, std::memory_order_relaxed);
     return Fault::None;
 }
 

@@ -35,9 +35,10 @@ enum class Protocol : std::uint8_t {
 
 class Stream final : public Transport {
   public:
-    /// `unsettled` counts streams that have something under way.
+    /// `unsettled` counts streams that have something under way. `fence`: what is sent waits at the target for its
+    /// fence of this number.
     Stream(Network& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
-           Protocol protocol, std::atomic<std::uint32_t>& unsettled);
+           Protocol protocol, std::atomic<std::uint32_t>& unsettled, const std::atomic<std::uint64_t>& fence);
     ~Stream() override;
 
     /// Held by whoever uses the stream, for a whole operation.
@@ -62,8 +63,6 @@ class Stream final : public Transport {
 
     Fault lock(LockAsk ask);
     Fault unlock();
-    /// What follows waits at the target for its fence of this number.
-    Fault open(std::uint64_t fence);
     /// Sends `end`, FenceClose or Complete, behind all operations. `held`: see Network::request.
     Fault close(What end, bool held);
     /// Sends steps that do not wait behind the operations, and are not answered. Thread-safe by itself.
@@ -147,6 +146,7 @@ class Stream final : public Transport {
     static constexpr std::size_t kPutBy = 4096;  // messages; then operations with tickets wait as well
 
     std::byte* add(const Record& record);
+    void begin();
     void push(FrameKind kind, bool held = false);
     template <class Slots>
     auto* free_one(Slots& slots);
@@ -179,8 +179,10 @@ class Stream final : public Transport {
     const std::uint32_t target_;
     const Protocol protocol_;
     std::atomic<std::uint32_t>& unsettled_;
+    const std::atomic<std::uint64_t>& fence_;
 
     std::mutex mutex_;
+    std::uint64_t awaited_fence_ = 0;  // told to the target
     Outgoing filling_;
     std::size_t returning_ = 0;    // bytes that the reply to it will hold
     std::uint32_t records_ = 0;    // in it

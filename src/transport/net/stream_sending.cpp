@@ -107,7 +107,8 @@ void Stream::start(const Piece& piece) {
 
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Entry* entry) {
-    // What was asked for before must hold first: the lock.
+    // What was asked for before must hold first: the lock, and the target's fence.
+    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && filling_.message == nullptr) begin();
     const bool later = ticket_ != nullptr && entry == nullptr;
     if (later) {
         put_by();

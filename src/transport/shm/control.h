@@ -84,6 +84,9 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
+    // The last fence that this process has made, where fences are deferred; rung by pscw_bell.
+    std::atomic<std::uint64_t> fences{0};
+
     // How often processes of other nodes will have ended epochs of fences on this one; by the node's first process.
     std::uint64_t closes = 0;
 
@@ -121,7 +124,11 @@ struct alignas(64) SlotHeader {
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
-    std::atomic<std::uint32_t> device{0};             // a process's memory is a device's: the host serves the window
+    // By the parity of a deferred fence's number, that number, if a process of this node had put operations off. A
+    // process can be one fence ahead, not two.
+    std::atomic<std::uint64_t> put_off[2]{};
+    std::atomic<std::uint32_t> fence_mode{0};  // the largest of what the processes want
+    std::atomic<std::uint32_t> device{0};      // a process's memory is a device's: the host serves the window
 };
 
 /// What the processes of a node tell their first one at a fence, and it them, between barriers of the node; in windows

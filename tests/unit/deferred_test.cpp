@@ -1,0 +1,198 @@
+// Deferred synchronisation with ranks as threads, where ThreadSanitizer sees their races: locks that are taken with
+// what was put off, fences and posts that are awaited late; and the queue itself, used by several threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "epoch/epoch.h"
+#include "op/queue.h"
+#include "thread_ranks.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+
+/// Puts off increments of word 0 of targets, not atomic: who does them has to be alone there.
+class LateCore final : public Core {
+  public:
+    LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
+        slot = ranks.slot();
+        fence_mode = pscw_mode = lock_mode = Mode::Deferred;
+    }
+    bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
+    bool puts_off() const override { return true; }
+    bool has_put_off(std::uint32_t target) const override { return late_[target] != 0; }
+    std::vector<std::uint32_t> put_off_targets() const override {
+        std::vector<std::uint32_t> all;
+        for (std::uint32_t target = 0; target < size; ++target)
+            if (late_[target] != 0) all.push_back(target);
+        return all;
+    }
+    Fault do_put_off(std::uint32_t target) override {
+        for (; late_[target] != 0; --late_[target])
+            ++ranks_.memory(target)[0];
+        return Fault::None;
+    }
+
+    /// As an operation of the program: now or later.
+    void increment(std::uint32_t target) {
+        bool later = false;
+        ASSERT_EQ(epoch::open_target(*this, peer(target), &later), Fault::None) << diag::fault_text();
+        if (later)
+            ++late_[target];
+        else
+            ++ranks_.memory(target)[0];
+    }
+
+  protected:
+    void describe(Peer& peer, const shm::ControlBlock&) override { peer.path = Path::Direct; }
+
+  private:
+    Ranks& ranks_;
+    std::vector<std::uint32_t> late_;
+};
+
+/// Runs f(core) in a thread per rank.
+template <class F>
+void run(Ranks& ranks, F&& f) {
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
+        threads.emplace_back([&, rank] {
+            LateCore core(ranks, rank);
+            f(core);
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+TEST(Deferred, ExclusiveLocksExclude) {
+    constexpr std::uint32_t kTurns = 2000;
+    Ranks ranks(4);
+    run(ranks, [&](LateCore& core) {
+        for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
+            const std::uint32_t target = (core.me + turn) % 2;
+            ASSERT_EQ(epoch::lock(core, target, LockKind::Exclusive, 0), Fault::None);
+            core.increment(target);
+            core.increment(target);
+            if (turn % 3 == 0) {
+                ASSERT_EQ(epoch::flush(core, target), Fault::None);
+                core.increment(target);
+            }
+            ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+            EXPECT_FALSE(core.has_put_off(target));
+        }
+    });
+    const std::uint64_t flushed = (kTurns + 2) / 3;
+    EXPECT_EQ(ranks.memory(0)[0] + ranks.memory(1)[0], 4 * (2 * kTurns + flushed));
+}
+
+TEST(Deferred, ALockWithNothingUnderItIsNotTaken) {
+    Ranks ranks(2);
+    LateCore first(ranks, 0);
+    LateCore second(ranks, 1);
+    ASSERT_EQ(epoch::lock(first, 1, LockKind::Exclusive, 0), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
+    // On its own memory it is held: the program may store there at once.
+    ASSERT_EQ(epoch::lock(second, 1, LockKind::Exclusive, 0), Fault::None);
+    EXPECT_NE(ranks.lock_cell(1).word.load(), 0u);
+    EXPECT_EQ(epoch::unlock(first, 1), Fault::None);
+    EXPECT_EQ(epoch::unlock(second, 1), Fault::None);
+    EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
+    EXPECT_EQ(epoch::unlock(first, 1), Fault::Sync);
+}
+
+// In each epoch one rank, another one each time, increments all words; its neighbours come ever earlier and later.
+TEST(Deferred, FencesSeparateEpochs) {
+    constexpr std::uint32_t kEpochs = 1000;
+    Ranks ranks(4);
+    run(ranks, [&](LateCore& core) {
+        for (std::uint32_t turn = 0; turn < kEpochs; ++turn) {
+            const unsigned opening = turn % 2 == 0 ? epoch::kNoPrecede : 0u;
+            const unsigned closing = turn % 2 == 1 ? 0u : epoch::kNoSucceed;
+            ASSERT_EQ(epoch::fence(core, opening), Fault::None);
+            if (core.me == turn % core.size)
+                for (std::uint32_t target = 0; target < core.size; ++target)
+                    core.increment(target);
+            ASSERT_EQ(epoch::fence(core, closing), Fault::None);
+            ASSERT_EQ(ranks.memory(core.me)[0], turn + 1);
+        }
+        ASSERT_EQ(epoch::fence(core, epoch::kNoSucceed), Fault::None);
+    });
+}
+
+// An operation that cannot be put off any more awaits the target's fence.
+TEST(Deferred, AFullQueueAwaitsTheTargetsFence) {
+    Ranks ranks(2);
+    std::atomic<bool> made{false};
+    run(ranks, [&](LateCore& core) {
+        if (core.me == 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            made.store(true);
+        }
+        ASSERT_EQ(epoch::fence(core, epoch::kNoPrecede), Fault::None);
+        if (core.me == 0) {
+            core.increment(1);
+            ASSERT_EQ(epoch::do_now(core, 1), Fault::None);
+            EXPECT_TRUE(made.load());
+        }
+        ASSERT_EQ(epoch::fence(core, epoch::kNoSucceed), Fault::None);
+    });
+    EXPECT_EQ(ranks.memory(1)[0], 1u);
+}
+
+TEST(Deferred, CompleteAwaitsThePost) {
+    constexpr std::uint32_t kTurns = 1000;
+    Ranks ranks(3);
+    run(ranks, [&](LateCore& core) {
+        const std::uint32_t right = (core.me + 1) % core.size;
+        const std::uint32_t left = (core.me + core.size - 1) % core.size;
+        for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+            ASSERT_EQ(epoch::start(core, {&right, 1}, 0), Fault::None);
+            core.increment(right);
+            ASSERT_EQ(ranks.memory(core.me)[0], turn - 1);  // nobody may touch it before the post
+            ASSERT_EQ(epoch::post(core, {&left, 1}, 0), Fault::None);
+            ASSERT_EQ(epoch::complete(core), Fault::None);
+            ASSERT_EQ(epoch::wait(core), Fault::None);
+            ASSERT_EQ(ranks.memory(core.me)[0], turn);
+        }
+    });
+}
+
+// Of several threads that add and empty, none overtakes its own.
+TEST(Queue, ThreadsKeepTheirOrder) {
+    constexpr int kThreads = 4;
+    constexpr std::int64_t kEach = 3000;
+    op::Queue queue;
+    std::vector<std::int64_t> last(kThreads, -1);
+    const auto empty = [&] {
+        queue.empty(7, [&](const op::PutOff& operation) {
+            const std::int64_t thread = operation.call.disp / kEach;
+            const std::int64_t number = operation.call.disp % kEach;
+            EXPECT_EQ(last[static_cast<std::size_t>(thread)], number - 1);
+            last[static_cast<std::size_t>(thread)] = number;
+        });
+    };
+    std::vector<std::thread> threads;
+    for (std::int64_t thread = 0; thread < kThreads; ++thread)
+        threads.emplace_back([&, thread] {
+            for (std::int64_t i = 0; i < kEach; ++i) {
+                op::PutOff operation;
+                operation.call.disp = thread * kEach + i;
+                if (queue.add(7, std::move(operation)) > 50 || i % 97 == 0) empty();
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_FALSE(queue.has(6));
+    empty();
+    EXPECT_FALSE(queue.has(7));
+    EXPECT_TRUE(queue.targets().empty());
+    EXPECT_EQ(last, std::vector<std::int64_t>(kThreads, kEach - 1));
+}
+
+}  // namespace
+}  // namespace osc::test
