@@ -1,0 +1,6 @@
+// osc_get_latency: how long an MPI_Get takes, with its synchronisation.
+#include "measures.h"
+
+int main(int argc, char** argv) {
+    return osu::latency({"osc_get_latency", "MPI_Get latency", "wsm", {}}, osu::kGet, argc, argv);
+}

@@ -1,0 +1,177 @@
+// The timed batches between pairs of ranks, and the validation of their data (see transfers.h).
+#include "transfers.h"
+
+#include <algorithm>
+
+#include "../timing.h"
+#include "pattern.h"
+
+namespace osu {
+namespace {
+
+// Behind the data at the target; an operation that writes too much is found there.
+constexpr std::size_t kGuard = 64;
+constexpr std::size_t kMostInFlight = std::size_t{64} << 20;
+
+std::size_t most_bytes(const Options& options, long window) {
+    std::size_t most = 0;
+    for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 2) {
+        const std::size_t fitting = std::max<std::size_t>(1, kMostInFlight / bytes);
+        most = std::max(most, bytes * std::min(static_cast<std::size_t>(window), fitting));
+    }
+    return most;
+}
+
+}  // namespace
+
+Transfers::Transfers(const Run& run, const Operation& operation, Direction direction, long window)
+    : run_(run),
+      operation_(operation),
+      direction_(direction),
+      window_(window),
+      half_(run.ranks / 2),
+      lower_(run.rank < half_),
+      peer_(lower_ ? run.rank + half_ : run.rank - half_),
+      sends_(lower_ || direction != Direction::one_way),
+      receives_(!lower_ || direction != Direction::one_way),
+      room_(most_bytes(run.options, window)),
+      target_(run.options.creation, room_ + kGuard, run.comm),
+      operand_(operation.sends() && sends_ ? room_ + kBesideOperand : 0),
+      result_(operation.fetches() && sends_ ? room_ : 0),
+      expected_operand_(run.options.validate ? room_ + kBesideOperand : 0),
+      expected_before_(run.options.validate ? room_ : 0),
+      expected_after_(run.options.validate ? room_ : 0),
+      epochs_(run.options.sync, target_.handle(), peer_, run.comm) {}
+
+long Transfers::in_flight(std::size_t bytes) const {
+    return std::min(window_, static_cast<long>(std::max<std::size_t>(1, kMostInFlight / bytes)));
+}
+
+void Transfers::issue() const {
+    const MPI_Aint start = target_.start_of(peer_);
+    for (std::size_t at = 0; at < total_; at += bytes_) {
+        std::byte* const operand = operation_.sends() ? operand_.at() + at : nullptr;
+        std::byte* const result = operation_.fetches() ? result_.at() + at : nullptr;
+        operation_.issue(
+            {target_.handle(), peer_, start + static_cast<MPI_Aint>(at), operand, result, static_cast<int>(bytes_)});
+    }
+    if (computing_.origin > 0) bench::spin_for_ns(computing_.origin);
+}
+
+// Nanoseconds per iteration as this rank sees it; 0 if it has no part that counts.
+double Transfers::iterate(long iterations) {
+    const double begin = bench::now_ns();
+    const double enough = computing_.target > 0 ? begin + computing_.target / 2 : 0;
+    long done = 0;
+    do {
+        if (direction_ == Direction::alternating) {
+            epochs_.round(lower_, !lower_, [this] { issue(); });
+            epochs_.round(!lower_, lower_, [this] { issue(); });
+        } else {
+            epochs_.round(sends_, receives_, [this] { issue(); });
+        }
+        ++done;
+    } while (done < iterations && (enough == 0 || bench::now_ns() < enough));
+    const double took = bench::now_ns() - begin;
+    if (!sends_) return 0;
+    return took / static_cast<double>(direction_ == Direction::alternating ? 2 * done : done);
+}
+
+double Transfers::batch(long iterations) {
+    MPI_Barrier(run_.comm);
+    if (!sends_ && computing_.target > 0) {
+        bench::spin_for_ns(computing_.target);
+        return 0;
+    }
+    epochs_.begin(sends_);
+    const double ns = iterate(iterations);
+    epochs_.end(sends_);
+    return ns;
+}
+
+// The data that this rank starts from; what is not meant to change is overwritten too, so that nothing old can pass.
+void Transfers::prepare() {
+    ++round_;
+    if (receives_) {
+        epochs_.own_begin();
+        fill(target_.mine(), total_, seed_of(round_, run_.rank, Purpose::memory));
+        fill(target_.mine() + total_, kGuard, seed_of(round_, run_.rank, Purpose::guard));
+        epochs_.own_end();
+    }
+    if (sends_ && operation_.fetches()) fill(result_.at(), total_, seed_of(round_, run_.rank, Purpose::result));
+    if (sends_ && operation_.sends()) {
+        expect(run_.rank, peer_);
+        std::memcpy(operand_.at(), expected_operand_.at(), total_ + kBesideOperand);
+    }
+}
+
+void Transfers::expect(int sender, int receiver) {
+    fill(expected_before_.at(), total_, seed_of(round_, receiver, Purpose::memory));
+    fill(expected_operand_.at(), total_ + kBesideOperand, seed_of(round_, sender, Purpose::operand));
+    operation_.complete(expected_operand_.at(), expected_before_.at(), round_);
+    std::memcpy(expected_after_.at(), expected_before_.at(), total_);
+    operation_.apply(expected_after_.at(), expected_operand_.at(), total_, bytes_);
+}
+
+void Transfers::check_result() {
+    if (!sends_) return;
+    if (operation_.fetches()) {
+        expect(run_.rank, peer_);
+        right_ = right_ && std::memcmp(result_.at(), expected_before_.at(), total_) == 0;
+    }
+    // Every synchronisation gives the origin its buffers back; the target must not see what it does to them.
+    if (operation_.sends()) fill(operand_.at(), total_, seed_of(round_, run_.rank, Purpose::result));
+}
+
+void Transfers::check_memory() {
+    MPI_Barrier(run_.comm);
+    if (receives_) {
+        expect(peer_, run_.rank);
+        std::byte guard[kGuard];
+        fill(guard, kGuard, seed_of(round_, run_.rank, Purpose::guard));
+        epochs_.own_begin();
+        right_ = right_ && std::memcmp(target_.mine(), expected_after_.at(), total_) == 0 &&
+                 std::memcmp(target_.mine() + total_, guard, kGuard) == 0;
+        epochs_.own_end();
+    }
+    MPI_Barrier(run_.comm);
+}
+
+double Transfers::checked_iteration() {
+    prepare();
+    MPI_Barrier(run_.comm);
+    if (!sends_ && computing_.target > 0) bench::spin_for_ns(computing_.target);
+    epochs_.begin(sends_);
+    const double ns = iterate(1);
+    check_result();
+    // A flush must have moved the data before the lock is given back; after a local one only unlocking does.
+    const bool complete = run_.options.sync != Sync::flush_local;
+    if (complete) check_memory();
+    epochs_.end(sends_);
+    if (!complete) check_memory();
+    return ns;
+}
+
+Measured Transfers::measure(std::size_t bytes, Repeats repeats, Computing computing) {
+    bytes_ = bytes;
+    total_ = bytes * static_cast<std::size_t>(in_flight(bytes));
+    computing_ = {};
+    if (repeats.warm_ups > 0) batch(repeats.warm_ups);
+    computing_ = computing;
+    right_ = true;
+    std::vector<double> batches;
+    for (int i = 0; i < kBatches; ++i) {
+        const long iterations = (repeats.iterations + kBatches - 1) / kBatches;
+        double ns = 0;
+        if (run_.options.validate) {
+            for (long k = 0; k < iterations; ++k)
+                ns += checked_iteration() / static_cast<double>(iterations);
+        } else {
+            ns = batch(iterations);
+        }
+        batches.push_back(run_.longest(ns));
+    }
+    return {summarise(std::move(batches)), run_.all(right_)};
+}
+
+}  // namespace osu
