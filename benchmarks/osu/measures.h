@@ -6,6 +6,21 @@
 
 namespace osu {
 
+// What programs differ in from the defaults of the options: iterations that move many messages; operations of one size.
+inline Options streams() {
+    Options options;
+    options.small = {900, 10};
+    options.large = {90, 2};
+    return options;
+}
+inline Options only_bytes(std::size_t bytes) {
+    Options options;
+    options.smallest = bytes;
+    options.largest = bytes;
+    options.large = options.small;
+    return options;
+}
+
 // The time of one operation with its synchronisation.
 int latency(const Program& program, const Operation& operation, int argc, char** argv);
 

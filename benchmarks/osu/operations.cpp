@@ -132,4 +132,8 @@ const Operation& kGetAccumulate = the_get_accumulate;
 const Operation& kFetchAndOp = the_fetch_and_op;
 const Operation& kCompareAndSwap = the_compare_and_swap;
 
+const Operation& operation_of(Kind kind) {
+    return kind == Kind::put ? kPut : kind == Kind::get ? kGet : kAccumulate;
+}
+
 }  // namespace osu

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "options.h"
+
 namespace osu {
 
 // One operation: `bytes` between buffers of the origin and displacement `at` of the target.
@@ -45,5 +47,7 @@ extern const Operation& kGetAccumulate;
 // Of 8 bytes.
 extern const Operation& kFetchAndOp;
 extern const Operation& kCompareAndSwap;
+
+const Operation& operation_of(Kind kind);
 
 }  // namespace osu

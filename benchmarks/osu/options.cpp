@@ -29,7 +29,7 @@ constexpr Entry kEntries[] = {
     {'w', "win-option", "KIND", "window made by create, allocate or dynamic"},
     {'s', "sync-option", "SYNC", "lock, flush, flush_local, lock_all, pscw or fence"},
     {'m', "message-size", "[MIN:]MAX", "sizes in bytes, each twice the one before"},
-    {'W', "window-size", "N", "operations per synchronisation (fewer where they would move more than 64 MiB)"},
+    {'W', "window-size", "N", "operations per synchronisation, fewer where they would move more than 64 MiB"},
     {'o', "operation", "OP", "put, get or acc"},
     {'t', "compute", "MS", "milliseconds for which the target computes at a time"},
     {'i', "iterations", "N", "timed iterations per size, in 9 batches"},
@@ -137,6 +137,32 @@ std::vector<Entry> entries_of(const Program& program) {
     return mine;
 }
 
+std::string default_of(char letter, const Options& defaults) {
+    const auto by_size = [](long small, long large) {
+        return std::to_string(small) + (small == large ? "" : ", beyond 8 KiB " + std::to_string(large));
+    };
+    switch (letter) {
+        case 'w':
+            return name_of(defaults.creation);
+        case 's':
+            return name_of(defaults.sync);
+        case 'o':
+            return name_of(defaults.kind);
+        case 'm':
+            return std::to_string(defaults.smallest) + ":" + std::to_string(defaults.largest);
+        case 'W':
+            return std::to_string(defaults.window);
+        case 't':
+            return std::to_string(static_cast<long>(defaults.compute_ms));
+        case 'i':
+            return by_size(defaults.small.iterations, defaults.large.iterations);
+        case 'x':
+            return by_size(defaults.small.warm_ups, defaults.large.warm_ups);
+        default:
+            return {};
+    }
+}
+
 std::string usage(const Program& program, const std::vector<Entry>& entries) {
     const char* const ranks = program.ranks == Ranks::two    ? "2"
                               : program.ranks == Ranks::even ? "2, 4, 6, ..."
@@ -149,7 +175,9 @@ std::string usage(const Program& program, const std::vector<Entry>& entries) {
         constexpr std::size_t kColumn = 32;
         left.resize(std::max(left.size() + 2, kColumn), ' ');
         const bool narrowed = entry.letter == 's' && program.passive_only;
-        text += left + (narrowed ? "lock, flush, flush_local or lock_all" : entry.help) + "\n";
+        text += left + (narrowed ? "lock, flush, flush_local or lock_all" : entry.help);
+        const std::string fallback = default_of(entry.letter, program.defaults);
+        text += fallback.empty() ? "\n" : " (default: " + fallback + ")\n";
     }
     return text;
 }

@@ -32,6 +32,12 @@ double Run::longest(double mine) const {
     return most;
 }
 
+double Run::sum(double mine) const {
+    double total = 0;
+    MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, comm);
+    return total;
+}
+
 bool Run::all(bool mine) const {
     const int here = mine ? 1 : 0;
     int everywhere = 0;

@@ -23,6 +23,7 @@ struct Run {
     }
     // Collective.
     double longest(double mine) const;
+    double sum(double mine) const;
     bool all(bool mine) const;
 };
 

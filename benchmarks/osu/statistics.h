@@ -9,6 +9,11 @@ namespace osu {
 
 inline constexpr int kBatches = 9;
 
+// Rounded up, so that no batch is empty.
+inline long per_batch(long iterations) {
+    return (iterations + kBatches - 1) / kBatches;
+}
+
 struct Summary {
     double low = 0;  // the first quartile
     double median = 0;
@@ -24,6 +29,11 @@ inline Summary summarise(std::vector<double> batches) {
         return batches[below] + (batches[above] - batches[below]) * (place - static_cast<double>(below));
     };
     return {at(0.25), at(0.5), at(0.75)};
+}
+
+// A figure that was taken once.
+inline Summary single(double value) {
+    return {value, value, value};
 }
 
 // The same batches as another figure: in another unit, or as a rate, where a longer time is a smaller figure.

@@ -77,14 +77,18 @@ double Transfers::iterate(long iterations) {
     return took / static_cast<double>(direction_ == Direction::alternating ? 2 * done : done);
 }
 
-double Transfers::batch(long iterations) {
-    MPI_Barrier(run_.comm);
-    if (!sends_ && computing_.target > 0) {
-        bench::spin_for_ns(computing_.target);
-        return 0;
-    }
+// Starts together what epochs_.end() ends; returns what iterate() does. A target that computes has no other part.
+double Transfers::start(long iterations) {
+    // Before the barrier, because a library may need the target for giving a lock.
     epochs_.begin(sends_);
-    const double ns = iterate(iterations);
+    MPI_Barrier(run_.comm);
+    if (sends_ || computing_.target == 0) return iterate(iterations);
+    bench::spin_for_ns(computing_.target);
+    return 0;
+}
+
+double Transfers::batch(long iterations) {
+    const double ns = start(iterations);
     epochs_.end(sends_);
     return ns;
 }
@@ -139,10 +143,7 @@ void Transfers::check_memory() {
 
 double Transfers::checked_iteration() {
     prepare();
-    MPI_Barrier(run_.comm);
-    if (!sends_ && computing_.target > 0) bench::spin_for_ns(computing_.target);
-    epochs_.begin(sends_);
-    const double ns = iterate(1);
+    const double ns = start(1);
     check_result();
     // A flush must have moved the data before the lock is given back; after a local one only unlocking does.
     const bool complete = run_.options.sync != Sync::flush_local;
@@ -157,11 +158,13 @@ Measured Transfers::measure(std::size_t bytes, Repeats repeats, Computing comput
     total_ = bytes * static_cast<std::size_t>(in_flight(bytes));
     computing_ = {};
     if (repeats.warm_ups > 0) batch(repeats.warm_ups);
+    // Targets may still be written to; from here on each batch ends in a collective call.
+    MPI_Barrier(run_.comm);
     computing_ = computing;
     right_ = true;
     std::vector<double> batches;
     for (int i = 0; i < kBatches; ++i) {
-        const long iterations = (repeats.iterations + kBatches - 1) / kBatches;
+        const long iterations = per_batch(repeats.iterations);
         double ns = 0;
         if (run_.options.validate) {
             for (long k = 0; k < iterations; ++k)

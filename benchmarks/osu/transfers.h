@@ -9,7 +9,7 @@
 #include "operations.h"
 #include "program.h"
 #include "statistics.h"
-#include "window.h"
+#include "target_window.h"
 
 namespace osu {
 
@@ -40,6 +40,7 @@ class Transfers {
   private:
     void issue() const;
     double iterate(long iterations);
+    double start(long iterations);
     double batch(long iterations);
     double checked_iteration();
     void prepare();

@@ -1,9 +1,11 @@
 """The micro-benchmarks of benchmarks/osu: each runs briefly with its data validated, on the host MPI alone and with libosc
-preloaded, so that every two of program, -w and -s meet with libosc, and every -w meets every -s on the host. What they print
-must be complete, wrong data must be told (a library with a fault built in), and wrong arguments must end at once.
+preloaded, so that every two of program, -w and -s meet with libosc (all three with OSC_TEST_FULL=1), and every -w meets
+every -s on the host. What they print must be complete, wrong data must be told (a library with faults built in), and wrong
+arguments must end at once.
 
-usage: osu.py --mpiexec MPIEXEC --programs FOLDER --preload LIBRARIES --faulty LIBRARIES"""
+usage: osu.py --mpiexec MPIEXEC --programs FOLDER --preload LIBOSC --faulty LIBOSC"""
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -14,10 +16,10 @@ SECONDS = 20  # for one launch
 CREATIONS = ["create", "allocate", "dynamic"]
 PASSIVE = ["lock", "flush", "flush_local", "lock_all"]
 SYNCS = PASSIVE + ["pscw", "fence"]
-# What is chosen briefly: few iterations; a size below a word, one word, one across pages.
 BRIEF = ["-i", "9", "-x", "2", "-c"]
-SIZES = ["-m", "1:5000"]
-ROWS = 13
+# 5, 10, 20, ... 640 bytes: elements of every width, and with 64 operations at a time several pages.
+SIZES = ["-m", "5:700"]
+ROWS = 8
 
 
 class Program:
@@ -36,9 +38,17 @@ class Program:
         return ["-w", creation] + synchronisation + BRIEF + self.sizes + self.extra
 
 
+# Between two ranks, of any size.
+TRANSFERS = ["osc_put_latency", "osc_get_latency", "osc_put_bw", "osc_get_bw", "osc_put_bibw", "osc_acc_latency",
+             "osc_get_acc_latency", "osc_overlap"]
 PROGRAMS = [
-    Program("osc_put_latency"),
-    Program("osc_get_latency"),
+    *(Program(name) for name in TRANSFERS),
+    Program("osc_put_mr"),
+    Program("osc_fop_latency", sizes=[], rows=1),
+    Program("osc_cas_latency", sizes=[], rows=1),
+    Program("osc_passive", syncs=PASSIVE, extra=["-t", "2", "-o", "get"]),
+    Program("osc_sync_latency", syncs=[], sizes=[], rows=1),
+    Program("osc_window", syncs=[]),
 ]
 
 
@@ -76,25 +86,38 @@ class Checker:
         self.expect(f"{where}: {program.name} {' '.join(arguments)}", good, run)
 
 
-def pairs_with_libosc(check):
-    """Every two of program, -w and -s: a program's k-th synchronisation goes with a creation that moves on by one per
-    program and per synchronisation."""
+def with_libosc(check):
+    """Every two of program, -w and -s: a creation goes with a program's k-th synchronisation, the next one with its next and
+    with the next program's k-th."""
+    full = os.environ.get("OSC_TEST_FULL", "0") not in ("", "0")
     for p, program in enumerate(PROGRAMS):
-        syncs = program.syncs or CREATIONS  # without -s: once per creation
-        for s, sync in enumerate(syncs):
-            creation = CREATIONS[(p + s) % len(CREATIONS)]
-            check.valid_table(program, creation, sync if program.syncs else None, check.options.preload)
+        for s, sync in enumerate(program.syncs):
+            for creation in CREATIONS if full else [CREATIONS[(p + s) % len(CREATIONS)]]:
+                check.valid_table(program, creation, sync, check.options.preload)
+        if not program.syncs:
+            for creation in CREATIONS:
+                check.valid_table(program, creation, None, check.options.preload)
 
 
-def pairs_on_host(check):
+def large_with_libosc(check):
+    for name in TRANSFERS:
+        check.valid_table(Program(name, sizes=["-m", "100000:100000"], rows=1), "create", "flush", check.options.preload)
+
+
+def more_ranks(check):
+    """Several pairs; a row of 2 ranks and one of 3. Little of it: the host's collectives are slow where ranks share cores."""
+    for program in [Program("osc_put_mr", sizes=["-m", "8:8"], rows=1, ranks=4),
+                    Program("osc_sync_latency", syncs=[], sizes=[], rows=2, ranks=3),
+                    Program("osc_window", syncs=[], sizes=["-m", "4096:4096"], rows=1, ranks=3)]:
+        check.valid_table(program, "allocate", "fence" if program.syncs else None, check.options.preload)
+
+
+def on_host(check):
     """Every -w with every -s, the programs taking turns, and those without -s."""
-    choices = [(creation, sync) for creation in CREATIONS for sync in SYNCS]
-    turn = 0
-    for creation, sync in choices:
-        while sync not in PROGRAMS[turn % len(PROGRAMS)].syncs:
-            turn += 1
-        check.valid_table(PROGRAMS[turn % len(PROGRAMS)], creation, sync, "")
-        turn += 1
+    turns = itertools.cycle(PROGRAMS)
+    for creation, sync in itertools.product(CREATIONS, SYNCS):
+        program = next(program for program in turns if sync in program.syncs)
+        check.valid_table(program, creation, sync, "")
     for program in PROGRAMS:
         if not program.syncs:
             check.valid_table(program, "create", None, "")
@@ -102,7 +125,7 @@ def pairs_on_host(check):
 
 def json_objects(check):
     for program in PROGRAMS:
-        run = check.launch(program.name, ["--json"] + program.arguments("allocate", None), program.ranks)
+        run = check.launch(program.name, ["--json"] + program.arguments("create", None), program.ranks)
         try:
             told = json.loads(run.stdout)
             rows = told["results"]
@@ -116,10 +139,21 @@ def json_objects(check):
 
 
 def wrong_data(check):
-    """Faults that change the data of a put, and the one whose data comes only when the lock below the flush is released."""
-    for name, fault in [("osc_put_latency", "drop_put"), ("osc_put_latency", "last_byte_lost"),
-                        ("osc_put_latency", "get_before_put")]:
-        run = check.launch(name, BRIEF + ["-m", "64:64"], 2, check.options.faulty, fault)
+    """Data that is lost or wrong, that comes only when the lock below the flush is released, or before its epoch."""
+    one_size = ["-m", "64:64"]
+    for name, fault, arguments in [
+            ("osc_put_latency", "drop_put", one_size),
+            ("osc_put_latency", "last_byte_lost", one_size),
+            ("osc_put_latency", "get_before_put", one_size),
+            ("osc_put_mr", "last_byte_lost", one_size),
+            ("osc_acc_latency", "drop_accumulate", one_size),
+            ("osc_get_acc_latency", "fetch_returns_new", one_size),
+            ("osc_fop_latency", "fetch_returns_new", []),
+            ("osc_cas_latency", "swap_uncompared", []),
+            ("osc_sync_latency", "exclusive_skipped", []),
+            ("osc_window", "drop_put", one_size),
+    ]:
+        run = check.launch(name, BRIEF + arguments, 2, check.options.faulty, fault)
         check.expect(f"{name} with {fault}", run.returncode == 1 and run.stdout.split()[-1:] == ["Fail"], run)
 
 
@@ -135,6 +169,10 @@ def wrong_arguments(check):
             ("osc_put_latency", 2, ["more"], "more"),
             ("osc_put_latency", 3, [], "exactly 2 ranks"),
             ("osc_put_latency", 1, [], "exactly 2 ranks"),
+            ("osc_put_mr", 3, [], "even number of ranks"),
+            ("osc_sync_latency", 1, [], "at least 2 ranks"),
+            ("osc_passive", 2, ["-s", "fence"], "fence"),
+            ("osc_cas_latency", 2, ["-m", "8"], "-m"),
     ]:
         run = check.launch(name, arguments, ranks)
         lines = [line for line in run.stderr.splitlines() if line.startswith(name + ":")]
@@ -149,7 +187,7 @@ def main():
     for name in ("mpiexec", "programs", "preload", "faulty"):
         parser.add_argument("--" + name, required=True)
     check = Checker(parser.parse_args())
-    for step in (wrong_arguments, wrong_data, json_objects, pairs_on_host, pairs_with_libosc):
+    for step in (wrong_arguments, wrong_data, json_objects, on_host, with_libosc, large_with_libosc, more_ranks):
         begin = time.monotonic()
         before = check.launches
         step(check)

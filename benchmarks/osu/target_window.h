@@ -11,9 +11,14 @@
 
 namespace osu {
 
+// The bare calls, collective: over `memory`, or with Creation::allocate over what the library allocates, which `memory`
+// then points to. Dynamic windows have it attached.
+MPI_Win make_window(Creation creation, std::byte*& memory, std::size_t bytes, MPI_Comm comm);
+void free_window(Creation creation, const std::byte* memory, MPI_Win& win);
+
 class Window {
   public:
-    // Collective over `comm`, as is the end.
+    // Collective over `comm`, as is the end. The memory is zeroed.
     Window(Creation creation, std::size_t bytes, MPI_Comm comm);
     ~Window();
     Window(const Window&) = delete;
@@ -27,9 +32,12 @@ class Window {
   private:
     Creation creation_;
     Memory plain_;
-    MPI_Win win_ = MPI_WIN_NULL;
-    std::byte* mine_ = nullptr;
+    std::byte* mine_;
+    MPI_Win win_;
     std::vector<MPI_Aint> addresses_;
 };
+
+// The addresses that all ranks' memory has in a dynamic window; nothing for other windows. Collective.
+std::vector<MPI_Aint> exchanged_addresses(Creation creation, const std::byte* memory, MPI_Comm comm);
 
 }  // namespace osu

@@ -1,0 +1,7 @@
+// osc_get_acc_latency: how long an MPI_Get_accumulate (MPI_SUM) takes, with its synchronisation.
+#include "measures.h"
+
+int main(int argc, char** argv) {
+    return osu::latency({"osc_get_acc_latency", "MPI_Get_accumulate latency", "wsm", {}}, osu::kGetAccumulate, argc,
+                        argv);
+}
