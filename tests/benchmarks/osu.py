@@ -17,9 +17,9 @@ CREATIONS = ["create", "allocate", "dynamic"]
 PASSIVE = ["lock", "flush", "flush_local", "lock_all"]
 SYNCS = PASSIVE + ["pscw", "fence"]
 BRIEF = ["-i", "9", "-x", "2", "-c"]
-# 5, 10, 20, ... 640 bytes: elements of every width, and with 64 operations at a time several pages.
-SIZES = ["-m", "5:700"]
-ROWS = 8
+# 5, 10, 20 and 40 bytes: elements of every width.
+SIZES = ["-m", "5:40"]
+ROWS = 4
 
 
 class Program:
@@ -105,7 +105,7 @@ def large_with_libosc(check):
 
 
 def more_ranks(check):
-    """Several pairs; a row of 2 ranks and one of 3. Little of it: the host's collectives are slow where ranks share cores."""
+    """Several pairs; a row of 2 ranks and one of 3. Little, as the host's collectives are slow where ranks share cores."""
     for program in [Program("osc_put_mr", sizes=["-m", "8:8"], rows=1, ranks=4),
                     Program("osc_sync_latency", syncs=[], sizes=[], rows=2, ranks=3),
                     Program("osc_window", syncs=[], sizes=["-m", "4096:4096"], rows=1, ranks=3)]:
