@@ -9,7 +9,7 @@
 
 namespace osu {
 
-enum class Purpose { operand, memory, result, guard };
+enum class Purpose { operand, memory, result };
 
 // `round` is never used twice in a run.
 inline std::uint64_t seed_of(std::uint64_t round, int rank, Purpose purpose) {

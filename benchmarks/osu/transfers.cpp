@@ -38,9 +38,9 @@ Transfers::Transfers(const Run& run, const Operation& operation, Direction direc
       target_(run.options.creation, room_ + kGuard, run.comm),
       operand_(operation.sends() && sends_ ? room_ + kBesideOperand : 0),
       result_(operation.fetches() && sends_ ? room_ : 0),
-      expected_operand_(run.options.validate ? room_ + kBesideOperand : 0),
-      expected_before_(run.options.validate ? room_ : 0),
-      expected_after_(run.options.validate ? room_ : 0),
+      expected_memory_(run.options.validate && receives_ ? room_ + kGuard : 0),
+      peers_operand_(run.options.validate && receives_ ? room_ + kBesideOperand : 0),
+      expected_result_(run.options.validate && sends_ ? room_ : 0),
       epochs_(run.options.sync, target_.handle(), peer_, run.comm) {}
 
 long Transfers::in_flight(std::size_t bytes) const {
@@ -93,63 +93,55 @@ double Transfers::batch(long iterations) {
     return ns;
 }
 
-// The data that this rank starts from; what is not meant to change is overwritten too, so that nothing old can pass.
+// The data that this rank starts from, and what is to become of it, known before anything moves so that it can be
+// compared at once. What an operation overwrites is new as well, so that nothing old can pass.
 void Transfers::prepare() {
     ++round_;
     if (receives_) {
+        fill(expected_memory_.at(), total_ + kGuard, seed_of(round_, run_.rank, Purpose::memory));
         epochs_.own_begin();
-        fill(target_.mine(), total_, seed_of(round_, run_.rank, Purpose::memory));
-        fill(target_.mine() + total_, kGuard, seed_of(round_, run_.rank, Purpose::guard));
+        std::memcpy(target_.mine(), expected_memory_.at(), total_ + kGuard);
         epochs_.own_end();
+        fill(peers_operand_.at(), total_ + kBesideOperand, seed_of(round_, peer_, Purpose::operand));
+        operation_.complete(peers_operand_.at(), expected_memory_.at(), round_);
+        operation_.apply(expected_memory_.at(), peers_operand_.at(), total_, bytes_);
     }
-    if (sends_ && operation_.fetches()) fill(result_.at(), total_, seed_of(round_, run_.rank, Purpose::result));
-    if (sends_ && operation_.sends()) {
-        expect(run_.rank, peer_);
-        std::memcpy(operand_.at(), expected_operand_.at(), total_ + kBesideOperand);
+    if (!sends_) return;
+    fill(expected_result_.at(), total_, seed_of(round_, peer_, Purpose::memory));
+    if (operation_.fetches()) fill(result_.at(), total_, seed_of(round_, run_.rank, Purpose::result));
+    if (operation_.sends()) {
+        fill(operand_.at(), total_ + kBesideOperand, seed_of(round_, run_.rank, Purpose::operand));
+        operation_.complete(operand_.at(), expected_result_.at(), round_);
     }
-}
-
-void Transfers::expect(int sender, int receiver) {
-    fill(expected_before_.at(), total_, seed_of(round_, receiver, Purpose::memory));
-    fill(expected_operand_.at(), total_ + kBesideOperand, seed_of(round_, sender, Purpose::operand));
-    operation_.complete(expected_operand_.at(), expected_before_.at(), round_);
-    std::memcpy(expected_after_.at(), expected_before_.at(), total_);
-    operation_.apply(expected_after_.at(), expected_operand_.at(), total_, bytes_);
 }
 
 void Transfers::check_result() {
     if (!sends_) return;
-    if (operation_.fetches()) {
-        expect(run_.rank, peer_);
-        right_ = right_ && std::memcmp(result_.at(), expected_before_.at(), total_) == 0;
-    }
-    // Every synchronisation gives the origin its buffers back; the target must not see what it does to them.
+    if (operation_.fetches()) right_ = right_ && std::memcmp(result_.at(), expected_result_.at(), total_) == 0;
+    // Every synchronisation gives the origin its buffers back; the target must not see what becomes of them.
     if (operation_.sends()) fill(operand_.at(), total_, seed_of(round_, run_.rank, Purpose::result));
 }
 
 void Transfers::check_memory() {
-    MPI_Barrier(run_.comm);
-    if (receives_) {
-        expect(peer_, run_.rank);
-        std::byte guard[kGuard];
-        fill(guard, kGuard, seed_of(round_, run_.rank, Purpose::guard));
-        epochs_.own_begin();
-        right_ = right_ && std::memcmp(target_.mine(), expected_after_.at(), total_) == 0 &&
-                 std::memcmp(target_.mine() + total_, guard, kGuard) == 0;
-        epochs_.own_end();
-    }
-    MPI_Barrier(run_.comm);
+    if (!receives_) return;
+    epochs_.own_begin();
+    right_ = right_ && std::memcmp(target_.mine(), expected_memory_.at(), total_ + kGuard) == 0;
+    epochs_.own_end();
 }
 
 double Transfers::checked_iteration() {
     prepare();
     const double ns = start(1);
+    // Where the target takes part, the end of its own epoch is all that it may have to wait for.
+    if (is_active(run_.options.sync)) check_memory();
     check_result();
     // A flush must have moved the data before the lock is given back; after a local one only unlocking does.
     const bool complete = run_.options.sync != Sync::flush_local;
-    if (complete) check_memory();
-    epochs_.end(sends_);
-    if (!complete) check_memory();
+    if (!complete) epochs_.end(sends_);
+    MPI_Barrier(run_.comm);
+    check_memory();
+    MPI_Barrier(run_.comm);
+    if (complete) epochs_.end(sends_);
     return ns;
 }
 

@@ -44,7 +44,6 @@ class Transfers {
     double batch(long iterations);
     double checked_iteration();
     void prepare();
-    void expect(int sender, int receiver);
     void check_result();
     void check_memory();
 
@@ -61,10 +60,11 @@ class Transfers {
     Window target_;
     Memory operand_;
     Memory result_;
-    // What validation works out anew: the operand, and the target's memory before and after the operations.
-    Memory expected_operand_;
-    Memory expected_before_;
-    Memory expected_after_;
+    // What validation expects in the target's memory (of this rank) and in the result (of this rank too), and the
+    // operand that it works the former out from.
+    Memory expected_memory_;
+    Memory peers_operand_;
+    Memory expected_result_;
     Epochs epochs_;
     // The case in hand.
     std::size_t bytes_ = 0;

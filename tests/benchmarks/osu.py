@@ -139,12 +139,15 @@ def json_objects(check):
 
 
 def wrong_data(check):
-    """Data that is lost or wrong, that comes only when the lock below the flush is released, or before its epoch."""
+    """Data that is lost or wrong, that comes only when the lock below the flush is released, or after the target's epoch."""
     one_size = ["-m", "64:64"]
+    often = ["-m", "4096:4096", "-i", "900"]
     for name, fault, arguments in [
             ("osc_put_latency", "drop_put", one_size),
             ("osc_put_latency", "last_byte_lost", one_size),
             ("osc_put_latency", "get_before_put", one_size),
+            ("osc_put_latency", "fence_unsynchronised", often + ["-s", "fence"]),
+            ("osc_put_latency", "wait_early", often + ["-s", "pscw"]),
             ("osc_put_mr", "last_byte_lost", one_size),
             ("osc_acc_latency", "drop_accumulate", one_size),
             ("osc_get_acc_latency", "fetch_returns_new", one_size),
