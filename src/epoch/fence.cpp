@@ -5,7 +5,11 @@
 // often. A deferred fence with MPI_MODE_NOPRECEDE awaits nobody: operations that come before their target has made it
 // wait. One without it is a barrier also if no fence was before it, because operations under locks may have been
 // (12.5.1). docs/NETWORK.md says why that is right, tests/model/fence.pml shows it.
+#include <utility>
+
+#include "config/options.h"
 #include "diag/inject.h"
+#include "diag/log.h"
 #include "epoch/targets.h"
 
 namespace osc::epoch {
@@ -65,6 +69,15 @@ bool meet_deferred(Core& core, const std::vector<std::uint32_t>& targets, Fault&
     return true;
 }
 
+// All processes know it alike, by the barrier that they have passed.
+void note_direct(Core& core, bool direct) {
+    if (std::exchange(core.epoch.direct, direct) == direct || core.fence_mode != Mode::Auto || core.me != 0) return;
+    if (config::verbose("strategy"))
+        diag::say("fence %llu of a window of %u processes: the next is %s, because %s directly before this one",
+                  static_cast<unsigned long long>(core.epoch.fences), core.size, direct ? "immediate" : "deferred",
+                  direct ? "somebody has accessed another node's memory" : "nobody has accessed another node's memory");
+}
+
 }  // namespace
 
 Fault fence(Core& core, unsigned asserts) {
@@ -100,7 +113,7 @@ Fault fence(Core& core, unsigned asserts) {
         }
         return deferred ? meet_deferred(core, targets, late) : meet_immediately(core, late);
     });
-    if (far && !nothing && (precedes || !deferred)) epoch.direct = core.slot.fence_news().any_direct;
+    if (far && !nothing && (precedes || !deferred)) note_direct(core, core.slot.fence_news().any_direct);
     // After a death there will be no other: nobody's operations wait for it.
     core.let_in(met ? epoch.fences : ~std::uint64_t{0}, met && deferred && !nothing);
     if (met) return late;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "config/options.h"
+#include "diag/log.h"
 #include "host/host.h"
 #include "window/create.h"
 #include "window/window.h"
@@ -109,6 +110,18 @@ void Window::choose_modes(MPI_Info hints, Mode fences) {
     note_mode(info, Kind::Lock, lock_mode);
     // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
     if (fence_mode == Mode::Auto && !puts_off()) fence_mode = Mode::Immediate;
+    if (me != 0 || !config::verbose("strategy")) return;
+    const bool far = far_sync != nullptr;
+    const auto told = [](Mode mode, const char* chosen) {
+        return mode == Mode::Auto ? chosen : kModes[static_cast<std::size_t>(mode)].data();
+    };
+    diag::say(
+        "window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s", static_cast<unsigned>(handle),
+        size, far ? "several nodes" : "one node",
+        told(fence_mode, far ? "deferred (auto: replies cost a round trip)" : "immediate (auto: by load and store)"),
+        told(pscw_mode, "with the first operation to each target (auto)"),
+        told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
+                            : "immediate (auto: by load and store)"));
 }
 
 }  // namespace osc

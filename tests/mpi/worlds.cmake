@@ -42,6 +42,10 @@ foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred
   osc_mpi_add_run(fence_epochs.nodes.${CMAKE_MATCH_1}.n${CMAKE_MATCH_2} test_fence_epochs ${CMAKE_MATCH_2} TIMEOUT 120
     ENV ${environment})
 endforeach()
+osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
+  ARGS each_epoch_is_whole_when_its_fence_returns)
+set_tests_properties(fence_epochs.nodes.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
+  "2 processes on several nodes: fences deferred .auto.*the next is immediate, because somebody.*the next is deferred, because nobody.*PASSED: 1 cases")
 osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_NODES=3 OSC_OFI_PROVIDER=net)
