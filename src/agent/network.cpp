@@ -191,6 +191,7 @@ void Network::address(Message* message, Connection& to, FrameKind kind, std::uin
 // A message that another one to the same process may take along: sending costs more than handling.
 void Network::hold(Message* message) {
     Connection& to = *message->connection;
+    const std::lock_guard order(to.sending);
     Message* before = nullptr;
     {
         const std::lock_guard lock(mutex_);
@@ -203,28 +204,30 @@ void Network::hold(Message* message) {
 
 void Network::send_held() {
     if (held_count_.load(std::memory_order_relaxed) == 0) return;
-    std::vector<Message*> alone;
+    std::vector<Connection*> holding;
     {
         const std::lock_guard lock(mutex_);
-        for (Connection* to : holding_)
-            alone.push_back(std::exchange(to->held, nullptr));
-        holding_.clear();
-        held_count_.store(0, std::memory_order_relaxed);
+        holding = holding_;
     }
-    for (Message* message : alone)
-        send_in_order(message);
+    for (Connection* to : holding) {
+        const std::lock_guard order(to->sending);
+        if (Message* message = take_held(*to); message != nullptr) send_in_order(message);
+    }
+}
+
+Message* Network::take_held(Connection& to) {
+    const std::lock_guard lock(mutex_);
+    Message* held = std::exchange(to.held, nullptr);
+    if (held != nullptr) std::erase(holding_, &to);
+    held_count_.store(holding_.size(), std::memory_order_relaxed);
+    return held;
 }
 
 // Takes along what is held for the same process.
 void Network::send(Message* message) {
     Connection& to = *message->connection;
-    Message* held = nullptr;
-    if (held_count_.load(std::memory_order_relaxed) > 0) {
-        const std::lock_guard lock(mutex_);
-        held = std::exchange(to.held, nullptr);
-        if (held != nullptr) std::erase(holding_, &to);
-        held_count_.store(holding_.size(), std::memory_order_relaxed);
-    }
+    const std::lock_guard order(to.sending);
+    Message* held = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(to) : nullptr;
     if (held != nullptr) {
         const std::size_t more = sizeof(Frame) + message->bytes;
         if (held->bytes + more <= kBody) {

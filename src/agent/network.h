@@ -46,6 +46,7 @@ struct Connection {
     Place lifeline;
     std::mutex probing;  // guards probe
     Probe probe;
+    std::mutex sending;                  // keeps order: whoever takes `held` sends it before anybody sends more
     struct Message* held = nullptr;      // what has time to wait for another message; under the network's mutex_
     std::deque<struct Message*> unsent;  // what the provider had no room for, in order; under the network's mutex_
     std::atomic<bool> dead{false};
@@ -144,6 +145,13 @@ class Network final : Answers, ofi::Receiver {
     template <class Done, class Dead>
     bool wait(Done&& done, Dead&& dead);
 
+    /// Calls f() while nobody handles messages.
+    template <class F>
+    void while_still(F&& f) {
+        const auto lock = seize();
+        f();
+    }
+
     /// Drives the network once, if nobody else does. In wait loops of other rooms.
     void poll();
 
@@ -164,6 +172,7 @@ class Network final : Answers, ofi::Receiver {
     void send(Message* message);
     void send_in_order(Message* message);
     void hold(Message* message);
+    Message* take_held(Connection& to);
     bool post(Message* message);
     void control(Connection& to, FrameKind kind);
     template <class Post>

@@ -53,7 +53,11 @@ Fault open_started(Core& core, StateGuard& guard, Peer& peer) {
         });
     }
     peer.post = Post::Awaited;
-    if (const Fault fault = await_post(core, guard, peer); fault != Fault::None) return fault;
+    if (const Fault fault = await_post(core, guard, peer); fault != Fault::None) {
+        peer.post = Post::Open;
+        if (core.threaded) core.mine().pscw_bell.ring();
+        return fault;
+    }
     peer.post = Post::Taken;
     if (core.threaded) core.mine().pscw_bell.ring();
     return Fault::None;
@@ -98,7 +102,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     }
     if (core.pscw_mode == Mode::Immediate)
         for (const std::uint32_t target : targets)
-            if (const Fault fault = open_started(core, guard, core.peer(target)); fault != Fault::None) return fault;
+            static_cast<void>(open_started(core, guard, core.peer(target)));  // of the dead, complete tells
     return Fault::None;
 }
 
@@ -117,6 +121,7 @@ Fault complete(Core& core) {
         }
         dead = static_cast<int>(peer.rank);
         peer.started = false;
+        core.discard_put_off(peer.rank);
         epoch.group.erase(epoch.group.begin() + static_cast<std::ptrdiff_t>(i));
     }
     // The operations are over here when this returns, and at a target when its wait does (12.5.2). So a complete for

@@ -71,7 +71,9 @@ struct Epoch {
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
     bool direct = false;                 // a process went directly before the last fence
+    bool fence_failed = false;           // somebody died: there is no other
     std::uint64_t fences = 0;            // made in this window
+    std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet
     bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
     std::uint32_t locks = 0;             // targets locked one by one
@@ -141,6 +143,8 @@ class Core : public sync::Liveness {
     /// Whether operations on a target have been put off; and does them, in their order: the first fault that was met.
     virtual bool has_put_off(std::uint32_t) const { return false; }
     virtual Fault do_put_off(std::uint32_t) { return Fault::None; }
+    /// Forgets them: what they needed is not to be had, and the epoch is over.
+    virtual void discard_put_off(std::uint32_t) {}
     /// The targets of which that is true.
     virtual std::vector<std::uint32_t> put_off_targets() const { return {}; }
 

@@ -23,8 +23,10 @@ Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
     const bool tells = core.slot.rank_at(0) == core.me;
     for (const std::uint32_t target : targets) {
         const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->close(target, tells);
-        if (fault != Fault::None) first = fault;
-        if (!core.here(target)) core.slot.fence_news().add(target, core.size);
+        if (fault != Fault::None)
+            first = fault;
+        else if (!core.here(target))
+            core.slot.fence_news().add(target, core.size);
     }
     return first;
 }
@@ -86,6 +88,7 @@ Fault fence(Core& core, unsigned asserts) {
     if (epoch.access != Access::None && epoch.access != Access::Fence && epoch.access != Access::FenceUsed)
         return fail(Fault::Sync, "a start, lock or lock_all epoch is open; end it before MPI_Win_fence");
     if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
+    if (epoch.fence_failed) return fail(Fault::Dead, "a process died in an earlier fence of this window");
     const bool far = core.far_sync != nullptr;
     const bool precedes = (asserts & kNoPrecede) == 0;
     const bool succeeds = (asserts & kNoSucceed) == 0;
@@ -94,8 +97,10 @@ Fault fence(Core& core, unsigned asserts) {
     std::vector<std::uint32_t> targets;
     if (deferred) targets = epoch.touched;
     if (deferred && !precedes)
-        for (const std::uint32_t target : targets)  // against the assert
+        for (const std::uint32_t target : targets) {  // against the assert
             static_cast<void>(guard.unlocked([&] { return do_now(core, target); }));
+            core.discard_put_off(target);
+        }
     close_touched(core);
     epoch.access = succeeds ? Access::Fence : Access::None;
     ++epoch.fences;
@@ -117,6 +122,11 @@ Fault fence(Core& core, unsigned asserts) {
     // After a death there will be no other: nobody's operations wait for it.
     core.let_in(met ? epoch.fences : ~std::uint64_t{0}, met && deferred && !nothing);
     if (met) return late;
+    // The epoch is over, with what it has not done.
+    epoch.fence_failed = true;
+    for (const std::uint32_t target : core.put_off_targets())
+        core.discard_put_off(target);
+    if (far) core.far_sync->forget_results();
     const int dead = core.any_dead();
     return dead >= 0 ? fail(Fault::Dead, "rank %d died; the fence can never complete", dead)
                      : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");

@@ -6,6 +6,8 @@
 //
 // Deferred, MPI_Win_lock is lazy too: the lock is taken when what was put off is done, and not at all if there is
 // nothing; but for memory that the user may load and store.
+#include <utility>
+
 #include "diag/inject.h"
 #include "epoch/targets.h"
 #include "transport/shm/compare.h"
@@ -38,19 +40,23 @@ Fault take_all(Core& core, StateGuard& guard) {
         Peer& peer = core.peer(rank);
         if (peer.held != Held::None || !core.here(rank)) continue;
         const bool inside = !core.epoch.touched.empty();
-        if (const Fault fault = acquire(core, guard, peer, LockKind::Shared, inside); fault != Fault::None)
-            return fault;
+        // In an open epoch another thread may be about to take it.
+        const Fault fault = core.epoch.access == Access::LockAll ? make_ready(core, guard, peer)
+                                                                 : acquire(core, guard, peer, LockKind::Shared, inside);
+        if (fault != Fault::None) return fault;
         core.epoch.touch(peer);
     }
     return Fault::None;
 }
 
-// Takes the locks that the user holds and libosc does not yet.
-Fault take_later(Core& core, StateGuard& guard) {
-    for (std::uint32_t rank = 0; rank < core.size; ++rank)
-        if (Peer& peer = core.peer(rank); is_later(peer.held))
-            if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
-    return Fault::None;
+// Takes the lock that the user holds and this process perhaps not yet.
+Fault take_late_lock(Core& core, StateGuard& guard) {
+    const std::int64_t rank = std::exchange(core.epoch.late_lock, -1);
+    if (rank < 0) return Fault::None;
+    Peer& peer = core.peer(static_cast<std::uint32_t>(rank));
+    if (peer.held == Held::None) return Fault::None;
+    if (is_later(peer.held)) return make_ready(core, guard, peer);
+    return guard.unlocked([&] { return core.settle(peer.rank); });  // of another node: it is had with the reply
 }
 
 // Has done all that was put off; the first fault that was met.
@@ -97,6 +103,8 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
         return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(epoch.access));
     Peer& peer = core.peer(target);
     if (peer.held != Held::None) return fail(Fault::Sync, "rank %u is locked by this process already", target);
+    // A program that takes locks in an order which excludes deadlock must have them in that order.
+    if (const Fault fault = take_late_lock(core, guard); fault != Fault::None) return fault;
     const bool later = core.lock_mode == Mode::Deferred && target != core.me && core.here(target) &&
                        !core.pointers_given && core.puts_off();
     if ((asserts & kNoCheck) != 0) {
@@ -108,6 +116,7 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     }
     epoch.access = Access::Lock;
     ++epoch.locks;
+    if (is_later(peer.held) || (!core.here(target) && peer.held != Held::NoCheck)) epoch.late_lock = target;
     if (!is_later(peer.held)) peer.allow();
     return Fault::None;
 }
@@ -251,7 +260,7 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
-    if (core.epoch.access == Access::Lock) return take_later(core, guard);
+    if (core.epoch.access == Access::Lock) return take_late_lock(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
     return take_all(core, guard);
 }

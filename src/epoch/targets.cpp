@@ -2,6 +2,7 @@
 #include "epoch/targets.h"
 
 #include <ctime>
+#include <string>
 
 #include "diag/inject.h"
 
@@ -52,8 +53,17 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         const Fault fault = guard.unlocked([&] { return core.far_sync->lock(peer.rank, kind, inside_lock_all); });
         if (fault != Fault::None) return fault;
         peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
-        // Asked for, but had only with the first reply.
-        return core.lock_mode == Mode::Immediate ? guard.unlocked([&] { return core.settle(peer.rank); }) : fault;
+        if (core.lock_mode != Mode::Immediate) return Fault::None;
+        // It is had with the first reply; or given back, whatever the fault was.
+        const Fault told = guard.unlocked([&] { return core.settle(peer.rank); });
+        if (told == Fault::None) return told;
+        const std::string text = diag::fault_text();
+        guard.unlocked([&] {
+            static_cast<void>(core.far_sync->unlock(peer.rank));
+            return core.settle(peer.rank);
+        });
+        peer.held = Held::None;
+        return fail(told, "%s", text.c_str());
     }
     if (shared) note_shared(core, peer.rank);
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
@@ -86,6 +96,7 @@ void drop(Core& core, Peer& peer) {
     peer.held = Held::None;
     peer.touched = false;
     peer.forbid();
+    core.discard_put_off(peer.rank);    // there is nothing, unless the lock was not to be had
     if (!core.here(peer.rank)) return;  // given back by give_back_far
     if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
         sync::unlock_exclusive(context, peer.rank);
@@ -160,6 +171,7 @@ Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
             if (core.fence_mode != Mode::Deferred || !core.here(peer.rank)) return Fault::None;
             return await_fence(core, guard, peer);
         case Access::Lock: {
+            if (peer.held == Held::None) return fail(Fault::Sync, "rank %u is not locked", peer.rank);
             const LockKind kind = peer.held == Held::SharedLater ? LockKind::Shared : LockKind::Exclusive;
             return take_once(
                 guard, peer, [&] { return !is_later(peer.held); }, [&] { return acquire(core, guard, peer, kind); });

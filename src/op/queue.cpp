@@ -29,6 +29,12 @@ std::vector<PutOff> Queue::take(std::uint32_t target) {
     return taken;
 }
 
+void Queue::discard(std::uint32_t target) {
+    const std::lock_guard lock(mutex_);
+    operations_.erase(target);
+    some_.store(operations_.size(), std::memory_order_release);
+}
+
 std::vector<std::uint32_t> Queue::targets() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::uint32_t> all;

@@ -33,6 +33,8 @@ class Queue {
     /// been done the target has some, so that nobody overtakes it.
     template <class Each>
     void empty(std::uint32_t target, Each&& each);
+    /// Forgets all of a target, undone.
+    void discard(std::uint32_t target);
     /// Targets that have some, in ascending order.
     std::vector<std::uint32_t> targets() const;
 

@@ -52,6 +52,8 @@ class Far {
     virtual void opened(std::uint64_t fence, bool ahead) = 0;
     /// Waits until close() has come here so often since the window was made; false if a process of the window died.
     virtual bool await_closes(std::uint64_t closes, Liveness& liveness) = 0;
+    /// After a failure: results that are under way are for nobody any more, their buffers are the user's.
+    virtual void forget_results() = 0;
     /// Whether this process has written or read memory of another node directly since the last time.
     virtual bool went_directly() = 0;
     /// For the first process of a node: returns when those of all others are here too, or when a process of the window

@@ -43,6 +43,9 @@ class Window final : public Core {
     bool puts_off() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
     bool has_put_off(std::uint32_t target) const override { return queue_.has(target); }
     Fault do_put_off(std::uint32_t target) override;
+    void discard_put_off(std::uint32_t target) override {
+        if (queue_.has(target)) queue_.discard(target);
+    }
     std::vector<std::uint32_t> put_off_targets() const override { return queue_.targets(); }
 
     /// Sets the modes of synchronisation: of fences the one that all have agreed on.

@@ -90,6 +90,32 @@ TEST(Deferred, ExclusiveLocksExclude) {
     EXPECT_EQ(ranks.memory(0)[0] + ranks.memory(1)[0], 4 * (2 * kTurns + flushed));
 }
 
+// All take their locks in ascending order, so nobody may wait for ever, though rank 2 has its own lock at once.
+TEST(Deferred, LocksAreTakenInTheProgramsOrder) {
+    constexpr std::uint32_t kTurns = 300;
+    Ranks ranks(3);
+    run(ranks, [&](LateCore& core) {
+        for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
+            for (const std::uint32_t target : {1u, 2u}) {
+                ASSERT_EQ(epoch::lock(core, target, LockKind::Exclusive, 0), Fault::None);
+                if (core.me != 2) {
+                    core.increment(target);
+                    ASSERT_EQ(epoch::flush(core, target), Fault::None);
+                }
+            }
+            if (core.me == 2) {
+                core.increment(1);
+                ASSERT_EQ(epoch::flush(core, 1), Fault::None);
+                core.increment(2);
+            }
+            for (const std::uint32_t target : {1u, 2u})
+                ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+        }
+    });
+    EXPECT_EQ(ranks.memory(1)[0], 3 * kTurns);
+    EXPECT_EQ(ranks.memory(2)[0], 3 * kTurns);
+}
+
 TEST(Deferred, ALockWithNothingUnderItIsNotTaken) {
     Ranks ranks(2);
     LateCore first(ranks, 0);
@@ -160,6 +186,19 @@ TEST(Deferred, CompleteAwaitsThePost) {
             ASSERT_EQ(ranks.memory(core.me)[0], turn);
         }
     });
+}
+
+TEST(Queue, WhatIsDiscardedIsNotDone) {
+    op::Queue queue;
+    queue.add(3, {});
+    queue.add(4, {});
+    queue.discard(3);
+    EXPECT_FALSE(queue.has(3));
+    EXPECT_EQ(queue.targets(), std::vector<std::uint32_t>{4});
+    int done = 0;
+    for (const std::uint32_t target : {3u, 4u})
+        queue.empty(target, [&](const op::PutOff&) { ++done; });
+    EXPECT_EQ(done, 1);
 }
 
 // Of several threads that add and empty, none overtakes its own.

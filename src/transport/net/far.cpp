@@ -74,6 +74,14 @@ bool Far::await_closes(std::uint64_t closes, sync::Liveness& liveness) {
     return network_.wait([&] { return arrivals_->closes() >= closes; }, [&] { return first_dead(liveness) != me_; });
 }
 
+void Far::forget_results() {
+    network_.while_still([&] {
+        const std::lock_guard lock(mutex_);
+        for (auto& [rank, stream] : streams_)
+            stream->forget_results();
+    });
+}
+
 bool Far::went_directly() {
     const std::lock_guard lock(mutex_);
     bool any = false;

@@ -42,6 +42,7 @@ class Far final : public sync::Far, public Caches {
     Fault close(std::uint32_t target, bool held) override;
     void opened(std::uint64_t fence, bool ahead) override;
     bool await_closes(std::uint64_t closes, sync::Liveness& liveness) override;
+    void forget_results() override;
     bool went_directly() override;
     Fault barrier(sync::Liveness& liveness, sync::News& news) override;
 

@@ -67,7 +67,7 @@ Fault Stream::take_fault() {
 void Stream::Flight::answered(Status status, const std::byte* data, std::size_t bytes) {
     stream->failed(status);
     if (status == Status::HolderDied) stream->lock_refused_.store(true, std::memory_order_relaxed);
-    if (std::exchange(locks, false)) stream->lock_unconfirmed_.store(false, std::memory_order_release);
+    if (std::exchange(locks, false)) stream->unconfirmed_.fetch_sub(1, std::memory_order_release);
     std::size_t at = 0;
     for (const Landing& landing : landings) {
         if (at + landing.bytes > bytes) {  // a reply without the data, whose status should say why
@@ -120,8 +120,12 @@ void Stream::begin() {
     const Record open{What::FenceOpen, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(fence)};
     std::memcpy(filling_.message->body(), &open, sizeof open);
     filling_.message->bytes = sizeof open;
-    filling_.locks = true;
-    lock_unconfirmed_.store(true, std::memory_order_relaxed);
+    must_confirm();
+}
+
+// Nothing goes directly before the message that is being filled is answered.
+void Stream::must_confirm() {
+    if (!std::exchange(filling_.locks, true)) unconfirmed_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Room for a record in the message that is being filled; returns where its data goes.
@@ -240,8 +244,8 @@ Fault Stream::finish() {
 Fault Stream::lock(LockAsk ask) {
     const std::lock_guard lock(mutex_);
     add({What::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
-    filling_.locks = under_lock_ = true;
-    lock_unconfirmed_.store(true, std::memory_order_relaxed);
+    under_lock_ = true;
+    must_confirm();
     lock_refused_.store(false, std::memory_order_relaxed);  // the epoch before this one is settled
     return Fault::None;
 }
@@ -325,7 +329,6 @@ void Stream::await_all() {
             abandoned_ = true;
             failed(Status::PeerDied);
         }
-        lock_unconfirmed_.store(false, std::memory_order_relaxed);
         if (parked_.empty()) return;
         for (; !parked_.empty(); parked_.pop_front())
             start(parked_.front());
@@ -337,6 +340,14 @@ Fault Stream::settle() {
     await_all();
     if (std::exchange(marked_, false)) unsettled_.fetch_sub(1, std::memory_order_seq_cst);
     return take_fault();
+}
+
+void Stream::forget_results() {
+    for (Flight& flight : flights_) {
+        if (flight.landings.empty()) continue;
+        flight.landings.clear();
+        local_.fetch_sub(1, std::memory_order_relaxed);
+    }
 }
 
 Fault Stream::settle_local() {

@@ -81,11 +81,14 @@ class Stream final : public Transport {
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
     /// Whether the lock that was asked for, if any, is held, and the fence made; and waits until it is so.
-    bool lock_is_confirmed() const { return !lock_unconfirmed_.load(std::memory_order_acquire); }
+    bool lock_is_confirmed() const { return unconfirmed_.load(std::memory_order_acquire) == 0 || abandoned_; }
     void confirm_lock();
     /// Writes or reads `bytes` at `address` with `key`; what is under way uses `entry`, if there is one.
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                   RegionCache::Entry* entry);
+
+    /// What is returned from now on to what is under way is for nobody. While nobody drives.
+    void forget_results();
 
     /// The provider may still use this object: it must not be destroyed.
     bool abandoned() const { return abandoned_; }
@@ -147,6 +150,7 @@ class Stream final : public Transport {
 
     std::byte* add(const Record& record);
     void begin();
+    void must_confirm();
     void push(FrameKind kind, bool held = false);
     template <class Slots>
     auto* free_one(Slots& slots);
@@ -195,7 +199,7 @@ class Stream final : public Transport {
     bool marked_ = false;          // counted in unsettled_
     bool answers_now_ = false;
     bool under_lock_ = false;                    // asked for, and not given back
-    std::atomic<bool> lock_unconfirmed_{false};  // asked for, or a fence, and not known to be had: no direct access
+    std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `locks` that are not answered: no direct access
     std::atomic<bool> went_directly_{false};
     // It was not had: no direct access under it; other operations are refused by the target.
     std::atomic<bool> lock_refused_{false};

@@ -42,7 +42,7 @@ bool Stream::lost() {
 void Stream::drop(Outgoing& message) {
     network_.give_back(std::exchange(message.message, nullptr));
     message.landings.clear();
-    if (std::exchange(message.locks, false)) lock_unconfirmed_.store(false, std::memory_order_relaxed);
+    if (std::exchange(message.locks, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
     for (const SharedTicket& ticket : message.tickets)
         ticket->end(Status::PeerDied);
     message.tickets.clear();
