@@ -142,6 +142,26 @@ TEST_F(Passing, TellsTheOwnersDeath) {
     EXPECT_FALSE(peer.owner_lives());
 }
 
+// In another PID namespace a peer may have this process's own number, and its file the same descriptor here.
+TEST_F(Passing, LookingForAnotherDoesNotEndTheOwnSignOfLife) {
+    Arena& own = Arena::mine();
+    ASSERT_TRUE(own.open());
+    ASSERT_TRUE(own.show_life());
+    shm::ArenaAddress other = own.address();
+    other.token += 1;
+    PeerArena peer(other);
+    EXPECT_FALSE(peer.reachable());
+    const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(own.address().fd);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int seen = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        ::_exit(seen >= 0 && shm::arena_owner_lives(seen) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST_F(Passing, RefusesWhoDoesNotKnowTheToken) {
     shm::ArenaAddress address = owner.hidden();
     address.token ^= 1;

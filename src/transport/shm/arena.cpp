@@ -313,6 +313,13 @@ bool Arena::show_life() {
     return fd_ >= 0 && ::fcntl(fd_, F_SETLK, &life) == 0;
 }
 
+bool Arena::is_file(const char* path) const {
+    struct stat mine = {};
+    struct stat other = {};
+    return fd_ >= 0 && ::fstat(fd_, &mine) == 0 && ::stat(path, &other) == 0 && mine.st_dev == other.st_dev &&
+           mine.st_ino == other.st_ino;
+}
+
 std::uint64_t Arena::in_use() const {
     const std::lock_guard lock(mutex_);
     return in_use_;

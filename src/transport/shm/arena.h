@@ -65,6 +65,9 @@ class Arena {
 
     /// Lets those who hold the arena's descriptor see that this process lives (arena_owner_lives). Idempotent.
     bool show_life();
+    /// Whether `path` is this arena's file. Opens nothing.
+    bool is_file(const char* path) const;
+    std::uint64_t token() const { return token_; }
 
     /// Bytes handed out at present.
     std::uint64_t in_use() const;

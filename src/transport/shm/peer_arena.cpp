@@ -32,6 +32,12 @@ bool is_arena(int fd, std::uint64_t token) {
 int PeerArena::open_peer() const {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address_.pid, address_.fd);
+    // A peer of another PID namespace may have this process's own number. Closing a descriptor of the own file would
+    // drop the lock that shows this process's life to the others (Arena::show_life).
+    if (address_.token != Arena::mine().token() && Arena::mine().is_file(path)) {
+        errno = ESRCH;
+        return -1;
+    }
     const int fd = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return -1;
     if (is_arena(fd, address_.token)) return fd;
