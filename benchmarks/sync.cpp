@@ -1,6 +1,8 @@
 // Active-target synchronisation and the life of a window, on allocated windows: an empty pair of fences, a pair around
-// one put, post-start-complete-wait around one put, creation with free. Every rank takes part in each iteration.
+// one put with and without asserts, post-start-complete-wait around one put, creation with free; and the host's
+// reduce-scatter, with which a fence is compared that sends counts. Every rank takes part in each iteration.
 #include <cstring>
+#include <vector>
 
 #include "measures.h"
 #include "windows.h"
@@ -41,14 +43,25 @@ void run_fence(const Context& c, const std::string& name, bool rotate) {
 }
 
 // Each rank puts to its right neighbour and finds its left neighbour's word after the second fence.
+template <int kOpening, int kClosing>
 void run_fence_put(const Context& c, const std::string& name, bool rotate) {
     const int neighbour = (c.rank + 1) % c.ranks;
     bool right = true;
     run_together(c, name, rotate, right, [&](MPI_Win win, std::byte* mine, std::uint32_t offset, std::uint64_t mark) {
-        MPI_Win_fence(0, win);
+        MPI_Win_fence(kOpening, win);
         MPI_Put(&mark, 8, MPI_BYTE, neighbour, offset, 8, MPI_BYTE, win);
-        MPI_Win_fence(0, win);
+        MPI_Win_fence(kClosing, win);
         right = right && holds(mine + offset, mark);
+    });
+}
+
+void run_reduce_scatter(const Context& c, const std::string& name, bool rotate) {
+    const std::vector<int> mine(static_cast<std::size_t>(c.ranks), 1);
+    bool right = true;
+    run_together(c, name, rotate, right, [&](MPI_Win, std::byte*, std::uint32_t, std::uint64_t) {
+        int sum = 0;
+        MPI_Reduce_scatter_block(mine.data(), &sum, 1, MPI_INT, MPI_SUM, c.comm);
+        right = right && sum == c.ranks;
     });
 }
 
@@ -122,7 +135,9 @@ void add(Measures& list, const std::string& name, void (*run)(const Context&, co
 
 void add_sync_measures(Measures& list) {
     add(list, "fence", run_fence);
-    add(list, "fence_put", run_fence_put);
+    add(list, "fence_put", run_fence_put<0, 0>);
+    add(list, "fence_put_asserted", run_fence_put<MPI_MODE_NOPRECEDE, MPI_MODE_NOSUCCEED>);
+    add(list, "reduce_scatter", run_reduce_scatter);
     add(list, "pscw_put", run_pscw);
     add(list, "create_free", run_create_free);
 }

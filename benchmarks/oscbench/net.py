@@ -101,6 +101,7 @@ GROUPS = (
      blocks("get4m", 4 << 20, "get4m.allocate")],
     [small("fence", Bar(HOST, 1.0), raw=False),
      small("fence_put", Bar(HOST, 1.0), raw=False),
+     small("fence_put_asserted", Bar(HOST, 1.0), raw=False),
      small("pscw_put", Bar(HOST, 0.6), raw=False)],
     [Measure("idle_cpu", [Bar(None, 10e6)])],
 )
