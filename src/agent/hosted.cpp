@@ -301,7 +301,7 @@ bool Hosted::resume() {
         }
     }
     if (!withdrawing_.empty()) resume_withdrawing();
-    return !busy_.empty() || !withdrawing_.empty();
+    return waits();
 }
 
 bool Hosted::resume(Window& window) {

@@ -66,6 +66,8 @@ class Hosted {
     /// leases that nothing under way goes by any more. True while something waits for either: then it is to be called
     /// again soon.
     bool resume();
+    /// Whether there is anything for resume() to look at.
+    bool waits() const { return !busy_.empty() || !withdrawing_.empty(); }
 
     /// A process of another node has died: what it held is broken. What it asked for before is still done, and a lock
     /// that it waits for is broken when it gets it.

@@ -212,7 +212,10 @@ void Network::look_for_dead() {
 void Network::tick(int events) {
     if (events == 0) send_held();
     if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
-    lock_waits_ = hosted_.resume();
+    // What has waited and goes on now may be what this process sleeps for: no message comes that would tell it.
+    const bool waited = hosted_.waits();
+    lock_waits_ = waited && hosted_.resume();
+    if (waited) bell_.ring();
     drove_ = now_ns();
     if (drove_ - looked_ < kAskEvery) return;
     looked_ = drove_;

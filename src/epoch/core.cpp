@@ -113,7 +113,7 @@ bool Core::meet_here() {
 void Core::let_in(std::uint64_t fence, bool ahead) {
     if (far_sync != nullptr) far_sync->opened(fence, ahead);
     if (fence_mode != Mode::Deferred) return;
-    mine().fences.store(fence, std::memory_order_seq_cst);
+    mine().fences.exchange(fence, std::memory_order_seq_cst);
     mine().pscw_bell.ring();
 }
 
