@@ -13,11 +13,11 @@ bool Arrivals::count(std::uint32_t sender, std::uint64_t target, std::uint32_t c
     return true;
 }
 
-void Arrivals::arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_t round, bool direct) {
+void Arrivals::arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_t round, std::uint32_t wants) {
     const std::lock_guard lock(mutex_);
     Arrival arrival{barrier, round, {}};
     if (auto told = told_.extract(sender)) arrival.news = std::move(told.mapped());
-    arrival.news.direct = direct;
+    arrival.news.wants = wants;
     came_.push_back(std::move(arrival));
 }
 

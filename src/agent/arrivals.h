@@ -17,7 +17,7 @@ class Arrivals {
   public:
     /// A part of what the next arrival of `sender` brings; false if it cannot be meant so: there are only `processes`.
     bool count(std::uint32_t sender, std::uint64_t target, std::uint32_t closes, std::uint32_t processes);
-    void arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_t round, bool direct);
+    void arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_t round, std::uint32_t wants);
     /// Takes note of the arrival away, and adds what it has brought; false if it has not come.
     bool take(std::uint64_t barrier, std::uint32_t round, sync::News& news);
 

@@ -184,8 +184,7 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
             sync::send_complete(*own.slot, own.rank);
             return Status::Done;
         case What::Barrier:
-            window.arrivals->arrived(origin, static_cast<std::uint64_t>(record.disp), record.bytes,
-                                     (record.flags & kDirect) != 0);
+            window.arrivals->arrived(origin, static_cast<std::uint64_t>(record.disp), record.bytes, record.flags);
             return Status::Done;
         case What::FenceClose:
             window.arrivals->closed();

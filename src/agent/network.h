@@ -53,6 +53,7 @@ struct Connection {
     std::atomic<std::int64_t> heard{0};    // when it was last heard of, ns
     std::atomic<std::int64_t> direct{0};   // when the last direct access to it began, ns
     std::atomic<std::int64_t> stirred{0};  // when it was last told of them
+    std::atomic<std::uint32_t> pongs{0};   // that it has answered
     std::atomic<std::int64_t> asked{0};    // when it was asked for a sign of life that has not come; 0: it was not
 };
 
@@ -158,6 +159,15 @@ class Network final : Answers, ofi::Receiver {
     /// Like poll(), while messages keep coming: for the host MPI's own loops, perhaps under its locks.
     void host_polls();
 
+    /// What messages to a process of another node cost: a small one's way there and each further byte, ns.
+    struct Cost {
+        double way = 0;
+        double byte = 0;
+    };
+    /// Asked first, measures it by messages to the process of `card`, which has to know this one: a millisecond, at
+    /// most five. What was found then is the answer from then on: nodes are taken to be alike.
+    Cost measure(const Card& card);
+
     /// False if the process is known to be dead, or does not answer. Asks it otherwise, and does not wait for that.
     bool alive(Connection& peer);
 
@@ -175,6 +185,7 @@ class Network final : Answers, ofi::Receiver {
     Message* take_held(Connection& to);
     bool post(Message* message);
     void control(Connection& to, FrameKind kind);
+    std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     template <class Post>
     void transfer(Transfer& transfer, Post&& post);
     void stir(Connection& to, std::size_t bytes);
@@ -237,6 +248,7 @@ class Network final : Answers, ofi::Receiver {
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};
     int process_ = 0;  // that started the thread
+    Cost cost_;
     Counts counts_;
 };
 

@@ -103,7 +103,8 @@ void Network::handle(Connection& from, const Frame& frame, const std::byte* body
             direct_until_.store(now_ns() + kStirNs, std::memory_order_relaxed);
             return warm_.store(kLongWarm, std::memory_order_relaxed);
         case FrameKind::Pong:
-            return;
+            from.pongs.fetch_add(1, std::memory_order_release);
+            return bell_.ring();
     }
 }
 

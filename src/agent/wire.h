@@ -61,7 +61,7 @@ enum class What : std::uint8_t {
     Unlock,    // disp: the LockAsk that is given back
     Post,      // the sender's exposure epoch is open for the receiver
     Complete,  // the sender's access epoch to the receiver is over
-    Barrier,   // disp: the barrier's number, bytes: its round, flags: kDirect
+    Barrier,   // disp: the barrier's number, bytes: its round, flags: sync::Want
     Describe,  // returns Description
     // Regions of a dynamic window: see agent/leases.h.
     Lookup,    // disp: an address; returns `bytes` leases, from the region that holds the address on
@@ -72,8 +72,6 @@ enum class What : std::uint8_t {
     FenceClose,  // the sender's operations of a fence's epoch on the receiver are over
     FenceCount,  // disp: a rank, bytes: how many have closed an epoch to it; told with the Barrier record that follows
 };
-
-inline constexpr std::uint8_t kDirect = 1;  // somebody has written or read directly since the last barrier
 
 enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Passing = 3 };  // Passing: shared, inside a lock_all
 

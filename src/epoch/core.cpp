@@ -85,10 +85,10 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
 Fault Core::tell_nodes() {
     shm::FenceNews& left = slot.fence_news();
     sync::News news;
-    news.direct = left.direct.exchange(0, std::memory_order_relaxed) != 0;
+    news.wants = left.wants.exchange(0, std::memory_order_relaxed);
     left.take(size, [&](std::uint32_t target, std::uint32_t closes) { news.closes[target] = closes; });
     if (const Fault fault = far_sync->barrier(*this, news); fault != Fault::None) return fault;
-    left.any_direct = news.direct;
+    left.wanted = news.wants;
     left.any_closes = !news.closes.empty();
     for (const auto& [target, closes] : news.closes)
         if (here(target)) slot.block(target).closes += closes;

@@ -70,7 +70,7 @@ struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
     bool posted = false;                 // an exposure epoch by post is open
-    bool direct = false;                 // a process went directly before the last fence
+    bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
     std::uint64_t fences = 0;            // made in this window
     std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet
@@ -172,6 +172,7 @@ class Core : public sync::Liveness {
     Peer* const peers;              // `size` of them; of more than a few only what is used takes memory
     shm::Slot slot;
     sync::Far* far_sync = nullptr;  // null: all processes are on this node
+    sync::Costs costs;              // of messages to other nodes; the same on all processes
     // Of fences it is the same on all processes.
     Mode fence_mode = Mode::Auto;
     Mode pscw_mode = Mode::Auto;

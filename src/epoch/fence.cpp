@@ -71,13 +71,32 @@ bool meet_deferred(Core& core, const std::vector<std::uint32_t>& targets, Fault&
     return true;
 }
 
-// All processes know it alike, by the barrier that they have passed.
-void note_direct(Core& core, bool direct) {
-    if (std::exchange(core.epoch.direct, direct) == direct || core.fence_mode != Mode::Auto || core.me != 0) return;
+// What this process wants the next epochs to be, by what it has done in this one.
+void want_strategy(Core& core, bool fences_epoch) {
+    const sync::Traffic traffic = core.far_sync->take_traffic();
+    if (!fences_epoch || core.fence_mode != Mode::Auto || !traffic.any()) return;
+    const sync::Predicted predicted = sync::predict(core.costs, traffic);
+    const std::uint32_t wants = sync::wanted(predicted, traffic);
+    core.slot.fence_news().wants.fetch_or(wants, std::memory_order_relaxed);
+    if (!config::verbose("strategy") || (wants == sync::kImmediate) == core.epoch.immediate) return;
+    diag::say(
+        "fence %llu of a window of %u processes: %llu bytes in messages and %llu directly would take %.1f us "
+        "immediate, %.1f us deferred",
+        static_cast<unsigned long long>(core.epoch.fences + 1), core.size,
+        static_cast<unsigned long long>(traffic.gathered), static_cast<unsigned long long>(traffic.direct),
+        predicted.immediate / 1e3, predicted.deferred / 1e3);
+}
+
+// All processes know it alike, by the barrier that they have passed. Epochs without operations, as before an opening
+// fence, change nothing.
+void note_strategy(Core& core) {
+    const std::uint32_t wanted = core.slot.fence_news().wanted;
+    if (wanted == sync::kNothing || core.fence_mode != Mode::Auto) return;
+    const bool immediate = (wanted & sync::kImmediate) != 0;
+    if (std::exchange(core.epoch.immediate, immediate) == immediate || core.me != 0) return;
     if (config::verbose("strategy"))
-        diag::say("fence %llu of a window of %u processes: the next is %s, because %s directly before this one",
-                  static_cast<unsigned long long>(core.epoch.fences), core.size, direct ? "immediate" : "deferred",
-                  direct ? "somebody has accessed another node's memory" : "nobody has accessed another node's memory");
+        diag::say("fence %llu of a window of %u processes: fences are %s from now on",
+                  static_cast<unsigned long long>(core.epoch.fences), core.size, immediate ? "immediate" : "deferred");
 }
 
 }  // namespace
@@ -93,7 +112,8 @@ Fault fence(Core& core, unsigned asserts) {
     const bool precedes = (asserts & kNoPrecede) == 0;
     const bool succeeds = (asserts & kNoSucceed) == 0;
     // All processes give the same two asserts (12.5.5), so all decide alike.
-    const bool deferred = core.fence_mode == Mode::Deferred || (core.fence_mode == Mode::Auto && far && !epoch.direct);
+    const bool deferred =
+        core.fence_mode == Mode::Deferred || (core.fence_mode == Mode::Auto && far && !epoch.immediate);
     std::vector<std::uint32_t> targets;
     if (deferred) targets = epoch.touched;
     if (deferred && !precedes)
@@ -101,6 +121,7 @@ Fault fence(Core& core, unsigned asserts) {
             static_cast<void>(guard.unlocked([&] { return do_now(core, target); }));
             core.discard_put_off(target);
         }
+    if (far) want_strategy(core, precedes && epoch.access == Access::FenceUsed);
     close_touched(core);
     epoch.access = succeeds ? Access::Fence : Access::None;
     ++epoch.fences;
@@ -109,7 +130,6 @@ Fault fence(Core& core, unsigned asserts) {
         (!precedes && !succeeds) || OSC_FAULT(fence_unsynchronised) || (OSC_FAULT(opening_fence_skipped) && !precedes);
     Fault late = Fault::None;
     const bool met = guard.unlocked([&] {
-        if (far && core.far_sync->went_directly()) core.slot.fence_news().direct.store(1, std::memory_order_relaxed);
         // A fault of an operation is told, but the fence is gone through all the same: the others wait in it.
         if (nothing || (deferred && !precedes)) {
             // Of epochs of other kinds there may be replies under way, which nobody needs now.
@@ -118,7 +138,7 @@ Fault fence(Core& core, unsigned asserts) {
         }
         return deferred ? meet_deferred(core, targets, late) : meet_immediately(core, late);
     });
-    if (far && !nothing && (precedes || !deferred)) note_direct(core, core.slot.fence_news().any_direct);
+    if (far && !nothing && (precedes || !deferred)) note_strategy(core);
     // After a death there will be no other: nobody's operations wait for it.
     core.let_in(met ? epoch.fences : ~std::uint64_t{0}, met && deferred && !nothing);
     if (met) return late;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "diag/fault.h"
+#include "sync/costs.h"
 
 namespace osc::sync {
 
@@ -24,10 +25,10 @@ class Liveness {
 /// What the nodes tell each other at a fence.
 struct News {
     std::map<std::uint32_t, std::uint32_t> closes;  // by target: how many of other nodes have ended an epoch to it
-    bool direct = false;                            // a process has written or read another node's memory directly
+    std::uint32_t wants = 0;                        // what the next epoch should be: Want, of some process each
 
     void add(const News& more) {
-        direct = direct || more.direct;
+        wants |= more.wants;
         for (const auto& [target, count] : more.closes)
             closes[target] += count;
     }
@@ -54,8 +55,8 @@ class Far {
     virtual bool await_closes(std::uint64_t closes, Liveness& liveness) = 0;
     /// After a failure: results that are under way are for nobody any more, their buffers are the user's.
     virtual void forget_results() = 0;
-    /// Whether this process has written or read memory of another node directly since the last time.
-    virtual bool went_directly() = 0;
+    /// What this process has sent to other nodes since the last time.
+    virtual Traffic take_traffic() = 0;
     /// For the first process of a node: returns when those of all others are here too, or when a process of the window
     /// has died: then its node does not come any more, though the first process there may live. `news`: what this
     /// node's processes have to tell; on return what all others have told of those of this node.

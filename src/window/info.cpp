@@ -115,13 +115,14 @@ void Window::choose_modes(MPI_Info hints, Mode fences) {
     const auto told = [](Mode mode, const char* chosen) {
         return mode == Mode::Auto ? chosen : kModes[static_cast<std::size_t>(mode)].data();
     };
-    diag::say(
-        "window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s", static_cast<unsigned>(handle),
-        size, far ? "several nodes" : "one node",
-        told(fence_mode, far ? "deferred (auto: replies cost a round trip)" : "immediate (auto: by load and store)"),
-        told(pscw_mode, "with the first operation to each target (auto)"),
-        told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
-                            : "immediate (auto: by load and store)"));
+    diag::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
+              static_cast<unsigned>(handle), size, far ? "several nodes" : "one node",
+              told(fence_mode, far ? "deferred (auto, until an epoch would have been faster without)"
+                                   : "immediate (auto: by load and store)"),
+              told(pscw_mode, "with the first operation to each target (auto)"),
+              told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
+                                  : "immediate (auto: by load and store)"));
+    if (far) diag::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
 }
 
 }  // namespace osc

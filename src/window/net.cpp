@@ -43,6 +43,7 @@ void Window::serve_network() {
     net_id_ = serving.id;
     net_ = std::make_unique<net::Far>(network, *team.job(), net_id_, me, protocol(), unsettled);
     far_sync = net_.get();
+    costs = team.costs();
     if (regions != nullptr) {
         leases_ = std::make_unique<net::Leases>(*regions, &network.endpoint());
         serving.leases = leases_.get();

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -290,7 +291,24 @@ int Team::exchange_network(MPI_Comm comm, int& reach) {
         if (places_->place_of[rank] == shm::Places::kElsewhere)
             all = net::Network::mine().connect(job_->cards[rank]) != nullptr && all;
     }
-    return agree(comm, all ? kAll : kNone, reach);
+    error = agree(comm, all ? kAll : kNone, reach);
+    return error == MPI_SUCCESS && reach == kAll ? measure_network(comm) : error;
+}
+
+// The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
+// same figures. In ns, and ns for 1,024 bytes, as integers.
+int Team::measure_network(MPI_Comm comm) {
+    int slowest[] = {0, 0};
+    const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
+    if (me_ == leader()) {
+        const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
+        const net::Network::Cost cost = net::Network::mine().measure(job_->cards[next]);
+        slowest[0] = static_cast<int>(cost.way);
+        slowest[1] = static_cast<int>(cost.byte * 1024);
+    }
+    const int error = largest(comm, slowest);
+    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, std::bit_width(nodes - 1)};
+    return error;
 }
 
 std::uint32_t Team::first_hidden(std::uint32_t from) const {

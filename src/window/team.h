@@ -72,6 +72,8 @@ class Team final : public sync::Liveness {
     /// Who is on this node, and how the others are reached; null if all are here.
     const shm::Places* places() const { return places_.get(); }
     const net::Job* job() const { return job_.get(); }
+    /// Of messages between them; all zero if all are on one node.
+    const sync::Costs& costs() const { return costs_; }
     /// The number of a window on all its processes: never given twice in the job.
     std::uint64_t window_id(std::uint64_t creation) const;
 
@@ -103,6 +105,7 @@ class Team final : public sync::Liveness {
     int exchange(MPI_Comm comm, bool loads, const char*& why);
     bool open_network(bool loopback);
     int exchange_network(MPI_Comm comm, int& reach);
+    int measure_network(MPI_Comm comm);
     /// The first member from `from` on whose arena is out of reach; size() if there is none.
     std::uint32_t first_hidden(std::uint32_t from) const;
     int map_shared(std::uint64_t offset);
@@ -116,6 +119,7 @@ class Team final : public sync::Liveness {
     TeamShared* shared_ = nullptr;
     std::unique_ptr<shm::Places> places_;
     std::unique_ptr<net::Job> job_;
+    sync::Costs costs_;
     std::uint64_t random_ = 0;  // the same on all processes
     std::string not_served_;
     bool spans_nodes_ = false;

@@ -108,6 +108,20 @@ CASE(each_epoch_is_whole_when_its_fence_returns) {
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
 }
 
+// Epochs of large transfers, with empty ones between them: the run of it that is told of strategies sees one change.
+CASE(empty_epochs_tell_nothing) {
+    constexpr int kBytes = 65536;
+    Window win(osct::Kind::Allocate, kBytes);
+    for (int turn = 1; turn <= 6; ++turn) {
+        const std::vector<unsigned char> block(kBytes, static_cast<unsigned char>(turn));
+        const int target = (rank() + 1) % size();
+        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        MPI_Put(block.data(), kBytes, MPI_BYTE, target, win.at(target, 0), kBytes, MPI_BYTE, win.handle());
+        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        CHECK_ALL(win.base<unsigned char>(), std::size_t{kBytes}, [&](std::size_t) { return turn; });
+    }
+}
+
 // The same word is written by another process in each epoch, by load and store or by message: the last one counts.
 CASE(epochs_come_one_after_the_other) {
     Window win(osct::Kind::Allocate, longs(1));

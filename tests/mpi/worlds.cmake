@@ -45,7 +45,12 @@ endforeach()
 osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
   ARGS each_epoch_is_whole_when_its_fence_returns)
 set_tests_properties(fence_epochs.nodes.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
-  "2 processes on several nodes: fences deferred .auto.*the next is immediate, because somebody.*the next is deferred, because nobody.*PASSED: 1 cases")
+  "2 processes on several nodes: fences deferred .auto.*fences are immediate from now on.*fences are deferred from now on.*PASSED: 1 cases")
+osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
+  ARGS empty_epochs_tell_nothing)
+set_tests_properties(fence_epochs.nodes.stays.n2 PROPERTIES
+  PASS_REGULAR_EXPRESSION "a message's way [0-9.]+ us.*fence 2 of .*65536 directly would take.*immediate from now on.*PASSED: 1 cases"
+  FAIL_REGULAR_EXPRESSION "deferred from now on")
 osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_NODES=3 OSC_OFI_PROVIDER=net)

@@ -72,17 +72,17 @@ TEST_F(Hosted, StepsReachTheSlotAndTheBarrier) {
     steps.step(What::Post).step(What::Complete).step(What::Complete);
     steps.add({What::FenceCount, Basic::None, Op::None, 0, 3, 5})
         .add({What::FenceCount, Basic::None, Op::None, 0, 1, 2});
-    steps.add({What::Barrier, Basic::None, Op::None, net::kDirect, 2, 17});
+    steps.add({What::Barrier, Basic::None, Op::None, sync::kImmediate, 2, 17});
     target_.send(4, 0, steps, kWindow, FrameKind::Notice);
     EXPECT_TRUE(target_.answers.all.empty());
     EXPECT_NE(target_.serving.slot->block(0).posts(4).load() & shm::ControlBlock::bit(4), 0u);
     EXPECT_TRUE(sync::take_completes(*target_.serving.slot, 0, 2));
-    sync::News news{{{5, 1}}, false};
+    sync::News news{{{5, 1}}, sync::kDeferred};
     EXPECT_FALSE(target_.arrivals->take(17, 1, news));
     EXPECT_FALSE(target_.arrivals->take(16, 2, news));
-    EXPECT_FALSE(news.direct);
+    EXPECT_EQ(news.wants, sync::kDeferred);
     EXPECT_TRUE(target_.arrivals->take(17, 2, news));
-    EXPECT_TRUE(news.direct);
+    EXPECT_EQ(news.wants, sync::kDeferred | sync::kImmediate);
     EXPECT_EQ(news.closes, (std::map<std::uint32_t, std::uint32_t>{{2, 1}, {5, 4}}));
     EXPECT_FALSE(target_.arrivals->take(17, 2, news));
 }

@@ -124,6 +124,17 @@ TEST_F(TwoNetworks, HeldRepliesAreTakenAlong) {
 }
 
 // A third endpoint knows the address, and no secret.
+TEST_F(TwoNetworks, MessagesAreMeasuredOnce) {
+    const net::Network::Cost cost = origin_.measure(target_.card());
+    EXPECT_GT(cost.way, 100);
+    EXPECT_LT(cost.way, 5e6);
+    EXPECT_LT(cost.byte, 1000);
+    const std::uint64_t messages = origin_.counts().messages.load();
+    EXPECT_GE(messages, 19u);
+    EXPECT_EQ(origin_.measure(target_.card()).way, cost.way);
+    EXPECT_EQ(origin_.counts().messages.load(), messages);
+}
+
 TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
     std::string why;
     const std::unique_ptr<ofi::Endpoint> stranger(ofi::open(kWishes, why));

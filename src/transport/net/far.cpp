@@ -82,12 +82,12 @@ void Far::forget_results() {
     });
 }
 
-bool Far::went_directly() {
+sync::Traffic Far::take_traffic() {
     const std::lock_guard lock(mutex_);
-    bool any = false;
+    sync::Traffic all;
     for (auto& [rank, stream] : streams_)
-        any = stream->went_directly() || any;
-    return any;
+        all.add(stream->take_traffic());
+    return all;
 }
 
 // A member of the window that has died; this process if there is none.
@@ -117,7 +117,7 @@ Fault Far::barrier(sync::Liveness& liveness, sync::News& news) {
             steps.push_back({What::FenceCount, Basic::None, Op::None, 0, closes.second, closes.first});
             return true;
         });
-        const std::uint8_t flags = news.direct ? kDirect : 0;
+        const auto flags = static_cast<std::uint8_t>(news.wants);
         steps.push_back({What::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
         if (const Fault fault = to->notice(steps); fault != Fault::None) return fault;
         network_.send_held();  // what was for others

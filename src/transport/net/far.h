@@ -43,7 +43,7 @@ class Far final : public sync::Far, public Caches {
     void opened(std::uint64_t fence, bool ahead) override;
     bool await_closes(std::uint64_t closes, sync::Liveness& liveness) override;
     void forget_results() override;
-    bool went_directly() override;
+    sync::Traffic take_traffic() override;
     Fault barrier(sync::Liveness& liveness, sync::News& news) override;
 
     /// Ends what is under way to one target, or to all; the first fault that was met.

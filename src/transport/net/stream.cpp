@@ -148,6 +148,7 @@ std::byte* Stream::add(const Record& record) {
     const std::size_t data = carried(record);
     if (data % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
     filling_.message->bytes += needed;
+    if (is_operation(record.what)) gathered_bytes_.fetch_add(needed + back, std::memory_order_relaxed);
     returning_ += back;
     ++records_;
     last_ = record;

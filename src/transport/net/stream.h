@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/network.h"
+#include "sync/costs.h"
 #include "transport/net/region_cache.h"
 #include "transport/net/ticket.h"
 #include "transport/transport.h"
@@ -67,8 +68,11 @@ class Stream final : public Transport {
     Fault close(What end, bool held);
     /// Sends steps that do not wait behind the operations, and are not answered. Thread-safe by itself.
     Fault notice(std::span<const Record> steps);
-    /// Whether there have been direct transfers since it was last asked.
-    bool went_directly() { return went_directly_.exchange(false, std::memory_order_relaxed); }
+    /// What was sent since the last time. Without the mutex.
+    sync::Traffic take_traffic() {
+        return {gathered_bytes_.exchange(0, std::memory_order_relaxed),
+                direct_bytes_.exchange(0, std::memory_order_relaxed)};
+    }
 
     /// What is to know of the target; asked for once, and awaited.
     Fault describe(Description& description);
@@ -198,9 +202,10 @@ class Stream final : public Transport {
     std::int64_t gone_since_ = 0;  // that it has found none
     bool marked_ = false;          // counted in unsettled_
     bool answers_now_ = false;
-    bool under_lock_ = false;                    // asked for, and not given back
-    std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `locks` that are not answered: no direct access
-    std::atomic<bool> went_directly_{false};
+    bool under_lock_ = false;                       // asked for, and not given back
+    std::atomic<std::uint32_t> unconfirmed_{0};     // messages with `locks` that are not answered: no direct access
+    std::atomic<std::uint64_t> gathered_bytes_{0};  // see take_traffic
+    std::atomic<std::uint64_t> direct_bytes_{0};
     // It was not had: no direct access under it; other operations are refused by the target.
     std::atomic<bool> lock_refused_{false};
     bool abandoned_ = false;  // something may be under way for ever

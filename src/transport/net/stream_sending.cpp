@@ -117,7 +117,7 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
         confirm_lock();
     }
     mark();
-    went_directly_.store(true, std::memory_order_relaxed);
+    direct_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         if (ticket_ != nullptr) ticket_->begin();

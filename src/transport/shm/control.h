@@ -134,10 +134,10 @@ struct alignas(64) SlotHeader {
 /// What the processes of a node tell their first one at a fence, and it them, between barriers of the node; in windows
 /// that span nodes.
 struct alignas(64) FenceNews {
-    std::atomic<std::uint32_t> direct{0};  // a process has written or read another node's memory directly
-    std::atomic<std::uint32_t> count{0};   // of the list
-    bool any_direct = false;               // on some node; told to all
-    bool any_closes = false;               // on a process of this node
+    std::atomic<std::uint32_t> wants{0};  // what the next epoch should be: sync::Want, of some process each
+    std::atomic<std::uint32_t> count{0};  // of the list
+    std::uint32_t wanted = 0;             // the same of all nodes; told to all
+    bool any_closes = false;              // on a process of this node
 
     // Two words for each process of the window follow: how many have closed an epoch to it, and the list of those to
     // whom somebody has.

@@ -1,0 +1,36 @@
+// The formulas of docs/MODEL.md for an epoch between two fences.
+#include "sync/costs.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace osc::sync {
+
+Predicted predict(const Costs& costs, const Traffic& traffic) {
+    const double fences = 2.0 * costs.rounds * costs.way;
+    const double reply = 2.0 * costs.way;
+    const double messages = static_cast<double>(traffic.gathered) * costs.byte;
+    const double direct = static_cast<double>(traffic.direct) * costs.byte;
+    if (!traffic.any()) return {fences, fences};
+    // The last message's reply is awaited, or the last direct access's end.
+    const double immediate = fences + messages + direct + reply;
+    // Nobody waits for a message's reply. The first direct access to a target awaits that the target has made the
+    // fence, which it has told when the messages that go meanwhile are through.
+    const double deferred =
+        traffic.direct == 0 ? fences + messages : fences + std::max(messages, reply) + direct + reply;
+    return {immediate, deferred};
+}
+
+std::uint32_t wanted(const Predicted& predicted, const Traffic& traffic) {
+    if (!traffic.any()) return kNothing;
+    return predicted.immediate < predicted.deferred ? kImmediate : kDeferred;
+}
+
+std::string text_of(const Costs& costs) {
+    char text[128];
+    std::snprintf(text, sizeof text, "a message's way %.1f us, %.2f ns a byte, %u round%s of messages in a barrier",
+                  costs.way / 1e3, costs.byte, costs.rounds, costs.rounds == 1 ? "" : "s");
+    return text;
+}
+
+}  // namespace osc::sync
