@@ -2,7 +2,8 @@
 // rank 0 is the origin and rank 1 the target.
 //   net_raw PROVIDER [--server HOST] [--port N] [--rank 0|1] [--short] [MEASURE...]
 // HOST is where rank 0 runs; without --rank it is what an MPI launcher says. Names are those of net_bench without the
-// window's flavour. The target polls, except in the measures "computing" and "idle_cpu", where a thread of it sleeps
+// window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...).
+// The target polls, except in the measures "computing" and "idle_cpu", where a thread of it sleeps
 // until something comes, and the rest of the process computes or sleeps.
 #include <algorithm>
 #include <cstdlib>
@@ -87,6 +88,9 @@ void run_all(const Options& options) {
     std::vector<Raw> computing;
     for (const Raw& one : polling_measures()) {
         if (wants(options, one.name)) polling.push_back(one);
+    }
+    for (const Raw& one : curve_measures()) {
+        if (!options.wanted.empty() && wants(options, one.name)) polling.push_back(one);
     }
     for (const Raw& one : small_measures()) {
         if (wants(options, "computing." + one.name)) computing.push_back(one);

@@ -1,126 +1,17 @@
 // What the hardware and the kernel give without any MPI: the same loops as node_bench by plain loads, stores and
 // atomics on a shared mapping ("shm"), and by bare process_vm_readv/writev ("cma"), between a parent and its child.
 //   node_reference shm|cma [--short] [MEASURE...]
-// Names are those of node_bench without the window's flavour.
-#include <sched.h>
+// Names are those of node_bench without the window's flavour; and, only where they are asked for, put_latency.BYTES,
+// get_latency.BYTES, put_bw.BYTES and get_bw.BYTES, the curves of the micro-benchmarks.
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
 
-#include "plan.h"
-#include "timing.h"
+#include "reference.h"
 
 namespace bench {
 namespace {
-
-std::byte* map(std::size_t bytes, int sharing) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
-        std::perror("node_reference: mmap");
-        std::exit(1);
-    }
-    return static_cast<std::byte*>(p);
-}
-
-struct Control {
-    alignas(64) std::atomic<int> stop;
-    alignas(64) std::atomic<std::uint64_t> to_child;
-    alignas(64) std::atomic<std::uint64_t> to_parent;
-    alignas(64) std::atomic<std::uint32_t> lock;
-};
-
-struct Reference {
-    std::string way;
-    Budget budget;
-    std::vector<std::string> wanted;
-
-    bool wants(const std::string& name) const {
-        if (wanted.empty()) return true;
-        return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-    }
-};
-
-// The child in the role of the target: by default it spins, as a rank that waits in MPI does.
-using Role = std::function<void(Control&)>;
-
-void spin_until_stopped(Control& control) {
-    while (control.stop.load(std::memory_order_acquire) == 0)
-        sched_yield();
-}
-
-void answer_until_stopped(Control& control) {
-    std::uint64_t answered = 0;
-    while (control.stop.load(std::memory_order_acquire) == 0) {
-        if (control.to_child.load(std::memory_order_acquire) > answered) {
-            control.to_parent.store(++answered, std::memory_order_release);
-        }
-    }
-}
-
-// What an operation of the parent may use besides the memory.
-struct Pair {
-    Control& control;
-    pid_t child;
-};
-
-template <class Op>
-void measure(const Reference& r, const std::string& name, const Plan& plan, int sharing, const Role& role, Op&& op) {
-    if (!r.wants(name)) return;
-    const std::size_t bytes = plan.window_bytes * static_cast<std::size_t>(plan.windows);
-    std::byte* memory = map(bytes, sharing);
-    auto& control = *reinterpret_cast<Control*>(map(4096, MAP_SHARED));
-    const pid_t child = fork();
-    if (child < 0) {
-        std::perror("node_reference: fork");
-        std::exit(1);
-    }
-    if (child == 0) {
-        std::memset(memory, 0, bytes);
-        control.to_parent.store(1, std::memory_order_release);
-        while (control.to_child.load(std::memory_order_acquire) == 0)
-            sched_yield();
-        control.to_parent.store(0, std::memory_order_release);
-        control.to_child.store(0, std::memory_order_release);
-        role(control);
-        _exit(0);
-    }
-    while (control.to_parent.load(std::memory_order_acquire) == 0)
-        sched_yield();
-    control.to_child.store(1, std::memory_order_release);
-    while (control.to_child.load(std::memory_order_acquire) != 0)
-        sched_yield();
-    const Pair pair{control, child};
-    Cursor cursor;
-    const Timing timing = timed(r.budget, plan.steps.size(), [&](std::uint64_t n) {
-        for (; n > 0; --n) {
-            const Step s = plan.steps[cursor.step];
-            op(pair, memory + s.window * plan.window_bytes + s.offset, cursor.step, cursor.lap);
-            cursor.advance(plan.steps.size());
-        }
-    });
-    control.stop.store(1, std::memory_order_release);
-    int status = 0;
-    waitpid(child, &status, 0);
-    munmap(&control, 4096);
-    munmap(memory, bytes);
-    print_result(name, 2, timing, WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-template <class Op>
-void both(const Reference& r, const std::string& name, std::size_t room, std::size_t bytes, std::size_t per_window,
-          int sharing, const Role& role, Op&& op) {
-    measure(r, name, hot_plan(room), sharing, role, op);
-    measure(r, name + ".rot", rotating_plan(room, bytes, per_window, kRotatedWindows), sharing, role, op);
-}
 
 std::atomic_ref<std::uint64_t> cell(std::byte* at) {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
@@ -220,6 +111,35 @@ void sync_shm(const Reference& r) {
          });
 }
 
+// The curves of compare: what the micro-benchmarks move, in as many bytes and as many places, by memcpy.
+constexpr std::size_t kCurveMost = std::size_t{4} << 20;
+constexpr std::size_t kStreamOperations = 64;
+constexpr std::size_t kStreamMost = std::size_t{64} << 20;
+
+Plan blocks_plan(std::size_t bytes, std::size_t blocks) {
+    Plan plan{1, bytes * blocks, {}};
+    for (std::size_t i = 0; i < blocks; ++i)
+        plan.steps.push_back({0, static_cast<std::uint32_t>(i * bytes)});
+    return plan;
+}
+
+void curve_shm(const Reference& r, std::size_t bytes, bool stream) {
+    const std::string end = (stream ? "_bw." : "_latency.") + std::to_string(bytes);
+    if (!r.wants("put" + end) && !r.wants("get" + end)) return;
+    const Plan plan = blocks_plan(bytes, stream ? std::min(kStreamOperations, kStreamMost / bytes) : 1);
+    std::vector<std::byte> mine(plan.window_bytes, std::byte{1});
+    measure(r, "put" + end, plan, MAP_SHARED, spin_until_stopped,
+            [&](const Pair&, std::byte* at, std::size_t k, std::uint64_t) {
+                std::memcpy(at, &mine[k * bytes], bytes);
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+            });
+    measure(r, "get" + end, plan, MAP_SHARED, spin_until_stopped,
+            [&](const Pair&, std::byte* at, std::size_t k, std::uint64_t) {
+                std::memcpy(&mine[k * bytes], at, bytes);
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+            });
+}
+
 using Transfer = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
 void move(Transfer transfer, pid_t child, void* local, std::byte* remote, std::size_t bytes) {
@@ -261,6 +181,9 @@ int run(int argc, char** argv) {
         small_shm(r);
         bulk_shm(r);
         sync_shm(r);
+        for (std::size_t bytes = 8; bytes <= kCurveMost; bytes *= 2)
+            for (const bool stream : {false, true})
+                if (!r.wanted.empty()) curve_shm(r, bytes, stream);
     } else if (r.way == "cma") {
         all_cma(r);
     } else {

@@ -167,4 +167,18 @@ std::vector<Raw> polling_measures() {
     return list;
 }
 
+std::vector<Raw> curve_measures() {
+    constexpr std::size_t kStream = 64;
+    std::vector<Raw> list;
+    for (std::size_t bytes = 8; bytes <= kLargeBytes; bytes *= 2) {
+        const auto named = [bytes](std::string name) { return name.append(1, '.').append(std::to_string(bytes)); };
+        list.push_back(block_put(named("put_latency"), bytes, 1));
+        list.push_back(block_get(named("get_latency"), bytes, 1));
+        const std::size_t blocks = std::min(kStream, kLargeBytes / bytes);
+        list.push_back(block_put(named("put_bw"), bytes, blocks));
+        list.push_back(block_get(named("get_bw"), bytes, blocks));
+    }
+    return list;
+}
+
 }  // namespace bench

@@ -96,4 +96,7 @@ std::vector<Raw> small_measures();
 // All that a polling target is measured with.
 std::vector<Raw> polling_measures();
 
+// The same with puts and gets of every size, alone and as many to a flush as fit: the curves of compare.
+std::vector<Raw> curve_measures();
+
 }  // namespace bench

@@ -5,8 +5,8 @@
 set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev"
-test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin"
-bench_only="openmpi-bin libopenmpi-dev valgrind python3 iproute2"
+test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib"
+bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
 
 wanted=""
 for group in "$@"; do

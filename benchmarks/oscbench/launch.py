@@ -25,11 +25,17 @@ class Tools:
     def __init__(self, build, libosc):
         self.bench = os.path.join(build, "benchmarks")
         self.libosc = os.path.abspath(libosc or os.path.join(build, "src", "libosc.so"))
+        # What lets the host's MPI_Finalize end between hosts (tests/multihost); programs of its own do without.
+        self.finalize = os.path.join(build, "tests", "multihost", "libmultihost_finalize.so")
         self.mpich = shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
         self.openmpi = shutil.which("mpiexec.openmpi")
 
     def program(self, name):
         return os.path.join(self.bench, name)
+
+    def micro(self, name):
+        """One of the micro-benchmarks."""
+        return os.path.join(self.bench, "osu", name)
 
     def available(self, implementation, program):
         """None if it can be run, else why not."""

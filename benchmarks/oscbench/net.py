@@ -139,17 +139,20 @@ class Hosts:
         return None
 
     def command(self, implementation, names, brief, environment=None):
-        if implementation == RAW:
-            words = [self.tools.program("net_raw"), self.provider, "--server", "h0"]
-        else:
-            words = [self.tools.program("net_bench")]
-        options = []
+        words = self.raw_words() if implementation == RAW else [self.tools.program("net_bench")]
+        return self.start(implementation, words + (["--short"] if brief else []) + names, environment)
+
+    def raw_words(self):
+        return [self.tools.program("net_raw"), self.provider, "--server", "h0"]
+
+    def start(self, implementation, words, environment=None, preload=()):
+        """A rank on each of the two hosts runs `words`; what is in `preload` goes below libosc, or alone."""
+        libraries = ([self.tools.libosc] if implementation == LIBOSC else []) + list(preload)
+        options = ["-genv", "LD_PRELOAD", ":".join(libraries)] if libraries else []
         if implementation == LIBOSC:
-            options = ["-genv", "LD_PRELOAD", self.tools.libosc, "-genv", "OSC_FALLBACK", "error",
-                       "-genv", "OSC_OFI_PROVIDER", self.provider]
+            options += ["-genv", "OSC_FALLBACK", "error", "-genv", "OSC_OFI_PROVIDER", self.provider]
         for name, value in (environment or {}).items():
             options += ["-genv", name, value]
-        words += (["--short"] if brief else []) + names
         ranks = [["-n", "1"] + pin + words for pin in self.pins()]
         # The script sets MPIRUN, a launcher with its options.
         return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(options + ranks[0] + [":"] + ranks[1])]

@@ -10,7 +10,7 @@ UNSTABLE = 0.30
 
 
 def summary(values):
-    """Median, quartiles and spread of a list of figures, or None for an empty list."""
+    """Median, quartiles, extremes and spread of a list of figures, or None for an empty list."""
     if not values:
         return None
     ordered = sorted(values)
@@ -20,7 +20,8 @@ def summary(values):
     else:
         q1, _, q3 = statistics.quantiles(ordered, n=4, method="inclusive")
     spread = (q3 - q1) / median if median else 0.0
-    return {"median": median, "q1": q1, "q3": q3, "spread": spread, "rounds": len(ordered)}
+    return {"median": median, "q1": q1, "q3": q3, "min": ordered[0], "max": ordered[-1], "spread": spread,
+            "rounds": len(ordered)}
 
 
 def ratios(above, below):

@@ -1,0 +1,146 @@
+"""Takes compare's figures in interleaved rounds and makes of them what goes to the JSON file and to the table."""
+
+import time
+
+from . import curves, stats
+from .launch import LIBOSC, run
+from .machine import portable
+from .verdict import layout
+
+LIMIT_SECONDS = 60
+
+
+class Figures:
+    """Figures by measure, implementation, size and round; the command behind each; and what went wrong."""
+
+    def __init__(self):
+        self.values = {}
+        self.commands = {}
+        self.wrong = set()
+        self.trouble = []
+        self.rounds = 0
+
+    def add(self, start, number, found):
+        name, size, value, valid = found
+        self.values.setdefault((name, start.implementation, size), {})[number] = value
+        self.commands.setdefault((name, start.implementation), start.command)
+        if not valid:
+            self.wrong.add((name, start.implementation))
+
+    def sizes(self, name, implementation):
+        return sorted((s for n, i, s in self.values if n == name and i == implementation), key=lambda s: s or 0)
+
+    def of(self, name, implementation, size):
+        return self.values.get((name, implementation, size), {})
+
+
+def take(groups, number_of_rounds, until, tell):
+    """Interleaved rounds; a further one is begun only if it will probably end by `until` on the monotonic clock."""
+    figures = Figures()
+    begin = time.monotonic()
+    for number in range(number_of_rounds):
+        now = time.monotonic()
+        if number and now + (now - begin) / number > until:
+            tell("%d rounds are what the time allows" % number)
+            break
+        tell("round %d of %d" % (number + 1, number_of_rounds))
+        for group in groups:
+            turn = number % len(group)
+            for start in group[turn:] + group[:turn]:
+                outcome = run(start.command, LIMIT_SECONDS)
+                found = list(start.read(outcome))
+                for one in found:
+                    figures.add(start, number, one)
+                if outcome.trouble or len(found) < start.expected:
+                    shown = " ".join(start.command[-3:])[-90:]
+                    figures.trouble.append("%s, round %d, ... %s: %s" % (
+                        start.implementation, number + 1, shown, outcome.trouble or "figures are missing"))
+        figures.rounds = number + 1
+    return figures
+
+
+def ratios_to(figures, measure, other, size):
+    """libosc's time over the other's, round by round: below 1 libosc is faster."""
+    ours, theirs = figures.of(measure.name, LIBOSC, size), figures.of(measure.name, other, size)
+    return stats.ratios(theirs, ours) if measure.kind == curves.BANDWIDTH else stats.ratios(ours, theirs)
+
+
+def rounded(summary):
+    return {k: float("%.4g" % v) if isinstance(v, float) else v for k, v in summary.items()}
+
+
+def row_of(figures, measure, build):
+    """All that is known of one measure."""
+    row = {"name": measure.name, "where": measure.where, "kind": measure.kind, "unit": curves.UNITS[measure.kind],
+           "rounds": figures.rounds, "commands": {}, "figures": {}, "ratios": {}, "wrong": []}
+    for implementation in curves.IMPLEMENTATIONS:
+        sizes = figures.sizes(measure.name, implementation)
+        if not sizes:
+            continue
+        row["commands"][implementation] = portable(figures.commands[measure.name, implementation], build)
+        row["figures"][implementation] = [
+            dict(size=size, **rounded(stats.summary(list(figures.of(measure.name, implementation, size).values()))))
+            for size in sizes]
+        if (measure.name, implementation) in figures.wrong:
+            row["wrong"].append(implementation)
+        if implementation != LIBOSC:
+            found = [(size, stats.summary(ratios_to(figures, measure, implementation, size))) for size in sizes]
+            row["ratios"][implementation] = [dict(size=size, **rounded(s)) for size, s in found if s]
+    row["unstable"] = any(stats.unstable(p) for points in row["ratios"].values() for p in points)
+    return row
+
+
+def repeated(first, second):
+    """Of a measure's two runs that with more rounds, the later one if they are equal; it says what the other one gave."""
+    kept, other = (first, second) if second["rounds"] < first["rounds"] else (second, first)
+    kept["other_run"] = {key: other[key] for key in ("rounds", "figures", "ratios", "wrong")}
+    kept["wrong"] = sorted(set(first["wrong"] + second["wrong"]))
+    return kept
+
+
+def duration(us):
+    if us < 1:
+        return "%.0f ns" % (us * 1e3)
+    return "%.2f us" % us if us < 1e3 else "%.2f ms" % (us / 1e3)
+
+
+def shown_figure(row, point):
+    if row["unit"] == "MB/s":
+        text = "%.0f MB/s" % point["median"]
+    else:
+        text = duration(point["median"] / (1 if row["unit"] == "us" else 1e3))
+    return text + ("~" if stats.unstable(point) else "")
+
+
+def at(points, size):
+    return next((p for p in points if p["size"] == size), None)
+
+
+def shown_sizes(row):
+    """Of a curve, the ends and the middle."""
+    sizes = [p["size"] for p in row["figures"].get(LIBOSC) or next(iter(row["figures"].values()), [])]
+    return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}) if sizes and sizes[0] is not None else sizes
+
+
+def cell(row, implementation, size):
+    if implementation in row["wrong"]:
+        return "WRONG"
+    point = at(row["figures"].get(implementation, []), size)
+    return shown_figure(row, point) if point else "-"
+
+
+def ratio_cell(row, implementation, size):
+    ratio = at(row["ratios"].get(implementation, []), size)
+    return "%.2f [%.2f-%.2f]" % (ratio["median"], ratio["q1"], ratio["q3"]) if ratio else "-"
+
+
+def table(rows):
+    """Medians of every implementation, and libosc's time over each other's with quartiles."""
+    there = [i for i in curves.IMPLEMENTATIONS if any(i in row["figures"] for row in rows)]
+    others = [i for i in there if i != LIBOSC]
+    lines = [["measure", "bytes"] + there + ["libosc / " + i for i in others]]
+    for row in rows:
+        for size in shown_sizes(row):
+            lines.append([row["name"], "-" if size is None else str(size)]
+                         + [cell(row, i, size) for i in there] + [ratio_cell(row, i, size) for i in others])
+    return layout(lines)

@@ -1,0 +1,102 @@
+"""Draws what compare measured: curves against message size and bars of ratios, each as SVG and as PNG."""
+
+import os
+
+import matplotlib
+
+matplotlib.use("Agg")
+# Text stays text, and the same figures give the same file.
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "osc", "font.size": 9, "axes.grid": True,
+                            "grid.alpha": 0.3, "legend.frameon": False})
+
+from matplotlib import pyplot
+
+from . import curves
+from .launch import HOST, LIBOSC, OPENMPI, SHM
+
+LABELS = {HOST: "host MPI", LIBOSC: "libosc", OPENMPI: "Open MPI", SHM: "plain shared memory", curves.RAW: "bare libfabric"}
+COLOURS = {HOST: "tab:orange", LIBOSC: "tab:blue", OPENMPI: "tab:green", SHM: "tab:gray", curves.RAW: "tab:gray"}
+STYLES = {SHM: "--", curves.RAW: "--"}
+PLACES = {curves.NODE: "one node", curves.HOSTS: "two hosts"}
+AXES = {curves.LATENCY: "time of one operation with its flush, us", curves.BANDWIDTH: "bandwidth, MB/s"}
+
+
+def size_text(size, _=None):
+    for unit, factor in (("M", 1 << 20), ("K", 1 << 10)):
+        if size >= factor:
+            return "%g%s" % (size / factor, unit)
+    return "%g" % size
+
+
+def save(figure, folder, name):
+    paths = []
+    for kind in ("svg", "png"):
+        path = os.path.join(folder, "%s.%s" % (name, kind))
+        figure.savefig(path, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+        paths.append(path)
+    pyplot.close(figure)
+    return paths
+
+
+def curve(axes, row):
+    """Medians as a line, the quartiles as a band around it."""
+    for implementation, points in row["figures"].items():
+        sizes = [p["size"] for p in points]
+        colour = COLOURS[implementation]
+        axes.plot(sizes, [p["median"] for p in points], STYLES.get(implementation, "-"), color=colour, marker=".",
+                  markersize=4, linewidth=1.4 if implementation == LIBOSC else 1, label=LABELS[implementation])
+        axes.fill_between(sizes, [p["q1"] for p in points], [p["q3"] for p in points], color=colour, alpha=0.2, linewidth=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(size_text))
+    axes.set_title(row["name"].split(".", 1)[1])
+    axes.set_xlabel("bytes")
+
+
+def curve_figure(rows, where, kind, folder):
+    figure, panels = pyplot.subplots(1, len(rows), figsize=(3.6 * len(rows) + 0.6, 3.6), squeeze=False)
+    for axes, row in zip(panels[0], rows):
+        curve(axes, row)
+    panels[0][0].set_ylabel(AXES[kind])
+    panels[0][0].legend()
+    figure.suptitle("%s; medians, quartiles shaded" % PLACES[where])
+    figure.tight_layout()
+    return save(figure, folder, "%s-%s" % (where, kind))
+
+
+def ratio_figure(rows, where, folder):
+    """libosc's time over that of each other one, a group of bars for each measure."""
+    others = [i for i in curves.IMPLEMENTATIONS if any(row["ratios"].get(i) for row in rows)]
+    if not others:
+        return []
+    figure, axes = pyplot.subplots(figsize=(0.62 * len(rows) + 2.2, 4))
+    width = 0.8 / len(others)
+    for k, implementation in enumerate(others):
+        bars = [(x, row["ratios"][implementation][0]) for x, row in enumerate(rows) if row["ratios"].get(implementation)]
+        medians = [r["median"] for _, r in bars]
+        spread = [[r["median"] - r["q1"] for _, r in bars], [r["q3"] - r["median"] for _, r in bars]]
+        # From 1, so that a bar that goes down is a gain and one that goes up a loss.
+        axes.bar([x + (k - (len(others) - 1) / 2) * width for x, _ in bars], [m - 1 for m in medians], width, bottom=1,
+                 yerr=spread, color=COLOURS[implementation], label="against " + LABELS[implementation], error_kw={"elinewidth": 0.8})
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    axes.set_xticks(range(len(rows)), [row["name"].split(".", 1)[1] for row in rows], rotation=60, ha="right")
+    axes.set_ylabel("libosc's time / the other's")
+    axes.set_title("%s; below 1 libosc is faster; quartiles as whiskers" % PLACES[where])
+    axes.legend()
+    figure.tight_layout()
+    return save(figure, folder, "%s-ratios" % where)
+
+
+def draw(document, folder):
+    """The paths of all files drawn."""
+    paths = []
+    for where in (curves.NODE, curves.HOSTS):
+        for kind in (curves.LATENCY, curves.BANDWIDTH):
+            rows = [r for r in document["measures"] if r["where"] == where and r["kind"] == kind and r["figures"]]
+            paths += curve_figure(rows, where, kind, folder) if rows else []
+        rows = [r for r in document["measures"] if r["where"] == where and r["kind"] == curves.SINGLE and r["ratios"]]
+        paths += ratio_figure(rows, where, folder) if rows else []
+    return paths
