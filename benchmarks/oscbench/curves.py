@@ -4,6 +4,7 @@ net_bench, on one node and on two hosts, and the starts of each implementation t
 
 from . import bars, net, rounds
 from .launch import HOST, LIBOSC, OPENMPI, SHM
+from .taking import Start
 
 NODE, HOSTS = "node", "hosts"
 RAW = net.RAW
@@ -80,16 +81,6 @@ def measures():
         for name in NODE_SINGLE if where == NODE else HOSTS_SINGLE:
             found.append(Measure(where, name, SINGLE, name + ".allocate" if where == NODE else name))
     return found
-
-
-class Start:
-    """One start of a program: `read(outcome)` gives (measure, size, figure, valid) for what it printed."""
-
-    def __init__(self, implementation, command, read, expected):
-        self.implementation = implementation
-        self.command = command
-        self.read = read
-        self.expected = expected
 
 
 def read_curve(name, kind):

@@ -145,17 +145,20 @@ class Hosts:
     def raw_words(self):
         return [self.tools.program("net_raw"), self.provider, "--server", "h0"]
 
-    def start(self, implementation, words, environment=None, preload=()):
-        """A rank on each of the two hosts runs `words`; what is in `preload` goes below libosc, or alone."""
+    def start(self, implementation, words, environment=None, preload=(), ranks=2):
+        """Ranks on the two hosts in turn run `words`; what is in `preload` goes below libosc, or alone."""
         libraries = ([self.tools.libosc] if implementation == LIBOSC else []) + list(preload)
         options = ["-genv", "LD_PRELOAD", ":".join(libraries)] if libraries else []
         if implementation == LIBOSC:
             options += ["-genv", "OSC_FALLBACK", "error", "-genv", "OSC_OFI_PROVIDER", self.provider]
         for name, value in (environment or {}).items():
             options += ["-genv", name, value]
-        ranks = [["-n", "1"] + pin + words for pin in self.pins()]
+        pins = self.pins()
+        each = options
+        for rank in range(ranks):
+            each = each + ([":"] if rank else []) + ["-n", "1"] + pins[rank % 2] + words
         # The script sets MPIRUN, a launcher with its options.
-        return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(options + ranks[0] + [":"] + ranks[1])]
+        return ["bash", self.script, "2", "sh", "-c", "$MPIRUN " + shlex.join(each)]
 
     def pins(self):
         """A prefix for each rank that gives every host cores of its own, as hosts have: two ranks that poll on one core

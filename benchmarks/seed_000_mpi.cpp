@@ -1,0 +1,134 @@
+// The MPI side of the experiments of seed 000 (Gropp and Thakur), run by the script of the same name: what two
+// barriers, one reduce-scatter and two fences cost (its Figure 2), and lock-put-unlock of n longs (its Table 1).
+//   seed_000_mpi [--short] [--list] [MEASURE...]
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "measures.h"
+#include "windows.h"
+
+namespace bench {
+namespace {
+
+constexpr std::size_t kCounts[] = {8, 256, 1024, 65536};
+
+// The average of a loop, the longest of all processes, as the seed has it. Where processes share cores a call may take
+// many time slices, so what a loop and all of them may take is limited; the script repeats them.
+template <class Once>
+Timing timed_together(const Context& c, Once&& once) {
+    constexpr double kEnoughNs = 1.5e8;
+    constexpr int kSettle = 4;
+    const auto settle = [&] {
+        for (int i = 0; i < kSettle; ++i)
+            once();
+    };
+    const double start = now_ns();
+    std::vector<double> each;
+    std::uint64_t calls = 1;
+    for (;;) {
+        MPI_Barrier(c.comm);
+        // Neither the way out of the barrier nor the others' way into the next collective, where they may poll for
+        // whole time slices, belongs to the calls.
+        settle();
+        const double begin = now_ns();
+        for (std::uint64_t i = 0; i < calls; ++i)
+            once();
+        const double mine = now_ns() - begin;
+        settle();
+        double longest = 0;
+        MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, c.comm);
+        if (longest < c.budget.batch_ns && calls < (std::uint64_t{1} << 24)) {
+            calls *= 2;
+            continue;
+        }
+        each.push_back(longest / static_cast<double>(calls));
+        const bool enough = each.size() == static_cast<std::size_t>(c.budget.batches) || now_ns() - start > kEnoughNs;
+        if (c.agree(enough ? 1 : 0) != 0) break;
+    }
+    return summarise(std::move(each), calls);
+}
+
+void run_barriers(const Context& c, const std::string& name) {
+    const Timing timing = timed_together(c, [&] {
+        MPI_Barrier(c.comm);
+        MPI_Barrier(c.comm);
+    });
+    c.report(name, timing, true);
+}
+
+// Of one short for each process, as a deferred fence needs it.
+void run_reduce_scatter(const Context& c, const std::string& name) {
+    const std::vector<short> mine(static_cast<std::size_t>(c.ranks), 1);
+    const std::vector<int> counts(static_cast<std::size_t>(c.ranks), 1);
+    bool right = true;
+    const Timing timing = timed_together(c, [&] {
+        short sum = 0;
+        MPI_Reduce_scatter(mine.data(), &sum, counts.data(), MPI_SHORT, MPI_SUM, c.comm);
+        right = right && sum == c.ranks;
+    });
+    c.report(name, timing, right);
+}
+
+// An epoch without operations, as the seed has it.
+void run_fences(const Context& c, const std::string& name, int opening, int closing) {
+    WindowSet set(Flavour::alloc_mem, 1, 4096, c.comm);
+    const MPI_Win win = set.window(0);
+    const Timing timing = timed_together(c, [&] {
+        MPI_Win_fence(opening, win);
+        MPI_Win_fence(closing, win);
+    });
+    c.report(name, timing, true);
+}
+
+void run_lock_put_unlock(const Context& c, const std::string& name, std::size_t longs) {
+    WindowSet set(Flavour::alloc_mem, 1, longs * sizeof(long), c.comm);
+    const MPI_Win win = set.window(0);
+    const int count = static_cast<int>(longs);
+    std::vector<long> data(longs);
+    std::iota(data.begin(), data.end(), 1L);
+    std::uint64_t laps = 0;
+    Timing timing;
+    MPI_Barrier(c.comm);
+    if (c.origin()) {
+        timing = timed(c.budget, 1, [&](std::uint64_t n) {
+            for (; n > 0; --n) {
+                data[0] = static_cast<long>(++laps);
+                MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, win);
+                MPI_Put(data.data(), count, MPI_LONG, kTarget, 0, count, MPI_LONG, win);
+                MPI_Win_unlock(kTarget, win);
+            }
+        });
+    }
+    // The target waits here, inside MPI, while the origin measures.
+    MPI_Barrier(c.comm);
+    data[0] = static_cast<long>(c.agree(laps));
+    bool right = true;
+    if (c.target()) {
+        set.own_begin();
+        right = std::equal(data.begin(), data.end(), reinterpret_cast<const long*>(set.memory(0)));
+        set.own_end();
+    }
+    c.report(name, timing, right);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+    using bench::Context;
+    using Name = const std::string&;
+    constexpr int kClosing = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED;
+    bench::Measures list = {
+        {"barriers", bench::run_barriers},
+        {"reduce_scatter", bench::run_reduce_scatter},
+        {"fences_asserted",
+         [](const Context& c, Name name) { bench::run_fences(c, name, MPI_MODE_NOPRECEDE, kClosing); }},
+        {"fences", [](const Context& c, Name name) { bench::run_fences(c, name, 0, 0); }},
+    };
+    for (const std::size_t longs : bench::kCounts) {
+        list.push_back({"lock_put_unlock." + std::to_string(longs),
+                        [longs](const Context& c, Name name) { bench::run_lock_put_unlock(c, name, longs); }});
+    }
+    return bench::run_program({"seed_000_mpi", bench::budget, nullptr}, list, argc, argv);
+}

@@ -1,0 +1,53 @@
+"""The scripts that repeat the seeds' experiments, with tiny loops: each ends well, with figures of libosc and the host for all
+that it tells of, and complains of wrong arguments in one line.
+
+usage: seeds.py --build BUILD --benchmarks FOLDER"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SECONDS = 60
+SCRIPTS = {"seed_000": ["--ranks", "2"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--benchmarks", required=True)
+    options = parser.parse_args()
+    failed = []
+
+    def expect(holds, what):
+        print(f"{'ok      ' if holds else 'FAILED  '}{what}", flush=True)
+        if not holds:
+            failed.append(what)
+
+    def run(name, *arguments):
+        command = ["timeout", "-k", "2", str(SECONDS), sys.executable, os.path.join(options.benchmarks, name), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+
+    for name, small in SCRIPTS.items():
+        wrong = run(name, "--rounds", "many")
+        lines = wrong.stderr.splitlines()
+        expect(wrong.returncode == 2 and len(lines) == 1 and "many" in lines[0], f"{name}, no number: {lines}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "figures.json")
+            done = run(name, "--trial", "--rounds", "1", *small, "--build", options.build, "--json", path)
+            expect(done.returncode == 0, f"{name}: {done.returncode}\n{done.stdout}{done.stderr[-800:]}")
+            if done.returncode != 0:
+                continue
+            with open(path, encoding="utf-8") as text:
+                document = json.load(text)
+        figures = document["figures"]
+        expect(all(0 < f["min"] <= f["median"] <= f["max"] for f in figures), f"{name}: {len(figures)} sane figures")
+        of = {i: {(f["measure"], f["size"]) for f in figures if f["implementation"] == i} for i in ("host", "libosc")}
+        expect(of["host"] and of["host"] == of["libosc"], f"{name}: as many of libosc as of the host")
+        expect("seed's" in done.stdout, f"{name}: tells what the seed reported")
+    print("FAILED" if failed else "PASSED")
+    return 1 if failed else 0
+
+
+sys.exit(main())
