@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "finalize.h"
 #include "measures.h"
 #include "net.h"
 
@@ -217,5 +218,5 @@ int main(int argc, char** argv) {
     bench::add(list, "lock_fop", bench::lock_fop, 1, 8);
     bench::add(list, "lock_acc", bench::lock_acc, 1, 8);
     bench::add(list, "lock_put_get", bench::lock_put_get, 2, 8);
-    return bench::run_program({"strategy_bench", bench::net_budget, nullptr}, list, argc, argv);
+    return bench::run_program({"strategy_bench", bench::net_budget, bench::limit_finalize}, list, argc, argv);
 }

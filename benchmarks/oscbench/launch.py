@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -17,6 +18,10 @@ IMPLEMENTATIONS = (HOST, LIBOSC, OPENMPI, SHM, CMA)
 
 # More ranks than cores is an ordinary case here, also for launchers that refuse it or root by default.
 OPENMPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+# Who is told to end ends what it has started.
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 class Tools:
@@ -87,6 +92,9 @@ def run(command, seconds, environment=None):
                                stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         output, errors = process.communicate(timeout=seconds)
+    except (KeyboardInterrupt, SystemExit):
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     except subprocess.TimeoutExpired:
         # The launcher gets the chance to end its ranks, which may live in sessions of their own.
         os.killpg(process.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-// Executing requests; locks for processes of other nodes.
+// Executing requests, and going on with those that waited.
 #include "agent/hosted.h"
 
 #include <algorithm>
@@ -47,10 +47,6 @@ bool is_ask(std::int64_t value) {
     return value >= static_cast<std::int64_t>(LockAsk::Shared) && value <= static_cast<std::int64_t>(LockAsk::Passing);
 }
 
-sync::LockKind kind_of(LockAsk ask) {
-    return ask == LockAsk::Exclusive ? sync::LockKind::Exclusive : sync::LockKind::Shared;
-}
-
 }  // namespace
 
 Hosted::~Hosted() = default;
@@ -79,13 +75,6 @@ void Hosted::remove(std::uint64_t id) {
         answers_.answer(waiting.token, waiting.number, Status::UnknownWindow, waiting.out.data(), waiting.out.size());
         return true;
     });
-}
-
-sync::LockContext Hosted::context(Window& window, std::uint32_t origin) const {
-    const Serving& own = window.serving;
-    sync::LockContext context{*own.slot, origin, own.processes, *own.liveness};
-    context.runner = own.rank;
-    return context;
 }
 
 void Hosted::request(const Frame& frame, const std::byte* body) {
@@ -252,40 +241,6 @@ Status Hosted::access(Window& window, const Record& record, const std::byte* dat
     });
 }
 
-// Takes the lock for `origin`; false if it has to wait, and stands in line.
-bool Hosted::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status) {
-    std::erase(window.refused, origin);
-    const bool passing = ask == LockAsk::Passing;
-    std::deque<Waiting>& queue = passing ? window.passing : window.waiting;
-    if (queue.empty()) {
-        sync::LockContext asking = context(window, origin);
-        asking.inside_lock_all = passing;
-        const sync::Asked asked = sync::lock_ask(asking, window.serving.rank, kind_of(ask));
-        if (asked == sync::Asked::Granted) window.held.push_back({origin, ask});
-        if (asked == sync::Asked::Broken) {
-            status = Status::HolderDied;
-            window.refused.push_back(origin);
-        }
-        if (asked != sync::Asked::Queued) return true;
-        (passing ? window.passing_queued : window.queued) = true;
-    }
-    queue.push_back({origin, ask});
-    return false;
-}
-
-void Hosted::unlock(Window& window, std::uint32_t origin) {
-    const auto held =
-        std::find_if(window.held.begin(), window.held.end(), [&](const Held& entry) { return entry.rank == origin; });
-    if (held == window.held.end()) return;  // it was taken for dead
-    const LockAsk ask = held->ask;
-    window.held.erase(held);
-    sync::LockContext releasing = context(window, origin);
-    if (kind_of(ask) == sync::LockKind::Exclusive)
-        sync::unlock_exclusive(releasing, window.serving.rank);
-    else
-        sync::unlock_shared(releasing, window.serving.rank);
-}
-
 bool Hosted::resume() {
     // A request that goes on may end the wait of others, here or in another window, or begin one.
     for (bool again = true; again && !busy_.empty();) {
@@ -305,8 +260,10 @@ bool Hosted::resume() {
 
 bool Hosted::resume(Window& window) {
     const bool entered = resume_fenced(window);
-    const bool passed = resume_queue(window, window.passing, window.passing_queued);
-    return resume_queue(window, window.waiting, window.queued) || passed || entered;
+    const bool followed = resume_passed(window);
+    std::size_t none = 0;
+    const bool joined = resume_queue(window, window.passing, window.passing_queued, none);
+    return resume_queue(window, window.waiting, window.queued, window.turns) || joined || followed || entered;
 }
 
 // What waits for a fence that this process has made by now. What comes behind may wait for the next one.
@@ -322,34 +279,6 @@ bool Hosted::resume_fenced(Window& window) {
     return !entered.empty();
 }
 
-bool Hosted::resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued) {
-    if (queue.empty()) return false;
-    const Waiting first = queue.front();
-    sync::LockContext asking = context(window, first.rank);
-    asking.inside_lock_all = first.ask == LockAsk::Passing;
-    sync::Asked asked{};
-    if (queued) {
-        asked = sync::lock_answered(asking, window.serving.rank);
-        if (asked == sync::Asked::Queued) return false;
-        queued = false;
-    } else {
-        asked = sync::lock_ask(asking, window.serving.rank, kind_of(first.ask));
-        if (asked == sync::Asked::Queued) {
-            queued = true;
-            return false;
-        }
-    }
-    queue.pop_front();
-    std::deque<Saved>& saved = window.saved[first.rank];
-    if (asked == sync::Asked::Granted) window.held.push_back({first.rank, first.ask});
-    if (asked == sync::Asked::Broken) {
-        window.refused.push_back(first.rank);
-        if (!saved.empty() && saved.front().status == Status::Done) saved.front().status = Status::HolderDied;
-    }
-    go_on(window, first.rank);
-    return true;
-}
-
 void Hosted::go_on(Window& window, std::uint32_t origin) {
     std::deque<Saved>& saved = window.saved[origin];
     while (!saved.empty()) {
@@ -360,40 +289,6 @@ void Hosted::go_on(Window& window, std::uint32_t origin) {
         saved.pop_front();
     }
     window.saved.erase(origin);
-}
-
-void Hosted::died(std::uint64_t token) {
-    for (auto& [id, window] : windows_) {
-        const Serving& own = window->serving;
-        for (std::size_t i = 0; i < window->held.size();) {
-            const std::uint32_t rank = window->held[i].rank;
-            if (own.tokens[rank] != token) {
-                ++i;
-                continue;
-            }
-            window->held.erase(window->held.begin() + static_cast<std::ptrdiff_t>(i));
-            sync::LockContext breaking = context(*window, rank);
-            sync::break_lock_of(breaking, own.rank, rank);
-        }
-    }
-}
-
-void Hosted::look_for_dead() {
-    for (Window* window : busy_) {
-        sync::LockContext looking = context(*window, window->serving.rank);
-        sync::break_if_dead(looking, window->serving.rank);
-    }
-}
-
-void Hosted::holders(std::vector<std::uint64_t>& tokens) const {
-    for (const auto& [id, window] : windows_) {
-        const Serving& own = window->serving;
-        if (window->held.empty()) continue;
-        const std::uint64_t word = own.slot->block(own.rank).lock.word.load(std::memory_order_relaxed);
-        if ((word & sync::kQueued) == 0) continue;
-        for (const Held& held : window->held)
-            tokens.push_back(own.tokens[held.rank]);
-    }
 }
 
 }  // namespace osc::net

@@ -101,8 +101,10 @@ class Hosted {
         std::map<std::uint32_t, std::deque<Saved>> saved;  // by origin, in the order in which they came
         std::deque<Waiting> waiting;                       // for the lock; Passing in a queue of their own
         std::deque<Waiting> passing;
-        bool queued = false;          // the first of `waiting` stands in the lock's queue
-        bool passing_queued = false;  // the first of `passing`
+        std::size_t turns = 0;  // the first so many of `waiting` get it one after the other from who holds it
+        std::vector<std::uint32_t> passed;  // origins that have got it so and are to go on
+        bool queued = false;                // the next of `waiting` stands in the lock's queue
+        bool passing_queued = false;        // the first of `passing`
         std::vector<std::pair<std::uint32_t, std::uint64_t>> fenced;  // origins, and the fences that they wait for
         std::vector<Held> held;
         std::vector<std::uint32_t> refused;  // origins whose lock was refused: what they do under it is not done
@@ -130,7 +132,8 @@ class Hosted {
     void unlock(Window& window, std::uint32_t origin);
     bool resume(Window& window);
     bool resume_fenced(Window& window);
-    bool resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued);
+    bool resume_queue(Window& window, std::deque<Waiting>& queue, bool& queued, std::size_t& turns);
+    bool resume_passed(Window& window);
     void go_on(Window& window, std::uint32_t origin);
     sync::LockContext context(Window& window, std::uint32_t origin) const;
 

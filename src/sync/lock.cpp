@@ -166,6 +166,7 @@ Asked take_or_queue(LockContext& context, std::uint32_t target, LockKind kind, s
     own.next = 0;
     own.kind = static_cast<std::uint32_t>(kind);
     own.holder = context.me + 1;
+    own.passing = context.inside_lock_all ? 1 : 0;
     if (context.inside_lock_all && cell.head != 0) {
         own.next = cell.head;
         cell.head = number;
@@ -252,6 +253,24 @@ void break_if_dead(LockContext& context, std::uint32_t target) {
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead) {
     const Guard guard(context, target);
     break_lock(context, target, dead);
+}
+
+bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next) {
+    LockCell& cell = context.slot.block(target).lock;
+    const Guard guard(context, target);
+    const std::uint64_t word = cell.word.load(std::memory_order_acquire);
+    if ((word & kBroken) != 0) return false;
+    if (cell.head != 0 && cell_of(context, cell.head).passing != 0) {
+        WaitCell& own = cell_of(context, kAway | (target + 1));
+        if (own.target.load(std::memory_order_relaxed) == target + 1) {
+            own.kind = static_cast<std::uint32_t>(LockKind::Exclusive);
+            own.holder = next + 1;
+        }
+        return false;
+    }
+    // Held exclusively, the word changes under the guard only.
+    cell.word.store(exclusive_word(next) | (word & kQueued), std::memory_order_seq_cst);
+    return true;
 }
 
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {

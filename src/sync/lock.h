@@ -90,6 +90,13 @@ void break_if_dead(LockContext& context, std::uint32_t target);
 /// The same agent's, when `dead`, a process of another node, has died with the lock: nobody gets it any more.
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead);
 
+/// The same agent's, instead of the release of an exclusive lock that it holds for context.me: gives it to `next`, of
+/// another node too, past the queue. All processes of other nodes stand there with one cell; by turns that follow each
+/// other they get as many as those of the node, who have one each. False if the lock is broken, or somebody inside a
+/// lock_all waits, who must not be passed: then the lock is still to be released, and the cell, if it stands in the
+/// queue, stands there for `next`.
+bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next);
+
 /// Hands the word of `target` over after the release of a lock of this kind that found the queue bit.
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind);
 

@@ -1,12 +1,13 @@
-/* The away cells of a lock: how the network thread of the target (src/agent/hosted.cpp: lock, unlock, resume_queue) takes
+/* The away cells of a lock: how the network thread of the target (src/agent/hosted_locks.cpp: lock, unlock, resume_queue) takes
  * the lock's word and stands in its queue for processes of other nodes (src/sync/lock.cpp: take_or_queue, lock_ask,
  * lock_answered, hand_over), beside the processes of the node (lock_wait). One cell stands for the first of those who
  * ask, the others wait in line behind it; a second cell and line are for the shared locks asked for inside a lock_all
- * (PASSING). What is done under the queue's guard is one step here: lock.pml and death.pml take it apart. A process
+ * (PASSING). Who gets the lock exclusively by the first cell has those that wait in line by then, and want the same, follow
+ * (turns, pass_on), unless somebody inside a lock_all stands in the queue. What is done under the queue's guard is one step here: lock.pml and death.pml take it apart. A process
  * inside a lock_all does not let go while another such request waits, because both may need each other elsewhere.
  * Claims: a writer excludes everybody, readers exclude writers; every request is answered (a lost one is an invalid end
  * state) and only once; a cell is not used again before it was answered; nobody is refused.
- * away_death.pml is the same with a death: there breaking the lock (break_lock, given_up, orphaned, Hosted::died) is part
+ * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, given_up, orphaned, Hosted::died) is part
  * of it.
  * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN UNLOCK_HANDS_NOTHING_OVER LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
  * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS
@@ -14,6 +15,9 @@
 #ifndef LOCALS
 #define LOCALS 2
 #define AWAYS 2
+#endif
+#ifndef ANY_KIND
+#define ANY_KIND true
 #endif
 
 #define SHARED 1
@@ -62,12 +66,12 @@ inline leave(what) {
     }
 }
 
-inline choose(what) {
+inline choose(what, any, mates) {
     atomic {
         if
-        :: what = SHARED
+        :: any -> what = SHARED
         :: what = EXCLUSIVE
-        :: what = PASSING; passing++
+        :: (any || mates) -> what = PASSING; passing++
         fi
     }
 }
@@ -75,7 +79,7 @@ inline choose(what) {
 proctype mate(byte me) {
     byte what, got, first, last, many, cell;
     bool pass;
-    choose(what);
+    choose(what, ANY_KIND, true);
     atomic {
 #ifdef DEATH
         noted[me] = (what != EXCLUSIVE);
@@ -130,7 +134,7 @@ died:
 
 proctype distant(byte me) {
     byte what, got;
-    choose(what);
+    choose(what, ANY_KIND, false);
     asked!me,what;
     MAY_DIE(me);
     atomic {
@@ -154,9 +158,25 @@ died:
     skip; d_step { what = 0; got = 0 } /* fewer states */
 }
 
-/* The target's network thread. */
-chan line = [AWAYS] of { byte, byte };
+/* The target's network thread. In line, the first `turns` follow the holder. */
+byte line_rank[AWAYS + 1], line_what[AWAYS + 1], in_line, turns;
 chan passing_line = [AWAYS] of { byte, byte };
+
+inline join_line() {
+    d_step { line_rank[in_line] = rank; line_what[in_line] = what; in_line++ }
+}
+/* The one at `turns`. */
+inline leave_line() {
+    d_step {
+        in_line--;
+        last = turns;
+        do
+        :: last < in_line -> line_rank[last] = line_rank[last + 1]; line_what[last] = line_what[last + 1]; last++
+        :: else -> break
+        od;
+        line_rank[in_line] = 0; line_what[in_line] = 0; last = 0
+    }
+}
 
 inline answer_request(rank, what, got) {
     d_step {
@@ -168,24 +188,48 @@ inline answer_request(rank, what, got) {
     }
 }
 
-/* Hosted::lock */
-inline ask(queue, cell, in_queue) {
+/* Hosted::lock, for those inside a lock_all */
+inline ask_passing() {
     if
 #ifndef CELL_USED_AGAIN
-    :: nempty(queue) -> queue!rank,what
-    :: empty(queue) ->
+    :: nempty(passing_line) -> passing_line!rank,what
+    :: empty(passing_line) ->
 #else
     :: true ->
 #endif
-        d_step { take_or_queue(cell, rank, what, got) };
-#ifdef CLEARED_AFTERWARDS
-        answer[cell] = 0;
+        ask_for(PASSING_CELL, what);
+        if
+#ifdef ANSWER_NOT_AWAITED
+        :: got == 0 -> passing_in_queue = true; answer_request(rank, what, GRANTED)
+#else
+        :: got == 0 -> passing_in_queue = true; passing_line!rank,what
 #endif
+        :: else -> answer_request(rank, what, got)
+        fi
+    fi;
+    got = 0
+}
+inline ask_for(cell_, what_) {
+    d_step { take_or_queue(cell_, rank, what_, got) };
+#ifdef CLEARED_AFTERWARDS
+    answer[cell_] = 0;
+#endif
+}
+/* The same for the others */
+inline ask() {
+    if
+#ifndef CELL_USED_AGAIN
+    :: in_line > 0 -> join_line()
+    :: in_line == 0 ->
+#else
+    :: true ->
+#endif
+        ask_for(AWAY_CELL, what);
         if
 #ifdef ANSWER_NOT_AWAITED
         :: got == 0 -> in_queue = true; answer_request(rank, what, GRANTED)
 #else
-        :: got == 0 -> in_queue = true; queue!rank,what
+        :: got == 0 -> in_queue = true; join_line()
 #endif
         :: else -> answer_request(rank, what, got)
         fi
@@ -195,31 +239,94 @@ inline ask(queue, cell, in_queue) {
 
 /* Hosted::resume_queue, where there is something to do */
 #ifdef LINE_NOT_RESUMED
-#define RESUMABLE(queue, cell, in_queue) (nempty(queue) && in_queue && answer[cell] != 0)
+#define WORTH(in_queue, cell) (in_queue && answer[cell] != 0)
 #else
-#define RESUMABLE(queue, cell, in_queue) (nempty(queue) && (!in_queue || answer[cell] != 0))
+#define WORTH(in_queue, cell) (!in_queue || answer[cell] != 0)
 #endif
-inline resume(queue, cell, in_queue) {
-    queue?<rank,what>;
+inline resume_passing() {
+    passing_line?<rank,what>;
+    look(passing_in_queue, PASSING_CELL);
     if
-    :: in_queue ->
-        got = answer[cell];
+    :: got != 0 -> passing_line?rank,what; answer_request(rank, what, got)
+    :: else -> skip
+    fi;
+    got = 0
+}
+inline look(in_queue_, cell_) {
+    if
+    :: in_queue_ ->
+        got = answer[cell_];
 #ifndef STILL_IN_THE_QUEUE
-        in_queue = false
+        in_queue_ = false
 #endif
     :: else ->
-        d_step { take_or_queue(cell, rank, what, got) };
-        in_queue = (got == 0)
-    fi;
+        d_step { take_or_queue(cell_, rank, what, got) };
+        in_queue_ = (got == 0)
+    fi
+}
+inline resume() {
+    d_step { rank = line_rank[turns]; what = line_what[turns] };
+    look(in_queue, AWAY_CELL);
     if
-    :: got != 0 -> queue?rank,what; answer_request(rank, what, got)
+    :: got != 0 ->
+        leave_line();
+        d_step {
+            turns = 0;
+            if
+            :: got == GRANTED && what == EXCLUSIVE ->
+                do
+                :: turns < in_line && line_what[turns] == EXCLUSIVE -> turns++
+                :: else -> break
+                od
+            :: else -> skip
+            fi
+        };
+        answer_request(rank, what, got)
     :: else -> skip
     fi;
     got = 0
 }
 
+/* pass_on by Hosted::unlock: true if the next in line has the lock now */
+inline pass_on() {
+    d_step {
+        got = 0;
+        if
+        :: turns == 0 -> skip
+        :: turns > 0 && !broken && head != 0 && passes[head] ->
+#ifndef CELL_NOT_RENAMED
+            if
+            :: stands[AWAY_CELL] -> kind[AWAY_CELL] = EXCLUSIVE; names[AWAY_CELL] = line_rank[0]
+            :: else -> skip
+            fi;
+#endif
+            turns = 0
+        :: turns > 0 && !broken && !(head != 0 && passes[head]) ->
+            assert(holder == rank);
+#ifndef TURN_WHILE_HELD
+            holder = line_rank[0];
+#endif
+            got = GRANTED
+        :: turns > 0 && broken -> turns = 0
+        fi
+    };
+    if
+    :: got == GRANTED ->
+        d_step {
+            last = turns; turns = 0; rank = line_rank[0];
+            what = EXCLUSIVE
+        };
+        many = last;
+        leave_line();
+        turns = many - 1;
+        many = 0;
+        answer_request(rank, what, GRANTED)
+    :: else -> skip
+    fi
+}
+
 proctype target() {
-    byte rank, what, got, first, last, many, cell;
+    byte rank, what, got, first, last, many, cell, releases;
     bool pass, in_queue, passing_in_queue;
 end:
     do
@@ -228,18 +335,24 @@ end:
         if
         :: what == UNLOCK -> skip
 #ifndef ONE_LINE
-        :: what == PASSING -> ask(passing_line, PASSING_CELL, passing_in_queue)
-        :: what == SHARED || what == EXCLUSIVE -> ask(line, AWAY_CELL, in_queue)
+        :: what == PASSING -> ask_passing()
+        :: what == SHARED || what == EXCLUSIVE -> ask()
 #else
-        :: what != UNLOCK -> ask(line, AWAY_CELL, in_queue)
+        :: what != UNLOCK -> ask()
 #endif
         fi };
         if
         :: what == UNLOCK ->
             what = held[rank];
             held[rank] = 0;
+            releases = rank;
             if
-            :: what != 0 ->
+            :: what == EXCLUSIVE -> atomic { pass_on() }
+            :: else -> skip
+            fi;
+            if
+            :: got == GRANTED -> got = 0
+            :: got == 0 && what != 0 ->
 #ifdef UNLOCK_HANDS_NOTHING_OVER
                 d_step {
                     if
@@ -252,26 +365,27 @@ end:
 #endif
             :: else -> skip
             fi;
-            reply[rank] = DONE
+            reply[releases] = DONE;
+            releases = 0
         :: else -> skip
         fi;
         d_step { rank = 0; what = 0 }
     :: atomic {
-        RESUMABLE(passing_line, PASSING_CELL, passing_in_queue) ->
-        resume(passing_line, PASSING_CELL, passing_in_queue);
+        nempty(passing_line) && WORTH(passing_in_queue, PASSING_CELL) ->
+        resume_passing();
         rank = 0; what = 0 }
     :: atomic {
-        RESUMABLE(line, AWAY_CELL, in_queue) ->
-        resume(line, AWAY_CELL, in_queue);
+        in_line > turns && WORTH(in_queue, AWAY_CELL) ->
+        resume();
         rank = 0; what = 0 }
 #ifdef DEATH
     :: atomic { dead == 0 -> dead = TARGET; goto died }
     /* look_for_dead: break_if_dead, for requests that wait; died, for those of other nodes that hold */
 #ifndef NEVER_LOOKS
-    :: atomic { (nempty(line) || nempty(passing_line)) && !broken && HELD_BY_THE_DEAD -> break_lock() }
+    :: atomic { (in_line > 0 || nempty(passing_line)) && !broken && HELD_BY_THE_DEAD -> break_lock() }
 #endif
 #ifndef DEAD_HOLDS_ON
-    :: atomic { dead > LOCALS && dead <= RANKS && held[dead] != 0 && queued -> held[dead] = 0; break_lock() }
+    :: atomic { dead > LOCALS && dead <= RANKS && held[dead] != 0 && (queued || in_line > 0) -> held[dead] = 0; turns = 0; break_lock() }
 #endif
 #endif
     od;

@@ -58,6 +58,9 @@ foreach(mode immediate deferred)
   osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_FENCE=${mode})
 endforeach()
 
+osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_NODES=8)
+osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_OFI_PROVIDER=net)
+
 # The thread alone, also while the application waits inside the host.
 osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
 osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)

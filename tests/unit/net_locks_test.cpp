@@ -175,6 +175,83 @@ TEST_F(NetLocks, AnUnlockHandsOverToALocalWaiter) {
     expect_answers(done({2}));
 }
 
+// All requests stand in the queue with one cell: those that wait when it gets the lock follow each other, so that each
+// has as many turns as a process of the node, and who comes later waits for the next round.
+TEST_F(NetLocks, RequestsThatWaitTogetherFollowEachOther) {
+    lock_locally();
+    request(3, 1, Body().lock(LockAsk::Exclusive));
+    LockResult result{};
+    std::thread waiter = local_waiter(2, result);
+    request(4, 2, Body().lock(LockAsk::Exclusive));
+    request(5, 3, Body().lock(LockAsk::Exclusive).put(0, 7));
+    unlock_locally();
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({1}));
+    EXPECT_EQ(word(), sync::kQueued | sync::exclusive_word(3));
+    request(3, 4, Body().unlock(LockAsk::Exclusive));
+    request(3, 5, Body().lock(LockAsk::Exclusive));
+    EXPECT_EQ(word(), sync::kQueued | sync::exclusive_word(4));
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({4, 2}));
+    request(4, 6, Body().unlock(LockAsk::Exclusive));
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({6, 3}));
+    EXPECT_EQ(target_.words()[0], 7u);
+    EXPECT_EQ(word(), sync::kQueued | sync::exclusive_word(5));
+    request(5, 7, Body().unlock(LockAsk::Exclusive));
+    waiter.join();
+    EXPECT_EQ(result, LockResult::Granted);
+    EXPECT_EQ(word(), sync::kQueued | sync::exclusive_word(2));
+    sync::LockContext context = target_.ranks.context(2);
+    sync::unlock_exclusive(context, 0);
+    EXPECT_FALSE(target_.hosted.resume());
+    expect_answers(done({7, 5}));
+    EXPECT_EQ(word(), sync::exclusive_word(3));
+}
+
+// Turns that follow do not pass who is inside a lock_all, and are not lost by that.
+TEST_F(NetLocks, WhoPassesGoesBeforeTurnsThatFollow) {
+    lock_locally();
+    request(3, 1, Body().lock(LockAsk::Exclusive));
+    request(4, 2, Body().lock(LockAsk::Exclusive));
+    unlock_locally();
+    EXPECT_TRUE(target_.hosted.resume());
+    request(2, 3, Body().lock(LockAsk::Exclusive));
+    EXPECT_TRUE(target_.hosted.resume());  // 2 stands in the queue now, 4 does not
+    request(5, 4, Body().lock(LockAsk::Passing));
+    request(3, 5, Body().unlock(LockAsk::Exclusive));
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({1, 5, 4}));
+    EXPECT_EQ(word(), sync::kQueued | 1u);
+    request(5, 6, Body().unlock(LockAsk::Passing));
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({6, 2}));
+    EXPECT_EQ(word() & ~sync::kQueued, sync::exclusive_word(4));
+    request(4, 7, Body().unlock(LockAsk::Exclusive));
+    EXPECT_FALSE(target_.hosted.resume());
+    expect_answers(done({7, 3}));
+    request(2, 8, Body().unlock(LockAsk::Exclusive));
+    EXPECT_EQ(word(), 0u);
+}
+
+// The death of one in a row of turns is everybody's: they are refused, and nobody is forgotten.
+TEST_F(NetLocks, ADeathInARowOfTurnsRefusesTheOthers) {
+    lock_locally();
+    for (const std::uint32_t origin : {3u, 4u, 5u})
+        request(origin, origin, Body().lock(LockAsk::Exclusive));
+    unlock_locally();
+    EXPECT_TRUE(target_.hosted.resume());
+    request(3, 6, Body().unlock(LockAsk::Exclusive));
+    EXPECT_TRUE(target_.hosted.resume());
+    expect_answers(done({3, 6, 4}));
+    std::vector<std::uint64_t> tokens;
+    target_.hosted.holders(tokens);
+    EXPECT_EQ(tokens, std::vector<std::uint64_t>{token_of(4)});
+    target_.hosted.died(token_of(4));
+    EXPECT_FALSE(target_.hosted.resume());
+    expect_answers({{5, Status::HolderDied}});
+}
+
 // Many rounds of a local thread against requests: each excludes the other, and nobody is forgotten.
 TEST_F(NetLocks, LocalProcessesAndRequestsTakeTurns) {
     const int rounds = times(20000, 2000);

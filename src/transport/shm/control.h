@@ -31,6 +31,7 @@ struct WaitCell {
     std::uint32_t next = 0;                // the next cell, see sync/lock.h; under the target's guard, as all below
     std::uint32_t kind = 0;                // what it waits for
     std::uint32_t holder = 0;              // rank + 1 of the process that will hold the lock
+    std::uint32_t passing = 0;             // 1: it is inside a lock_all, see LockContext::inside_lock_all
     Doorbell bell;
 };
 

@@ -1,0 +1,160 @@
+// How many messages synchronisation costs between nodes, which time cannot show on a busy machine: counted on all
+// processes (osc_counter) over many epochs, so that a sign of life now and then does not matter. And how fairly a
+// contended lock goes round.
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "harness.h"
+#include "windows.h"
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Fetch_and_op", "MPI_Put", "MPI_Win_lock_all",
+             "MPI_Win_start", "MPI_Win_post")
+
+using osct::rank;
+using osct::size;
+using osct::Window;
+
+namespace {
+
+constexpr int kEpochs = 200;
+
+bool spans_nodes() {
+    for (int peer = 0; peer < size(); ++peer)
+        if (!osct::same_node(peer)) return true;
+    return false;
+}
+
+// Messages of all processes so far. All are quiet before and after.
+long long sent() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    long long mine = osct::counter("network.messages");
+    long long all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    return all;
+}
+
+// Messages per epoch, of which `epoch(i)` makes one, on all processes or on some.
+template <class Epoch>
+double per_epoch(Epoch&& epoch) {
+    epoch(0);  // what is asked for once
+    const long long before = sent();
+    for (int i = 1; i <= kEpochs; ++i)
+        epoch(i);
+    return static_cast<double>(sent() - before) / kEpochs;
+}
+
+// Rank 0 locks the last rank, on another node, and does `operations(value)` there.
+template <class Operations>
+double per_lock(int type, Operations&& operations) {
+    Window win(osct::Kind::Allocate, 64);
+    return per_epoch([&](int i) {
+        if (rank() != 0) return;
+        CHECK_OK(MPI_Win_lock(type, size() - 1, 0, win.handle()));
+        operations(win, static_cast<long>(i));
+        CHECK_OK(MPI_Win_unlock(size() - 1, win.handle()));
+    });
+}
+
+}  // namespace
+
+CASE(lock_all_sends_nothing_by_itself) {
+    SKIP_IF(!spans_nodes());
+    Window win(osct::Kind::Allocate, 64);
+    const double messages = per_epoch([&](int) {
+        CHECK_OK(MPI_Win_lock_all(0, win.handle()));
+        CHECK_OK(MPI_Win_unlock_all(win.handle()));
+    });
+    CHECK(messages < 0.2);
+}
+
+CASE(an_operation_under_a_lock_is_one_round_trip) {
+    SKIP_IF(!spans_nodes());
+    long value = 1;
+    long got = 0;
+    const int target = size() - 1;
+    const auto put = [&](Window& win, long) {
+        MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
+    };
+    const auto get = [&](Window& win, long) {
+        MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 8), 1, MPI_LONG, win.handle());
+    };
+    const auto add = [&](Window& win, long) {
+        MPI_Fetch_and_op(&value, &got, MPI_LONG, target, win.at(target, 16), MPI_SUM, win.handle());
+    };
+    const auto accumulate = [&](Window& win, long) {
+        MPI_Accumulate(&value, 1, MPI_LONG, target, win.at(target, 24), 1, MPI_LONG, MPI_SUM, win.handle());
+    };
+    for (const int type : {MPI_LOCK_EXCLUSIVE, MPI_LOCK_SHARED}) {
+        CHECK(per_lock(type, put) < 2.2);
+        CHECK(per_lock(type, get) < 2.2);
+        CHECK(per_lock(type, add) < 2.2);
+        CHECK(per_lock(type, accumulate) < 2.2);
+        CHECK(per_lock(type, [&](Window& win, long i) {
+                  put(win, i);
+                  get(win, i);
+                  add(win, i);
+              }) < 2.2);
+    }
+    // Nothing is asked for if there is nothing to do.
+    CHECK(per_lock(MPI_LOCK_EXCLUSIVE, [](Window&, long) {}) < 2.2);
+}
+
+// Post; data and complete together; and the reply to that, which the next message takes along.
+CASE(a_neighbour_in_post_start_complete_wait_costs_three_messages) {
+    SKIP_IF(!spans_nodes());
+    Window win(osct::Kind::Allocate, 64);
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group other = MPI_GROUP_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    const int target = size() - 1;
+    const int peer = rank() == 0 ? target : 0;
+    MPI_Group_incl(all, 1, &peer, &other);
+    const double messages = per_epoch([&](int i) {
+        const long value = i;
+        if (rank() == 0) {
+            CHECK_OK(MPI_Win_start(other, 0, win.handle()));
+            MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
+            CHECK_OK(MPI_Win_complete(win.handle()));
+        } else if (rank() == target) {
+            CHECK_OK(MPI_Win_post(other, 0, win.handle()));
+            CHECK_OK(MPI_Win_wait(win.handle()));
+            CHECK_EQ(*win.base<long>(), value);
+        }
+    });
+    CHECK(messages < 3.2);
+    MPI_Group_free(&other);
+    MPI_Group_free(&all);
+}
+
+// All processes want the same lock until it has been had so often in all, and keep it for longer than a message takes:
+// else its owner, who takes it by one instruction, is done before anybody else has asked.
+CASE(a_contended_lock_costs_few_messages_and_goes_round) {
+    const long wanted = osct::full() ? 10000 : 3000;
+    constexpr double kHeld = 50e-6;
+    Window win(osct::Kind::Allocate, 64);
+    *win.base<long>() = 0;
+    const long one = 1;
+    long mine = 0;
+    const long long before = sent();
+    for (long had = 0; had < wanted; ++mine) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
+        MPI_Fetch_and_op(&one, &had, MPI_LONG, 0, win.at(0, 0), MPI_SUM, win.handle());
+        CHECK_OK(MPI_Win_flush(0, win.handle()));
+        osct::compute(kHeld);
+        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+    }
+    const double messages = static_cast<double>(sent() - before);
+    std::vector<long> each(static_cast<std::size_t>(size()));
+    MPI_Allgather(&mine, 1, MPI_LONG, each.data(), 1, MPI_LONG, MPI_COMM_WORLD);
+    long all = 0;
+    for (const long one_of_them : each)
+        all += one_of_them;
+    const auto [least, most] = std::minmax_element(each.begin(), each.end());
+    if (rank() == 0)
+        std::printf("%ld acquisitions, %ld to %ld by a process, %.2f messages each\n", all, *least, *most,
+                    messages / static_cast<double>(all));
+    // Who starts late has missed some: that weighs more among few.
+    if (size() >= 4) CHECK(*most <= (osct::full() ? 1.5 : 2.0) * static_cast<double>(*least));
+    if (spans_nodes()) CHECK(messages <= 4.1 * static_cast<double>(all));
+}
