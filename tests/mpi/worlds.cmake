@@ -51,6 +51,11 @@ osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV O
 set_tests_properties(fence_epochs.nodes.stays.n2 PROPERTIES
   PASS_REGULAR_EXPRESSION "a message's way [0-9.]+ us.*fence 2 of .*65536 directly would take.*immediate from now on.*PASSED: 1 cases"
   FAIL_REGULAR_EXPRESSION "deferred from now on")
+# Large puts by message, the first behind a fence.
+foreach(protocol messages buffered)
+  osc_mpi_add_run(fence_epochs.nodes.${protocol}.n2 test_fence_epochs 2 TIMEOUT 60
+    ENV OSC_NODES=2 OSC_FENCE=deferred OSC_NET_PROTOCOL=${protocol} ARGS empty_epochs_tell_nothing)
+endforeach()
 osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_NODES=2)
 osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_NODES=3 OSC_OFI_PROVIDER=net)

@@ -11,6 +11,9 @@
 namespace osc::net {
 namespace {
 
+// The most data of a record: a message may begin with the record of a fence (begin).
+constexpr std::size_t kMostData = kBody - 2 * sizeof(Record) - kAlign;
+
 // How much of `bytes` at `disp` fits into one record: all, or up to a place where no aligned word is cut.
 std::size_t cut(std::int64_t disp, std::size_t bytes, std::size_t most) {
     if (bytes <= most) return bytes;
@@ -178,7 +181,7 @@ void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
     if (direct(bytes)) return transfer(true, disp, const_cast<void*>(from), bytes);
     const auto* data = static_cast<const std::byte*>(from);
     while (bytes > 0) {
-        const std::size_t n = cut(disp, bytes, kBody - sizeof(Record) - kAlign);
+        const std::size_t n = cut(disp, bytes, kMostData);
         shm::move_bytes(add({What::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}), data, n);
         data += n;
         disp += static_cast<std::int64_t>(n);
@@ -202,7 +205,7 @@ void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
 void Stream::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
     const auto* data = static_cast<const std::byte*>(origin);
     auto* back = static_cast<std::byte*>(result);
-    const std::size_t most = (kBody - sizeof(Record) - sizeof(ReplyHead) - kAlign) / how.width;
+    const std::size_t most = (kMostData - sizeof(ReplyHead)) / how.width;
     while (count > 0) {
         const std::size_t elements = std::min(count, most);
         const std::size_t n = elements * how.width;
