@@ -1,6 +1,7 @@
 // The program whose instructions are counted: each counted_* function makes exactly `n` calls of one kind to rank 1
 // and nothing else, so that callgrind can collect inside that function alone and a difference of two runs leaves the
-// calls. Usage: call_counts KIND N single|multiple. Rank 0 counts, the others are the target.
+// calls. Each is run three times: N calls that warm up, N and 2N. Rank 0 counts, the others are the target.
+//   call_counts N single|multiple KIND...
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,13 +56,20 @@ static const struct {
     {"lock_unlock", counted_lock_unlock, 1},
 };
 
+static void count_one(void (*run)(MPI_Win, int64_t*, int), int own_epoch, MPI_Win win, int n) {
+    int64_t value = 1;
+    if (!own_epoch) MPI_Win_lock_all(0, win);
+    run(win, &value, n);
+    if (!own_epoch) MPI_Win_unlock_all(win);
+}
+
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        fprintf(stderr, "usage: call_counts KIND N single|multiple\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: call_counts N single|multiple KIND...\n");
         return 1;
     }
-    const int want = strcmp(argv[3], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-    const int n = atoi(argv[2]);
+    const int n = atoi(argv[1]);
+    const int want = strcmp(argv[2], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
     int level = 0;
     MPI_Init_thread(NULL, NULL, want, &level);
     if (level < want) {
@@ -74,13 +82,12 @@ int main(int argc, char** argv) {
     MPI_Win win = MPI_WIN_NULL;
     MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) {
-        int64_t value = 1;
+    for (int i = 3; rank == 0 && i < argc; ++i) {
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
-            if (strcmp(kinds[k].name, argv[1]) != 0) continue;
-            if (!kinds[k].own_epoch) MPI_Win_lock_all(0, win);
-            kinds[k].run(win, &value, n);
-            if (!kinds[k].own_epoch) MPI_Win_unlock_all(win);
+            if (strcmp(kinds[k].name, argv[i]) != 0) continue;
+            count_one(kinds[k].run, kinds[k].own_epoch, win, n);
+            count_one(kinds[k].run, kinds[k].own_epoch, win, n);
+            count_one(kinds[k].run, kinds[k].own_epoch, win, 2 * n);
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measures.h"
+#include "paced.h"
 #include "windows.h"
 
 namespace bench {
@@ -13,44 +14,8 @@ namespace {
 
 constexpr std::size_t kCounts[] = {8, 256, 1024, 65536};
 
-// The average of a loop, the longest of all processes, as the seed has it. Where processes share cores a call may take
-// many time slices, so what a loop and all of them may take is limited; the script repeats them.
-template <class Once>
-Timing timed_together(const Context& c, Once&& once) {
-    constexpr double kEnoughNs = 1.5e8;
-    constexpr int kSettle = 4;
-    const auto settle = [&] {
-        for (int i = 0; i < kSettle; ++i)
-            once();
-    };
-    const double start = now_ns();
-    std::vector<double> each;
-    std::uint64_t calls = 1;
-    for (;;) {
-        MPI_Barrier(c.comm);
-        // Neither the way out of the barrier nor the others' way into the next collective, where they may poll for
-        // whole time slices, belongs to the calls.
-        settle();
-        const double begin = now_ns();
-        for (std::uint64_t i = 0; i < calls; ++i)
-            once();
-        const double mine = now_ns() - begin;
-        settle();
-        double longest = 0;
-        MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, c.comm);
-        if (longest < c.budget.batch_ns && calls < (std::uint64_t{1} << 24)) {
-            calls *= 2;
-            continue;
-        }
-        each.push_back(longest / static_cast<double>(calls));
-        const bool enough = each.size() == static_cast<std::size_t>(c.budget.batches) || now_ns() - start > kEnoughNs;
-        if (c.agree(enough ? 1 : 0) != 0) break;
-    }
-    return summarise(std::move(each), calls);
-}
-
 void run_barriers(const Context& c, const std::string& name) {
-    const Timing timing = timed_together(c, [&] {
+    const Timing timing = paced(c, [&] {
         MPI_Barrier(c.comm);
         MPI_Barrier(c.comm);
     });
@@ -62,7 +27,7 @@ void run_reduce_scatter(const Context& c, const std::string& name) {
     const std::vector<short> mine(static_cast<std::size_t>(c.ranks), 1);
     const std::vector<int> counts(static_cast<std::size_t>(c.ranks), 1);
     bool right = true;
-    const Timing timing = timed_together(c, [&] {
+    const Timing timing = paced(c, [&] {
         short sum = 0;
         MPI_Reduce_scatter(mine.data(), &sum, counts.data(), MPI_SHORT, MPI_SUM, c.comm);
         right = right && sum == c.ranks;
@@ -74,7 +39,7 @@ void run_reduce_scatter(const Context& c, const std::string& name) {
 void run_fences(const Context& c, const std::string& name, int opening, int closing) {
     WindowSet set(Flavour::alloc_mem, 1, 4096, c.comm);
     const MPI_Win win = set.window(0);
-    const Timing timing = timed_together(c, [&] {
+    const Timing timing = paced(c, [&] {
         MPI_Win_fence(opening, win);
         MPI_Win_fence(closing, win);
     });

@@ -73,12 +73,17 @@ def cell(row, implementation, size):
     return shown_figure(row, point) if point else "-"
 
 
+def ratio_text(ratio):
+    digits = "%.2f [%.2f-%.2f]" if ratio["median"] >= 0.1 else "%.3f [%.3f-%.3f]"
+    return digits % (ratio["median"], ratio["q1"], ratio["q3"])
+
+
 def ratio_cell(row, implementation, size):
     ratio = at(row["ratios"].get(implementation, []), size)
-    return "%.2f [%.2f-%.2f]" % (ratio["median"], ratio["q1"], ratio["q3"]) if ratio else "-"
+    return ratio_text(ratio) if ratio else "-"
 
 
-def table(rows):
+def table_lines(rows):
     """Medians of every implementation, and libosc's time over each other's with quartiles."""
     there = [i for i in curves.IMPLEMENTATIONS if any(i in row["figures"] for row in rows)]
     others = [i for i in there if i != LIBOSC]
@@ -87,4 +92,8 @@ def table(rows):
         for size in shown_sizes(row):
             lines.append([row["name"], "-" if size is None else str(size)]
                          + [cell(row, i, size) for i in there] + [ratio_cell(row, i, size) for i in others])
-    return layout(lines)
+    return lines
+
+
+def table(rows):
+    return layout(table_lines(rows))

@@ -36,7 +36,8 @@ def add_build_options(parser):
 
 def head(name, tools, build):
     """What every document begins with; to be made before anything is measured."""
-    document = {"command": machine.portable([name] + sys.argv[1:], build), "when": machine.now()}
+    command = ["benchmarks/" + name] + sys.argv[1:]
+    document = {"command": machine.portable(command, build), "when": machine.now()}
     document.update(machine.commit())
     document.update({"machine": machine.machine(), "versions": machine.versions(tools, build)})
     return document

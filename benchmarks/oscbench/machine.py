@@ -74,5 +74,6 @@ def now():
 def portable(command, build):
     """A command as text without this machine's paths."""
     words = [word.replace(os.path.abspath(build), "$BUILD").replace(SOURCE, "$SOURCE") for word in command]
-    words[0] = os.path.basename(words[0])
+    if os.path.isabs(words[0]):
+        words[0] = os.path.basename(words[0])
     return " ".join(words)

@@ -10,7 +10,9 @@ import sys
 import tempfile
 
 SECONDS = 60
-SCRIPTS = {"seed_000": ["--ranks", "2"]}
+SCRIPTS = {"seed_000": ["--ranks", "2"], "seed_001": ["--most", "16"]}
+# Needs hosts: elsewhere it says so and ends.
+BETWEEN_HOSTS = {"seed_001"}
 
 
 def main():
@@ -36,14 +38,18 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "figures.json")
             done = run(name, "--trial", "--rounds", "1", *small, "--build", options.build, "--json", path)
+            if name in BETWEEN_HOSTS and done.returncode == 1 and done.stderr.startswith(f"{name}: needs"):
+                print(f"left out  {done.stderr.strip()}")
+                continue
             expect(done.returncode == 0, f"{name}: {done.returncode}\n{done.stdout}{done.stderr[-800:]}")
             if done.returncode != 0:
                 continue
             with open(path, encoding="utf-8") as text:
                 document = json.load(text)
         figures = document["figures"]
-        expect(all(0 < f["min"] <= f["median"] <= f["max"] for f in figures), f"{name}: {len(figures)} sane figures")
-        of = {i: {(f["measure"], f["size"]) for f in figures if f["implementation"] == i} for i in ("host", "libosc")}
+        expect(all(0 < f["min"] <= f["median"] <= f["max"] for f in figures if f["unit"] == "ns"), f"{name}: {len(figures)} sane figures")
+        times = [f for f in figures if f["unit"] == "ns"]
+        of = {i: {(f["measure"], f["size"]) for f in times if f["implementation"] == i} for i in ("host", "libosc")}
         expect(of["host"] and of["host"] == of["libosc"], f"{name}: as many of libosc as of the host")
         expect("seed's" in done.stdout, f"{name}: tells what the seed reported")
     print("FAILED" if failed else "PASSED")
