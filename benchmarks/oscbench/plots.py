@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "osc", "font.size": 9, "axes.grid": True,
                             "grid.alpha": 0.3, "legend.frameon": False})
 
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
 from . import curves
 from .launch import HOST, LIBOSC, OPENMPI, SHM
@@ -26,6 +26,15 @@ def size_text(size, _=None):
         if size >= factor:
             return "%g%s" % (size / factor, unit)
     return "%g" % size
+
+
+def logarithmic(axes):
+    """A logarithmic scale of figures, with more than its decades where there are few."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high / low < 1000 else (1,)))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: "%g" % value))
+    axes.minorticks_off()
 
 
 def save(figure, folder, name):
@@ -45,11 +54,11 @@ def curve(axes, row):
         colour = COLOURS[implementation]
         axes.plot(sizes, [p["median"] for p in points], STYLES.get(implementation, "-"), color=colour, marker=".",
                   markersize=4, linewidth=1.4 if implementation == LIBOSC else 1, label=LABELS[implementation])
-        axes.fill_between(sizes, [p["q1"] for p in points], [p["q3"] for p in points], color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(sizes, [p["q1"] for p in points], [p["q3"] for p in points], color=colour, alpha=0.2,
+                          linewidth=0)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(size_text))
+    logarithmic(axes)
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(size_text))
     axes.set_title(row["name"].split(".", 1)[1])
     axes.set_xlabel("bytes")
 
@@ -80,8 +89,7 @@ def ratio_figure(rows, where, folder):
         axes.bar([x + (k - (len(others) - 1) / 2) * width for x, _ in bars], [m - 1 for m in medians], width, bottom=1,
                  yerr=spread, color=COLOURS[implementation], label="against " + LABELS[implementation], error_kw={"elinewidth": 0.8})
     axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_yscale("log")
-    axes.minorticks_off()
+    logarithmic(axes)
     axes.set_xticks(range(len(rows)), [row["name"].split(".", 1)[1] for row in rows], rotation=60, ha="right")
     axes.set_ylabel("libosc's time / the other's")
     axes.set_title("%s; below 1 libosc is faster; quartiles as whiskers" % PLACES[where])

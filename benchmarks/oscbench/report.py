@@ -1,0 +1,145 @@
+"""The generated parts of docs/PERFORMANCE.md, each made from the JSON files that the measuring commands wrote."""
+
+from . import comparison, curves, stats, verdict
+from .comparison import ratio_text
+from .launch import HOST, LIBOSC, OPENMPI, SHM
+
+OTHERS = {HOST: "host MPI", OPENMPI: "Open MPI"}
+LABELS = dict(OTHERS, **{LIBOSC: "libosc", SHM: "plain shared memory", curves.RAW: "bare libfabric", "shared": "by hand"})
+PLACES = {curves.NODE: "one node", curves.HOSTS: "two hosts"}
+
+
+def markdown(lines):
+    rows = ["| " + " | ".join(cell or " " for cell in line) + " |" for line in lines]
+    return "\n".join(rows[:1] + ["|" + "---|" * len(lines[0])] + rows[1:])
+
+
+def losing(ratio):
+    """Slower with all of the middle half of the rounds; equal figures are no loss."""
+    return ratio["median"] > 1.02 and ratio["q1"] > 1
+
+
+def size_range(sizes):
+    if sizes[0] is None:
+        return "-"
+    return str(sizes[0]) if len(sizes) == 1 else "%d - %d" % (sizes[0], sizes[-1])
+
+
+def losses(documents):
+    """Where another MPI is faster: of a curve one line, with the worst size."""
+    found = []
+    for row in documents["compare"]["measures"]:
+        for other, label in OTHERS.items():
+            slower = [r for r in row["ratios"].get(other, []) if losing(r)]
+            if not slower:
+                continue
+            worst = max(slower, key=lambda r: r["median"])
+            size = worst["size"]
+            found.append((worst["median"], [
+                row["name"], label, size_range([r["size"] for r in slower]),
+                ratio_text(worst) + ("" if size is None else " at %d" % size),
+                comparison.cell(row, LIBOSC, size), comparison.cell(row, other, size)]))
+    lines = [["measure", "faster is", "bytes", "libosc's time / its (worst)", "libosc", "the other"]]
+    return markdown(lines + [line for _, line in sorted(found, key=lambda f: -f[0])])
+
+
+def missed(documents):
+    """The bars of the other experiments that are not met."""
+    lines = []
+    for r in documents["seed_000"]["libosc_to_openmp4"]:
+        if r["bar"] and r["median"] > r["bar"]:
+            lines.append("- lock-put-unlock of %d longs: %s times the hand-written \"OpenMP 4\"; the bar is %g"
+                         % (r["n"], ratio_text(r), r["bar"]))
+    for bar in documents["seed_001"]["bars"]:
+        if bar["measured"] < bar["limit"]:
+            lines.append("- ghost cells, %s: %.1f; the bar is %g" % (bar["bar"], bar["measured"], bar["limit"]))
+    for row in documents["instructions"]["counts"]:
+        if row["verdict"] == "not met":
+            lines.append("- instructions of %s, threads %s: %.0f; the bar is %g"
+                         % (row["call"], row["threads"], row["instructions"][LIBOSC], row["bar"]))
+    return "\n".join(lines) if lines else "None."
+
+
+def conditions(documents):
+    first = documents["compare"]
+    machine = first["machine"]
+    lines = ["- machine: %s, %d cores, %s GiB, Linux %s, %s; the two hosts are network namespaces of it"
+             % (machine["processor"], machine["cores"], machine["memory_gib"], machine["kernel"], machine["system"]),
+             "- versions: " + ", ".join("%s %s" % item for item in first["versions"].items())]
+    table = [["file", "command", "when", "commit", "rounds", "load at the start", "failed starts"]]
+    for name, d in documents.items():
+        table.append(["[%s.json](performance/%s.json)" % (name, name), "`%s`" % d["command"], d["when"],
+                      d["commit"][:10] + (" and changes" if d["changed"] else ""), str(d.get("rounds", 1)),
+                      str(d["machine"]["load_at_start"]), str(len(d["trouble"]))])
+    left = ["- left out: " + text for text in first["left_out"]]
+    return "\n".join(lines + left) + "\n\n" + markdown(table)
+
+
+def compared(documents, where):
+    rows = [row for row in documents["compare"]["measures"] if row["where"] == where and row["figures"]]
+    lines = [[cell.split(".", 1)[1] if column == 0 and "." in cell else cell for column, cell in enumerate(line)]
+             for line in comparison.table_lines(rows)]
+    # A column of another place is empty.
+    kept = [k for k in range(len(lines[0])) if k == 1 or any(line[k] != "-" for line in lines[1:])]
+    return markdown([[line[k] for k in kept] for line in lines])
+
+
+def points(document):
+    return {(f["measure"], f["implementation"], f["size"]): f for f in document["figures"]}
+
+
+def time_cell(found):
+    return verdict.duration(found) + ("~" if stats.unstable(found) else "")
+
+
+def table1(documents):
+    of = points(documents["seed_000"])
+    ratios = {r["n"]: r for r in documents["seed_000"]["libosc_to_openmp4"]}
+    lines = [["n"] + ["OpenMP %d" % v for v in range(1, 5)] + ["host MPI", "libosc", "Open MPI", "libosc / OpenMP 4", "bar"]]
+    for n, ratio in ratios.items():
+        cells = [of.get(("node.openmp%d" % v, "shared", n)) for v in range(1, 5)]
+        cells += [of.get(("node.lock_put_unlock", i, n)) for i in (HOST, LIBOSC, OPENMPI)]
+        lines.append([str(n)] + [time_cell(c) for c in cells]
+                     + [ratio_text(ratio), "<= %g" % ratio["bar"] if ratio["bar"] else "-"])
+    return markdown(lines)
+
+
+def figure2(documents):
+    of = points(documents["seed_000"])
+    lines = [["where", "processes", "MPI", "2 barriers", "1 reduce-scatter", "2 fences, asserts", "2 fences"]]
+    for where, place in PLACES.items():
+        for size in sorted({s for m, _, s in of if m == where + ".fences"}):
+            for i in (HOST, LIBOSC, OPENMPI):
+                cells = [of.get((where + "." + c, i, size))
+                         for c in ("barriers", "reduce_scatter", "fences_asserted", "fences")]
+                if any(cells):
+                    lines.append([place, str(size), LABELS[i]] + [time_cell(c) for c in cells])
+    return markdown(lines)
+
+
+def ghost_cells(documents):
+    of = points(documents["seed_001"])
+    columns = (HOST, "messages", "buffered", "direct", LIBOSC)
+    lines = [["exchange", "n", "host MPI", "messages", "buffered", "direct", "libosc's choice", "messages sent by messages",
+              "by buffered"]]
+    for kind in ("one.fence", "many.fence", "one.pscw", "many.pscw"):
+        sizes = sorted({s for m, _, s in of if m == kind})
+        for n in sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}):
+            sent = [of.get((kind + ".messages", c, n)) for c in ("messages", "buffered")]
+            lines.append([kind, str(n)] + [time_cell(of.get((kind, c, n))) for c in columns]
+                         + ["%.1f" % s["median"] if s else "-" for s in sent])
+    standing = ["- %s: %.1f, bar >= %g" % (b["bar"], b["measured"], b["limit"]) for b in documents["seed_001"]["bars"]]
+    return markdown(lines) + "\n\n" + "\n".join(standing)
+
+
+def instructions(documents):
+    lines = [["call", "threads", "host MPI", "libosc", "Open MPI", "bar"]]
+    for row in documents["instructions"]["counts"]:
+        counts = ["%.0f" % row["instructions"][i] if i in row["instructions"] else "-" for i in (HOST, LIBOSC, OPENMPI)]
+        lines.append([row["call"], row["threads"]] + counts + ["<= %d" % row["bar"]])
+    return markdown(lines)
+
+
+PARTS = {"losses": losses, "missed": missed, "conditions": conditions,
+         "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS),
+         "table1": table1, "figure2": figure2, "ghost_cells": ghost_cells, "instructions": instructions}
