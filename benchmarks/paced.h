@@ -15,7 +15,7 @@ namespace bench {
 // many time slices, so what a loop and all of them may take is limited; the script repeats them.
 template <class Once>
 Timing paced(const Context& c, Once&& once) {
-    constexpr double kEnoughNs = 1.5e8;
+    constexpr double kEnoughNs = 8e7;
     constexpr int kSettle = 2;
     const auto settle = [&] {
         for (int i = 0; i < kSettle; ++i)

@@ -74,8 +74,7 @@ def cell(row, implementation, size):
 
 
 def ratio_text(ratio):
-    digits = "%.2f [%.2f-%.2f]" if ratio["median"] >= 0.1 else "%.3f [%.3f-%.3f]"
-    return digits % (ratio["median"], ratio["q1"], ratio["q3"])
+    return "%s [%s-%s]" % tuple(("%.2f" if ratio[k] >= 0.1 else "%.2g") % ratio[k] for k in ("median", "q1", "q3"))
 
 
 def ratio_cell(row, implementation, size):

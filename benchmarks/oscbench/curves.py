@@ -47,7 +47,7 @@ def mode(name, number_of_rounds, seconds, largest, options, brief_raw):
 
 
 # On the node the programs' own numbers of iterations.
-SHORT = mode("short", 9, 540, (1 << 18, 1 << 18, 1 << 18, 1 << 18), ("", "", "-i 270 -x 20", "-i 18 -x 4"), True)
+SHORT = mode("short", 9, 540, (1 << 18, 1 << 18, 1 << 17, 1 << 17), ("", "", "-i 270 -x 20", "-i 9 -x 2"), True)
 FULL = mode("full", 15, 4 * 3600, (1 << 22, 1 << 22, 1 << 22, 1 << 22),
             ("", "", "-i 900 -x 90", "-i 45 -x 5"), False)
 # Shows that everything works; gives no figures.
@@ -70,8 +70,8 @@ CURVES = (("put_latency", LATENCY), ("get_latency", LATENCY), ("acc_latency", LA
 REFERENCE_CURVES = ("put_latency", "get_latency", "put_bw", "get_bw")
 NODE_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "vector64", "acc64k", "put64k", "get64k", "put4m", "get4m",
                "fence", "fence_put", "pscw_put", "create_free")
-HOSTS_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "put8_stream", "acc8_stream", "put64k_stream",
-                "get64k_stream", "put4m", "get4m", "fence", "fence_put", "fence_put_asserted", "pscw_put")
+HOSTS_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "put8_stream", "acc8_stream", "put4m",
+                "get4m", "fence", "fence_put", "fence_put_asserted", "pscw_put")
 
 
 def measures():

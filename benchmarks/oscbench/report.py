@@ -4,6 +4,9 @@ from . import comparison, curves, stats, verdict
 from .comparison import ratio_text
 from .launch import HOST, LIBOSC, OPENMPI, SHM
 
+# In docs/performance.
+FILES = {curves.NODE: "node/compare.json", curves.HOSTS: "hosts/compare.json", "seed_000": "seed_000.json",
+         "seed_001": "seed_001.json", "instructions": "instructions.json"}
 OTHERS = {HOST: "host MPI", OPENMPI: "Open MPI"}
 LABELS = dict(OTHERS, **{LIBOSC: "libosc", SHM: "plain shared memory", curves.RAW: "bare libfabric", "shared": "by hand"})
 PLACES = {curves.NODE: "one node", curves.HOSTS: "two hosts"}
@@ -28,7 +31,7 @@ def size_range(sizes):
 def losses(documents):
     """Where another MPI is faster: of a curve one line, with the worst size."""
     found = []
-    for row in documents["compare"]["measures"]:
+    for row in documents[curves.NODE]["measures"] + documents[curves.HOSTS]["measures"]:
         for other, label in OTHERS.items():
             slower = [r for r in row["ratios"].get(other, []) if losing(r)]
             if not slower:
@@ -61,22 +64,21 @@ def missed(documents):
 
 
 def conditions(documents):
-    first = documents["compare"]
+    first = documents[curves.NODE]
     machine = first["machine"]
     lines = ["- machine: %s, %d cores, %s GiB, Linux %s, %s; the two hosts are network namespaces of it"
              % (machine["processor"], machine["cores"], machine["memory_gib"], machine["kernel"], machine["system"]),
              "- versions: " + ", ".join("%s %s" % item for item in first["versions"].items())]
     table = [["file", "command", "when", "commit", "rounds", "load at the start", "failed starts"]]
     for name, d in documents.items():
-        table.append(["[%s.json](performance/%s.json)" % (name, name), "`%s`" % d["command"], d["when"],
+        table.append(["[%s](performance/%s)" % (name, FILES[name]), "`%s`" % d["command"], d["when"],
                       d["commit"][:10] + (" and changes" if d["changed"] else ""), str(d.get("rounds", 1)),
                       str(d["machine"]["load_at_start"]), str(len(d["trouble"]))])
-    left = ["- left out: " + text for text in first["left_out"]]
-    return "\n".join(lines + left) + "\n\n" + markdown(table)
+    return "\n".join(lines) + "\n\n" + markdown(table)
 
 
 def compared(documents, where):
-    rows = [row for row in documents["compare"]["measures"] if row["where"] == where and row["figures"]]
+    rows = [row for row in documents[where]["measures"] if row["where"] == where and row["figures"]]
     lines = [[cell.split(".", 1)[1] if column == 0 and "." in cell else cell for column, cell in enumerate(line)]
              for line in comparison.table_lines(rows)]
     # A column of another place is empty.
