@@ -7,12 +7,11 @@
 
 #include "measures.h"
 #include "paced.h"
+#include "seed_000.h"
 #include "windows.h"
 
 namespace bench {
 namespace {
-
-constexpr std::size_t kCounts[] = {8, 256, 1024, 65536};
 
 void run_barriers(const Context& c, const std::string& name) {
     const Timing timing = paced(c, [&] {
@@ -50,28 +49,28 @@ void run_lock_put_unlock(const Context& c, const std::string& name, std::size_t 
     WindowSet set(Flavour::alloc_mem, 1, longs * sizeof(long), c.comm);
     const MPI_Win win = set.window(0);
     const int count = static_cast<int>(longs);
-    std::vector<long> data(longs);
-    std::iota(data.begin(), data.end(), 1L);
+    const auto data = page_aligned(longs);
+    std::iota(data.get(), data.get() + longs, 1L);
     std::uint64_t laps = 0;
     Timing timing;
     MPI_Barrier(c.comm);
     if (c.origin()) {
         timing = timed(c.budget, 1, [&](std::uint64_t n) {
             for (; n > 0; --n) {
-                data[0] = static_cast<long>(++laps);
+                *data = static_cast<long>(++laps);
                 MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, win);
-                MPI_Put(data.data(), count, MPI_LONG, kTarget, 0, count, MPI_LONG, win);
+                MPI_Put(data.get(), count, MPI_LONG, kTarget, 0, count, MPI_LONG, win);
                 MPI_Win_unlock(kTarget, win);
             }
         });
     }
     // The target waits here, inside MPI, while the origin measures.
     MPI_Barrier(c.comm);
-    data[0] = static_cast<long>(c.agree(laps));
+    *data = static_cast<long>(c.agree(laps));
     bool right = true;
     if (c.target()) {
         set.own_begin();
-        right = std::equal(data.begin(), data.end(), reinterpret_cast<const long*>(set.memory(0)));
+        right = std::equal(data.get(), data.get() + longs, reinterpret_cast<const long*>(set.memory(0)));
         set.own_end();
     }
     c.report(name, timing, right);

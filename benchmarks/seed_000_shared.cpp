@@ -8,13 +8,13 @@
 #include <cstring>
 
 #include "reference.h"
+#include "seed_000.h"
 
 namespace bench {
 namespace {
 
 #define ROUTINE __attribute__((noinline, noclone)) void
 
-constexpr std::size_t kCounts[] = {8, 256, 1024, 65536};
 constexpr int kTarget = 1;
 
 using Flag = std::atomic<std::uint32_t>;
@@ -96,13 +96,13 @@ void nothing(Flag&, std::byte*) {}
 // `prepare` is of the first operation, `once` of each.
 template <class Prepare, class Once>
 void run_one(const Reference& r, char version, std::size_t n, Prepare&& prepare, Once&& once) {
-    std::vector<long> data(n, 1);
+    const auto data = page_aligned(n);
     const std::string name = std::string("openmp").append(1, version).append(1, '.').append(std::to_string(n));
     measure(r, name, hot_plan(n * sizeof(long)), MAP_SHARED, spin_until_stopped,
             [&](const Pair& p, std::byte* at, std::size_t, std::uint64_t lap) {
                 if (lap == 0) prepare(p.control.lock, at);
-                data[0] = static_cast<long>(lap);
-                once(p.control.lock, data.data(), at);
+                *data = static_cast<long>(lap);
+                once(p.control.lock, data.get(), at);
             });
 }
 
