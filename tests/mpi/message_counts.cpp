@@ -3,6 +3,7 @@
 // contended lock goes round.
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "harness.h"
@@ -125,6 +126,47 @@ CASE(a_neighbour_in_post_start_complete_wait_costs_three_messages) {
     CHECK(messages < 3.2);
     MPI_Group_free(&other);
     MPI_Group_free(&all);
+}
+
+// Puts of which each begins where the one before has ended travel as one; what does not is in the same order as ever.
+CASE(adjacent_puts_are_merged) {
+    constexpr int kWords = 8192;
+    Window win(osct::Kind::Allocate, (kWords + 2) * sizeof(long));
+    const int target = size() - 1;
+    const auto put = [&](const void* from, int bytes, std::size_t at) {
+        MPI_Put(from, bytes, MPI_BYTE, target, win.at(target, at), bytes, MPI_BYTE, win.handle());
+    };
+    std::vector<long> words(kWords);
+    for (int i = 0; i < kWords; ++i)
+        words[static_cast<std::size_t>(i)] = 1000 + i;
+    const long long before = sent();
+    if (rank() == 0) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
+        for (std::size_t i = 0; i < words.size(); ++i)
+            put(&words[i], sizeof(long), i * sizeof(long));
+        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+    }
+    const long long messages = sent() - before;
+    // 64 KiB in messages of 16 KiB, and a reply to each.
+    if (spans_nodes()) CHECK(messages <= 12);
+    if (rank() == 0) {
+        const char text[] = "abcdefghijklmnopqrstuvwx";
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
+        put(text, 8, 0);
+        put(text + 8, 5, 8);    // an odd end
+        put(text + 13, 3, 13);  // behind that
+        put(text, 8, 8);        // over it
+        put(text + 16, 8, 16);
+        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == target) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        CHECK_EQ(std::string(win.base<char>(), 24), std::string("abcdefghabcdefghqrstuvwx"));
+        for (int i = 3; i < kWords; ++i)
+            CHECK_EQ(win.base<long>()[i], 1000L + i);
+        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+    }
 }
 
 // All processes want the same lock until it has been had so often in all, and keep it for longer than a message takes:

@@ -158,6 +158,22 @@ std::byte* Stream::add(const Record& record) {
     return at + sizeof(Record);
 }
 
+// A put behind the last one's end becomes a part of it: no record of its own here, and none to execute there.
+bool Stream::merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes) {
+    const bool follows = filling_.message != nullptr && records_ > 0 && last_.what == What::Put &&
+                         last_.bytes % kAlign == 0 && disp == last_.disp + static_cast<std::int64_t>(last_.bytes);
+    if (!follows || protocol_ == Protocol::Messages || filling_.message->bytes + padded(bytes) > kBody) return false;
+    std::byte* const end = filling_.message->body() + filling_.message->bytes;
+    std::byte* const record = end - last_.bytes - sizeof(Record);
+    last_.bytes += static_cast<std::uint32_t>(bytes);
+    std::memcpy(record, &last_, sizeof last_);
+    if (bytes % kAlign != 0) std::memset(end + padded(bytes) - kAlign, 0, kAlign);
+    shm::move_bytes(end, data, bytes);
+    filling_.message->bytes += padded(bytes);
+    gathered_bytes_.fetch_add(padded(bytes), std::memory_order_relaxed);
+    return true;
+}
+
 // What its reply brings home.
 void Stream::landing(const Landing& what) {
     filling_.landings.push_back(what);
@@ -180,6 +196,7 @@ void Stream::confirm_lock() {
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
     if (direct(bytes)) return transfer(true, disp, const_cast<void*>(from), bytes);
     const auto* data = static_cast<const std::byte*>(from);
+    if (merge_put(disp, data, bytes)) return;
     while (bytes > 0) {
         const std::size_t n = cut(disp, bytes, kMostData);
         shm::move_bytes(add({What::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}), data, n);

@@ -153,6 +153,7 @@ class Stream final : public Transport {
     static constexpr std::size_t kPutBy = 4096;  // messages; then operations with tickets wait as well
 
     std::byte* add(const Record& record);
+    bool merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
     void begin();
     void must_confirm();
     void push(FrameKind kind, bool held = false);
