@@ -143,6 +143,8 @@ OSC_SYNC_AS([[gnu::noinline]], Win_lock, (int lock_type, int rank, int assert, M
             (lock_type, rank, assert, win), do_lock(*window, lock_type, rank, assert))
 OSC_SYNC_AS([[gnu::noinline]], Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
 OSC_SYNC_AS([[gnu::noinline]], Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
+OSC_SYNC_AS([[gnu::noinline]], Win_flush_local, (int rank, MPI_Win win), (rank, win),
+            at_rank(*window, rank, epoch::flush_local))
 
 [[gnu::noinline]] int ordered(Window& window) {
     window.order.store(1, std::memory_order_relaxed);
@@ -183,6 +185,19 @@ inline int fast_unlock(int rank, MPI_Win win) {
     return slow::Win_unlock(rank, win);
 }
 
+// With nothing under way the two flushes are the same.
+template <Entry kEntry>
+inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
+    Window* const window = find_front(win);
+    if (__builtin_expect(
+            window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable.load(std::memory_order_relaxed),
+            1)) {
+        count_served(kEntry);
+        return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
+    }
+    return slow(rank, win);
+}
+
 }  // namespace
 
 void serve_one_thread() {
@@ -203,14 +218,11 @@ int Win_unlock(int rank, MPI_Win win) {
 }
 
 int Win_flush(int rank, MPI_Win win) {
-    Window* const window = find_front(win);
-    if (__builtin_expect(
-            window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable.load(std::memory_order_relaxed),
-            1)) {
-        count_served(Entry::Win_flush);
-        return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
-    }
-    return slow::Win_flush(rank, win);
+    return fast_flush<Entry::Win_flush>(rank, win, slow::Win_flush);
+}
+
+int Win_flush_local(int rank, MPI_Win win) {
+    return fast_flush<Entry::Win_flush_local>(rank, win, slow::Win_flush_local);
 }
 
 OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, assert))
@@ -222,7 +234,6 @@ OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag)
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
 OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
 OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush_all(*window))
-OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush_local))
 OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_local_all(*window))
 OSC_SYNC(Win_sync, (MPI_Win win), (win), do_sync(*window))
 
