@@ -1,0 +1,176 @@
+// Taking and giving back two-level locks, and how who does not get one waits.
+#include "sync/two_level.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "transport/shm/wait.h"
+
+namespace osc::sync {
+namespace {
+
+using diag::fail;
+using Clock = std::chrono::steady_clock;
+
+/// Between two looks at a word: twice as long each time, at random, so that those who have met do not meet again. The
+/// network and the host are driven meanwhile (invariant I3).
+class BackOff {
+  public:
+    explicit BackOff(std::uint32_t rank)
+        : random_(rank + static_cast<std::uint32_t>(Clock::now().time_since_epoch().count())) {}
+
+    void rest() {
+        const auto limit = limit_.count();
+        limit_ = std::min(2 * limit_, kLongest);
+        const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit / 2 + random_() % (limit / 2));
+        const shm::WaitPolicy policy = shm::wait_policy();
+        do {
+            if (policy.network != nullptr) policy.network();
+            if (policy.progress != nullptr) policy.progress();
+            if (until - Clock::now() > kNap) {
+                const timespec nap{0, kNap.count()};
+                ::nanosleep(&nap, nullptr);
+            } else {
+                ::sched_yield();
+            }
+        } while (Clock::now() < until);
+    }
+
+    /// Whether to ask after the dead, now and then.
+    bool doubts() {
+        const Clock::time_point now = Clock::now();
+        if (now - asked_ < kAskEvery) return false;
+        asked_ = now;
+        return true;
+    }
+
+  private:
+    static constexpr std::chrono::nanoseconds kNap{50000};
+    static constexpr std::chrono::nanoseconds kLongest{1000000};
+    static constexpr std::chrono::milliseconds kAskEvery{100};
+    std::minstd_rand random_;
+    std::chrono::nanoseconds limit_{4000};
+    Clock::time_point asked_ = Clock::now();
+};
+
+}  // namespace
+
+bool may_be_dead(std::uint32_t tally, std::span<const std::uint32_t> dead) {
+    const std::size_t count = tally_count(tally);
+    if (count == 0 || count > dead.size()) return false;
+    const std::uint32_t sum = tally_sum(tally);
+    if (count == 1) return std::binary_search(dead.begin(), dead.end(), sum - 1);
+    std::uint64_t least = count;
+    std::uint64_t most = count;
+    for (const std::uint32_t rank : dead.first(count))
+        least += rank;
+    for (const std::uint32_t rank : dead.last(count))
+        most += rank;
+    return least <= sum && sum <= most;
+}
+
+// A process stays in the tallies that it is in when it dies; others leave them. So sooner or later whoever waits for
+// the dead sees nobody else there. `keeping`: those for whom this process waits.
+Fault TwoLevel::look_for_dead(std::uint32_t rank, Word word, std::uint32_t keeping) {
+    std::vector<std::uint32_t> dead;
+    if (tally_count(keeping) == 1) {
+        const std::uint32_t only = tally_sum(keeping) - 1;
+        if (only < processes_ && only != me_ && !liveness_.alive(only)) dead.push_back(only);
+    } else {
+        for (std::uint32_t other = 0; other < processes_; ++other)
+            if (other != me_ && !liveness_.alive(other)) dead.push_back(other);
+    }
+    if (!may_be_dead(keeping, dead)) return Fault::None;
+    if (word == Word::Global)
+        return fail(Fault::Dead, "rank %u died with a lock of the window; this lock cannot be taken any more", dead[0]);
+    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more", dead[0],
+                rank);
+}
+
+// Enters one half of a word while nobody is in the other. Who finds somebody there goes out again, and waits outside.
+Fault TwoLevel::join(std::uint32_t rank, Word word, Side side) {
+    const Side other = side == Side::Sharing ? Side::Excluding : Side::Sharing;
+    const auto free = [&](std::uint64_t seen) { return tally_count(tally(seen, other)) == 0; };
+    BackOff back_off(me_);
+    for (;;) {
+        std::uint64_t seen = 0;
+        if (const Fault fault = words_.add(rank, word, mine(side), seen); fault != Fault::None) return fault;
+        if (free(seen)) return Fault::None;
+        if (const Fault fault = part(rank, word, side); fault != Fault::None) return fault;
+        do {
+            back_off.rest();
+            if (const Fault fault = words_.add(rank, word, 0, seen); fault != Fault::None) return fault;
+            if (free(seen) || !back_off.doubts()) continue;
+            if (const Fault fault = look_for_dead(rank, word, tally(seen, other)); fault != Fault::None) return fault;
+        } while (!free(seen));
+    }
+}
+
+Fault TwoLevel::part(std::uint32_t rank, Word word, Side side) {
+    std::uint64_t before = 0;
+    return words_.add(rank, word, -mine(side), before);
+}
+
+// The local word, all of which must be free.
+Fault TwoLevel::exclude(std::uint32_t target) {
+    BackOff back_off(me_);
+    for (;;) {
+        std::uint64_t seen = 0;
+        const Fault fault = words_.swap(target, Word::Local, 0, mine(Side::Excluding), seen);
+        if (fault != Fault::None || seen == 0) return fault;
+        if (back_off.doubts()) {
+            const std::uint32_t holder = tally(seen, Side::Excluding);
+            const std::uint32_t keeping = holder != 0 ? holder : tally(seen, Side::Sharing);
+            if (const Fault dead = look_for_dead(target, Word::Local, keeping); dead != Fault::None) return dead;
+        }
+        back_off.rest();
+    }
+}
+
+// The first exclusive lock of this process keeps lock_alls out; the others come in by it.
+Fault TwoLevel::enter() {
+    const std::lock_guard lock(entering_);
+    if (exclusives_ == 0)
+        if (const Fault fault = join(kMaster, Word::Global, Side::Excluding); fault != Fault::None) return fault;
+    ++exclusives_;
+    return Fault::None;
+}
+
+Fault TwoLevel::leave() {
+    const std::lock_guard lock(entering_);
+    return --exclusives_ == 0 ? part(kMaster, Word::Global, Side::Excluding) : Fault::None;
+}
+
+Fault TwoLevel::lock(std::uint32_t target, LockKind kind) {
+    if (kind == LockKind::Shared) return join(target, Word::Local, Side::Sharing);
+    if (const Fault fault = enter(); fault != Fault::None) return fault;
+    const Fault fault = exclude(target);
+    if (fault == Fault::None) return Fault::None;
+    const std::string text = diag::fault_text();
+    static_cast<void>(leave());
+    return fail(fault, "%s", text.c_str());
+}
+
+Fault TwoLevel::unlock(std::uint32_t target, LockKind kind) {
+    if (kind == LockKind::Shared) return part(target, Word::Local, Side::Sharing);
+    const Fault local = part(target, Word::Local, Side::Excluding);
+    const std::string text = local != Fault::None ? diag::fault_text() : "";
+    const Fault global = leave();
+    return local != Fault::None ? fail(local, "%s", text.c_str()) : global;
+}
+
+Fault TwoLevel::lock_all() {
+    return join(kMaster, Word::Global, Side::Sharing);
+}
+
+Fault TwoLevel::unlock_all() {
+    return part(kMaster, Word::Global, Side::Sharing);
+}
+
+}  // namespace osc::sync
