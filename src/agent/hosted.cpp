@@ -188,7 +188,9 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
                                           own.exposed.base,
                                           own.exposed.key,
                                           own.exposed.registration != nullptr,
-                                          own.regions != nullptr};
+                                          own.regions != nullptr,
+                                          own.words.base,
+                                          own.words.key};
             const auto* bytes = reinterpret_cast<const std::byte*>(&description);
             out.insert(out.end(), bytes, bytes + sizeof description);
             return Status::Done;

@@ -39,6 +39,7 @@ struct Serving {
     sync::Liveness* liveness = nullptr;
     const std::uint64_t* tokens = nullptr;  // of all processes, by rank
     ofi::Exposed exposed;
+    ofi::Exposed words;  // of two-level locks, in windows that have them
 };
 
 /// Where answers go: (the sender's token, the request's number, status, what is returned).

@@ -335,6 +335,12 @@ void Network::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t addr
     transfer(it, [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
 }
 
+void Network::atomic(Transfer& it, ofi::Atomic& what, std::uint64_t address, std::uint64_t key) {
+    counts_.atomics.fetch_add(1, std::memory_order_relaxed);
+    if (it.connection->token != card_.token) stir(*it.connection, sizeof what.operand);
+    transfer(it, [&] { return endpoint_->atomic(it.connection->peer, what, address, key, it.operation); });
+}
+
 void Network::transferred(ofi::Operation& operation, int error) {
     auto& transfer = reinterpret_cast<Transfer&>(operation);
     Network& network = *transfer.network;

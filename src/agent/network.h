@@ -77,7 +77,7 @@ class Sender {
     ~Sender() = default;
 };
 
-/// A direct write or read. Its memory is the owner's until `ended`.
+/// A direct write or read, or an atomic. Its memory is the owner's until `ended`.
 struct Transfer {
     ofi::Operation operation;  // first
     class Network* network = nullptr;
@@ -92,6 +92,7 @@ struct Counts {
     std::atomic<std::uint64_t> requests{0};    // of these
     std::atomic<std::uint64_t> writes{0};      // direct
     std::atomic<std::uint64_t> reads{0};       // direct
+    std::atomic<std::uint64_t> atomics{0};     // on the words of locks
     std::atomic<std::uint64_t> strangers{0};   // messages dropped: no frame of ours, a wrong secret, an unknown sender
     std::atomic<std::uint64_t> sleeps{0};      // of the thread
     std::atomic<std::uint64_t> host_polls{0};  // that the host made
@@ -140,6 +141,9 @@ class Network final : Answers, ofi::Receiver {
     /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
     void write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key);
     void read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+
+    /// An atomic of the provider; the same.
+    void atomic(Transfer& transfer, ofi::Atomic& what, std::uint64_t address, std::uint64_t key);
 
     /// Drives the network until `done()`; false if `dead()`, asked after long waits, gave it up. For application
     /// threads, without any lock of the network's.

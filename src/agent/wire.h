@@ -93,6 +93,8 @@ struct Description {
     std::uint64_t key;      // for these
     std::uint32_t exposed;  // 0: no direct writes and reads
     std::uint32_t dynamic;
+    std::uint64_t words_base;  // of the words of two-level locks, in windows that have them
+    std::uint64_t words_key;
 };
 
 /// An attached region as its owner tells of it. The origin may go by it until the owner has withdrawn it.

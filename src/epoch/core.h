@@ -10,6 +10,7 @@
 #include "diag/fault.h"
 #include "sync/far.h"
 #include "sync/lock.h"
+#include "sync/two_level.h"
 #include "transport/shm/control.h"
 
 namespace osc {
@@ -27,7 +28,18 @@ enum class Path : std::uint8_t {
 /// A lock that this process holds on a target.
 /// ExclusiveInUse: exclusive, with operations that may be under way, so that the fast unlock does not take it.
 /// SharedLater, ExclusiveLater: the user holds it, but it has not been asked for yet, and operations are put off.
-enum class Held : std::uint8_t { None, Shared, Exclusive, ExclusiveInUse, NoCheck, SharedLater, ExclusiveLater };
+/// SharedWord, ExclusiveWord: by the two-level scheme; operations go as under NoCheck.
+enum class Held : std::uint8_t {
+    None,
+    Shared,
+    Exclusive,
+    ExclusiveInUse,
+    NoCheck,
+    SharedLater,
+    ExclusiveLater,
+    SharedWord,
+    ExclusiveWord,
+};
 
 /// The post of a target for the open start.
 enum class Post : std::uint8_t { Open, Awaited, Taken };
@@ -69,6 +81,7 @@ enum class Mode : std::uint8_t { Auto, Immediate, Deferred };
 struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
+    bool whole = false;                  // the open lock_all is held as one lock, by the two-level scheme
     bool posted = false;                 // an exposure epoch by post is open
     bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
@@ -171,8 +184,9 @@ class Core : public sync::Liveness {
     const std::uint64_t exclusive;  // the lock word that says: held exclusively by this process
     Peer* const peers;              // `size` of them; of more than a few only what is used takes memory
     shm::Slot slot;
-    sync::Far* far_sync = nullptr;  // null: all processes are on this node
-    sync::Costs costs;              // of messages to other nodes; the same on all processes
+    sync::Far* far_sync = nullptr;        // null: all processes are on this node
+    sync::TwoLevel* two_level = nullptr;  // null: locks are queued. On all processes or none, if no two share a node
+    sync::Costs costs;                    // of messages to other nodes; the same on all processes
     // Of fences it is the same on all processes.
     Mode fence_mode = Mode::Auto;
     Mode pscw_mode = Mode::Auto;

@@ -6,6 +6,8 @@
 //
 // Deferred, MPI_Win_lock is lazy too: the lock is taken when what was put off is done, and not at all if there is
 // nothing; but for memory that the user may load and store.
+//
+// By the two-level scheme nothing is lazy: lock and lock_all have what they ask for when they return.
 #include <utility>
 
 #include "diag/inject.h"
@@ -109,6 +111,10 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
                        !core.pointers_given && core.puts_off();
     if ((asserts & kNoCheck) != 0) {
         peer.held = Held::NoCheck;
+    } else if (core.two_level != nullptr) {
+        const Fault fault = guard.unlocked([&] { return core.two_level->lock(target, kind); });
+        if (fault != Fault::None) return fault;
+        peer.held = kind == LockKind::Shared ? Held::SharedWord : Held::ExclusiveWord;
     } else if (later) {
         peer.held = kind == LockKind::Shared ? Held::SharedLater : Held::ExclusiveLater;
     } else if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) {
@@ -116,7 +122,8 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     }
     epoch.access = Access::Lock;
     ++epoch.locks;
-    if (is_later(peer.held) || (!core.here(target) && peer.held != Held::NoCheck)) epoch.late_lock = target;
+    const bool had = core.here(target) ? !is_later(peer.held) : peer.held == Held::NoCheck || is_word(peer.held);
+    if (!had) epoch.late_lock = target;
     if (!is_later(peer.held)) peer.allow();
     return Fault::None;
 }
@@ -135,10 +142,15 @@ Fault unlock(Core& core, std::uint32_t target) {
     });
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
+    const Held held = core.peer(target).held;
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    return late;
+    if (!is_word(held)) return late;
+    // By this thread alone; what was done under the lock has ended.
+    const LockKind kind = held == Held::SharedWord ? LockKind::Shared : LockKind::Exclusive;
+    const Fault given = guard.unlocked([&] { return core.two_level->unlock(target, kind); });
+    return given != Fault::None ? given : late;
 }
 
 Fault lock_all(Core& core, unsigned asserts) {
@@ -148,7 +160,11 @@ Fault lock_all(Core& core, unsigned asserts) {
         return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(epoch.access));
     epoch.no_check = (asserts & kNoCheck) != 0;
     if (!epoch.no_check) {
-        if (core.pointers_given) {
+        if (core.two_level != nullptr) {
+            if (const Fault fault = guard.unlocked([&] { return core.two_level->lock_all(); }); fault != Fault::None)
+                return fault;
+            epoch.no_check = epoch.whole = true;
+        } else if (core.pointers_given) {
             if (const Fault fault = take_all(core, guard); fault != Fault::None) {
                 // There is no epoch that would give back what was taken.
                 for (const std::uint32_t rank : epoch.touched)
@@ -189,7 +205,9 @@ Fault unlock_all(Core& core) {
     epoch.access = Access::None;
     core.flushable.store(0, std::memory_order_relaxed);
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    return late;
+    if (!std::exchange(epoch.whole, false)) return late;
+    const Fault given = guard.unlocked([&] { return core.two_level->unlock_all(); });
+    return given != Fault::None ? given : late;
 }
 
 void left_under_way(Core& core, Peer& peer) {

@@ -107,7 +107,8 @@ void drop(Core& core, Peer& peer) {
 }
 
 Fault give_back_far(Core& core, const Peer& peer) {
-    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck) return Fault::None;
+    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck || is_word(peer.held))
+        return Fault::None;
     return core.far_sync->unlock(peer.rank);
 }
 

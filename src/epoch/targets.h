@@ -21,4 +21,8 @@ inline bool is_later(Held held) {
     return held == Held::SharedLater || held == Held::ExclusiveLater;
 }
 
+inline bool is_word(Held held) {
+    return held == Held::SharedWord || held == Held::ExclusiveWord;
+}
+
 }  // namespace osc::epoch

@@ -30,6 +30,7 @@ void Window::end_service() {
         net::Network& network = net::Network::mine();
         network.end_service(net_id_);
         network.endpoint().revoke(exposed_);
+        lock_words_.reset();
         leases_.reset();
         net_id_ = 0;
     }

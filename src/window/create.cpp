@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -173,18 +172,6 @@ bool await_departures(Window& window) {
 
 }  // namespace
 
-std::size_t wanted_alignment(MPI_Info info) {
-    char text[64];
-    int found = 0;
-    if (info == MPI_INFO_NULL) return 64;
-    char key[] = "mpi_minimum_memory_alignment";
-    host::real().Info_get(info, key, sizeof text - 1, text, &found);
-    if (!found) return 64;
-    const unsigned long long value = std::strtoull(text, nullptr, 10);
-    if (value == 0 || (value & (value - 1)) != 0 || value > (1ull << 40)) return 64;
-    return std::max<std::size_t>(64, value);
-}
-
 int error_class(Fault fault) {
     switch (fault) {
         case Fault::None:
@@ -242,7 +229,8 @@ int error_class(Fault fault) {
 int create_window(const Request& request, Window*& result, const char*& reason) {
     result = nullptr;
     Team* team = nullptr;
-    if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, team, reason);
+    const bool wants = wants_two_level(request.info);
+    if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, wants, team, reason);
         error != MPI_SUCCESS) {
         fail(Fault::Other, "%s", reason);
         return error;
@@ -269,9 +257,10 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->slot.address = next_slot(*window, met);
     window->slot.stride = shm::Slot::stride_for(window->size);
     // A node without a slot has nobody who could go on; where there are others, they have to learn it.
-    int no_slot = window->slot.address == nullptr ? 1 : 0;
+    int early[] = {window->slot.address == nullptr ? 1 : 0, wants ? 1 : 0};
+    const auto& [no_slot, two_level] = early;
     if (team->places() != nullptr) {
-        if (const int error = team->largest(request.comm, {&no_slot, 1}); error != MPI_SUCCESS) {
+        if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
             fail(Fault::Dead, "a process of the communicator died");
             return error;
         }
@@ -317,13 +306,16 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         met = meet();
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
+    bool lacking = false;
     if (window->slot.places != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
-        window->serve_network();
-        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_mode.load(std::memory_order_relaxed))};
+        window->serve_network(two_level != 0);
+        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_mode.load(std::memory_order_relaxed)),
+                        window->lacks_lock_words() ? 1 : 0};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
+        lacking = agreed[3] != 0;
         header.fence_mode.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
     }
     if (!met && error == MPI_SUCCESS) {
@@ -334,6 +326,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
+        window->choose_lock_scheme(two_level != 0, lacking);
         window->choose_modes(request.info, static_cast<Mode>(header.fence_mode.load(std::memory_order_relaxed)));
         register_window(window->handle, window.get());
         result = window.release();

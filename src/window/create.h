@@ -40,6 +40,8 @@ enum class Kind { Fence, Pscw, Lock };
 
 /// What this process wants of a kind.
 Mode wanted_mode(Kind kind, MPI_Info info);
+/// Whether this process wants two-level locks.
+bool wants_two_level(MPI_Info info);
 /// Notes what is in use.
 void note_mode(InfoInUse& known, Kind kind, Mode mode);
 

@@ -1,5 +1,6 @@
 // Info hints: which are known, and the values in use that MPI_Win_get_info reports (MPI 4.1 section 12.2).
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -72,6 +73,18 @@ void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now
 
 }  // namespace
 
+std::size_t wanted_alignment(MPI_Info info) {
+    char text[64];
+    int found = 0;
+    if (info == MPI_INFO_NULL) return 64;
+    char key[] = "mpi_minimum_memory_alignment";
+    host::real().Info_get(info, key, sizeof text - 1, text, &found);
+    if (!found) return 64;
+    const unsigned long long value = std::strtoull(text, nullptr, 10);
+    if (value == 0 || (value & (value - 1)) != 0 || value > (1ull << 40)) return 64;
+    return std::max<std::size_t>(64, value);
+}
+
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     InfoInUse now;
     for (const Key& key : kKeys)
@@ -81,8 +94,7 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     if (flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED) take(kAlignment, creation, before, now);
     if (flavor == MPI_WIN_FLAVOR_SHARED) take(kNoncontig, creation, before, now);
     for (const auto& entry : before)
-        if (std::find(std::begin(kModeKeys), std::end(kModeKeys), entry.first) != std::end(kModeKeys))
-            now.push_back(entry);
+        if (entry.first.starts_with("osc_")) now.push_back(entry);  // libosc's own: read at creation
     return now;
 }
 
@@ -95,6 +107,12 @@ Mode wanted_mode(Kind kind, MPI_Info info) {
         if (found != std::end(kModes)) return static_cast<Mode>(found - kModes);
     }
     return Mode::Auto;
+}
+
+bool wants_two_level(MPI_Info info) {
+    const auto given = value_of(info, "osc_lock_scheme");
+    if (given == "queued" || given == "two_level") return given == "two_level";
+    return config::values().lock_scheme == "two_level";
 }
 
 void note_mode(InfoInUse& known, Kind kind, Mode mode) {
@@ -120,8 +138,10 @@ void Window::choose_modes(MPI_Info hints, Mode fences) {
               told(fence_mode, far ? "deferred (auto, until an epoch would have been faster without)"
                                    : "immediate (auto: by load and store)"),
               told(pscw_mode, "with the first operation to each target (auto)"),
-              told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
-                                  : "immediate (auto: by load and store)"));
+              two_level != nullptr
+                  ? "two-level"
+                  : told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
+                                        : "immediate (auto: by load and store)"));
     if (far) diag::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
 }
 

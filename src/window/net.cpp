@@ -24,7 +24,7 @@ std::atomic_ref<std::byte*> stream_of(Peer& target) {
 
 }  // namespace
 
-void Window::serve_network() {
+void Window::serve_network(bool wants_two_level) {
     net::Network& network = net::Network::mine();
     const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
@@ -44,6 +44,10 @@ void Window::serve_network() {
     net_ = std::make_unique<net::Far>(network, *team.job(), net_id_, me, protocol(), unsettled);
     far_sync = net_.get();
     costs = team.costs();
+    if (wants_two_level && unfit_for_two_level() == nullptr) {
+        lock_words_ = std::make_unique<net::LockWords>(network, *team.job(), *net_, me);
+        serving.words = lock_words_->exposed();
+    }
     if (regions != nullptr) {
         leases_ = std::make_unique<net::Leases>(*regions, &network.endpoint());
         serving.leases = leases_.get();

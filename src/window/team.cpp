@@ -30,6 +30,7 @@ struct Card {
     std::uint64_t shared_offset;  // of the TeamShared; that of the node's first process counts
     std::int32_t node;            // see node_of
     std::int32_t ready;           // whether this process can take part
+    std::int32_t atomics;         // whether it wants the network to have them
     std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
 };
 
@@ -107,7 +108,7 @@ int node_of(MPI_Comm comm, bool loads, int rank, int size) {
 
 }  // namespace
 
-int Team::of(MPI_Comm comm, bool loads, Team*& team, const char*& why) {
+int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& why) {
     why = "the host MPI cannot keep an attribute";
     // Without made-up nodes there is one kind of team.
     loads = loads && config::values().nodes > 1;
@@ -125,7 +126,7 @@ int Team::of(MPI_Comm comm, bool loads, Team*& team, const char*& why) {
     }
     sweep_leaving();
     team = new Team;
-    int error = team->exchange(comm, loads, why);
+    int error = team->exchange(comm, loads, atomics, why);
     if (error == MPI_SUCCESS) {
         team->retain();  // for the attribute
         error = host::real().Comm_set_attr(comm, keyval, team);
@@ -166,7 +167,7 @@ std::uint64_t Team::window_id(std::uint64_t creation) const {
     return (random_ ^ creation) * 0x9e3779b97f4a7c15ull;
 }
 
-int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
+int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     const host::Real& mpi = host::real();
     int size = 0;
     int rank = 0;
@@ -181,6 +182,7 @@ int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
     shm::Arena& arena = shm::Arena::mine();
     Card mine{};
     mine.node = node_of(comm, loads, rank, size);
+    mine.atomics = atomics ? 1 : 0;
     mine.meeting = shm::random64();
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
@@ -207,6 +209,7 @@ int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
     bool ready = true;
     for (const Card& card : cards) {
         ready = ready && card.ready != 0;
+        atomics = atomics || card.atomics != 0;
         spans_nodes_ = spans_nodes_ || card.node != cards[0].node;
     }
     random_ = cards[0].meeting;
@@ -234,7 +237,7 @@ int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
         for (const Card& card : cards)
             processes_.push_back(card.node == mine.node ? known_process(card.arena) : nullptr);
         reach = first_hidden(0) < size_ ? kHidden : map_shared(cards[leader()].shared_offset);
-        if (spans_nodes_ && !open_network(config::values().nodes > 1)) reach = kNone;
+        if (spans_nodes_ && !open_network(config::values().nodes > 1, atomics)) reach = kNone;
     }
     error = agree(comm, reach, reach);
     if (error == MPI_SUCCESS && reach == kHidden) {
@@ -261,9 +264,9 @@ int Team::exchange(MPI_Comm comm, bool loads, const char*& why) {
     return MPI_SUCCESS;
 }
 
-bool Team::open_network(bool loopback) {
+bool Team::open_network(bool loopback, bool atomics) {
     const config::Values& options = config::values();
-    const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback};
+    const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     std::string why;
     if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) {
         const ofi::Endpoint& endpoint = net::Network::mine().endpoint();

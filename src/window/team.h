@@ -39,8 +39,9 @@ class Team final : public sync::Liveness {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
     /// `why` set, the same class on all processes. The caller owns one reference. `loads`: for a window whose memory
-    /// all load and store, which made-up nodes (OSC_NODES) are no obstacle to.
-    static int of(MPI_Comm comm, bool loads, Team*& team, const char*& why);
+    /// all load and store, which made-up nodes (OSC_NODES) are no obstacle to. `atomics`: this process wants the
+    /// network to have them, if this opens it.
+    static int of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& why);
 
     /// The largest of what the processes of `comm`, this team's, give, for each of the numbers; collective. A host
     /// error code; MPI_ERR_OTHER too if one of them has died.
@@ -102,8 +103,8 @@ class Team final : public sync::Liveness {
   private:
     Team() = default;
     ~Team();
-    int exchange(MPI_Comm comm, bool loads, const char*& why);
-    bool open_network(bool loopback);
+    int exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why);
+    bool open_network(bool loopback, bool atomics);
     int exchange_network(MPI_Comm comm, int& reach);
     int measure_network(MPI_Comm comm);
     /// The first member from `from` on whose arena is out of reach; size() if there is none.

@@ -15,6 +15,7 @@
 #include "op/call.h"
 #include "op/queue.h"
 #include "transport/agent/outbox.h"
+#include "transport/net/lock_words.h"
 #include "transport/net/ticket.h"
 #include "transport/shm/regions.h"
 #include "window/team.h"
@@ -57,7 +58,12 @@ class Window final : public Core {
     /// serve. Others may ask it once they have met again.
     Fault serve_by_agent();
     /// Serves this process's part to other nodes, and makes the way to theirs; before creation's last agreement.
-    void serve_network();
+    /// `wants_two_level`: some process does, for locks.
+    void serve_network(bool wants_two_level);
+    /// Whether this process cannot take part in it.
+    bool lacks_lock_words() const;
+    /// Settles the scheme of locks, the same on all processes: `lacking` is what they have told of that.
+    void choose_lock_scheme(bool wants_two_level, bool lacking);
     /// Takes a region of a dynamic window away: nobody reads or writes it any more.
     Fault detach(const void* region);
     /// The agent refuses messages for this window from now on, and none is at work in it.
@@ -88,6 +94,7 @@ class Window final : public Core {
     Fault await_local(std::uint32_t target) override;
 
   private:
+    const char* unfit_for_two_level() const;
     Fault connect_agent(const Peer& target, agent::Connection*& connection);
     Path far_path(std::uint32_t rank) const;
     Fault execute_net(Peer& target, const op::Call& call, const Update& what, net::Asked* asked);
@@ -111,6 +118,8 @@ class Window final : public Core {
 
     std::unique_ptr<net::Far> net_;  // windows that span nodes
     std::uint64_t net_id_ = 0;       // their number
+    std::unique_ptr<net::LockWords> lock_words_;
+    std::unique_ptr<sync::TwoLevel> locks_;  // over them
     ofi::Exposed exposed_;
     std::unique_ptr<net::Leases> leases_;  // dynamic ones: what others know of the regions
     op::Queue queue_;

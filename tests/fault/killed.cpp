@@ -263,7 +263,9 @@ void afterwards() {
     // A process that nobody has used, or this one: its lock and its memory are as they were.
     const int target = g_dying != rank_of(kThird) ? rank_of(kThird) : g_rank;
     std::vector<long> word(1);
-    if (!participates(target)) {
+    if (!participates(target) && two_level() && (g_dying == 0 || std::strcmp(g_kind, "lock_all") == 0)) {
+        if (ok("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, g_win); })) unlock(target, true);
+    } else if (!participates(target)) {
         must_work("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, g_win); });
         must_work("get", [&] { return get(word, target, kCount - 1); });
         must_work("unlock", [&] { return MPI_Win_unlock(target, g_win); });
@@ -318,7 +320,7 @@ int main(int argc, char** argv) {
     if (kind == nullptr || (role != "origin" && role != "target" && role != "third")) return 1;
     g_shift = std::atoi(argv[3]);
     g_private = argc > 4 && std::strcmp(argv[4], "private") == 0;
-    g_scenario = kind->name;
+    g_scenario = g_kind = kind->name;
     g_dying = rank_of(role == "origin" ? kOrigin : role == "target" ? kTarget : kThird);
     make_window();
     MPI_Barrier(MPI_COMM_WORLD);

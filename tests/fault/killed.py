@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/ usr / bin / env python3
 """Runs killed.cpp for one kind of epoch: each role dies once, the worlds and the turns of the roles going round so that
 all kinds together pair every role with every world. With OSC_TEST_FULL=1 each role in each world in each turn.
 
@@ -13,11 +13,12 @@ import run_fault
 
 ROLES = ["origin", "target", "third"]
 KINDS = ["fence", "pscw", "exclusive", "shared", "lock_all", "request", "create", "free"]
-# How the processes reach each other, and what the program is told of it.
+#How the processes reach each other, and what the program is told of it.
 WORLDS = {
     "node": ([], []),
     "tcp": (["OSC_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
     "net": (["OSC_NODES=2", "OSC_OFI_PROVIDER=net"], []),
+    "two_level": (["OSC_NODES=4", "OSC_OFI_PROVIDER=tcp;ofi_rxm", "OSC_LOCK_SCHEME=two_level"], []),
     "cma": ([], ["private"]),
     "agent": (["OSC_CMA=off"], ["private"]),
 }
@@ -31,6 +32,9 @@ def selection(kind):
     more = {"fence": "net", "shared": "cma", "lock_all": "agent", "request": "agent"}
     if kind in more:
         chosen.append(("target", more[kind], number % 4))
+#Rank 0, whom the others need for their locks, and another one.
+    locks = {"exclusive": [("origin", 1), ("target", 2)], "shared": [("origin", 3)], "lock_all": [("origin", 2), ("third", 3)]}
+    chosen += [(role, "two_level", shift) for role, shift in locks.get(kind, [])]
     return chosen
 
 

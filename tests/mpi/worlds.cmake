@@ -66,6 +66,29 @@ endforeach()
 osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_NODES=8)
 osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_OFI_PROVIDER=net)
 
+# Two-level locks, where each process is a node; and what is used, and told, where they cannot be had.
+foreach(ranks 2 4 8)
+  osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120 ENV OSC_NODES=${ranks}
+    OSC_LOCK_SCHEME=two_level)
+endforeach()
+osc_mpi_add_run(two_level.nodes.key.n3 test_two_level 3 TIMEOUT 60 ENV OSC_NODES=3 OSC_VERBOSE=strategy
+  ARGS all_agree_on_the_scheme locks_behind_fences)
+set_tests_properties(two_level.nodes.key.n3 PROPERTIES PASS_REGULAR_EXPRESSION
+  "locks two-level, by the network's atomics.*PASSED: 2 cases")
+osc_mpi_add_run(two_level.nodes.shared.n4 test_two_level 4 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
+  ARGS all_agree_on_the_scheme locks_behind_fences)
+set_tests_properties(two_level.nodes.shared.n4 PROPERTIES PASS_REGULAR_EXPRESSION
+  "locks queued, because two processes of the window share a node.*PASSED: 2 cases")
+osc_mpi_add_run(two_level.nodes.net.n3 test_two_level 3 TIMEOUT 60
+  ENV OSC_NODES=3 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ARGS all_agree_on_the_scheme locks_behind_fences)
+set_tests_properties(two_level.nodes.net.n3 PROPERTIES PASS_REGULAR_EXPRESSION
+  "locks queued, because net has no atomics on words of 64 bits.*PASSED: 2 cases")
+foreach(run locks:2 lock_all:4 deadlock:4 waiting:3 requests:3 threads:2 error_classes:2 dynamic:2)
+  string(REGEX MATCH "^(.*):(.*)$" _ ${run})
+  osc_mpi_add_run(${CMAKE_MATCH_1}.nodes.two_level.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 120
+    ENV OSC_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
+endforeach()
+
 # The thread alone, also while the application waits inside the host.
 osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
 osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)

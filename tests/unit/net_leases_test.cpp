@@ -49,9 +49,13 @@ class Exposing final : public ofi::Endpoint {
     ofi::Posted read(ofi::PeerId, void*, std::size_t, std::uint64_t, std::uint64_t, ofi::Operation&) override {
         return ofi::Posted::Failed;
     }
+    ofi::Posted atomic(ofi::PeerId, ofi::Atomic&, std::uint64_t, std::uint64_t, ofi::Operation&) override {
+        return ofi::Posted::Failed;
+    }
     std::size_t largest_transfer() const override { return 0; }
     std::size_t direct_from() const override { return 0; }
     const char* flaw() const override { return ""; }
+    const char* atomics_flaw() const override { return ""; }
     int poll(ofi::Receiver&) override { return 0; }
     int sleep(int, ofi::Receiver&) override { return 0; }
     void wake() override {}

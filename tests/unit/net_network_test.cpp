@@ -31,7 +31,7 @@ struct Deaf final : ofi::Receiver {
 
 class TwoNetworks : public ::testing::Test {
   protected:
-    static constexpr ofi::Wishes kWishes{"tcp;ofi_rxm", "", true};
+    static constexpr ofi::Wishes kWishes{"tcp;ofi_rxm", "", true, false};
 
     void SetUp() override {
 #ifdef __SANITIZE_THREAD__

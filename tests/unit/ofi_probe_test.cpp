@@ -1,4 +1,4 @@
-// The probe of direct accesses, with providers that lie.
+// The probes of direct accesses and of atomics, with providers that lie.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -20,7 +20,13 @@ enum class Lie {
     WritesLater,
     ReadsFail,
     ReadsOther,
-    Busy
+    Busy,
+    RefusesAtomics,
+    AtomicsFail,
+    AtomicsNever,
+    AddsNarrow,
+    SwapsAlways,
+    TellsAfter
 };
 
 /// Does accesses when it is polled, as software providers do.
@@ -64,6 +70,24 @@ class Provider final : public ofi::Endpoint {
         };
         return ofi::Posted::Yes;
     }
+    ofi::Posted atomic(ofi::PeerId, ofi::Atomic& what, std::uint64_t address, std::uint64_t key,
+                       ofi::Operation& operation) override {
+        EXPECT_EQ(key, 99u);
+        if (lie_ == Lie::RefusesAtomics) return ofi::Posted::Failed;
+        later_ = [&what, address, &operation, this] {
+            if (lie_ == Lie::AtomicsNever) return;
+            auto& word = *reinterpret_cast<std::uint64_t*>(address);
+            const std::uint64_t before = word;
+            if (what.kind == ofi::Atomic::Kind::Add)
+                word =
+                    lie_ == Lie::AddsNarrow ? static_cast<std::uint32_t>(before + what.operand) : before + what.operand;
+            else if (before == what.expected || lie_ == Lie::SwapsAlways)
+                word = what.operand;
+            what.before = lie_ == Lie::TellsAfter ? word : before;
+            operation.ended(operation, lie_ == Lie::AtomicsFail ? EIO : 0);
+        };
+        return ofi::Posted::Yes;
+    }
     int poll(ofi::Receiver&) override {
         if (const auto due = std::exchange(later_, nullptr)) due();
         return 0;
@@ -79,6 +103,7 @@ class Provider final : public ofi::Endpoint {
     std::size_t largest_transfer() const override { return 1 << 20; }
     std::size_t direct_from() const override { return 0; }
     const char* flaw() const override { return ""; }
+    const char* atomics_flaw() const override { return ""; }
     int sleep(int, ofi::Receiver&) override { return 0; }
     void wake() override {}
 
@@ -90,10 +115,10 @@ class Provider final : public ofi::Endpoint {
     ofi::Address address_;
 };
 
-std::string flaw_of(Lie lie) {
+std::string flaw_of(Lie lie, void (*probe)(ofi::Endpoint&, std::string&) = &ofi::probe_direct) {
     Provider provider(lie);
     std::string flaw;
-    ofi::probe_direct(provider, flaw);
+    probe(provider, flaw);
     EXPECT_TRUE(!flaw.empty() || !provider.exposes());
     return flaw;
 }
@@ -111,6 +136,18 @@ TEST(Probe, FindsEveryLie) {
     EXPECT_EQ(flaw_of(Lie::WritesLater), "a write ends before its data is there");
     EXPECT_EQ(flaw_of(Lie::ReadsFail), "a read does not end well");
     EXPECT_EQ(flaw_of(Lie::ReadsOther), "a read brings other bytes");
+}
+
+TEST(Probe, BelievesAtomicsThatWork) {
+    EXPECT_EQ(flaw_of(Lie::None, &ofi::probe_atomics), "");
+}
+
+TEST(Probe, FindsEveryLieOfAtomics) {
+    EXPECT_EQ(flaw_of(Lie::RegistersNothing, &ofi::probe_atomics), "no memory can be registered");
+    for (const Lie lie : {Lie::RefusesAtomics, Lie::AtomicsFail, Lie::AtomicsNever})
+        EXPECT_EQ(flaw_of(lie, &ofi::probe_atomics), "an atomic does not end well");
+    for (const Lie lie : {Lie::AddsNarrow, Lie::SwapsAlways, Lie::TellsAfter})
+        EXPECT_EQ(flaw_of(lie, &ofi::probe_atomics), "an atomic does not do what it should");
 }
 
 }  // namespace

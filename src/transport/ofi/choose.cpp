@@ -75,10 +75,10 @@ bool bind_to(const Wishes& wishes, std::string& address, std::string& why) {
     return true;
 }
 
-fi_info* ask(const Provider& provider, const std::string& address, std::string& why) {
+fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
     fi_info* hints = fi_allocinfo();
     if (hints == nullptr) return nullptr;
-    hints->caps = FI_MSG | FI_RMA;
+    hints->caps = FI_MSG | FI_RMA | (atomics ? FI_ATOMIC : 0);
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->tx_attr->msg_order = FI_ORDER_SAS;
@@ -93,6 +93,7 @@ fi_info* ask(const Provider& provider, const std::string& address, std::string& 
                                  address.empty() ? 0 : FI_SOURCE, hints, &found);
     fi_freeinfo(hints);
     if (error == 0) return found;
+    if (atomics) return ask(provider, false, address, why);
     why = std::string(provider.name) + ": " + fi_strerror(-error);
     return nullptr;
 }
@@ -110,11 +111,12 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
         known = true;
         const bool software = (provider.quirks & kSoftware) != 0;
         chosen = provider;
-        if (fi_info* found = ask(provider, software ? address : std::string(), why); found != nullptr) return found;
+        if (fi_info* found = ask(provider, wishes.atomics, software ? address : std::string(), why); found != nullptr)
+            return found;
     }
     // One that the table does not know is taken at its word.
     chosen = {wishes.provider, kNone, 4096};
-    if (!known) return ask(chosen, {}, why);
+    if (!known) return ask(chosen, wishes.atomics, {}, why);
     return nullptr;
 }
 

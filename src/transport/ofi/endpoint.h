@@ -33,6 +33,20 @@ struct Operation {
 
 enum class Posted { Yes, Again, Failed };
 
+/// An atomic of the provider on one word of 64 bits, which nothing else may touch: software providers do not do it by
+/// the processor's atomics. The provider's until it has ended; registered with all in it where the provider asks for
+/// that.
+struct Atomic {
+    enum class Kind : std::uint64_t {
+        Add,   // `operand`
+        Swap,  // for `operand`, if the word is `expected`
+    };
+    Kind kind = Kind::Add;
+    std::uint64_t operand = 0;
+    std::uint64_t expected = 0;
+    std::uint64_t before = 0;  // what the word was
+};
+
 /// Memory that peers may write and read.
 struct Exposed {
     void* registration = nullptr;  // null: nothing is exposed
@@ -71,6 +85,10 @@ class Endpoint {
                          Operation& operation) = 0;
     virtual Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                         Operation& operation) = 0;
+    /// An atomic on a word of a peer's exposed memory, or of this process's own if the peer is this endpoint. Only
+    /// where atomics_flaw() is "".
+    virtual Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key,
+                          Operation& operation) = 0;
     /// The most bytes of one write or read.
     virtual std::size_t largest_transfer() const = 0;
 
@@ -79,6 +97,8 @@ class Endpoint {
 
     /// What a probe has found wrong with direct accesses, which are not used then: nothing is exposed. "": nothing.
     virtual const char* flaw() const = 0;
+    /// Why there are no atomics. "": there are.
+    virtual const char* atomics_flaw() const = 0;
 
     virtual bool expose(void* base, std::size_t bytes, Exposed& exposed) = 0;
     virtual void revoke(Exposed& exposed) = 0;
@@ -97,6 +117,7 @@ struct Wishes {
     const char* provider;   // its name, or "": the best that there is
     const char* interface;  // name of a network interface, or "": the provider's own choice
     bool loopback;          // all peers are on this machine
+    bool atomics;           // the provider is asked for them; another one is not taken for that
 };
 
 /// Loads libosc_ofi.so, which lies beside this library, and opens an endpoint; null with the reason in `why`.

@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -54,9 +55,11 @@ class Libfabric final : public Endpoint {
                  Operation& operation) override;
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
+    Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
     std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
     std::size_t direct_from() const override { return chosen_.direct; }
     const char* flaw() const override { return flaw_.c_str(); }
+    const char* atomics_flaw() const override { return atomics_flaw_.c_str(); }
     bool expose(void* base, std::size_t bytes, Exposed& exposed) override;
     void revoke(Exposed& exposed) override;
     int poll(Receiver& receiver) override;
@@ -75,12 +78,14 @@ class Libfabric final : public Endpoint {
     bool local(const void* base, std::size_t bytes, Operation& operation, void*& description);
     void release(Operation& operation);
     bool post(Receive& receive);
+    void try_atomics(bool wanted);
     int took(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
     int took_error(Receiver& receiver);
 
     fi_info* info_ = nullptr;
     Provider chosen_{};
-    std::string flaw_;     // of direct accesses, as far as the probe has found one
+    std::string flaw_;  // of direct accesses, as far as the probe has found one
+    std::string atomics_flaw_;
     int descriptor_ = -1;  // readable when something has come
     int waker_ = -1;       // an eventfd, for wake()
     fid_fabric* fabric_ = nullptr;
@@ -164,7 +169,24 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         }
     }
     probe_direct(*this, flaw_);
+    try_atomics(wishes.atomics);
     return true;
+}
+
+// What the provider says is asked first: one without atomics may have no function for them.
+void Libfabric::try_atomics(bool wanted) {
+    std::size_t most = 0;
+    if (!wanted)
+        atomics_flaw_ = "was opened without atomics";
+    else if (!flaw_.empty())
+        atomics_flaw_ = flaw_;
+    else if ((info_->caps & FI_ATOMIC) == 0)
+        atomics_flaw_ = "has no atomics";
+    else if (fi_fetch_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &most) != 0 || most == 0 ||
+             fi_compare_atomicvalid(endpoint_, FI_UINT64, FI_CSWAP, &most) != 0 || most == 0)
+        atomics_flaw_ = "has no atomics on words of 64 bits";
+    else
+        probe_atomics(*this, atomics_flaw_);
 }
 
 fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key) {
@@ -252,6 +274,19 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
     void* description = nullptr;
     if (!local(to, bytes, operation, description)) return Posted::Failed;
     const Posted result = posted(fi_read(endpoint_, to, bytes, description, peer, address, key, &operation));
+    if (result != Posted::Yes) release(operation);
+    return result;
+}
+
+Posted Libfabric::atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) {
+    void* description = nullptr;
+    if (!local(&what, sizeof what, operation, description)) return Posted::Failed;
+    const bool adds = what.kind == Atomic::Kind::Add;
+    const Posted result = posted(adds ? fi_fetch_atomic(endpoint_, &what.operand, 1, description, &what.before,
+                                                        description, peer, address, key, FI_UINT64, FI_SUM, &operation)
+                                      : fi_compare_atomic(endpoint_, &what.operand, 1, description, &what.expected,
+                                                          description, &what.before, description, peer, address, key,
+                                                          FI_UINT64, FI_CSWAP, &operation));
     if (result != Posted::Yes) release(operation);
     return result;
 }

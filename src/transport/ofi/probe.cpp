@@ -1,4 +1,4 @@
-// The probe of direct accesses.
+// The probes of direct accesses and of atomics.
 #include "transport/ofi/probe.h"
 
 #include <cerrno>
@@ -29,9 +29,16 @@ struct Probe {
     std::byte there[kBytes];
 };
 
+struct AtomicProbe {
+    Access access;
+    Atomic what;
+    std::uint64_t words[2] = {};
+};
+
 // The provider may use it after a probe that failed: it is kept for ever then.
-void keep(std::unique_ptr<Probe> probe) {
-    static auto* kept = new std::vector<std::unique_ptr<Probe>>;
+template <class P>
+void keep(std::unique_ptr<P> probe) {
+    static auto* kept = new std::vector<std::unique_ptr<P>>;
     kept->push_back(std::move(probe));
 }
 
@@ -88,6 +95,42 @@ void probe_direct(Endpoint& endpoint, std::string& flaw) {
     });
     if (read != 0) return failed("a read does not end well");
     if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a read brings other bytes");
+    endpoint.revoke(exposed);
+}
+
+void probe_atomics(Endpoint& endpoint, std::string& flaw) {
+    auto probe = std::make_unique<AtomicProbe>();
+    PeerId self = 0;
+    Exposed exposed;
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->words, sizeof probe->words, exposed)) {
+        flaw = "no memory can be registered";
+        return;
+    }
+    using Kind = Atomic::Kind;
+    constexpr std::uint64_t kHigh = std::uint64_t{1} << 63;
+    // On the second word, which each step leaves as the next one must find it.
+    const struct {
+        Atomic what;
+        std::uint64_t after;
+    } steps[] = {
+        {{Kind::Add, kHigh + 5, 0, 0}, kHigh + 5},
+        {{Kind::Swap, 7, 5, kHigh + 5}, kHigh + 5},
+        {{Kind::Swap, 7, kHigh + 5, kHigh + 5}, 7},
+        {{Kind::Add, ~std::uint64_t{0}, 0, 7}, 6},
+    };
+    for (const auto& step : steps) {
+        probe->what = step.what;
+        probe->what.before = ~step.what.before;
+        const int error = end(endpoint, probe->access, [&] {
+            return endpoint.atomic(self, probe->what, exposed.base + sizeof probe->words[0], exposed.key,
+                                   probe->access.operation);
+        });
+        if (error != 0)
+            flaw = "an atomic does not end well";
+        else if (probe->what.before != step.what.before || probe->words[0] != 0 || probe->words[1] != step.after)
+            flaw = "an atomic does not do what it should";
+        if (!flaw.empty()) return keep(std::move(probe));
+    }
     endpoint.revoke(exposed);
 }
 
