@@ -42,10 +42,11 @@ class BackOff {
         } while (Clock::now() < until);
     }
 
-    /// Whether to ask after the dead, now and then.
-    bool doubts() {
+    /// Whether to ask if those in a tally are dead: now and then. Who is alone there may not be for long, and is asked
+    /// for each time after a while.
+    bool doubts(std::uint32_t keeping) {
         const Clock::time_point now = Clock::now();
-        if (now - asked_ < kAskEvery) return false;
+        if (now - (tally_count(keeping) == 1 ? begun_ : asked_) < kAskEvery) return false;
         asked_ = now;
         return true;
     }
@@ -56,7 +57,8 @@ class BackOff {
     static constexpr std::chrono::milliseconds kAskEvery{100};
     std::minstd_rand random_;
     std::chrono::nanoseconds limit_{4000};
-    Clock::time_point asked_ = Clock::now();
+    const Clock::time_point begun_ = Clock::now();
+    Clock::time_point asked_ = begun_;
 };
 
 }  // namespace
@@ -106,8 +108,9 @@ Fault TwoLevel::join(std::uint32_t rank, Word word, Side side) {
         do {
             back_off.rest();
             if (const Fault fault = words_.add(rank, word, 0, seen); fault != Fault::None) return fault;
-            if (free(seen) || !back_off.doubts()) continue;
-            if (const Fault fault = look_for_dead(rank, word, tally(seen, other)); fault != Fault::None) return fault;
+            const std::uint32_t keeping = tally(seen, other);
+            if (free(seen) || !back_off.doubts(keeping)) continue;
+            if (const Fault fault = look_for_dead(rank, word, keeping); fault != Fault::None) return fault;
         } while (!free(seen));
     }
 }
@@ -124,11 +127,10 @@ Fault TwoLevel::exclude(std::uint32_t target) {
         std::uint64_t seen = 0;
         const Fault fault = words_.swap(target, Word::Local, 0, mine(Side::Excluding), seen);
         if (fault != Fault::None || seen == 0) return fault;
-        if (back_off.doubts()) {
-            const std::uint32_t holder = tally(seen, Side::Excluding);
-            const std::uint32_t keeping = holder != 0 ? holder : tally(seen, Side::Sharing);
+        const std::uint32_t holder = tally(seen, Side::Excluding);
+        const std::uint32_t keeping = holder != 0 ? holder : tally(seen, Side::Sharing);
+        if (back_off.doubts(keeping))
             if (const Fault dead = look_for_dead(target, Word::Local, keeping); dead != Fault::None) return dead;
-        }
         back_off.rest();
     }
 }

@@ -10,7 +10,8 @@ namespace osc {
 
 // What all processes know alike; null: nothing stands in the way.
 const char* Window::unfit_for_two_level() const {
-    if (team.job() == nullptr || team.job()->leaders.size() < size) return "two processes of the window share a node";
+    if (team.job() == nullptr) return "the window is on one node";
+    if (team.job()->leaders.size() < size) return "two processes of the window share a node";
     if (size > sync::kMostTallied) return "the window has more than 2047 processes";
     return nullptr;
 }

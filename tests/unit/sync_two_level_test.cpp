@@ -251,6 +251,27 @@ TEST_F(TwoLevelLock, TellsWhoDiedWithASharedLock) {
     EXPECT_EQ(rows[0][1].load(), 0u);
 }
 
+// The living come and go beside a dead holder; when it is alone, who waits sees it.
+TEST_F(TwoLevelLock, FindsTheDeadAmongTheLiving) {
+    const Deadline deadline(60);
+    expect_done(of(1).lock(2, LockKind::Shared));
+    lives.kill(1);
+    std::atomic<bool> over{false};
+    std::thread reader([&] {
+        while (!over.load()) {
+            expect_done(of(0).lock(2, LockKind::Shared));
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));
+            expect_done(of(0).unlock(2, LockKind::Shared));
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    expect_dead(of(3).lock(2, LockKind::Exclusive),
+                "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
+    over = true;
+    reader.join();
+    EXPECT_EQ(rows[2][0].load(), tally_of(1));
+}
+
 // A death is no reason to give up while somebody who lives has the lock.
 TEST_F(TwoLevelLock, WaitsForTheLivingBesideTheDead) {
     const Deadline deadline(60);
