@@ -199,7 +199,7 @@ Status Hosted::execute(Window& window, std::uint32_t origin, const Record& recor
             const std::size_t before = out.size();
             out.resize(before + padded(returned(record)));
             if (!is_operation(record.what)) return tell(own, origin, record, out.data() + before);
-            return access(window, record, data, out.data() + before);
+            return access(window, origin, record, data, out.data() + before);
         }
     }
 }
@@ -223,12 +223,14 @@ void Hosted::resume_withdrawing() {
     });
 }
 
-Status Hosted::access(Window& window, const Record& record, const std::byte* data, std::byte* out) {
+Status Hosted::access(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
+                      std::byte* out) {
     const Serving& own = window.serving;
     const auto kind = static_cast<agent::Kind>(record.what);
     Update how{};
     const Status sound = agent::check_operation(kind, record.basic, record.op, record.bytes, how);
     if (sound != Status::Done) return sound;
+    if (record.what != What::Get && how.op != Op::NoOp) own.slot->block(own.rank).note_update(origin);
     const shm::Stripes stripes{own.slot->block(own.rank), own.rank, *own.liveness};
     if (own.regions == nullptr) {
         if (!inside(own, record)) return Status::OutOfRange;

@@ -126,7 +126,7 @@ class Hosted {
             std::size_t& at, Status& status, std::vector<std::byte>& out);
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
-    Status access(Window& window, const Record& record, const std::byte* data, std::byte* out);
+    Status access(Window& window, std::uint32_t origin, const Record& record, const std::byte* data, std::byte* out);
     Status withdraw(const Serving& window, std::uint32_t origin, const Record& record);
     void resume_withdrawing();
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);

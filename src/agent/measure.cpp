@@ -8,9 +8,10 @@
 namespace osc::net {
 namespace {
 
-constexpr std::int64_t kAtMost = 5000000;  // ns for all of it, however slow the network is
-constexpr int kTimes = 9;                  // of which the median counts
-constexpr std::size_t kLarge = 8192;       // bytes of the messages that tell what a byte costs
+constexpr std::int64_t kConnecting = 500000000;  // ns for the first answer
+constexpr std::int64_t kAtMost = 5000000;        // ns for all others, however slow the network is
+constexpr int kTimes = 9;                        // of which the median counts
+constexpr std::size_t kLarge = 8192;             // bytes of the messages that tell what a byte costs
 
 }  // namespace
 
@@ -33,6 +34,7 @@ Network::Cost Network::measure(const Card& card) {
     const std::lock_guard lock(measuring);
     Connection* to = cost_.way > 0 ? nullptr : connect(card);
     if (to == nullptr) return cost_;
+    static_cast<void>(round_trip(*to, 0, now_ns() + kConnecting));
     const std::int64_t until = now_ns() + kAtMost;
     const auto median = [&](std::size_t bytes) {
         std::array<std::int64_t, kTimes> each;
@@ -42,7 +44,6 @@ Network::Cost Network::measure(const Card& card) {
         std::nth_element(each.begin(), each.begin() + kTimes / 2, each.end());
         return static_cast<double>(each[kTimes / 2]);
     };
-    static_cast<void>(round_trip(*to, 0, until));  // connects
     const double small = median(0);
     const double large = median(kLarge);
     cost_ = {small / 2, std::max(0.0, large - small) / static_cast<double>(kLarge)};

@@ -86,6 +86,7 @@ struct Epoch {
     bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
     std::uint64_t fences = 0;            // made in this window
+    std::uint64_t checks = 0;            // meetings about asserts
     std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet
     bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
@@ -197,6 +198,7 @@ class Core : public sync::Liveness {
     std::atomic<std::uint32_t> unsettled{0};  // operations under way, and faults of such that nobody was told yet
     std::atomic<std::uint32_t> unlocks{1};    // until the host is driven again
     std::atomic<std::uint32_t> order{1};      // see epoch::full_order
+    bool checks = false;                      // asserts are checked, on all processes
     bool threaded = false;                    // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
     bool cell_busy = false;                   // a thread stands in a lock's queue with this process's cell
     bool pointers_given = false;              // the user holds pointers to other processes' memory

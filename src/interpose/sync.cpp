@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "diag/inject.h"
-#include "epoch/epoch.h"
+#include "epoch/check.h"
 #include "interpose/serve.h"
 #include "transport/shm/compare.h"
 
@@ -66,7 +66,8 @@ Fault do_post(Window& window, MPI_Group group, int assert) {
     std::vector<std::uint32_t> ranks;
     Fault fault = read_asserts(assert, epoch::kNoCheck | epoch::kNoStore | epoch::kNoPut, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
-    return fault == Fault::None ? epoch::post(window, ranks, asserts) : fault;
+    if (fault != Fault::None) return fault;
+    return window.checks ? epoch::checked_post(window, ranks, asserts) : epoch::post(window, ranks, asserts);
 }
 
 Fault do_start(Window& window, MPI_Group group, int assert) {
@@ -74,14 +75,16 @@ Fault do_start(Window& window, MPI_Group group, int assert) {
     std::vector<std::uint32_t> ranks;
     Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
-    return fault == Fault::None ? epoch::start(window, ranks, asserts) : fault;
+    if (fault != Fault::None) return fault;
+    return window.checks ? epoch::checked_start(window, ranks, asserts) : epoch::start(window, ranks, asserts);
 }
 
 Fault do_fence(Window& window, int assert) {
     unsigned asserts = 0;
     const Fault fault =
         read_asserts(assert, epoch::kNoStore | epoch::kNoPut | epoch::kNoPrecede | epoch::kNoSucceed, asserts);
-    return fault == Fault::None ? epoch::fence(window, asserts) : fault;
+    if (fault != Fault::None) return fault;
+    return window.checks ? epoch::checked_fence(window, asserts) : epoch::fence(window, asserts);
 }
 
 Fault do_lock(Window& window, int type, int rank, int assert) {
@@ -92,14 +95,16 @@ Fault do_lock(Window& window, int type, int rank, int assert) {
     if (rank == MPI_PROC_NULL) return fault;
     if (fault == Fault::None) fault = check_rank(window, rank);
     if (fault != Fault::None) return fault;
-    return epoch::lock(window, static_cast<std::uint32_t>(rank),
-                       type == MPI_LOCK_EXCLUSIVE ? sync::LockKind::Exclusive : sync::LockKind::Shared, asserts);
+    return (window.checks ? epoch::checked_lock : epoch::lock)(
+        window, static_cast<std::uint32_t>(rank),
+        type == MPI_LOCK_EXCLUSIVE ? sync::LockKind::Exclusive : sync::LockKind::Shared, asserts);
 }
 
 Fault do_lock_all(Window& window, int assert) {
     unsigned asserts = 0;
     const Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
-    return fault == Fault::None ? epoch::lock_all(window, asserts) : fault;
+    if (fault != Fault::None) return fault;
+    return window.checks ? epoch::checked_lock_all(window, asserts) : epoch::lock_all(window, asserts);
 }
 
 // unlock and flush of one rank.
@@ -112,7 +117,7 @@ Fault at_rank(Window& window, int rank, Call&& call) {
 
 Fault do_test(Window& window, int* flag) {
     bool done = false;
-    const Fault fault = epoch::test(window, done);
+    const Fault fault = window.checks ? epoch::checked_test(window, done) : epoch::test(window, done);
     if (fault == Fault::None) *flag = done ? 1 : 0;
     return fault;
 }
@@ -229,7 +234,7 @@ OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, 
 OSC_SYNC(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_post(*window, group, assert))
 OSC_SYNC(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_start(*window, group, assert))
 OSC_SYNC(Win_complete, (MPI_Win win), (win), epoch::complete(*window))
-OSC_SYNC(Win_wait, (MPI_Win win), (win), epoch::wait(*window))
+OSC_SYNC(Win_wait, (MPI_Win win), (win), window->checks ? epoch::checked_wait(*window) : epoch::wait(*window))
 OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag))
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
 OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))

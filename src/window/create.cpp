@@ -283,6 +283,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     raise_error(header, error);
     raise_to(header.fence_mode, static_cast<std::uint32_t>(wanted_mode(Kind::Fence, request.info)));
+    raise_to(header.checks, config::values().check ? 1 : 0);
     window->state_agent_need();
     const auto meet = [&] {
         return header.barrier.arrive_and_wait(window->team.mates(), [&] { return window->any_dead() >= 0; });
@@ -311,12 +312,14 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network(two_level != 0);
         int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_mode.load(std::memory_order_relaxed)),
-                        window->lacks_lock_words() ? 1 : 0};
+                        window->lacks_lock_words() ? 1 : 0,
+                        static_cast<int>(header.checks.load(std::memory_order_relaxed))};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
         lacking = agreed[3] != 0;
         header.fence_mode.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
+        header.checks.store(static_cast<std::uint32_t>(agreed[4]), std::memory_order_relaxed);
     }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
@@ -328,6 +331,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         window->info = read_info(request.info, request.flavor, {});
         window->choose_lock_scheme(two_level != 0, lacking);
         window->choose_modes(request.info, static_cast<Mode>(header.fence_mode.load(std::memory_order_relaxed)));
+        window->checks = header.checks.load(std::memory_order_relaxed) != 0;
         register_window(window->handle, window.get());
         result = window.release();
         return MPI_SUCCESS;

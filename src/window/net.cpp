@@ -11,6 +11,8 @@ namespace {
 
 net::Protocol protocol() {
     const std::string& name = config::values().net_protocol;
+    // A target does not see what goes directly.
+    if (config::values().check) return net::Protocol::Buffered;
     return name == "messages"   ? net::Protocol::Messages
            : name == "buffered" ? net::Protocol::Buffered
            : name == "direct"   ? net::Protocol::Direct

@@ -158,6 +158,7 @@ Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
     Update what{};
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
     if (target.path == Path::Net) return execute_net(target, call, what, asked);
+    if (checks && call.kind != op::Kind::Get && what.op != Op::NoOp) target.control().note_update(me);
     if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
     std::int64_t start = 0;
     bool nothing = false;

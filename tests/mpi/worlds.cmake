@@ -89,6 +89,14 @@ foreach(run locks:2 lock_all:4 deadlock:4 waiting:3 requests:3 threads:2 error_c
     ENV OSC_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
 endforeach()
 
+# Asserts that are checked; and programs whose asserts are true, which notice nothing.
+osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_CHECK=1)
+osc_mpi_add_run(checked.deferred.n2 test_checked 2 TIMEOUT 120 ENV OSC_CHECK=1 OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
+foreach(name fence pscw waiting)
+  osc_mpi_add_run(${name}.checked.n3 test_${name} 3 TIMEOUT 120 ENV OSC_CHECK=1)
+endforeach()
+osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_NODES=2 OSC_CHECK=1)
+
 # The thread alone, also while the application waits inside the host.
 osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
 osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)

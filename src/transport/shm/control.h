@@ -88,6 +88,15 @@ struct alignas(64) ControlBlock {
     // The last fence that this process has made, where fences are deferred; rung by pscw_bell.
     std::atomic<std::uint64_t> fences{0};
 
+    // Checked asserts: that nobody may update this process's memory, and rank + 1 of one that has.
+    std::atomic<std::uint32_t> no_put{0};
+    std::atomic<std::uint32_t> updated{0};
+    /// Somebody updates it.
+    void note_update(std::uint32_t rank) {
+        if (__builtin_expect(no_put.load(std::memory_order_relaxed) != 0, 0))
+            updated.store(rank + 1, std::memory_order_relaxed);
+    }
+
     // How often processes of other nodes will have ended epochs of fences on this one; by the node's first process.
     std::uint64_t closes = 0;
 
@@ -129,6 +138,8 @@ struct alignas(64) SlotHeader {
     // process can be one fence ahead, not two.
     std::atomic<std::uint64_t> put_off[2]{};
     std::atomic<std::uint32_t> fence_mode{0};  // the largest of what the processes want
+    std::atomic<std::uint32_t> checks{0};      // whether one of them wants asserts to be checked
+    std::atomic<std::uint32_t> checked[3]{};   // what they tell of asserts, by the meeting's number
     std::atomic<std::uint32_t> device{0};      // a process's memory is a device's: the host serves the window
 };
 

@@ -1,0 +1,122 @@
+// Checking asserts. What one process cannot know of itself is told by a meeting of its own behind each fence, and by
+// two words of each control block: that nobody may update, and who has.
+#include "epoch/check.h"
+
+namespace osc::epoch {
+namespace {
+
+using diag::fail;
+using sync::LockKind;
+
+// What the processes tell each other, or-ed together; beside sync::Want.
+enum Given : std::uint32_t {
+    kPrecedes = 4,
+    kPrecedesNot = 8,
+    kSucceeds = 16,
+    kSucceedsNot = 32,
+};
+
+// All processes meet; what they have told, or 0 if one has died. On a node the words go round: the one for the meeting
+// after this is cleared before it, when nobody looks at it any more or yet.
+std::uint32_t exchange(Core& core, std::uint32_t mine) {
+    if (core.far_sync != nullptr) {
+        core.slot.fence_news().wants.fetch_or(mine, std::memory_order_relaxed);
+        return core.meet() ? core.slot.fence_news().wanted : 0;
+    }
+    shm::SlotHeader& header = core.slot.header();
+    const std::uint64_t now = core.epoch.checks++;
+    std::atomic<std::uint32_t>& word = header.checked[now % 3];
+    word.fetch_or(mine, std::memory_order_relaxed);
+    if (core.me == 0) header.checked[(now + 1) % 3].store(0, std::memory_order_relaxed);
+    return core.meet() ? word.load(std::memory_order_relaxed) : 0;
+}
+
+// Ends a promise that nobody updates this window; a fault if somebody has.
+Fault end_promise(Core& core, const char* call) {
+    shm::ControlBlock& own = core.mine();
+    own.no_put.store(0, std::memory_order_seq_cst);
+    const std::uint32_t who = own.updated.exchange(0, std::memory_order_seq_cst);
+    if (who == 0) return Fault::None;
+    return fail(Fault::Assert, "MPI_MODE_NOPUT was given to %s, but rank %u has updated the window of rank %u since",
+                call, who - 1, core.me);
+}
+
+void promise(Core& core, unsigned asserts) {
+    core.mine().no_put.store((asserts & kNoPut) != 0 ? 1 : 0, std::memory_order_seq_cst);
+}
+
+// Whether this process would have to wait.
+bool taken(Core& core, std::uint32_t target, LockKind kind) {
+    if (!core.here(target)) return false;
+    const std::uint64_t word = core.peer(target).control().lock.word.load(std::memory_order_acquire);
+    return (word & sync::kExclusive) != 0 || (kind == LockKind::Exclusive && (word & sync::kCountMask) != 0);
+}
+
+}  // namespace
+
+Fault checked_fence(Core& core, unsigned asserts) {
+    const bool precedes = (asserts & kNoPrecede) == 0;
+    const bool succeeds = (asserts & kNoSucceed) == 0;
+    const bool denied = !precedes && core.epoch.access == Access::FenceUsed;
+    if (const Fault done = fence(core, asserts & kNoSucceed); done != Fault::None) return done;
+    const Fault updated = end_promise(core, "the fence before");
+    // Before anybody is told, and so before anybody goes on.
+    promise(core, asserts);
+    const std::uint32_t all =
+        exchange(core, (precedes ? kPrecedes : kPrecedesNot) | (succeeds ? kSucceeds : kSucceedsNot));
+    if (all == 0) return fail(Fault::Dead, "a process died; the fence can never complete");
+    if (updated != Fault::None) return updated;
+    if (denied)
+        return fail(Fault::Assert, "MPI_MODE_NOPRECEDE, but rank %u has called operations since the last fence",
+                    core.me);
+    if ((all & (kPrecedes | kPrecedesNot)) == (kPrecedes | kPrecedesNot))
+        return fail(Fault::Assert, "some processes gave MPI_MODE_NOPRECEDE to this fence and others did not");
+    if ((all & (kSucceeds | kSucceedsNot)) == (kSucceeds | kSucceedsNot))
+        return fail(Fault::Assert, "some processes gave MPI_MODE_NOSUCCEED to this fence and others did not");
+    return Fault::None;
+}
+
+Fault checked_post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
+    if (!core.epoch.posted) promise(core, asserts);
+    return post(core, origins, asserts & ~unsigned{kNoCheck});
+}
+
+Fault checked_start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts) {
+    int late = -1;
+    if ((asserts & kNoCheck) != 0)
+        for (const std::uint32_t target : targets)
+            if ((core.mine().posts(target).load(std::memory_order_acquire) & shm::ControlBlock::bit(target)) == 0)
+                late = static_cast<int>(target);
+    const Fault done = start(core, targets, asserts & ~unsigned{kNoCheck});
+    if (done != Fault::None || late < 0) return done;
+    return fail(Fault::Assert, "MPI_MODE_NOCHECK, but rank %d has not posted yet", late);
+}
+
+Fault checked_wait(Core& core) {
+    const Fault done = wait(core);
+    return done != Fault::None ? done : end_promise(core, "MPI_Win_post");
+}
+
+Fault checked_test(Core& core, bool& done) {
+    const Fault fault = test(core, done);
+    return fault != Fault::None || !done ? fault : end_promise(core, "MPI_Win_post");
+}
+
+Fault checked_lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
+    const bool denied = (asserts & kNoCheck) != 0 && taken(core, target, kind);
+    const Fault done = lock(core, target, kind, 0);
+    if (done != Fault::None || !denied) return done;
+    return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held a conflicting lock on rank %u", target);
+}
+
+Fault checked_lock_all(Core& core, unsigned asserts) {
+    int held = -1;
+    if ((asserts & kNoCheck) != 0)
+        for (std::uint32_t target = 0; target < core.size; ++target)
+            if (taken(core, target, LockKind::Shared)) held = static_cast<int>(target);
+    const Fault done = lock_all(core, 0);
+    if (done != Fault::None || held < 0) return done;
+    return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held an exclusive lock on rank %d", held);
+}
+
+}  // namespace osc::epoch
