@@ -93,7 +93,8 @@ def conditions(documents):
         table.append(["[%s](performance/%s)" % (name, FILES[name]), "`%s`" % d["command"], d["when"],
                       d["commit"][:10] + (" and changes" if d["changed"] else ""), str(d.get("rounds", 1)),
                       str(d["machine"]["load_at_start"]), str(len(d["trouble"]))])
-    return "\n".join(lines) + "\n\n" + markdown(table)
+    failed = ["- a start that failed (%s): %s" % (name, text) for name, d in documents.items() for text in d["trouble"]]
+    return "\n".join(lines) + "\n\n" + markdown(table) + ("\n\n" + "\n".join(failed) if failed else "")
 
 
 def compared(documents, where):
