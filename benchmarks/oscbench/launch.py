@@ -93,7 +93,11 @@ def run(command, seconds, environment=None):
     try:
         output, errors = process.communicate(timeout=seconds)
     except (KeyboardInterrupt, SystemExit):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
         raise
     except subprocess.TimeoutExpired:
         # The launcher gets the chance to end its ranks, which may live in sessions of their own.

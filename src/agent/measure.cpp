@@ -9,7 +9,7 @@ namespace osc::net {
 namespace {
 
 constexpr std::int64_t kConnecting = 500000000;  // ns for the first answer
-constexpr std::int64_t kAtMost = 5000000;        // ns for all others, however slow the network is
+constexpr std::int64_t kAtMost = 5000000;        // ns for those of a size, however slow the network is
 constexpr int kTimes = 9;                        // of which the median counts
 constexpr std::size_t kLarge = 8192;             // bytes of the messages that tell what a byte costs
 
@@ -25,7 +25,8 @@ std::int64_t Network::round_trip(Connection& to, std::size_t bytes, std::int64_t
     const std::int64_t begin = now_ns();
     address(message, to, FrameKind::Ping, 0, 0, 0);
     send(message);
-    wait([&] { return to.pongs.load(std::memory_order_acquire) != before; }, [&] { return now_ns() > until; });
+    wait([&] { return to.pongs.load(std::memory_order_acquire) != before || now_ns() > until; },
+         [&] { return now_ns() > until; });
     return now_ns() - begin;
 }
 
@@ -35,8 +36,8 @@ Network::Cost Network::measure(const Card& card) {
     Connection* to = cost_.way > 0 ? nullptr : connect(card);
     if (to == nullptr) return cost_;
     static_cast<void>(round_trip(*to, 0, now_ns() + kConnecting));
-    const std::int64_t until = now_ns() + kAtMost;
     const auto median = [&](std::size_t bytes) {
+        const std::int64_t until = now_ns() + kAtMost;
         std::array<std::int64_t, kTimes> each;
         each.fill(round_trip(*to, bytes, until));
         for (std::int64_t& one : each)

@@ -169,7 +169,7 @@ class Network final : Answers, ofi::Receiver {
         double byte = 0;
     };
     /// Asked first, measures it by messages to the process of `card`, which has to know this one: a millisecond, at
-    /// most five. What was found then is the answer from then on: nodes are taken to be alike.
+    /// most ten. What was found then is the answer from then on: nodes are taken to be alike.
     Cost measure(const Card& card);
 
     /// False if the process is known to be dead, or does not answer. Asks it otherwise, and does not wait for that.
@@ -201,10 +201,9 @@ class Network final : Answers, ofi::Receiver {
     void send_unsent();
     void look_for_dead();
     bool try_drive();
-    static constexpr std::uint32_t kHoldPolls = 4;  // without an event, after which nothing is held back any longer
-    static constexpr int kWarm = 500;               // empty polls for the host after something has come
-    static constexpr int kLongWarm = 5000;          // the same after a peer has told of direct accesses
-    static constexpr int kDirectPolls = 8;          // per poll of the host, while peers write and read directly
+    static constexpr int kWarm = 500;       // empty polls for the host after something has come
+    static constexpr int kLongWarm = 5000;  // the same after a peer has told of direct accesses
+    static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
     // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
     // memory.
     static constexpr int kRounds = 20000;
@@ -230,7 +229,6 @@ class Network final : Answers, ofi::Receiver {
     Hosted hosted_;            // under drive_
     bool lock_waits_ = false;  // hosted_ waits for a lock, or for accesses to end; under drive_
     std::int64_t drove_ = 0;   // when somebody drove; under drive_
-    std::uint32_t empty_ = 0;  // how often since something happened; under drive_
     std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;

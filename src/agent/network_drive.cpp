@@ -211,8 +211,7 @@ void Network::look_for_dead() {
 
 // What no message brings about.
 void Network::tick(int events) {
-    empty_ = events == 0 ? std::min(empty_ + 1, kHoldPolls) : 0;
-    if (empty_ >= kHoldPolls) send_held();
+    if (events == 0) send_held();
     if (stuck_count_.load(std::memory_order_relaxed) > 0) send_unsent();
     // What has waited and goes on now may be what this process sleeps for: no message comes that would tell it.
     const bool waited = hosted_.waits();
@@ -315,7 +314,6 @@ void Network::run() {
         if (events > 0) {
             last_event = now;
         } else if (now - last_event > kSpinNs && now > direct_until_.load(std::memory_order_relaxed)) {
-            send_held();
             asleep_.store(true, std::memory_order_seq_cst);
             const bool soon = lock_waits_ || stuck_count_.load(std::memory_order_relaxed) > 0;
             counts_.sleeps.fetch_add(1, std::memory_order_relaxed);

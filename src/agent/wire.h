@@ -61,7 +61,7 @@ enum class What : std::uint8_t {
     Unlock,    // disp: the LockAsk that is given back
     Post,      // the sender's exposure epoch is open for the receiver
     Complete,  // the sender's access epoch to the receiver is over
-    Barrier,   // disp: the barrier's number, bytes: its round, flags: sync::Want
+    Barrier,   // disp: the barrier's number, bytes: its round, flags: sync::Want, and what is told of checked asserts
     Describe,  // returns Description
     // Regions of a dynamic window: see agent/leases.h.
     Lookup,    // disp: an address; returns `bytes` leases, from the region that holds the address on

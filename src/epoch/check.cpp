@@ -2,6 +2,8 @@
 // two words of each control block: that nobody may update, and who has.
 #include "epoch/check.h"
 
+#include <string>
+
 namespace osc::epoch {
 namespace {
 
@@ -42,13 +44,15 @@ Fault end_promise(Core& core, const char* call) {
 }
 
 void promise(Core& core, unsigned asserts) {
+    core.mine().updated.store(0, std::memory_order_relaxed);
     core.mine().no_put.store((asserts & kNoPut) != 0 ? 1 : 0, std::memory_order_seq_cst);
 }
 
 // Whether this process would have to wait.
 bool taken(Core& core, std::uint32_t target, LockKind kind) {
-    if (!core.here(target)) return false;
+    if (core.two_level != nullptr || !core.here(target)) return false;
     const std::uint64_t word = core.peer(target).control().lock.word.load(std::memory_order_acquire);
+    if ((word & sync::kBroken) != 0) return false;  // the lock tells
     return (word & sync::kExclusive) != 0 || (kind == LockKind::Exclusive && (word & sync::kCountMask) != 0);
 }
 
@@ -58,14 +62,20 @@ Fault checked_fence(Core& core, unsigned asserts) {
     const bool precedes = (asserts & kNoPrecede) == 0;
     const bool succeeds = (asserts & kNoSucceed) == 0;
     const bool denied = !precedes && core.epoch.access == Access::FenceUsed;
-    if (const Fault done = fence(core, asserts & kNoSucceed); done != Fault::None) return done;
+    const std::uint64_t made = core.epoch.fences;
+    const Fault done = fence(core, asserts & kNoSucceed);
+    const std::string text = diag::fault_text();
+    // A fault of an operation is told by a fence that all have gone through: the others go on to the exchange.
+    if (core.epoch.fences == made || core.epoch.fence_failed) return done;
     const Fault updated = end_promise(core, "the fence before");
+    const std::string promised = diag::fault_text();
     // Before anybody is told, and so before anybody goes on.
     promise(core, asserts);
     const std::uint32_t all =
         exchange(core, (precedes ? kPrecedes : kPrecedesNot) | (succeeds ? kSucceeds : kSucceedsNot));
     if (all == 0) return fail(Fault::Dead, "a process died; the fence can never complete");
-    if (updated != Fault::None) return updated;
+    if (done != Fault::None) return fail(done, "%s", text.c_str());
+    if (updated != Fault::None) return fail(updated, "%s", promised.c_str());
     if (denied)
         return fail(Fault::Assert, "MPI_MODE_NOPRECEDE, but rank %u has called operations since the last fence",
                     core.me);
@@ -85,7 +95,8 @@ Fault checked_start(Core& core, std::span<const std::uint32_t> targets, unsigned
     int late = -1;
     if ((asserts & kNoCheck) != 0)
         for (const std::uint32_t target : targets)
-            if ((core.mine().posts(target).load(std::memory_order_acquire) & shm::ControlBlock::bit(target)) == 0)
+            if (core.here(target) &&
+                (core.mine().posts(target).load(std::memory_order_acquire) & shm::ControlBlock::bit(target)) == 0)
                 late = static_cast<int>(target);
     const Fault done = start(core, targets, asserts & ~unsigned{kNoCheck});
     if (done != Fault::None || late < 0) return done;
@@ -94,7 +105,10 @@ Fault checked_start(Core& core, std::span<const std::uint32_t> targets, unsigned
 
 Fault checked_wait(Core& core) {
     const Fault done = wait(core);
-    return done != Fault::None ? done : end_promise(core, "MPI_Win_post");
+    if (core.epoch.posted) return done;
+    if (done == Fault::None) return end_promise(core, "MPI_Win_post");
+    promise(core, 0);  // an origin died
+    return done;
 }
 
 Fault checked_test(Core& core, bool& done) {

@@ -14,7 +14,7 @@ namespace osc::epoch {
 Fault checked_fence(Core& core, unsigned asserts);
 /// MPI_MODE_NOPUT: as with a fence, told by wait or test. Posts are sent with MPI_MODE_NOCHECK too.
 Fault checked_post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts);
-/// MPI_MODE_NOCHECK: all targets have posted.
+/// MPI_MODE_NOCHECK: all targets on this node have posted. A post of another node may be on its way still.
 Fault checked_start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts);
 Fault checked_wait(Core& core);
 Fault checked_test(Core& core, bool& done);

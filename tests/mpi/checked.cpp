@@ -136,8 +136,10 @@ CASE(updates_against_a_promise) {
         win.put(right(), 9);
         CHECK_OK(MPI_Win_complete(win.handle()));
         int error = MPI_SUCCESS;
-        for (int done = tests ? 0 : 1; done == 0 && error == MPI_SUCCESS;)
+        int done = tests ? 0 : 1;
+        while (done == 0 && error == MPI_SUCCESS)
             error = MPI_Win_test(win.handle(), &done);
+        CHECK_EQ(done, 1);
         if (!tests) error = MPI_Win_wait(win.handle());
         CHECK_EQ(osct::error_class(error), MPI_ERR_ASSERT);
         CHECK_EQ(win.of(left()), 9L);
@@ -149,7 +151,8 @@ CASE(a_start_before_the_post) {
     Returning win;
     if (rank() == 0) {
         const Group target(1);
-        CHECK_EQ(osct::error_class(MPI_Win_start(target.group, MPI_MODE_NOCHECK, win.handle())), MPI_ERR_ASSERT);
+        const int error = MPI_Win_start(target.group, MPI_MODE_NOCHECK, win.handle());
+        CHECK_EQ(osct::error_class(error), osct::same_node(1) ? MPI_ERR_ASSERT : MPI_SUCCESS);
         MPI_Barrier(MPI_COMM_WORLD);
         win.put(1, 6);
         CHECK_OK(MPI_Win_complete(win.handle()));
