@@ -108,3 +108,21 @@ def draw(document, folder):
         rows = [r for r in document["measures"] if r["where"] == where and r["kind"] == curves.SINGLE and r["ratios"]]
         paths += ratio_figure(rows, where, folder) if rows else []
     return paths
+
+
+def draw_scale(document, folder):
+    """The curves of simulated large jobs."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.8), sharey=True)
+    for axes, per_node in zip(panels, sorted({row["per_node"] for row in document["curves"]}, reverse=True)):
+        rows = [row for row in document["curves"] if row["per_node"] == per_node]
+        for scenario in dict.fromkeys(row["scenario"] for row in rows):
+            points = [(row["processes"], row["ns"] / 1e3) for row in rows if row["scenario"] == scenario]
+            axes.plot(*zip(*points), marker=".", markersize=4, linewidth=1, label=scenario)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("processes")
+        axes.set_title("%d on a node" % per_node if per_node > 1 else "one on a node")
+        axes.legend(fontsize=7)
+    panels[0].set_ylabel("simulated time, us")
+    figure.tight_layout()
+    return save(figure, folder, "scale")

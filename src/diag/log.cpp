@@ -10,10 +10,13 @@
 namespace osc::diag {
 namespace {
 int g_rank = -1;
-}
+int g_processes = 0;  // among which that is
+}  // namespace
 
-void set_rank(int rank) {
+void set_rank(int rank, int processes) {
+    if (processes <= g_processes) return;
     g_rank = rank;
+    g_processes = processes;
 }
 
 void say(const char* format, ...) {

@@ -3,8 +3,9 @@
 
 namespace osc::diag {
 
-/// Sets the rank that later lines carry (the rank in the parent of the first window). Not thread-safe.
-void set_rank(int rank);
+/// Tells this process's rank among `processes`: later lines carry the one in the largest communicator that had a
+/// window, by which its user knows it. Not thread-safe.
+void set_rank(int rank, int processes);
 
 /// Prints "libosc: rank R: ..." as one write, so that the lines of several ranks do not mix. Thread-safe.
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));

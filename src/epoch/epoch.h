@@ -83,11 +83,20 @@ inline bool try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
     Peer& peer = core.peers[target];
     if (kThreaded && !core.state.try_lock()) return false;
-    const bool dropped = peer.held == Held::Exclusive && sync::try_unlock_as(peer.control().lock, core.exclusive);
-    if (dropped) {
+    bool dropped = false;
+    if (__builtin_expect(peer.held == Held::Exclusive, 1)) {
+        // The epoch ends before the lock is given back: these stores go on while the operations' still do, for which
+        // the processor waits at the lock.
         peer.held = Held::None;
         peer.forbid();
         if (--core.epoch.locks == 0) core.epoch.access = Access::None;
+        dropped = sync::try_unlock_as(peer.control().lock, core.exclusive);
+        if (__builtin_expect(!dropped, 0)) {
+            peer.held = Held::Exclusive;
+            peer.allow();
+            ++core.epoch.locks;
+            core.epoch.access = Access::Lock;
+        }
     }
     if (kThreaded) core.state.unlock();
     return dropped;

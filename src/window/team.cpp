@@ -176,7 +176,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     size_ = static_cast<std::uint32_t>(size);
     me_ = static_cast<std::uint32_t>(rank);
     mpi.Comm_group(comm, &group_);
-    diag::set_rank(rank);
+    diag::set_rank(rank, size);
     cma::allow_peers();
 
     shm::Arena& arena = shm::Arena::mine();

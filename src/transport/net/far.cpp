@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sync/dissemination.h"
+
 namespace osc::net {
 namespace {
 
@@ -97,26 +99,22 @@ std::uint32_t Far::first_dead(sync::Liveness& liveness) const {
     return me_;
 }
 
-// Dissemination: in round k each node tells the one 2^k places further, and waits for the one 2^k places before. After
-// the last round it has heard, directly or not, of all. Who is a barrier ahead is kept apart by the barrier's number.
-// What is told of a process goes towards its node: it takes the steps whose sum is the distance that is left, so every
-// number is told once in a round, and added up on the way.
+// Who is a barrier ahead is kept apart by the barrier's number.
 Fault Far::barrier(sync::Liveness& liveness, sync::News& news) {
     const std::uint64_t barrier = ++barriers_;
-    const auto nodes = static_cast<std::uint32_t>(job_.leaders.size());
+    const sync::Dissemination meeting{job_.node, static_cast<std::uint32_t>(job_.leaders.size())};
     std::uint32_t round = 0;
-    for (std::uint32_t distance = 1; distance < nodes; distance *= 2, ++round) {
-        const std::uint32_t next = job_.leaders[(job_.node + distance) % nodes];
-        const std::uint32_t before = job_.leaders[(job_.node + nodes - distance) % nodes];
+    for (std::uint32_t distance = 1; distance < meeting.nodes; distance *= 2, ++round) {
+        const std::uint32_t next = job_.leaders[meeting.next(distance)];
+        const std::uint32_t before = job_.leaders[meeting.before(distance)];
         Stream* to = stream(next);
         if (to == nullptr) return Fault::Other;
         std::vector<Record> steps;
-        std::erase_if(news.closes, [&](const auto& closes) {
-            const std::uint32_t left = (job_.node_of[closes.first] + nodes - job_.node) % nodes;
-            if ((left & distance) == 0) return false;
-            steps.push_back({What::FenceCount, Basic::None, Op::None, 0, closes.second, closes.first});
-            return true;
-        });
+        meeting.take(
+            news.closes, distance, [&](std::uint32_t process) { return job_.node_of[process]; },
+            [&](std::uint32_t process, std::uint32_t closes) {
+                steps.push_back({What::FenceCount, Basic::None, Op::None, 0, closes, process});
+            });
         const auto flags = static_cast<std::uint8_t>(news.wants);
         steps.push_back({What::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
         if (const Fault fault = to->notice(steps); fault != Fault::None) return fault;

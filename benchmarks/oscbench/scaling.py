@@ -1,0 +1,212 @@
+"""The simulation of large jobs beside what is measured: its runs, and the generated parts of docs/SCALING.md."""
+
+import os
+
+from . import launch, net
+from .verdict import duration
+
+DOCUMENT = "scale"
+FILES = {DOCUMENT: "scale.json"}
+LIMIT_SECONDS = 240
+WITHIN = 0.25
+# What a barrier of a node takes: two processes' is measured elsewhere (docs/MODEL.md, b); a process more is taken as a
+# contended atomic, which this machine has too few cores to show.
+MEET_NS, MEET_MORE_NS = 200, 50
+NEAR_WAY_NS = 1000
+TITLES = {"fence": "pair of fences, nothing between them", "fence_put": "pair of fences, a put to the next node",
+          "pscw": "post, start, put, complete, wait: 1 neighbour", "pscw.3": "the same: 3 neighbours",
+          "lock_all": "lock_all, put, unlock_all: 1 target", "lock_all.3": "the same: 3 targets",
+          "contended_lock": "contended lock, one acquisition", "window": "MPI_Win_allocate",
+          "first_window": "the first on a communicator"}
+
+
+def neighbours_of(scenario):
+    return int(scenario.split(".")[1]) if "." in scenario else 1
+
+
+class Runs:
+    """Starts of scale_bench on hosts and of scale_sim, and what went wrong."""
+
+    def __init__(self, args, tools):
+        self.args = args
+        self.tools = tools
+        self.trouble = []
+
+    def bench(self, ranks, scenarios, environment=None, delay=None):
+        """{scenario: line} with a rank on each host; two hosts have cores of their own."""
+        args = self.args
+        hosts = net.Hosts(net.HOSTS_SCRIPT, self.tools, args.provider)
+        words = [self.tools.program("scale_bench"), "--repeats", str(args.repeats if delay else 50 * args.repeats)]
+        command = hosts.start(launch.LIBOSC, words + list(scenarios), environment, ranks=ranks)
+        command[2] = str(ranks)
+        if delay is None:
+            outcome = launch.run(command, LIMIT_SECONDS)
+        else:
+            outcome = launch.run(command, LIMIT_SECONDS, {
+                "LINK": "tap", "DELAY_US": str(delay),
+                "FORWARDER": os.path.join(self.args.build, "tests", "multihost", "multihost_forwarder")})
+        lines = {line["scenario"]: line for line in outcome.json_lines() if "scenario" in line}
+        ended = any("finalize" in line for line in outcome.json_lines())
+        if outcome.trouble and not ended:
+            self.trouble.append("%d ranks: %s" % (ranks, outcome.trouble))
+        for name, line in lines.items():
+            if not line["valid"]:
+                self.trouble.append("%d ranks, %s: wrong data" % (ranks, name))
+        return lines
+
+    def simulate(self, scenario, machine, **job):
+        words = [self.tools.program("scale_sim"), scenario.split(".")[0], "neighbours=%d" % neighbours_of(scenario)]
+        words += ["%s=%g" % item for item in machine.items()]
+        words += ["%s=%d" % item for item in job.items()]
+        outcome = launch.run(words, LIMIT_SECONDS)
+        if outcome.trouble or not outcome.json_lines():
+            self.trouble.append("%s: %s" % (" ".join(words[:2]), outcome.trouble or "no figure"))
+            return None
+        return outcome.json_lines()[0]
+
+    @staticmethod
+    def ns(lines, name):
+        return lines.get(name, {"ns": 0})["ns"]
+
+    def constants(self):
+        """Of two hosts with a core each. What receiving costs is what a message in a row of answered ones takes more
+        than sending; what is left of a message's way is the network's."""
+        lines = self.bench(2, ["way", "way.4096", "host_way", "host_split", "send", "own_window"])
+        gap = self.ns(self.bench(2, ["gap"], {"OSC_NET_PROTOCOL": "messages"}), "gap")
+        send = self.ns(lines, "send")
+        receive = max(gap - send, 0)
+        # The reply carries the bytes, the request does not.
+        byte = max(self.ns(lines, "way.4096") - self.ns(lines, "way"), 0) * 2 / 4096
+        return self.machine(lines, send, receive, byte)
+
+    def machine(self, lines, send, receive, byte):
+        return {"send": send, "receive": receive, "way": max(self.ns(lines, "way") - send - receive, 0), "byte": byte,
+                "host_way": self.ns(lines, "host_way"), "host_byte": byte, "near_way": NEAR_WAY_NS,
+                "splits": round(self.ns(lines, "host_split") / max(self.ns(lines, "host_way"), 1)),
+                "window_ns": self.ns(lines, "own_window"), "meet": MEET_NS, "meet_more": MEET_MORE_NS}
+
+    def agreement(self, machine):
+        """Measured and simulated, the constants of the slow network being those of its first start."""
+        rows, slow = [], None
+        for ranks in self.args.ranks:
+            wanted = [name for name in TITLES if neighbours_of(name) < ranks]
+            lines = self.bench(ranks, (["way", "host_way", "host_split", "own_window"] if slow is None else []) + wanted,
+                               delay=self.args.delay)
+            if slow is None:
+                slow = self.machine(lines, machine["send"], machine["receive"], machine["byte"])
+            for name in wanted:
+                found = self.simulate(name, slow, processes=ranks, per_node=1, repeats=self.args.repeats)
+                if name in lines and found:
+                    rows.append({"scenario": name, "ranks": ranks, "measured_ns": lines[name]["ns"],
+                                 "simulated_ns": found["ns"], "measured_messages": lines[name]["messages"],
+                                 "simulated_messages": found["messages"]})
+        return rows
+
+    def curves(self, machine):
+        """Up to the largest job, with many processes on a node and with one."""
+        rows = []
+        for per_node in sorted({self.args.per_node, 1}, reverse=True):
+            for processes in self.sizes(4 * per_node):
+                for name in TITLES:
+                    # Those that want a lock are all on nodes of their own.
+                    if name == "contended_lock" and per_node > 1 or neighbours_of(name) >= processes // per_node:
+                        continue
+                    repeats = 1 if name == "contended_lock" or processes > 65536 else 4
+                    found = self.simulate(name, machine, processes=processes, per_node=per_node, repeats=repeats)
+                    if found:
+                        rows.append({"scenario": name, "processes": processes, "per_node": per_node, "ns": found["ns"],
+                                     "messages": found["messages"]})
+        return rows
+
+    def sizes(self, smallest):
+        """Each 16 times the one before, up to the largest."""
+        found = [self.args.largest]
+        while found[0] // 16 >= smallest:
+            found.insert(0, found[0] // 16)
+        return found
+
+    def memory(self):
+        rows = []
+        for processes in self.sizes(2 * self.args.per_node):
+            found = self.simulate("memory", {}, processes=processes, per_node=self.args.per_node)
+            if found:
+                rows.append({key: found[key] for key in ("processes", "per_node", "window", "target", "communicator")})
+        return rows
+
+
+def markdown(lines):
+    rows = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join(rows[:1] + ["|" + "---|" * len(lines[0])] + rows[1:])
+
+
+def time_text(ns):
+    return duration({"median": ns})
+
+
+def agreement_table(documents):
+    document = documents[DOCUMENT]
+    ranks = sorted({row["ranks"] for row in document["agreement"]})
+    lines = [["simulated / measured time (messages of both)"] + ["%d ranks" % n for n in ranks]]
+    for name, title in TITLES.items():
+        cells = []
+        for n in ranks:
+            row = next((r for r in document["agreement"] if r["scenario"] == name and r["ranks"] == n), None)
+            if row is None:
+                cells.append(" ")
+                continue
+            ratio = row["simulated_ns"] / row["measured_ns"]
+            text = "%.2f" % ratio if abs(ratio - 1) <= WITHIN else "**%.2f**" % ratio
+            if row["simulated_messages"]:
+                text += " (%.2g, %.2g)" % (row["simulated_messages"], row["measured_messages"])
+            cells.append(text)
+        lines.append([title] + cells)
+    apart = [r for r in document["agreement"] if abs(r["simulated_ns"] / r["measured_ns"] - 1) > WITHIN]
+    summary = "%d of %d within %.0f %%." % (len(document["agreement"]) - len(apart), len(document["agreement"]), 100 * WITHIN)
+    return markdown(lines) + "\n\n" + summary
+
+
+def times_table(documents):
+    document = documents[DOCUMENT]
+    parts = []
+    for per_node in sorted({r["per_node"] for r in document["curves"]}, reverse=True):
+        rows = [r for r in document["curves"] if r["per_node"] == per_node]
+        sizes = sorted({r["processes"] for r in rows})
+        lines = [["%d on a node; processes:" % per_node if per_node > 1 else "one on a node; processes:"]
+                 + ["{:,}".format(n) for n in sizes]]
+        for name in TITLES:
+            of = {r["processes"]: r for r in rows if r["scenario"] == name}
+            lines.append([TITLES[name]] + [time_text(of[n]["ns"]) if n in of else " " for n in sizes])
+        parts.append(markdown(lines))
+    return "\n\n".join(parts)
+
+
+def bytes_text(number):
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if number >= factor:
+            return "%.3g %s" % (number / factor, unit)
+    return "%.0f B" % number
+
+
+def memory_table(documents):
+    rows = documents[DOCUMENT]["memory"]
+    lines = [["processes, %d on a node" % rows[0]["per_node"]] + ["{:,}".format(r["processes"]) for r in rows]]
+    for key, title in (("window", "each window"), ("target", "each target on another node that it has used"),
+                       ("communicator", "each communicator with windows, without the provider's part")):
+        lines.append([title] + [bytes_text(r[key]) for r in rows])
+    return markdown(lines)
+
+
+def constants_list(documents):
+    document = documents[DOCUMENT]
+    machine = document["machine_ns"]
+    return "\n".join([
+        "- `%s`, commit %s" % (document["command"], document.get("commit", "unknown")[:12]),
+        "- a message of libosc's: %s to send, %s under way, %s to receive, %.2f ns for each byte"
+        % (time_text(machine["send"]), time_text(machine["way"]), time_text(machine["receive"]), machine["byte"]),
+        "- a message of the host MPI's: %s in all; its MPI_Comm_split_type takes as long as %d of its reductions"
+        % (time_text(machine["host_way"]), machine["splits"]),
+        "- a window on one process: %s; a barrier of a node: %d ns and %d ns for each process above two (assumed)"
+        % (time_text(machine["window_ns"]), machine["meet"], machine["meet_more"])])
+
+
+PARTS = {"constants": constants_list, "agreement": agreement_table, "times": times_table, "memory": memory_table}
