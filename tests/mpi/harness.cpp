@@ -30,11 +30,12 @@ struct Case {
 constexpr int kShownPerCase = 10;
 int world_rank = 0;
 int world_size = 1;
+std::vector<int> node_of;  // of each rank of MPI_COMM_WORLD, as the host sees it
 long failures = 0;
 int shown = 0;
 const char* current = "start";
 bool skipped = false;
-bool too_few_ranks = false;
+bool left_to_others = false;
 
 std::vector<Case>& cases() {
     static std::vector<Case> all;
@@ -92,8 +93,8 @@ void prove_served() {
     for (const std::string& name : program.uses) {
         unsigned long long served = osc_served(name.c_str());
         MPI_Allreduce(MPI_IN_PLACE, &served, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
-        // What only cases use that need more ranks than there are, the runs with more of them prove.
-        if (served == 0 && world_rank == 0 && !too_few_ranks)
+        // What only cases use that need more ranks than there are, or one node, the runs with those prove.
+        if (served == 0 && world_rank == 0 && !left_to_others)
             fail(__FILE__, __LINE__, name + " was served 0 times by libosc");
     }
     for (const char* name : kDataAndSync) {
@@ -111,6 +112,16 @@ bool selected(const char* name, int argc, char** argv) {
         if (std::strcmp(argv[i], name) == 0) return true;
     }
     return !any;
+}
+
+void find_nodes() {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    int first = world_rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    MPI_Comm_free(&node);
+    node_of.resize(static_cast<std::size_t>(world_size));
+    MPI_Allgather(&first, 1, MPI_INT, node_of.data(), 1, MPI_INT, MPI_COMM_WORLD);
 }
 
 void run_case(const Case& test) {
@@ -146,7 +157,8 @@ int size() {
 bool same_node(int peer) {
     const char* text = std::getenv("OSC_NODES");
     const long nodes = std::min<long>(text != nullptr ? std::atol(text) : 1, size());
-    return nodes < 2 || peer * nodes / size() == rank() * nodes / size();
+    if (nodes < 2) return node_of[peer] == node_of[rank()];
+    return peer * nodes / size() == rank() * nodes / size();
 }
 bool served_by_osc() {
     return osc_served != nullptr && std::getenv("OSC_DISABLE") == nullptr;
@@ -203,7 +215,7 @@ void fail(const char* file, int line, const std::string& what) {
 
 void note_skip(const char* why) {
     skipped = true;
-    if (std::strstr(why, "size()")) too_few_ranks = true;
+    if (std::strstr(why, "size()") || std::strstr(why, "shares_memory")) left_to_others = true;
     if (world_rank == 0) std::printf("         %s: not run: %s\n", current, why);
 }
 
@@ -227,6 +239,7 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, osct::program.thread_level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &osct::world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &osct::world_size);
+    osct::find_nodes();
     int ran = 0;
     if (provided < osct::program.thread_level) {
         osct::fail(__FILE__, __LINE__, "the host does not provide the thread level");

@@ -146,6 +146,7 @@ CASE(set_info_leaves_what_it_does_not_name) {
 
 // Layout and alignment of memory are settled at creation: later values neither change them nor are claimed to.
 CASE(hints_of_creation_only) {
+    SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     for (const bool apart : {false, true}) {
         const Hints hints{{"alloc_shared_noncontig", apart ? "true" : "false"},
                           {"mpi_minimum_memory_alignment", "4096"}};
@@ -187,7 +188,10 @@ CASE(without_locks) {
     CHECK_OK(MPI_Win_free(&wins[0]));
     CHECK_EQ(own[2], left() + 7L);
     own[2] = -1;
-    MPI_Win_allocate_shared(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
+    if (osct::shares_memory(MPI_COMM_WORLD))
+        MPI_Win_allocate_shared(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
+    else
+        MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
     base[0] = base[1] = 0;
     exchange(wins[2], base, 10);
     CHECK_OK(MPI_Win_free(&wins[2]));

@@ -25,6 +25,8 @@ struct Made {
 
 Made make(int flavor, MPI_Comm comm, long* own) {
     Made made{MPI_WIN_NULL, own};
+    // Between hosts there is no window of shared memory.
+    if (flavor == MPI_WIN_FLAVOR_SHARED && !osct::shares_memory(comm)) flavor = MPI_WIN_FLAVOR_ALLOCATE;
     if (flavor == MPI_WIN_FLAVOR_ALLOCATE)
         CHECK_OK(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, &made.base, &made.win));
     else if (flavor == MPI_WIN_FLAVOR_SHARED)
