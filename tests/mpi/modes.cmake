@@ -1,9 +1,31 @@
 # The same programs with each kind of synchronisation forced to be immediate (I) or deferred (D): OSC_FENCE, OSC_PSCW,
 # OSC_LOCK, in this order. On one node and on two made-up nodes each program meets one of four combinations, in which
-# every pair of modes of two kinds occurs; configured with OSC_TEST_FULL in the environment, all eight.
+# every pair of modes of two kinds occurs; configured with OSC_TEST_FULL in the environment, all eight. On two hosts all
+# meet all eight then; otherwise only each kind's own program runs, in the mode that auto does not choose there.
 set(modes_pairs III IDD DID DDI)
-set(modes_all ${modes_pairs} IID IDI DII DDD)
+set(modes_rest IID IDI DII DDD)
+set(modes_hosts_fence III)
+set(modes_hosts_pscw IDD)
+set(modes_hosts_locks DDI)
+
+# osc_forced_modes(VARIABLE MODES): the settings that force three letters.
+function(osc_forced_modes result modes)
+  set(settings "")
+  set(place 0)
+  foreach(variable OSC_FENCE OSC_PSCW OSC_LOCK)
+    string(SUBSTRING ${modes} ${place} 1 letter)
+    math(EXPR place "${place} + 1")
+    if(letter STREQUAL "D")
+      list(APPEND settings ${variable}=deferred)
+    else()
+      list(APPEND settings ${variable}=immediate)
+    endif()
+  endforeach()
+  set(${result} ${settings} PARENT_SCOPE)
+endfunction()
+
 set(index 0)
+set(providers tcp net)
 foreach(run
     put_get:3 fence:4 fence_epochs:4 strategies:3 pscw:4 locks:4 lock_all:4 atomicity:4 alignment:2 requests:4 threads:4 deadlock:4
     waiting:4 neighbouring:4 reductions:2 compare_and_swap:4 datatypes:3 shared:3 progress:3 communicators:4 errors:3
@@ -16,20 +38,10 @@ foreach(run
     math(EXPR index "${index} + 1")
     list(GET modes_pairs ${pair} chosen)
     if(DEFINED ENV{OSC_TEST_FULL})
-      set(chosen ${modes_all})
+      set(chosen ${modes_pairs} ${modes_rest})
     endif()
     foreach(modes IN LISTS chosen)
-      set(environment "")
-      set(place 0)
-      foreach(variable OSC_FENCE OSC_PSCW OSC_LOCK)
-        string(SUBSTRING ${modes} ${place} 1 letter)
-        math(EXPR place "${place} + 1")
-        if(letter STREQUAL "D")
-          list(APPEND environment ${variable}=deferred)
-        else()
-          list(APPEND environment ${variable}=immediate)
-        endif()
-      endforeach()
+      osc_forced_modes(environment ${modes})
       if(world STREQUAL "nodes")
         list(APPEND environment OSC_NODES=2)
       endif()
@@ -37,4 +49,20 @@ foreach(run
     endforeach()
   endforeach()
   math(EXPR index "${index} + 1")
+
+  # Each half of the eight covers all pairs; one goes by one provider, one by the other, in turn.
+  set(chosen ${modes_hosts_${name}})
+  if(DEFINED ENV{OSC_TEST_FULL})
+    set(chosen ${modes_pairs} ${modes_rest})
+  endif()
+  foreach(modes IN LISTS chosen)
+    list(GET providers 0 provider)
+    if(modes IN_LIST modes_rest)
+      list(GET providers 1 provider)
+    endif()
+    osc_forced_modes(environment ${modes})
+    osc_multihost_test(${name}.hosts.${modes}.n${ranks} PROGRAM test_${name} HOSTS 2 RANKS ${ranks} PROVIDER ${provider}
+      TIMEOUT 240 ENV ${environment})
+  endforeach()
+  list(REVERSE providers)
 endforeach()
