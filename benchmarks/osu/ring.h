@@ -1,4 +1,4 @@
-// The ranks of a sub-communicator in a ring, with one window on which they synchronise. While checking, each epoch also
+// The ranks of a sub-communicator in a ring, with one window on which they synchronise. While marking, each epoch also
 // puts a mark of its rank and round into that rank's slot of the target.
 #pragma once
 
@@ -42,21 +42,23 @@ class Ring {
     MPI_Group right_group() const { return right_group_; }
 
     // From now on marks are put, those of this round.
-    void check_from(std::uint64_t round) {
-        checking_ = true;
+    void mark_from(std::uint64_t round) {
+        marking_ = true;
         round_ = round;
         mark_ = mark_of(rank_);
     }
+    // From now on exclusive epochs count.
+    void count() { counting_ = true; }
 
     // Go into an epoch that reaches `target`.
-    void put_mark_if_checking(int target) {
-        if (checking_) put_mark(target);
+    void put_mark_if_marking(int target) {
+        if (marking_) put_mark(target);
     }
     void put_mark(int target) { put_word(target, rank_, &mark_); }
 
     // Counts one up at `target`, which is right only if nobody else does meanwhile.
-    void count_if_checking(int target) {
-        if (!checking_) return;
+    void count_if_counting(int target) {
+        if (!counting_) return;
         MPI_Get(&counted_, kWord, MPI_BYTE, target, place(target, ranks_), kWord, MPI_BYTE, win());
         MPI_Win_flush(target, win());
         ++counted_;
@@ -91,7 +93,8 @@ class Ring {
     int ranks_ = 0;
     MPI_Group left_group_ = MPI_GROUP_NULL;
     MPI_Group right_group_ = MPI_GROUP_NULL;
-    bool checking_ = false;
+    bool marking_ = false;
+    bool counting_ = false;
     std::uint64_t round_ = 0;
     std::uint64_t mark_ = 0;
     std::uint64_t counted_ = 0;
