@@ -1,15 +1,15 @@
 """The generated parts of docs/PERFORMANCE.md, each made from the JSON files that the measuring commands wrote."""
 
-from . import comparison, curves, stats, verdict
+from . import comparison, curves
 from .comparison import ratio_text
 from .launch import HOST, LIBOSC, OPENMPI, SHM
+from .seeds import PLACES, points, time_cell
 
 # In docs/performance.
 FILES = {curves.NODE: "node/compare.json", curves.HOSTS: "hosts/compare.json", "seed_000": "seed_000.json",
          "seed_001": "seed_001.json", "instructions": "instructions.json"}
 OTHERS = {HOST: "host MPI", OPENMPI: "Open MPI"}
 LABELS = dict(OTHERS, **{LIBOSC: "libosc", SHM: "plain shared memory", curves.RAW: "bare libfabric", "shared": "by hand"})
-PLACES = {curves.NODE: "one node", curves.HOSTS: "two hosts"}
 
 
 def markdown(lines):
@@ -30,7 +30,7 @@ def size_range(sizes):
 
 def slower_fences(documents):
     """Of seed 000's Figure 2, where the middle halves of the rounds do not meet."""
-    of = points(documents["seed_000"])
+    of = points(documents["seed_000"]["figures"])
     found = []
     for name, implementation, ranks in of:
         kind = name.split(".")[1]
@@ -106,16 +106,8 @@ def compared(documents, where):
     return markdown([[line[k] for k in kept] for line in lines])
 
 
-def points(document):
-    return {(f["measure"], f["implementation"], f["size"]): f for f in document["figures"]}
-
-
-def time_cell(found):
-    return verdict.duration(found) + ("~" if stats.unstable(found) else "")
-
-
 def table1(documents):
-    of = points(documents["seed_000"])
+    of = points(documents["seed_000"]["figures"])
     ratios = {r["n"]: r for r in documents["seed_000"]["libosc_to_openmp4"]}
     lines = [["n"] + ["OpenMP %d" % v for v in range(1, 5)] + ["host MPI", "libosc", "Open MPI", "libosc / OpenMP 4", "bar"]]
     for n, ratio in ratios.items():
@@ -127,7 +119,7 @@ def table1(documents):
 
 
 def figure2(documents):
-    of = points(documents["seed_000"])
+    of = points(documents["seed_000"]["figures"])
     lines = [["where", "processes", "MPI", "2 barriers", "1 reduce-scatter", "2 fences, asserts", "2 fences"]]
     for where, place in PLACES.items():
         for size in sorted({s for m, _, s in of if m == where + ".fences"}):
@@ -140,7 +132,7 @@ def figure2(documents):
 
 
 def ghost_cells(documents):
-    of = points(documents["seed_001"])
+    of = points(documents["seed_001"]["figures"])
     columns = (HOST, "messages", "buffered", "direct", LIBOSC)
     lines = [["exchange", "n", "host MPI", "messages", "buffered", "direct", "libosc's choice", "messages sent by messages",
               "by buffered"]]

@@ -61,9 +61,10 @@ def duration(found):
     if found is None:
         return "-"
     ns = found["median"]
-    if ns < 1e3:
+    # What is left of a difference may be below nothing.
+    if abs(ns) < 1e3:
         return "%.1f ns" % ns
-    if ns < 1e6:
+    if abs(ns) < 1e6:
         return "%.2f us" % (ns / 1e3)
     return "%.2f ms" % (ns / 1e6)
 

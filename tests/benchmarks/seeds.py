@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 SECONDS = 60
-SCRIPTS = {"seed_000": ["--ranks", "2"], "seed_001": ["--most", "16"]}
+SCRIPTS = {"seed_000": ["--ranks", "2"], "seed_001": ["--most", "16"], "seed_003": ["--ranks", "2"], "seed_004": ["--ranks", "2"]}
 # Needs hosts: elsewhere it says so and ends.
 BETWEEN_HOSTS = {"seed_001"}
 
@@ -30,6 +30,15 @@ def main():
     def run(name, *arguments):
         command = ["timeout", "-k", "2", str(SECONDS), sys.executable, os.path.join(options.benchmarks, name), *arguments]
         return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+
+    sys.path.insert(0, options.benchmarks)
+    sys.dont_write_bytecode = True
+    from oscbench import seed_004
+    for form, constants in ((seed_004.BYTES, (300, 0.5)), (seed_004.NEIGHBOURS, (70, 20)), (seed_004.LOG, (40, 0)),
+                            (seed_004.CONSTANT, (9, 0))):
+        times = {size: seed_004.predicted(form, *constants, size) for size in (2, 4, 8, 4096)}
+        fitted = seed_004.fit(form, times)
+        expect(all(abs(f - c) < 1e-6 for f, c in zip(fitted, constants)), f"constants of {form}: {fitted}")
 
     for name, small in SCRIPTS.items():
         wrong = run(name, "--rounds", "many")
@@ -51,7 +60,7 @@ def main():
         times = [f for f in figures if f["unit"] == "ns"]
         of = {i: {(f["measure"], f["size"]) for f in times if f["implementation"] == i} for i in ("host", "libosc")}
         expect(of["host"] and of["host"] == of["libosc"], f"{name}: as many of libosc as of the host")
-        expect("seed's" in done.stdout, f"{name}: tells what the seed reported")
+        expect("the seed" in done.stdout, f"{name}: tells what the seed reported")
     print("FAILED" if failed else "PASSED")
     return 1 if failed else 0
 
