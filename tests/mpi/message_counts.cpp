@@ -128,6 +128,55 @@ CASE(a_neighbour_in_post_start_complete_wait_costs_three_messages) {
     MPI_Group_free(&all);
 }
 
+// What is gathered goes by message; one put or get and nothing else, whose end is awaited, is written or read directly.
+CASE(what_is_alone_goes_directly) {
+    SKIP_IF(!spans_nodes());
+    Window win(osct::Kind::Allocate, 64);
+    const int target = size() - 1;
+    if (rank() == 0) {
+        long value = 0;
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        const auto put = [&](std::size_t at) {
+            MPI_Put(&value, 1, MPI_LONG, target, win.at(target, at), 1, MPI_LONG, win.handle());
+        };
+        put(0);  // with the request for the lock
+        CHECK_OK(MPI_Win_flush(target, win.handle()));
+        long long writes = osct::counter("network.writes");
+        long long reads = osct::counter("network.reads");
+        for (int i = 1; i <= kEpochs; ++i) {
+            value = i;
+            put(8);
+            CHECK_OK(i % 2 == 0 ? MPI_Win_flush(target, win.handle()) : MPI_Win_flush_all(win.handle()));
+            long got = 0;
+            MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 8), 1, MPI_LONG, win.handle());
+            CHECK_OK(MPI_Win_flush(target, win.handle()));
+            CHECK_EQ(got, value);
+        }
+        CHECK_EQ(osct::counter("network.writes") - writes, kEpochs);
+        CHECK_EQ(osct::counter("network.reads") - reads, kEpochs);
+        writes = osct::counter("network.writes");
+        reads = osct::counter("network.reads");
+        const long long messages = osct::counter("network.messages");
+        for (int i = 1; i <= kEpochs; ++i) {
+            value = i;
+            put(8);
+            put(24);
+            CHECK_OK(MPI_Win_flush(target, win.handle()));
+        }
+        CHECK_EQ(osct::counter("network.writes"), writes);
+        CHECK_EQ(osct::counter("network.reads"), reads);
+        CHECK(osct::counter("network.messages") - messages >= kEpochs);
+        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == target) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        CHECK_EQ(win.base<long>()[1], long{kEpochs});
+        CHECK_EQ(win.base<long>()[3], long{kEpochs});
+        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+    }
+}
+
 // Puts of which each begins where the one before has ended travel as one; what does not is in the same order as ever.
 CASE(adjacent_puts_are_merged) {
     constexpr int kWords = 8192;

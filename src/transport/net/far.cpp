@@ -151,7 +151,7 @@ Fault Far::settle(std::uint32_t target) {
     // All are sent before any is awaited.
     if (target == kAll)
         each(target, [](Stream& stream) {
-            stream.push();
+            stream.send_off();
             return Fault::None;
         });
     return each(target, [](Stream& stream) { return stream.settle(); });

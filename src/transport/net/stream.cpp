@@ -357,8 +357,11 @@ void Stream::await_all() {
 }
 
 Fault Stream::settle() {
-    push();
+    send_off();
     await_all();
+    // The provider may read from it for ever if the target is gone.
+    if (Message* const alone = std::exchange(alone_, nullptr); alone != nullptr && !abandoned_)
+        network_.give_back(alone);
     if (std::exchange(marked_, false)) unsettled_.fetch_sub(1, std::memory_order_seq_cst);
     return take_fault();
 }

@@ -97,8 +97,8 @@ class Stream final : public Transport {
     /// The provider may still use this object: it must not be destroyed.
     bool abandoned() const { return abandoned_; }
 
-    /// Sends what is gathered.
-    void push() { push(FrameKind::Request); }
+    /// Sends what is gathered, to be settled next.
+    void send_off();
     /// The same, and waits for all that is under way: the first fault that was met.
     Fault settle();
     /// The same if something under way reads or writes this process's memory.
@@ -156,7 +156,8 @@ class Stream final : public Transport {
     bool merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
     void begin();
     void must_confirm();
-    void push(FrameKind kind, bool held = false);
+    void push(FrameKind kind = FrameKind::Request, bool held = false);
+    bool send_alone();
     template <class Slots>
     auto* free_one(Slots& slots);
     template <class Slots>
@@ -193,6 +194,7 @@ class Stream final : public Transport {
     std::mutex mutex_;
     std::uint64_t awaited_fence_ = 0;  // told to the target
     Outgoing filling_;
+    Message* alone_ = nullptr;     // what a direct put under way is read from
     std::size_t returning_ = 0;    // bytes that the reply to it will hold
     std::uint32_t records_ = 0;    // in it
     Record last_;                  // of them
