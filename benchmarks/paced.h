@@ -13,10 +13,10 @@ namespace bench {
 
 // The average of a loop, the longest of all processes, as the seed has it. Where processes share cores a call may take
 // many time slices, so what a loop and all of them may take is limited; the script repeats them.
+// A loop of `long_ns` needs no more calls.
 template <class Once>
-Timing paced(const Context& c, Once&& once) {
+Timing paced(const Context& c, Once&& once, double long_ns = 1e8) {
     constexpr double kEnoughNs = 8e7;
-    constexpr double kLongNs = 1e8;
     // Of a shorter loop, where processes share cores, a good part is how they get out of the host's own collectives,
     // which poll for whole time slices.
     constexpr std::uint64_t kFewest = 256;
@@ -40,7 +40,7 @@ Timing paced(const Context& c, Once&& once) {
         settle();
         double longest = 0;
         MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, c.comm);
-        const bool few = calls < kFewest && longest < kLongNs;
+        const bool few = calls < kFewest && longest < long_ns;
         if ((longest < c.budget.batch_ns || (few && !c.brief)) && calls < (std::uint64_t{1} << 24)) {
             calls *= 2;
             continue;

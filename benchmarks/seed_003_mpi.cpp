@@ -1,6 +1,6 @@
 // The MPI side of the experiments of seed 003 (Hassani and others), run by the script of the same name.
 //   seed_003_mpi [--short] [--list] [MEASURE...]
-// Its measures: sync.KIND and sync_put.KIND, epochs of all processes, empty and with a word put in each (Figure 2);
+// Its measures: sync.KIND, epochs of all processes, empty and, as sync_put.KIND, with a word put in each (Figure 2);
 // bandwidth.OPERATION.BYTES, many operations in an epoch of a lock (Figure 3); latency.SYNC.OPERATION.BYTES and
 // latency.SYNC.empty, epochs with one operation and with none, the script takes the difference (Figure 4);
 // puts.BYTES.COUNT, so many puts in an epoch of a lock (Figure 5). But for the first, two processes take part.
@@ -41,7 +41,7 @@ void run_send(const Context& c, const std::string& name, std::size_t bytes) {
         MPI_Recv(mine.at(), length, MPI_BYTE, peer, kTag, c.comm, MPI_STATUS_IGNORE);
         if (!c.origin()) MPI_Send(mine.at(), length, MPI_BYTE, peer, kTag, c.comm);
     };
-    const Timing timing = per_one(paced(c, once), 2);
+    const Timing timing = per_one(paced(c, once, kSeedLoopNs), 2);
     c.report(name, timing, arrives(c, mine.at(), bytes, once));
 }
 
@@ -65,16 +65,15 @@ void run_send_stream(const Context& c, const std::string& name, std::size_t byte
         else
             MPI_Send(nullptr, 0, MPI_BYTE, peer, kTag, c.comm);
     };
-    const Timing timing = per_one(paced(c, once), kInFlight);
+    const Timing timing = per_one(paced(c, once, kSeedLoopNs), kInFlight);
     c.report(name, timing, arrives(c, mine.at(), bytes * kInFlight, once));
 }
 
 void add_epochs(Measures& list, const osu::Synchronisation& kind) {
-    for (const bool with_put : {false, true}) {
-        list.push_back(
-            {(with_put ? "sync_put." : "sync.") + std::string(kind.name),
-             [&kind, with_put](const Context& c, const std::string& name) { run_epochs(c, name, kind, with_put); }});
-    }
+    const std::string name(kind.name);
+    list.push_back({"sync." + name, [&kind, name](const Context& c, const std::string& empty) {
+                        run_epochs(c, kind, empty, "sync_put." + name);
+                    }});
 }
 
 void add_latencies(Measures& list) {

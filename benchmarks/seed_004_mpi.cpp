@@ -78,15 +78,18 @@ void run_sequence(const Context& c, const Sequence& sequence, Scene& scene, bool
     const std::size_t calls = sequence.calls.size();
     std::vector<std::vector<double>> each(calls);
     const double reading = clock_ns();
-    paced(c, [&] {
-        if (!takes_part) return;
-        for (std::size_t i = 0; i < calls; ++i) {
-            const double begin = now_ns();
-            sequence.calls[i].make(scene);
-            const double took = now_ns() - begin - reading;
-            if (each[i].size() < kMost) each[i].push_back(std::max(took, 0.1));
-        }
-    });
+    paced(
+        c,
+        [&] {
+            if (!takes_part) return;
+            for (std::size_t i = 0; i < calls; ++i) {
+                const double begin = now_ns();
+                sequence.calls[i].make(scene);
+                const double took = now_ns() - begin - reading;
+                if (each[i].size() < kMost) each[i].push_back(std::max(took, 0.1));
+            }
+        },
+        kSeedLoopNs);
     for (std::size_t i = 0; i < calls; ++i) {
         const Timing timing = takes_part ? summarise(std::move(each[i]), 1) : Timing{};
         c.report(sequence.calls[i].name, timing, right);
@@ -212,7 +215,8 @@ void run_neighbours(const Context& c, const std::string& name, int count) {
         MPI_Win_complete(ring.win());
         MPI_Win_wait(ring.win());
     };
-    const Timing timing = paced(c, [&] { epoch(false); });
+    const Timing timing = paced(
+        c, [&] { epoch(false); }, kSeedLoopNs);
     ring.mark_from(1);
     epoch(true);
     bool came = true;
@@ -227,7 +231,8 @@ void run_neighbours(const Context& c, const std::string& name, int count) {
 void run_sync(const Context& c, const std::string& name) {
     const osu::Window window(osu::Creation::allocate, 8, c.comm);
     MPI_Win_lock_all(0, window.handle());
-    const Timing timing = paced(c, [&] { MPI_Win_sync(window.handle()); });
+    const Timing timing = paced(
+        c, [&] { MPI_Win_sync(window.handle()); }, kSeedLoopNs);
     MPI_Win_unlock_all(window.handle());
     c.report(name, timing, true);
 }
@@ -251,11 +256,9 @@ int main(int argc, char** argv) {
     bench::Measures list;
     bench::add_operations(list);
     list.push_back({"sync", bench::run_sync});
+    list.push_back({"flush", [](const Context& c, Name name) { bench::run_epochs(c, bench::kEmptyFlush, name); }});
     list.push_back(
-        {"flush", [](const Context& c, Name name) { bench::run_epochs(c, name, bench::kEmptyFlush, false); }});
-    list.push_back({"fence", [](const Context& c, Name name) {
-                        bench::run_epochs(c, name, osu::synchronisation("fence"), false);
-                    }});
+        {"fence", [](const Context& c, Name name) { bench::run_epochs(c, osu::synchronisation("fence"), name); }});
     for (const bench::Sequence& one : bench::kLocks)
         list.push_back({one.name, [&one](const Context& c, Name) { bench::run_locks(c, one); }});
     list.push_back({bench::kPost.name, [](const Context& c, Name) { bench::run_post(c); }});

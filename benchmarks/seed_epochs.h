@@ -25,8 +25,12 @@ inline Budget seed_budget(bool brief) {
 // A flush with nothing to wait for, which is no synchronisation of data but has a cost that the seeds tell.
 extern const osu::Synchronisation kEmptyFlush;
 
-// Epochs of all processes in a ring, empty or with one word put in each.
-void run_epochs(const Context& c, const std::string& name, const osu::Synchronisation& kind, bool with_put);
+// A loop is this long at least, if its calls are slow.
+inline constexpr double kSeedLoopNs = 2e7;
+
+// Epochs of all processes in a ring, empty ones and, where there is a name for them, ones with a word put in each.
+void run_epochs(const Context& c, const osu::Synchronisation& kind, const std::string& empty,
+                const std::string& with_put = "");
 
 // Epochs between rank 0 and its target with `count` operations of `bytes` in each, one behind the other in memory;
 // without an operation they are empty.

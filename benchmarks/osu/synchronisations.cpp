@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "../timing.h"
-#include "statistics.h"
 
 namespace osu {
 namespace {
@@ -110,10 +109,10 @@ bool finds_marks(const Ring& ring, Reaches reaches) {
 }  // namespace
 
 // A target of an active epoch looks at once, because the epoch's end is all that it may wait for; the others are told.
-bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round) {
+bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round, int epochs) {
     bool right = true;
     kind.begin(ring);
-    for (int i = 0; i < kBatches; ++i) {
+    for (int i = 0; i < epochs; ++i) {
         ring.mark_from(++round);
         kind.once(ring);
         const auto look = [&] { return finds_marks(ring, kind.reaches); };

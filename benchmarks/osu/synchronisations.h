@@ -6,6 +6,7 @@
 
 #include "report.h"
 #include "ring.h"
+#include "statistics.h"
 
 namespace osu {
 
@@ -30,9 +31,9 @@ extern const Synchronisation kSynchronisation[kSynchronisations];
 // Of this name, which there is.
 const Synchronisation& synchronisation(std::string_view name);
 
-// Collective: whether epochs of this one carry data as they should; `round` is raised by those that are used. After
-// this every epoch of the ring carries data.
-bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round);
+// Collective: whether `epochs` of this one carry data as they should; `round` is raised by those that are used. After
+// this every epoch of the ring puts its mark.
+bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round, int epochs = kBatches);
 
 // Collective: whether exclusive locks keep the others out.
 bool excludes(Ring& ring);
