@@ -1,13 +1,13 @@
 """The generated parts of docs/PERFORMANCE.md, each made from the JSON files that the measuring commands wrote."""
 
-from . import comparison, curves
+from . import comparison, curves, seed_003, seed_004
 from .comparison import ratio_text
 from .launch import HOST, LIBOSC, OPENMPI, SHM
 from .seeds import PLACES, points, time_cell
 
 # In docs/performance.
 FILES = {curves.NODE: "node/compare.json", curves.HOSTS: "hosts/compare.json", "seed_000": "seed_000.json",
-         "seed_001": "seed_001.json", "instructions": "instructions.json"}
+         "seed_001": "seed_001.json", "seed_003": "seed_003.json", "seed_004": "seed_004.json", "instructions": "instructions.json"}
 OTHERS = {HOST: "host MPI", OPENMPI: "Open MPI"}
 LABELS = dict(OTHERS, **{LIBOSC: "libosc", SHM: "plain shared memory", curves.RAW: "bare libfabric", "shared": "by hand"})
 
@@ -28,22 +28,39 @@ def size_range(sizes):
     return str(sizes[0]) if len(sizes) == 1 else "%d - %d" % (sizes[0], sizes[-1])
 
 
+def behind(document, wanted):
+    """Figures of an experiment where the middle halves of the rounds do not meet: (ratio of the medians, measure, whose,
+    size, ours, theirs) of those whose names are `wanted`.
+    """
+    of = points(document["figures"])
+    for (name, implementation, size), theirs in of.items():
+        ours = of.get((name, LIBOSC, size))
+        if implementation in OTHERS and ours and wanted(name) and ours["q1"] > theirs["q3"]:
+            yield ours["median"] / theirs["median"], name, implementation, size, ours, theirs
+
+
 def slower_fences(documents):
-    """Of seed 000's Figure 2, where the middle halves of the rounds do not meet."""
-    of = points(documents["seed_000"]["figures"])
-    found = []
-    for name, implementation, ranks in of:
-        kind = name.split(".")[1]
-        ours, theirs = of.get((name, LIBOSC, ranks)), of[name, implementation, ranks]
-        if implementation not in OTHERS or not kind.startswith("fences") or not ours:
-            continue
-        if ours["q1"] > theirs["q3"]:
-            ratio = ours["median"] / theirs["median"]
-            found.append((ratio, ["%s of %d processes, empty epoch%s"
-                                  % (name.replace("_asserted", ""), ranks, ", asserts" if "asserted" in kind else ""),
-                                  OTHERS[implementation], "-", "%.2f, of the medians" % ratio,
-                                  time_cell(ours), time_cell(theirs)]))
-    return found
+    """Of seed 000's Figure 2."""
+    for ratio, name, implementation, ranks, ours, theirs in behind(documents["seed_000"],
+                                                                   lambda n: n.split(".")[1].startswith("fences")):
+        asserts = ", asserts" if "asserted" in name else ""
+        yield (ratio, ["%s of %d processes, empty epoch%s" % (name.replace("_asserted", ""), ranks, asserts),
+                       OTHERS[implementation], "-", "%.2f, of the medians" % ratio, time_cell(ours), time_cell(theirs)])
+
+
+def slower_functions(documents):
+    """Of seeds 003 and 004, of each measure its worst size. Not messages, which are the host's own under libosc too, nor
+    unlocking by itself, which between hosts does what libosc's lock leaves to it.
+    """
+    by_measure = {}
+    for seed in ("seed_003", "seed_004"):
+        for found in behind(documents[seed], lambda n: not n.endswith(".send") and ".unlock" not in n):
+            by_measure.setdefault((seed, found[1], found[2]), []).append(found)
+    for (seed, name, implementation), of in by_measure.items():
+        ratio, _, _, size, ours, theirs = max(of, key=lambda f: f[0])
+        yield (ratio, ["%s, %s" % (name, seed.replace("_", " ")), OTHERS[implementation],
+                       size_range(sorted(f[3] for f in of)), "%.2f, of the medians, at %d" % (ratio, size),
+                       time_cell(ours), time_cell(theirs)])
 
 
 def losses(documents):
@@ -60,8 +77,8 @@ def losses(documents):
                 row["name"], label, size_range([r["size"] for r in slower]),
                 ratio_text(worst) + ("" if size is None else " at %d" % size),
                 comparison.cell(row, LIBOSC, size), comparison.cell(row, other, size)]))
-    found += slower_fences(documents)
-    lines = [["measure", "faster is", "bytes", "libosc's time / its (worst)", "libosc", "the other"]]
+    found += list(slower_fences(documents)) + list(slower_functions(documents))
+    lines = [["measure", "faster is", "bytes (seeds: or processes, or operations)", "libosc's time / its (worst)", "libosc", "the other"]]
     return markdown(lines + [line for _, line in sorted(found, key=lambda f: -f[0])])
 
 
@@ -154,6 +171,14 @@ def instructions(documents):
     return markdown(lines)
 
 
+def titled(tables):
+    """Tables with their titles and remarks."""
+    return "\n\n".join("%s:\n\n%s%s" % (title, markdown(lines), "\n\n" + remark + "." if remark else "")
+                       for title, lines, remark in tables)
+
+
 PARTS = {"losses": losses, "missed": missed, "conditions": conditions,
          "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS),
-         "table1": table1, "figure2": figure2, "ghost_cells": ghost_cells, "instructions": instructions}
+         "table1": table1, "figure2": figure2, "ghost_cells": ghost_cells, "instructions": instructions,
+         "seed_003": lambda d: titled(seed_003.tables(d["seed_003"], all_sizes=False)),
+         "seed_004": lambda d: titled(seed_004.tables(d["seed_004"]))}
