@@ -154,33 +154,6 @@ MPI_Group group_of(int first, int step, int count) {
     return some;
 }
 
-// The time of MPI_Win_post, which sends one notice and waits for nothing. It has no clock of the others'.
-void send(const std::string& name) {
-    Longs window(1);
-    MPI_Group origins = group_of(-1, -1, 1);
-    MPI_Group targets = group_of(1, 1, 1);
-    double spent = 0;
-    const auto once = [&](long) {
-        const double begin = bench::now_ns();
-        MPI_Win_post(origins, 0, window.win);
-        spent += bench::now_ns() - begin;
-        MPI_Win_start(targets, 0, window.win);
-        MPI_Win_complete(window.win);
-        MPI_Win_wait(window.win);
-    };
-    once(0);
-    spent = 0;
-    for (int i = 0; i < g_repeats; ++i)
-        once(i);
-    double longest = 0;
-    MPI_Allreduce(&spent, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (g_rank == 0)
-        std::printf("{\"scenario\": \"%s\", \"processes\": %d, \"ns\": %.1f, \"messages\": 0, \"valid\": true}\n",
-                    name.c_str(), g_ranks, longest / g_repeats);
-    MPI_Group_free(&origins);
-    MPI_Group_free(&targets);
-}
-
 // Every other epoch in the same word: who is through a fence may put again while its neighbour looks.
 void fence(const std::string& name) {
     Longs window(2);
@@ -293,7 +266,6 @@ const Scenario kScenarios[] = {
     {"gap", 2, gap},
     {"host_way", 2, host_way},
     {"host_split", 2, host_split},
-    {"send", 2, send},
     {"own_window", 2, [](const std::string& name) { create(name, MPI_COMM_SELF, {}); }},
     {"fence", 2, fence},
     {"fence_put", 2, fence},
