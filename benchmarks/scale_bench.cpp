@@ -2,8 +2,8 @@
 // host.
 //   scale_bench [--repeats N] [--list] [SCENARIO...]
 // Prints a line of JSON for each: ns and libosc's messages of one epoch, acquisition or window, the longest of all
-// ranks and their average; checks the data. "way" and "host_way" are half of a round trip, "send" what a process does
-// for a message that it sends.
+// ranks and their average; checks the data. "way" and "host_way" are half of a round trip, "gap" the time of one
+// message in a row.
 #include <mpi.h>
 
 #include <algorithm>
@@ -101,7 +101,9 @@ void way(const std::string& name, int words) {
     timed(name, {2, 2}, [&](long) {
         if (g_rank != 0) return;
         std::vector<long> got(static_cast<std::size_t>(words), -1);
-        MPI_Get(got.data(), words, MPI_LONG, 1, 0, words, MPI_LONG, window.win);
+        // A get by itself would not go by message.
+        MPI_Get_accumulate(nullptr, 0, MPI_LONG, got.data(), words, MPI_LONG, 1, 0, words, MPI_LONG, MPI_NO_OP,
+                           window.win);
         MPI_Win_flush(1, window.win);
         check(got.front() == 0 && got.back() == 0);
     });
