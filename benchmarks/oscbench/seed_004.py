@@ -30,20 +30,20 @@ FUNCTIONS = (
     Function("accumulate_min", "accumulate (min), flush", BYTES, "lock, get, compute, put, unlock"),
     Function("fetch_and_op", "fetch_and_op, flush", CONSTANT, "native atomic"),
     Function("compare_and_swap", "compare_and_swap, flush", CONSTANT, "native atomic"),
-    Function("fence", "fence", LOG, "O(log p)"),
-    Function("post", "post, k = 1", CONSTANT, "O(k)"),
-    Function("start", "start, k = 1", CONSTANT, "O(1): reads what was posted"),
-    Function("complete", "complete, k = 1", CONSTANT, "O(k)"),
-    Function("wait", "wait, k = 1", CONSTANT, "O(1): reads a counter"),
-    Function("pscw", "post, start, complete, wait", NEIGHBOURS, "O(k)"),
-    Function("lock_exclusive", "lock, exclusive, free", CONSTANT, "O(1): global and local word"),
-    Function("unlock_exclusive", "unlock, exclusive", CONSTANT, "-"),
-    Function("lock_shared", "lock, shared", CONSTANT, "O(1): one atomic"),
-    Function("unlock_shared", "unlock, shared", CONSTANT, "-"),
-    Function("lock_all", "lock_all", CONSTANT, "O(1): one atomic"),
-    Function("unlock_all", "unlock_all", CONSTANT, "-"),
-    Function("flush", "flush, nothing outstanding", CONSTANT, "O(1)"),
-    Function("sync", "sync", CONSTANT, "-"),
+    Function("fence", "fence", LOG, "2.9 us log2 p"),
+    Function("post", "post, k = 1", CONSTANT, "350 ns k"),
+    Function("start", "start, k = 1", CONSTANT, "0.7 us"),
+    Function("complete", "complete, k = 1", CONSTANT, "350 ns k"),
+    Function("wait", "wait, k = 1", CONSTANT, "1.8 us"),
+    Function("pscw", "post, start, complete, wait", NEIGHBOURS, "2.5 us + 700 ns k"),
+    Function("lock_exclusive", "lock, exclusive, free", CONSTANT, "5.4 us: global and local word"),
+    Function("unlock_exclusive", "unlock, exclusive", CONSTANT, "4.0 us"),
+    Function("lock_shared", "lock, shared", CONSTANT, "2.7 us: one atomic"),
+    Function("unlock_shared", "unlock, shared", CONSTANT, "0.4 us"),
+    Function("lock_all", "lock_all", CONSTANT, "2.7 us: one atomic"),
+    Function("unlock_all", "unlock_all", CONSTANT, "0.4 us"),
+    Function("flush", "flush, nothing outstanding", CONSTANT, "76 ns"),
+    Function("sync", "sync", CONSTANT, "17 ns"),
     Function("win_create", "win_create", LOG, "two allgathers, O(p) memory"),
     Function("win_allocate", "win_allocate", LOG, "O(log p) time, O(1) memory"),
     Function("win_dynamic", "win_create_dynamic", LOG, "-"),
@@ -56,9 +56,9 @@ FUNCTIONS = (
 # How the seed's column is to be read.
 SOURCE = (
     "the seed: Gerstenberger, Besta, Hoefler, Enabling Highly-Scalable Remote Memory Access Programming with MPI-3 One Sided "
-    "(CACM 2018, first SC 2013, doi 10.1145/2503210.2503286), on a Cray XE6 (Gemini, DMAPP; XPMEM on a node). Its forms are "
-    "shown; its constants are in a figure that our copy of the text lacks, and no other text that gives them was found, so none "
-    "are shown")
+    "(SC 2013, doi 10.1145/2503210.2503286; again in CACM 61(10), October 2018), on a Cray XE6 (Gemini, DMAPP; XPMEM on a node). "
+    "The constants of synchronisation are those of the latter's page 111; those of put, get, accumulate and windows are in figures "
+    "that no text at hand has, so only their forms are shown")
 
 
 def variable(form, size):
