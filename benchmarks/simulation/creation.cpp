@@ -113,7 +113,9 @@ class Rows final : public Protocol {
                 const double step = host.send + host.way + host.receive + host.byte * static_cast<double>(stage.bytes);
                 engine_.work(process, step * (job_.processes - 1));
             } else if (stage.kind == Stage::Meet) {
-                if (!meet(process)) return;
+                // Messages of those that are further may come while it waits here.
+                if (std::exchange(state.told, true) || !meet(process)) return;
+                state.told = false;
             } else {
                 Round round{};
                 while (round_of(stage, process, state.round, round)) {
@@ -155,6 +157,7 @@ class Rows final : public Protocol {
             engine_.until(mate, node.latest + engine_.machine().meeting(job_.mates(number)));
             if (mate == process) continue;
             ++states_[mate].stage;
+            states_[mate].told = false;
             engine_.send({mate, mate, By::Itself, kPing, 0, 0, 0});
         }
         return true;
