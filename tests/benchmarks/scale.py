@@ -94,8 +94,9 @@ def main():
         name, _, neighbours = line["scenario"].partition(".")
         found = simulated(name, processes=RANKS, neighbours=int(neighbours or 1), repeats=20)
         expect(line["valid"], f"{line['scenario']}: right data")
-        # Now and then a process asks another for a sign of life, and a reply travels with another message.
-        expect(abs(line["messages"] - found["messages"]) <= 0.2 * found["messages"],
+        # Replies that nobody waits for may travel with other messages; now and then a process asks for a sign of life.
+        replies = int(neighbours or 1) if name in ("pscw", "fence_put") else 0
+        expect(0.95 * (found["messages"] - replies) <= line["messages"] <= 1.1 * found["messages"],
                f"{line['scenario']}: {line['messages']} messages, simulated {found['messages']}")
     print("FAILED" if failed else "PASSED")
     return 1 if failed else 0
