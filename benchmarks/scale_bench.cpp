@@ -61,7 +61,9 @@ struct Repeat {
 
 // `once(i)` is one repeat, collective or not. Repeats before and after the clock keep the host's own barrier away from
 // it.
-void timed(const std::string& name, Repeat repeat, const std::function<void(long)>& once) {
+// `look`, if given, checks what the `turns` repeats have left, after all of them.
+void timed(const std::string& name, Repeat repeat, const std::function<void(long)>& once,
+           const std::function<void(long turns)>& look = {}) {
     constexpr int kSettle = 2;
     long turn = 0;
     const auto several = [&](int times) {
@@ -80,6 +82,7 @@ void timed(const std::string& name, Repeat repeat, const std::function<void(long
     several(kSettle);
     MPI_Barrier(MPI_COMM_WORLD);
     const double messages = sent() - before;
+    if (look) look(turn);
     double longest = 0;
     double all = 0;
     MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -191,28 +194,25 @@ void pscw(const std::string& name, int neighbours) {
 
 void lock_all(const std::string& name, int neighbours) {
     Longs window(g_ranks);
-    long last = 0;
-    timed(name, {1, static_cast<double>(g_ranks)}, [&](long turn) {
+    const auto once = [&](long turn) {
         MPI_Win_lock_all(0, window.win);
         for (int i = 1; i <= neighbours; ++i)
             MPI_Put(&turn, 1, MPI_LONG, across(i), g_rank, 1, MPI_LONG, window.win);
         MPI_Win_unlock_all(window.win);
-        last = turn;
+    };
+    timed(name, {1, static_cast<double>(g_ranks)}, once, [&](long turns) {
+        MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, window.win);
+        for (int i = 1; i <= neighbours; ++i)
+            check(window.memory[across(-i)] == turns);
+        MPI_Win_unlock(g_rank, window.win);
     });
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, window.win);
-    for (int i = 1; i <= neighbours; ++i)
-        if (window.memory[across(-i)] != last) std::fprintf(stderr, "scale_bench: lock_all: wrong data\n");
-    MPI_Win_unlock(g_rank, window.win);
 }
 
 // All but rank 0 want its lock all the time; a get that has to be there before the put makes them hold it for a round
 // trip. The word counts the acquisitions.
 void contended_lock(const std::string& name) {
     Longs window(1);
-    long done = 0;
-    timed(name, {g_ranks - 1.0, g_ranks - 1.0}, [&](long turn) {
-        done = turn;
+    const auto once = [&](long) {
         if (g_rank == 0) return;
         long word = 0;
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
@@ -221,12 +221,12 @@ void contended_lock(const std::string& name) {
         ++word;
         MPI_Put(&word, 1, MPI_LONG, 0, 0, 1, MPI_LONG, window.win);
         MPI_Win_unlock(0, window.win);
+    };
+    timed(name, {g_ranks - 1.0, g_ranks - 1.0}, once, [&](long turns) {
+        MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, window.win);
+        if (g_rank == 0) check(*window.memory == turns * (g_ranks - 1));
+        MPI_Win_unlock(g_rank, window.win);
     });
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, window.win);
-    if (g_rank == 0 && *window.memory != done * (g_ranks - 1))
-        std::fprintf(stderr, "scale_bench: contended_lock: lost updates\n");
-    MPI_Win_unlock(g_rank, window.win);
 }
 
 // Windows are kept until the clock has stopped: freeing them is another thing.
