@@ -77,29 +77,27 @@ inline bool try_lock(Core& core, std::uint32_t target) {
     return taken;
 }
 
+/// After a fast unlock that somebody queued behind meanwhile.
+void hand_over_late(Core& core, std::uint32_t target);
+
 /// MPI_Win_unlock of an exclusive lock that nobody waits for. False, with nothing changed, leaves it to unlock().
 template <bool kThreaded>
 inline bool try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
     Peer& peer = core.peers[target];
     if (kThreaded && !core.state.try_lock()) return false;
-    bool dropped = false;
+    auto dropped = sync::Released::No;
     if (__builtin_expect(peer.held == Held::Exclusive, 1)) {
-        // The epoch ends before the lock is given back: these stores go on while the operations' still do, for which
-        // the processor waits at the lock.
-        peer.held = Held::None;
-        peer.forbid();
-        if (--core.epoch.locks == 0) core.epoch.access = Access::None;
         dropped = sync::try_unlock_as(peer.control().lock, core.exclusive);
-        if (__builtin_expect(!dropped, 0)) {
-            peer.held = Held::Exclusive;
-            peer.allow();
-            ++core.epoch.locks;
-            core.epoch.access = Access::Lock;
+        if (__builtin_expect(dropped != sync::Released::No, 1)) {
+            peer.held = Held::None;
+            peer.forbid();
+            if (--core.epoch.locks == 0) core.epoch.access = Access::None;
         }
     }
     if (kThreaded) core.state.unlock();
-    return dropped;
+    if (__builtin_expect(dropped == sync::Released::YesAndQueued, 0)) hand_over_late(core, target);
+    return dropped != sync::Released::No;
 }
 
 /// After the user got pointers to other processes' memory: an open lock_all must hold their locks from now on, because

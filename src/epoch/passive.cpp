@@ -93,6 +93,11 @@ void full_order(Core& core) {
     poll_host();
 }
 
+void hand_over_late(Core& core, std::uint32_t target) {
+    sync::LockContext context = core.lock_context();
+    sync::hand_over_if_free(context, target);
+}
+
 void unlocked_often(Core& core) {
     core.unlocks.store(kPollEvery, std::memory_order_relaxed);
     poll_host();

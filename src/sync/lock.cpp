@@ -77,7 +77,8 @@ class Guard {
 
 bool is_free(std::uint64_t word, LockKind kind, bool past_queue) {
     if ((word & (kExclusive | kBroken)) != 0) return false;
-    if ((word & kQueued) != 0 && !past_queue) return false;
+    // An abandoned word goes to the head of the queue, where somebody else inside a lock_all may stand.
+    if ((word & kQueued) != 0 && (!past_queue || is_abandoned(word))) return false;
     return kind == LockKind::Shared || (word & kCountMask) == 0;
 }
 
@@ -211,7 +212,13 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     }
     // Not given up while somebody may still write into the cell.
     shm::wait_until(
-        own.bell, [&] { return own.answer.load(std::memory_order_seq_cst) != 0; },
+        own.bell,
+        [&] {
+            if (own.answer.load(std::memory_order_seq_cst) != 0) return true;
+            if (!is_abandoned(cell.word.load(std::memory_order_relaxed))) return false;
+            hand_over_if_free(context, target);
+            return own.answer.load(std::memory_order_seq_cst) != 0;
+        },
         [&] {
             given_up(context, target);
             return forgotten(context, target);
@@ -239,6 +246,8 @@ Asked lock_answered(LockContext& context, std::uint32_t target) {
     const WaitCell& own = cell_of(context, away_number(context, target));
     std::uint32_t answer = own.answer.load(std::memory_order_seq_cst);
     if (answer == 0) {
+        if (is_abandoned(context.slot.block(target).lock.word.load(std::memory_order_relaxed)))
+            hand_over_if_free(context, target);
         if (own.target.load(std::memory_order_relaxed) != 0) return Asked::Queued;
         const Guard guard(context, target);
         answer = own.answer.load(std::memory_order_relaxed);
@@ -279,9 +288,8 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
     {
         const Guard guard(context, target);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
-        // After the last shared holder's release another one may have come past the queue (it hands over when it goes),
-        // or have come and gone and handed over already: then the word is another's, or free, and not ours to give.
-        if (kind == LockKind::Shared && (word & (kExclusive | kQueued | kCountMask)) != kQueued) return;
+        // Others may have seen the word abandoned too, and given it away: it is not ours to give then.
+        if (kind == LockKind::Shared && !is_abandoned(word)) return;
         const std::uint32_t first = cell.head;
         // A broken lock is nobody's any more.
         if (first == 0 || (word & kBroken) != 0) {

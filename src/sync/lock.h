@@ -1,21 +1,23 @@
 // The MPI lock of one target on a node: one 64-bit word taken by CPU atomics, and a FIFO queue for contention.
 //
-// Word: bit 63 exclusive, bit 62 somebody queues, bit 61 broken (a holder died); low 32 bits: rank + 1 of the exclusive
-// holder, or the number of shared holders. Uncontended, a lock and its release are one compare-and-swap each. Who
-// finds the word taken, or others queueing, appends itself to the queue (under the guard, a short spin lock) and waits
-// on its own cell; a release that finds the queue bit hands the word over to the first waiter, or to all shared
-// waiters at the queue's head. So the lock is fair (FIFO), a hand-over is one store and at most one wake, and the
-// state per process and window is one cell.
+// Word: bit 62 somebody queues, bit 61 broken (a holder died); the low half: bit 31 exclusive, below it rank + 1 of the
+// exclusive holder, or the number of shared holders. Uncontended, a lock is one compare-and-swap, and its release one
+// too, or of an exclusive one a store. Who finds the word taken, or others queueing, appends itself to the queue (under
+// the guard, a short spin lock) and waits on its own cell; a release that finds the queue bit hands the word over to
+// the first waiter, or to all shared waiters at the queue's head. So the lock is fair (FIFO), a hand-over is one store
+// and at most one wake, and the state per process and window is one cell.
 //
 // Cells are numbered: rank + 1 for a process's own, with kAway or kAwayPassing for the two in which the target itself
 // stands in the queue for a process of another node, which asks by message. Nobody waits on these: the target's agent
 // looks for the answer now and then.
 //
-// Why no waiter is lost: the queue bit is set and the waiter appended under the guard. A releaser takes the word by
-// compare-and-swap that fails once the bit is set; it then needs the guard, so it sees the appended waiter. While the
-// bit is set nobody takes the word but by hand-over. docs/ARCHITECTURE.md has the whole argument.
+// Why no waiter is lost: the queue bit is set and the waiter appended under the guard. A release that sees the bit
+// hands over, for which it needs the guard, so it sees the appended waiter. One that does not, because it stores before
+// it can see it, leaves a word with the bit and without a holder: whoever waits looks for such a word and hands it over
+// itself. While the bit is set nobody takes the word but by hand-over. docs/ARCHITECTURE.md has the whole argument.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "sync/far.h"
@@ -23,10 +25,10 @@
 
 namespace osc::sync {
 
-inline constexpr std::uint64_t kExclusive = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kExclusive = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t kQueued = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kBroken = std::uint64_t{1} << 61;
-inline constexpr std::uint64_t kCountMask = 0xffffffffu;
+inline constexpr std::uint64_t kCountMask = kExclusive - 1;
 
 enum class LockResult { Granted, HolderDied };
 
@@ -97,17 +99,40 @@ void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dea
 /// queue, stands there for `next`.
 bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next);
 
-/// Hands the word of `target` over after the release of a lock of this kind that found the queue bit.
+/// Hands the word of `target` over after the release of a lock of this kind that found the queue bit: an exclusive one
+/// still holds the word, a shared one does not.
 void hand_over(LockContext& context, std::uint32_t target, LockKind kind);
 
-/// Releases if nobody waits.
-inline bool try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
-    return cell.word.compare_exchange_strong(mine, 0, std::memory_order_seq_cst, std::memory_order_relaxed);
+/// A word with somebody in the queue and no holder: for whoever sees it to hand over, by hand_over_if_free().
+constexpr bool is_abandoned(std::uint64_t word) {
+    return (word & (kQueued | kExclusive | kCountMask)) == kQueued;
+}
+
+/// Hands the word of `target` over if it is abandoned; several may try.
+inline void hand_over_if_free(LockContext& context, std::uint32_t target) {
+    hand_over(context, target, LockKind::Shared);
+}
+
+enum class Released { No, Yes, YesAndQueued };
+
+/// Releases an exclusive lock if nobody waits. YesAndQueued: somebody came meanwhile, hand_over_if_free() is due.
+/// Only the half of the word that is the holder's is written, and by a store: at a read-modify-write the processor
+/// would wait for all the stores of the epoch. The second look finds who came while this thread did not run between the
+/// first and the store; who comes between the store and its becoming visible finds the word abandoned within that
+/// moment.
+inline Released try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
+    static_assert(std::endian::native == std::endian::little, "the low half of the word comes first");
+    if (cell.word.load(std::memory_order_relaxed) != mine) return Released::No;
+    using Half [[gnu::may_alias]] = std::uint32_t;
+    auto* const halves = reinterpret_cast<Half*>(&cell.word);
+    __atomic_store_n(&halves[0], 0, __ATOMIC_RELEASE);
+    return __atomic_load_n(&halves[1], __ATOMIC_RELAXED) == 0 ? Released::Yes : Released::YesAndQueued;
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
-    if (!try_unlock_as(context.slot.block(target).lock, exclusive_word(context.me)))
-        hand_over(context, target, LockKind::Exclusive);
+    const Released released = try_unlock_as(context.slot.block(target).lock, exclusive_word(context.me));
+    if (released == Released::No) hand_over(context, target, LockKind::Exclusive);
+    if (released == Released::YesAndQueued) hand_over_if_free(context, target);
 }
 
 inline void unlock_shared(LockContext& context, std::uint32_t target) {

@@ -9,8 +9,8 @@
  * state) and only once; a cell is not used again before it was answered; nobody is refused.
  * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, given_up, orphaned, Hosted::died) is part
  * of it.
- * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN UNLOCK_HANDS_NOTHING_OVER LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
- * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS
+ * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
+ * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS MATE_LEAVES_ABANDONED TARGET_LEAVES_ABANDONED TAKES_ABANDONED
  */
 #ifndef LOCALS
 #define LOCALS 2
@@ -106,6 +106,9 @@ proctype mate(byte me) {
         :: got == 0 ->
             do
             :: atomic { answer[me] != 0 -> got = answer[me]; break }
+#ifndef MATE_LEAVES_ABANDONED
+            :: atomic { answer[me] == 0 && ABANDONED -> hand_over(SHARED) }
+#endif
 #ifdef DEATH
             /* given_up */
             :: atomic { answer[me] == 0 && !broken && (HELD_BY_THE_DEAD || ORPHANED) -> break_lock() }
@@ -353,16 +356,7 @@ end:
             if
             :: got == GRANTED -> got = 0
             :: got == 0 && what != 0 ->
-#ifdef UNLOCK_HANDS_NOTHING_OVER
-                d_step {
-                    if
-                    :: what == EXCLUSIVE -> holder = 0
-                    :: else -> readers--
-                    fi
-                }
-#else
                 release(rank, what, TARGET)
-#endif
             :: else -> skip
             fi;
             reply[releases] = DONE;
@@ -378,6 +372,9 @@ end:
         in_line > turns && WORTH(in_queue, AWAY_CELL) ->
         resume();
         rank = 0; what = 0 }
+#ifndef TARGET_LEAVES_ABANDONED
+    :: atomic { (in_queue || passing_in_queue) && ABANDONED -> hand_over(SHARED) }
+#endif
 #ifdef DEATH
     :: atomic { dead == 0 -> dead = TARGET; goto died }
     /* look_for_dead: break_if_dead, for requests that wait; died, for those of other nodes that hold */

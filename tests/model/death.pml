@@ -60,10 +60,16 @@ inline take_guard() {
     fi
 }
 
-inline hand_over() {
+#define abandoned (queued && holder == 0)
+
+/* Not held: hand_over_if_free */
+inline hand_over(held) {
     take_guard();
     may_die();
     first = head;
+    if
+    :: !(held) && !abandoned -> guard = 0
+    :: else ->
     if
     :: first == 0 || broken -> d_step { holder = 0; queued = false }; guard = 0
     :: else ->
@@ -87,6 +93,7 @@ inline hand_over() {
         guard = 0
 #endif
     fi
+    fi
 }
 
 active [N] proctype rank() {
@@ -107,6 +114,7 @@ active [N] proctype rank() {
             guard = 0;
             do
             :: answer[me] != 0 -> break
+            :: answer[me] == 0 && abandoned -> hand_over(false)
             /* given_up */
             :: dead != 0 && holder == dead && !broken ->
                 take_guard(); break_lock(); guard = 0
@@ -129,15 +137,10 @@ active [N] proctype rank() {
         d_step { inside++; assert(inside == 1 || broken) };
         inside--;
         may_die();
-        atomic {
-            if
-            :: !queued && !broken -> holder = 0; goto released
-            :: else -> skip
-            fi
-        };
-        hand_over();
-released:
-        skip
+        if
+        :: !queued && !broken -> may_die(); holder = 0
+        :: queued || broken -> hand_over(true)
+        fi
     }
     goto told;
 died:

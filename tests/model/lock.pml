@@ -1,10 +1,12 @@
 /* The node lock of src/sync/lock.{h,cpp}: the word, the queue and the hand-over, by N processes on one target.
  * Claims: a writer excludes everybody, readers exclude writers; nobody who queues is forgotten (a lost waiter is an
- * invalid end state). The sleep is modelled apart, in sleep.pml: here a waiter simply blocks until it is granted.
+ * invalid end state). The sleep is modelled apart, in sleep.pml: here a waiter simply blocks until it is granted, or
+ * sees a word that has been left to it.
+ * A writer's release is a look, a store and another look, of which the processor may do the last before the store.
  * A PASSING process is inside a lock_all and asks for one more shared lock (LockContext::inside_lock_all): it joins past
  * the queue and stands first in it, so that a hand-over may find the word another's, or handed over already.
- * MUTATIONS: MARK_BEFORE_GUARD READERS_OVERTAKE KEEP_TAIL NO_HAND_OVER HAND_OVER_ANYWAY
- * MUTATIONS: PASS_FORGETS_QUEUE PASS_KEEPS_TAIL_EMPTY
+ * MUTATIONS: MARK_BEFORE_GUARD READERS_OVERTAKE KEEP_TAIL HAND_OVER_ANYWAY
+ * MUTATIONS: PASS_FORGETS_QUEUE PASS_KEEPS_TAIL_EMPTY NO_RESCUE STORE_WHOLE_WORD LATE_HAND_OVER_ANYWAY
  */
 #ifndef N
 #define N 3
@@ -45,11 +47,14 @@ inline try_lock() {
     }
 }
 
+/* is_abandoned */
+#define abandoned (queued && holder == 0 && readers == 0)
+
 /* take_or_mark: one compare-and-swap, either taking the word or setting the queue bit */
 inline take_or_mark() {
     atomic {
         if
-        :: holder == 0 && (!queued || what == PASSING) && (what != EXCLUSIVE || readers == 0) ->
+        :: holder == 0 && (!queued || (what == PASSING && !abandoned)) && (what != EXCLUSIVE || readers == 0) ->
             got = true;
             if
             :: what != EXCLUSIVE -> readers++
@@ -61,6 +66,53 @@ inline take_or_mark() {
         :: else -> queued = true; got = false
         fi
     }
+}
+
+/* hand_over; hand_over_if_free where nothing is held. What the guard alone protects is done in one step, and so is taking
+ * it and finding nothing to do. */
+inline hand_over(held) {
+    if
+#ifndef HAND_OVER_ANYWAY
+    :: !(held) && !abandoned
+    :: atomic { guard == 0 && (held || abandoned) -> guard = me };
+#else
+    :: atomic { guard == 0 -> guard = me };
+#endif
+    if
+    :: head == 0 -> d_step { holder = 0; readers = 0; queued = false }; drop_guard()
+    :: else ->
+        atomic {
+            first = head;
+            many = 0;
+            if
+            :: kind[first] == EXCLUSIVE -> last = next[first]
+            :: else ->
+                last = first;
+                do
+                :: last != 0 && kind[last] == SHARED -> many++; last = next[last]
+                :: else -> break
+                od
+            fi;
+            head = last;
+#ifndef KEEP_TAIL
+            if
+            :: last == 0 -> tail = 0
+            :: else -> skip
+            fi
+#endif
+        };
+        d_step {
+            holder = (many == 0 -> first : 0);
+            readers = many;
+            queued = (last != 0)
+        };
+        do
+        :: first != last -> d_step { granted[first] = true; first = next[first] }
+        :: else -> break
+        od;
+        skip; d_step { drop_guard(); first = 0; last = 0; many = 0 } /* fewer states */
+    fi
+    fi
 }
 
 /* lock_wait */
@@ -75,93 +127,66 @@ inline lock_wait() {
     if
     :: got -> drop_guard()
     :: else ->
-        granted[me] = false;
-        next[me] = 0;
-        kind[me] = (what == EXCLUSIVE -> EXCLUSIVE : SHARED);
-        if
-        :: what == PASSING && head != 0 -> next[me] = head; head = me
-        :: else ->
+        atomic {
+            granted[me] = false;
+            next[me] = 0;
+            kind[me] = (what == EXCLUSIVE -> EXCLUSIVE : SHARED);
             if
-            :: tail != 0 -> next[tail] = me
-            :: else -> head = me
-            fi;
+            :: what == PASSING && head != 0 -> next[me] = head; head = me
+            :: else ->
+                if
+                :: tail != 0 -> next[tail] = me
+                :: else -> head = me
+                fi;
 #ifdef PASS_KEEPS_TAIL_EMPTY
-            if
-            :: what != PASSING -> tail = me
-            :: else -> skip
+                if
+                :: what != PASSING -> tail = me
+                :: else -> skip
+                fi
+#else
+                tail = me
+#endif
             fi
-#else
-            tail = me
-#endif
-        fi;
-        drop_guard();
-        granted[me]
-    fi
-}
-
-/* hand_over */
-inline hand_over() {
-    take_guard();
-    first = head;
-    if
-#ifndef HAND_OVER_ANYWAY
-    :: what != EXCLUSIVE && (holder != 0 || readers != 0 || !queued) -> drop_guard()
-    :: else ->
-#else
-    :: true ->
-#endif
-    if
-    :: first == 0 -> d_step { holder = 0; readers = 0; queued = false }; drop_guard()
-    :: else ->
-        many = 0;
-        if
-        :: kind[first] == EXCLUSIVE -> last = next[first]
-        :: else ->
-            last = first;
-            do
-            :: last != 0 && kind[last] == SHARED -> many++; last = next[last]
-            :: else -> break
-            od
-        fi;
-        head = last;
-#ifndef KEEP_TAIL
-        if
-        :: last == 0 -> tail = 0
-        :: else -> skip
-        fi;
-#endif
-        d_step {
-            holder = (many == 0 -> first : 0);
-            readers = many;
-            queued = (last != 0)
         };
+        drop_guard();
         do
-        :: first != last -> granted[first] = true; first = next[first]
-        :: else -> break
-        od;
-        drop_guard()
-    fi
+        :: granted[me] -> break
+#ifndef NO_RESCUE
+        :: !granted[me] && abandoned -> hand_over(false)
+#endif
+        od
     fi
 }
 
 /* unlock_exclusive, unlock_shared */
 inline unlock() {
-    pass = false;
-    atomic {
-        if
-        :: what == EXCLUSIVE && !queued -> holder = 0
-        :: what == EXCLUSIVE && queued -> pass = true
-        :: else -> pass = (queued && readers == 1); readers--
-        fi
-    };
-#ifdef NO_HAND_OVER
-    pass = (what == EXCLUSIVE && pass);
-#endif
     if
-    :: pass -> hand_over()
-    :: else -> skip
+    :: what == EXCLUSIVE ->
+        if
+        :: queued -> hand_over(true)
+        :: !queued ->
+#ifdef STORE_WHOLE_WORD
+            d_step { holder = 0; queued = false };
+#else
+            holder = 0;
+#endif
+            if
+            :: true
+#ifdef LATE_HAND_OVER_ANYWAY
+            :: queued -> hand_over(true)
+#else
+            :: queued -> hand_over(false)
+#endif
+            fi
+        fi
+    :: else ->
+        atomic { pass = (queued && readers == 1); readers-- };
+        if
+        :: pass -> hand_over(false)
+        :: else -> skip
+        fi
     fi;
-    skip; d_step { first = 0; last = 0; many = 0; got = false; pass = false; what = 0 } /* fewer states */
+    skip; d_step { got = false; pass = false; what = 0 } /* fewer states */
 }
 
 active [N] proctype rank() {

@@ -113,39 +113,79 @@ TEST(NodeLock, WhoPassesTheQueueExcludesAsWell) {
     mixed_kinds(times(10000, 2000), {1, 2}, {2, 4, 7});
 }
 
-// The last shared holder's hand-over comes late: another holder has passed the queue, has gone and has handed over in
-// the meantime. What was given then must not be given again.
-TEST(NodeLock, LateHandOverGivesNothingTwice) {
+// A release that does not get to its hand-over, or that could not see the queue bit yet: the waiter helps itself. What
+// was given then is not given again.
+TEST(NodeLock, WaiterTakesWhatIsLeftToIt) {
     const Deadline deadline(60);
+    for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {
+        Ranks ranks(3);
+        shm::LockCell& cell = ranks.lock_cell(0);
+        sync::LockContext first = ranks.context(1);
+        take(first, 0, kind);
+        std::atomic<bool> writing{false};
+        std::atomic<bool> done{false};
+        std::thread writer([&] {
+            sync::LockContext context = ranks.context(2);
+            EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
+            writing.store(true);
+            while (!done.load())
+                std::this_thread::yield();
+            sync::unlock_exclusive(context, 0);
+        });
+        ranks.await_queued(0, 2);
+        cell.word.fetch_and(sync::kQueued);
+        while (!writing.load())
+            std::this_thread::yield();
+        sync::hand_over_if_free(first, 0);
+        EXPECT_EQ(cell.word.load(), sync::kExclusive | 3);
+        done.store(true);
+        writer.join();
+        EXPECT_EQ(cell.word.load(), 0u);
+        sync::hand_over_if_free(first, 0);
+        EXPECT_EQ(cell.word.load(), 0u);
+    }
+}
+
+// An agent's requests are not waited for: it finds what is left when it looks for the answer. Who may pass the queue
+// does not take it from those who stand there: with one more inside a lock_all there, both get it.
+TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
-    ASSERT_TRUE(sync::try_lock_shared(cell));  // by rank 1
-    std::atomic<bool> writing{false};
-    std::atomic<bool> done{false};
-    std::thread writer([&] {
-        sync::LockContext context = ranks.context(2);
-        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
-        writing.store(true);
-        while (!done.load())
-            std::this_thread::yield();
-        sync::unlock_exclusive(context, 0);
-    });
-    ranks.await_queued(0, 2);
-    cell.word.fetch_sub(1);  // rank 1 releases and does not get to its hand-over
-    sync::LockContext passer = ranks.context(3);
+    sync::LockContext holder = ranks.context(1);
+    take(holder, 0, LockKind::Exclusive);
+    sync::LockContext away = ranks.context(3);
+    away.runner = 0;
+    away.inside_lock_all = true;
+    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Shared), sync::Asked::Queued);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Queued);
+    cell.word.fetch_and(sync::kQueued);
+    sync::LockContext passer = ranks.context(2);
     passer.inside_lock_all = true;
     EXPECT_EQ(sync::lock_wait(passer, 0, LockKind::Shared), LockResult::Granted);
-    sync::LockContext late = ranks.context(1);
-    sync::hand_over(late, 0, LockKind::Shared);  // while the passer holds the lock
-    EXPECT_EQ(cell.word.load(), sync::kQueued | 1);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
+    EXPECT_EQ(cell.word.load(), 2u);
     sync::unlock_shared(passer, 0);
-    while (!writing.load())
-        std::this_thread::yield();
-    sync::hand_over(late, 0, LockKind::Shared);  // while the writer does
-    EXPECT_EQ(cell.word.load(), sync::kExclusive | 3);
-    done.store(true);
-    writer.join();
+    sync::unlock_shared(away, 0);
     EXPECT_EQ(cell.word.load(), 0u);
+
+    take(holder, 0, LockKind::Exclusive);
+    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Shared), sync::Asked::Queued);
+    cell.word.fetch_and(sync::kQueued);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
+    sync::unlock_shared(away, 0);
+}
+
+// The second look of a release: the bit that was set since the first is not lost, and hands over.
+TEST(NodeLock, ReleaseKeepsTheQueueBit) {
+    Ranks ranks(2);
+    shm::LockCell& cell = ranks.lock_cell(0);
+    const std::uint64_t mine = sync::exclusive_word(1);
+    EXPECT_TRUE(sync::try_lock_as(cell, mine));
+    cell.word.fetch_or(sync::kQueued);
+    EXPECT_EQ(sync::try_unlock_as(cell, mine), sync::Released::No);
+    EXPECT_EQ(cell.word.load(), mine | sync::kQueued);
+    EXPECT_EQ(sync::try_unlock_as(cell, mine | sync::kQueued), sync::Released::YesAndQueued);
+    EXPECT_EQ(cell.word.load(), sync::kQueued);
 }
 
 // Inside a lock_all a process joins shared holders although a writer waits, and stands before that writer behind
