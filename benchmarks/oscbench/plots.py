@@ -37,9 +37,9 @@ def logarithmic(axes):
     axes.minorticks_off()
 
 
-def save(figure, folder, name):
+def save(figure, folder, name, kinds=("svg", "png")):
     paths = []
-    for kind in ("svg", "png"):
+    for kind in kinds:
         path = os.path.join(folder, "%s.%s" % (name, kind))
         figure.savefig(path, dpi=110, metadata={"Date": None} if kind == "svg" else None)
         paths.append(path)

@@ -86,7 +86,7 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
     return fault;
 }
 
-Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts) {
+Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts, bool may_wait) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::None && epoch.access != Access::Fence)
@@ -100,7 +100,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
         peer.started = true;
         peer.post = Post::Open;
     }
-    if (core.pscw_mode == Mode::Immediate)
+    if (may_wait && core.pscw_mode == Mode::Immediate)
         for (const std::uint32_t target : targets)
             static_cast<void>(open_started(core, guard, core.peer(target)));  // of the dead, complete tells
     return Fault::None;

@@ -32,16 +32,17 @@ void close_touched(Core& core);
 /// In a start epoch: awaits the post of a target of the group, once.
 Fault open_started(Core& core, StateGuard& guard, Peer& peer);
 
-Fault fence(Core& core, unsigned asserts);                                            // 12.5.1
-Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts);     // 12.5.2
-Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts);    // 12.5.2
-Fault complete(Core& core);                                                           // 12.5.2
-Fault wait(Core& core);                                                               // 12.5.2
-Fault test(Core& core, bool& done);                                                   // 12.5.2
-Fault lock(Core& core, std::uint32_t target, sync::LockKind kind, unsigned asserts);  // 12.5.3
-Fault unlock(Core& core, std::uint32_t target);                                       // 12.5.3
-Fault lock_all(Core& core, unsigned asserts);                                         // 12.5.3
-Fault unlock_all(Core& core);                                                         // 12.5.3
+Fault fence(Core& core, unsigned asserts);                                         // 12.5.1
+Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts);  // 12.5.2
+/// Without `may_wait` posts are awaited by what needs them, also where starts are immediate.
+Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts, bool may_wait = true);  // 12.5.2
+Fault complete(Core& core);                                                                               // 12.5.2
+Fault wait(Core& core);                                                                                   // 12.5.2
+Fault test(Core& core, bool& done);                                                                       // 12.5.2
+Fault lock(Core& core, std::uint32_t target, sync::LockKind kind, unsigned asserts);                      // 12.5.3
+Fault unlock(Core& core, std::uint32_t target);                                                           // 12.5.3
+Fault lock_all(Core& core, unsigned asserts);                                                             // 12.5.3
+Fault unlock_all(Core& core);                                                                             // 12.5.3
 /// The flush calls (12.5.4). Operations by load and store are complete when they return: what is left is order, and
 /// waiting for those that an agent executes. All are locally complete when they return.
 Fault flush(Core& core, std::uint32_t target);
