@@ -1,13 +1,18 @@
-// The ghost-cell exchange of seed 001 (Barrett), run by the script of the same name: each process puts `n` doubles to
-// both neighbours of a ring, in one put each or in n puts, between two fences or by post, start, complete and wait.
-//   seed_001_mpi [--short] [--list] [MEASURE...]      a measure is one or many, fence or pscw, and n: many.fence.1024
-// Beside the time it tells how many messages and direct writes libosc says that a process sent in one exchange.
+// The MPI side of the experiments of seed 001 (Barrett), run by the script of the same name.
+//   seed_001_mpi [--short] [--list] [MEASURE...]
+// Its measures: fence_epoch, a fence that ends an empty epoch of all processes and begins the next (Figure 1);
+// latency.OPERATION.BYTES, one operation between two processes by post, start, complete and wait (Figures 2 to 4), and
+// bandwidth.OPERATION.BYTES, one of many in such an epoch (Figures 2 and 3); and the ghost-cell exchange, one or many,
+// by fence or pscw, and n, as in many.fence.1024: each process puts n doubles to both neighbours of a ring, in one put
+// each or in n puts (Figures 6 and 7). Beside the time of these it tells how many messages and direct writes libosc
+// says that a process sent in one exchange.
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "measures.h"
 #include "paced.h"
+#include "seed_epochs.h"
 #include "windows.h"
 
 // Of libosc, if that is there.
@@ -17,6 +22,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t kCounts[] = {1, 4, 16, 64, 256, 1024, 4096};
+constexpr std::size_t kInFlight = 64;
 
 unsigned long long counted(const char* name) {
     unsigned long long value = 0;
@@ -120,21 +126,39 @@ void run_exchange(const Context& c, const std::string& name, std::size_t count, 
     c.report(name, timing, exchange.right());
 }
 
+void add_exchanges(Measures& list) {
+    for (const bool many : {false, true}) {
+        for (const bool fences : {true, false}) {
+            for (const std::size_t count : kCounts) {
+                const std::string kind = std::string(many ? "many" : "one") + (fences ? ".fence." : ".pscw.");
+                list.push_back(
+                    {kind + std::to_string(count), [many, fences, count](const Context& c, const std::string& name) {
+                         run_exchange(c, name, count, many, fences);
+                     }});
+            }
+        }
+    }
+}
+
+void add_transfers(Measures& list) {
+    for (const osu::Kind kind : {osu::Kind::put, osu::Kind::get, osu::Kind::acc}) {
+        const std::string name = osu::name_of(kind);
+        const osu::Operation& operation = osu::operation_of(kind);
+        add_sizes(list, "latency." + name, {osu::Sync::pscw, &operation});
+        if (kind != osu::Kind::acc)
+            add_sizes(list, "bandwidth." + name, {osu::Sync::pscw, &operation, 0, kInFlight, kInFlight});
+    }
+}
+
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
     bench::Measures list;
-    for (const bool many : {false, true}) {
-        for (const bool fences : {true, false}) {
-            for (const std::size_t count : bench::kCounts) {
-                const std::string kind = std::string(many ? "many" : "one") + (fences ? ".fence." : ".pscw.");
-                list.push_back({kind + std::to_string(count),
-                                [many, fences, count](const bench::Context& c, const std::string& name) {
-                                    bench::run_exchange(c, name, count, many, fences);
-                                }});
-            }
-        }
-    }
-    return bench::run_program({"seed_001_mpi", bench::budget, nullptr}, list, argc, argv);
+    list.push_back({"fence_epoch", [](const bench::Context& c, const std::string& name) {
+                        bench::run_epochs(c, osu::synchronisation("fence"), name);
+                    }});
+    bench::add_transfers(list);
+    bench::add_exchanges(list);
+    return bench::run_program({"seed_001_mpi", bench::seed_budget, nullptr}, list, argc, argv);
 }

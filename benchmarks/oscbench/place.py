@@ -3,12 +3,12 @@ with libosc or without.
 """
 
 import fnmatch
-import json
 import os
 import shlex
 import sys
 
 from . import launch, net, verdict
+from .document import head, write
 
 LIMIT_SECONDS = 240
 
@@ -84,11 +84,11 @@ class Place:
             return text + ", the host MPI"
         return text + (", %s" % self.args.provider if self.hosts > 1 else "")
 
-    def record(self, figures):
+    def conditions(self):
         """For JSON."""
         return {"ranks": self.args.ranks, "hosts": self.hosts, "delay_us": self.args.delay,
                 "provider": None if self.args.host or self.hosts == 1 else self.args.provider,
-                "implementation": launch.HOST if self.args.host else launch.LIBOSC, "figures": figures}
+                "implementation": launch.HOST if self.args.host else launch.LIBOSC}
 
 
 def compare(name, args, program, variants, heads, judge):
@@ -98,6 +98,7 @@ def compare(name, args, program, variants, heads, judge):
     if place.lacking:
         print("%s: %s" % (name, place.lacking), file=sys.stderr)
         return 1
+    document = head(name, place.tools, place.build)
     figures, troubles = place.figures()
     rows = [["measure"] + list(variants) + heads]
     for measure, found in figures.items():
@@ -111,6 +112,6 @@ def compare(name, args, program, variants, heads, judge):
     for trouble in troubles:
         print(trouble, file=sys.stderr)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as out:
-            json.dump(place.record(figures), out, indent=1)
+        document.update(place.conditions(), figures=figures)
+        write(document, args.json)
     return 1 if troubles else 0

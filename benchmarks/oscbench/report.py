@@ -1,6 +1,6 @@
 """The generated parts of docs/PERFORMANCE.md, each made from the JSON files that the measuring commands wrote."""
 
-from . import comparison, curves, seed_003, seed_004
+from . import comparison, curves, seed_001, seed_003, seed_004
 from .comparison import ratio_text
 from .launch import HOST, LIBOSC, OPENMPI, SHM
 from .seeds import PLACES, points, time_cell
@@ -150,14 +150,12 @@ def figure2(documents):
 
 def ghost_cells(documents):
     of = points(documents["seed_001"]["figures"])
-    columns = (HOST, "messages", "buffered", "direct", LIBOSC)
-    lines = [["exchange", "n", "host MPI", "messages", "buffered", "direct", "libosc's choice", "messages sent by messages",
-              "by buffered"]]
-    for kind in ("one.fence", "many.fence", "one.pscw", "many.pscw"):
+    lines = [["exchange", "n"] + list(seed_001.HEADS) + ["messages sent by messages", "by buffered"]]
+    for kind in seed_001.EXCHANGES:
         sizes = sorted({s for m, _, s in of if m == kind})
         for n in sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}):
             sent = [of.get((kind + ".messages", c, n)) for c in ("messages", "buffered")]
-            lines.append([kind, str(n)] + [time_cell(of.get((kind, c, n))) for c in columns]
+            lines.append([kind, str(n)] + [time_cell(of.get((kind, c, n))) for c in seed_001.COLUMNS]
                          + ["%.1f" % s["median"] if s else "-" for s in sent])
     standing = ["- %s: %.1f, bar >= %g" % (b["bar"], b["measured"], b["limit"]) for b in documents["seed_001"]["bars"]]
     return markdown(lines) + "\n\n" + "\n".join(standing)
@@ -180,5 +178,6 @@ def titled(tables):
 PARTS = {"losses": losses, "missed": missed, "conditions": conditions,
          "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS),
          "table1": table1, "figure2": figure2, "ghost_cells": ghost_cells, "instructions": instructions,
+         "seed_001": lambda d: titled(seed_001.tables(d["seed_001"])),
          "seed_003": lambda d: titled(seed_003.tables(d["seed_003"], all_sizes=False)),
          "seed_004": lambda d: titled(seed_004.tables(d["seed_004"]))}

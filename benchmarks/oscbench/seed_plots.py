@@ -6,6 +6,7 @@ import os
 from . import plots
 from .launch import HOST, LIBOSC
 from .plots import pyplot
+from .seed_001 import FENCE, FIGURES
 from .seeds import PLACES
 
 PROTOCOLS = ("messages", "buffered", "direct")
@@ -37,10 +38,13 @@ def seed_001():
     def lines(measure):
         return [(plots.LABELS.get(i, i), measure, i) for i in (HOST, LIBOSC) + PROTOCOLS]
 
-    titles = {"one.fence": "one put, fence", "one.pscw": "one put, PSCW", "many.fence": "many puts, fence",
-              "many.pscw": "many puts, PSCW"}
-    return "Figures 6 and 7: ghost cells between two hosts", [Panel(title, lines(measure), "doubles to each neighbour")
-                                                              for measure, title in titles.items()]
+    exchanges = {"one.fence": "Figure 6, one put, fence", "many.fence": "Figure 6, many puts, fence",
+                 "one.pscw": "Figure 7, one put, PSCW", "many.pscw": "Figure 7, many puts, PSCW"}
+    panels = [Panel("Figure 1: a fence", [(plots.LABELS[i], FENCE, i) for i in (HOST, LIBOSC)], PROCESSES)]
+    panels += [Panel(title, lines(name), BYTES, "MB/s" if name.startswith("bandwidth") else "us")
+               for name, title in FIGURES.items()]
+    panels += [Panel(title, lines(measure), "doubles to each neighbour") for measure, title in exchanges.items()]
+    return "Figures 1 to 4, 6 and 7, two hosts, put, get and accumulate by PSCW", panels
 
 
 def seed_003():
@@ -89,12 +93,18 @@ def draw_panel(axes, panel, figures):
 
 
 def by_line(document):
-    """Figures by (measure, implementation, unit); times in us. What is derived of a measure stands for it."""
+    """Figures by (measure, implementation, unit); times in us, those of bandwidths as such."""
     found = {}
     for figure in document["figures"] + document.get("derived", []):
-        factor, unit = (1e-3, "us") if figure["unit"] == "ns" else (1, figure["unit"])
-        scaled = dict(figure, **{key: figure[key] * factor for key in ("median", "q1", "q3")})
-        found.setdefault((figure["measure"], figure["implementation"], unit), []).append(scaled)
+        size, unit, change = figure["size"], figure["unit"], float
+        if unit == "ns" and figure["measure"].split(".")[-2:-1] == ["bandwidth"]:
+            unit, change = "MB/s", lambda ns, size=size: size / ns * 1e3
+        elif unit == "ns":
+            unit, change = "us", lambda ns: ns / 1e3
+        elif figure["measure"].split(".")[-2:-1] == ["bandwidth"]:
+            continue
+        changed = dict(figure, **{key: change(figure[key]) for key in ("median", "q1", "q3")})
+        found.setdefault((figure["measure"], figure["implementation"], unit), []).append(changed)
     return found
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 SECONDS = 60
-SCRIPTS = {"seed_000": ["--ranks", "2"], "seed_001": ["--most", "16"], "seed_003": ["--ranks", "2"], "seed_004": ["--ranks", "2"]}
+SCRIPTS = {"seed_000": ["--ranks", "2"], "seed_001": ["--most", "16", "--ranks", "2"], "seed_003": ["--ranks", "2"], "seed_004": ["--ranks", "2"]}
 # Needs hosts: elsewhere it says so and ends.
 BETWEEN_HOSTS = {"seed_001"}
 
