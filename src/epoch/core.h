@@ -95,6 +95,12 @@ struct Epoch {
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
 
+    /// A target that was locked by itself is so no longer.
+    void end_lock(Peer& peer) {
+        peer.held = Held::None;
+        peer.forbid();
+        if (__builtin_expect(--locks == 0, 1)) access = Access::None;
+    }
     void note(Peer& peer) {
         if (!peer.touched) touched.push_back(peer.rank);
         peer.touched = true;

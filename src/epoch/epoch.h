@@ -78,28 +78,26 @@ inline bool try_lock(Core& core, std::uint32_t target) {
     return taken;
 }
 
-/// After a fast unlock that somebody queued behind meanwhile.
-void hand_over_late(Core& core, std::uint32_t target);
-
-/// MPI_Win_unlock of an exclusive lock that nobody waits for. False, with nothing changed, leaves it to unlock().
+/// MPI_Win_unlock of an exclusive lock that nobody waits for. No, with nothing changed, leaves it to unlock(); what is
+/// neither No nor Yes has released the lock and leaves all the rest to unlock_late(), the window's state too.
 template <bool kThreaded>
-inline bool try_unlock(Core& core, std::uint32_t target) {
-    if (target >= core.size) return false;
+inline sync::Released try_unlock(Core& core, std::uint32_t target) {
+    if (target >= core.size) return sync::Released::No;
     Peer& peer = core.peers[target];
-    if (kThreaded && !core.state.try_lock()) return false;
-    auto dropped = sync::Released::No;
-    if (__builtin_expect(peer.held == Held::Exclusive, 1)) {
-        dropped = sync::try_unlock_as(peer.control().lock, core.exclusive);
-        if (__builtin_expect(dropped != sync::Released::No, 1)) {
-            peer.held = Held::None;
-            peer.forbid();
-            if (--core.epoch.locks == 0) core.epoch.access = Access::None;
-        }
+    if (kThreaded && !core.state.try_lock()) return sync::Released::No;
+    const sync::Released released = __builtin_expect(peer.held == Held::Exclusive, 1)
+                                        ? sync::try_unlock_as(peer.control().lock, core.exclusive)
+                                        : sync::Released::No;
+    if (__builtin_expect(released == sync::Released::No, 0)) {
+        if (kThreaded) core.state.unlock();
+        return released;
     }
+    if (__builtin_expect(released != sync::Released::Yes, 0)) return released;
+    core.epoch.end_lock(peer);
     if (kThreaded) core.state.unlock();
-    if (__builtin_expect(dropped == sync::Released::YesAndQueued, 0)) hand_over_late(core, target);
-    return dropped != sync::Released::No;
+    return sync::Released::Yes;
 }
+void unlock_late(Core& core, std::uint32_t target, bool threaded);
 
 /// After the user got pointers to other processes' memory: an open lock_all must hold their locks from now on, because
 /// loads and stores through the pointers are not seen by libosc.

@@ -93,9 +93,11 @@ void full_order(Core& core) {
     poll_host();
 }
 
-void hand_over_late(Core& core, std::uint32_t target) {
+void unlock_late(Core& core, std::uint32_t target, bool threaded) {
+    core.epoch.end_lock(core.peers[target]);
+    if (threaded) core.state.unlock();
     sync::LockContext context = core.lock_context();
-    sync::hand_over_if_free(context, target);
+    sync::hand_over(context, target, false);
 }
 
 void unlocked_often(Core& core) {

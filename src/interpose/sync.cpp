@@ -163,6 +163,13 @@ OSC_SYNC_AS([[gnu::noinline]], Win_flush_local, (int rank, MPI_Win win), (rank, 
     return MPI_SUCCESS;
 }
 
+template <bool kThreaded>
+[[gnu::noinline]] int unlocked_late(Window& window, int rank) {
+    count_served(Entry::Win_unlock);
+    epoch::unlock_late(window, static_cast<std::uint32_t>(rank), kThreaded);
+    return shm::count_down(window.unlocks) ? unlocked(window) : MPI_SUCCESS;
+}
+
 }  // namespace slow
 
 namespace {
@@ -183,12 +190,12 @@ inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
 template <bool kThreaded>
 inline int fast_unlock(int rank, MPI_Win win) {
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr, 1) &&
-        __builtin_expect(epoch::try_unlock<kThreaded>(*window, static_cast<std::uint32_t>(rank)), 1)) {
-        count_served(Entry::Win_unlock);
-        return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
-    }
-    return slow::Win_unlock(rank, win);
+    if (__builtin_expect(window == nullptr, 0)) return slow::Win_unlock(rank, win);
+    const sync::Released released = epoch::try_unlock<kThreaded>(*window, static_cast<std::uint32_t>(rank));
+    if (__builtin_expect(released == sync::Released::No, 0)) return slow::Win_unlock(rank, win);
+    if (__builtin_expect(released != sync::Released::Yes, 0)) return slow::unlocked_late<kThreaded>(*window, rank);
+    count_served(Entry::Win_unlock);
+    return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
 }
 
 // With nothing under way the two flushes are the same.

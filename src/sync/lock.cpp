@@ -120,10 +120,20 @@ bool orphaned(LockContext& context, std::uint32_t target) {
            !context.liveness.alive(target);
 }
 
+// For who waits: hands over what is abandoned, unless somebody is at the queue, who may be doing that; the next look is
+// soon.
+void look_after(LockContext& context, std::uint32_t target) {
+    const LockCell& cell = context.slot.block(target).lock;
+    if (is_abandoned(cell.word.load(std::memory_order_relaxed)) && cell.guard.load(std::memory_order_relaxed) == 0)
+        hand_over(context, target, false);
+}
+
 // After a long wait: true if the lock is broken, now or before. Who stands in the queue has its answer then, or gets it
 // from a hand-over that has taken it out.
 bool given_up(LockContext& context, std::uint32_t target) {
     LockCell& cell = context.slot.block(target).lock;
+    // Whoever else would hand it over may have died, at the queue too.
+    if (is_abandoned(cell.word.load(std::memory_order_relaxed))) hand_over(context, target, false);
     const std::uint64_t word = cell.word.load(std::memory_order_acquire);
     if ((word & kBroken) == 0) {
         std::uint32_t rank = 0;
@@ -183,6 +193,7 @@ LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
     const shm::WaitPolicy policy = shm::wait_policy();
     for (int round = 1;; ++round) {
         if (take_polling(context, target, kind)) return LockResult::Granted;
+        look_after(context, target);
         if (policy.progress != nullptr) policy.progress();
         if (round <= policy.yields) {
             ::sched_yield();
@@ -210,19 +221,23 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
         context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
         return LockResult::HolderDied;
     }
-    // Not given up while somebody may still write into the cell.
+    // While it spins it looks at the word now and then only: that is in a line which the others write.
+    int spins = shm::wait_policy().spin;
+    // Not given up while somebody may still write into the cell. Only a release that was under way when this process
+    // queued can leave the word without a ring, so no sleep but the first is for that.
     shm::wait_until(
         own.bell,
         [&] {
             if (own.answer.load(std::memory_order_seq_cst) != 0) return true;
-            if (!is_abandoned(cell.word.load(std::memory_order_relaxed))) return false;
-            hand_over_if_free(context, target);
+            if (--spins >= 0 && spins % 64 != 0) return false;
+            look_after(context, target);
             return own.answer.load(std::memory_order_seq_cst) != 0;
         },
         [&] {
             given_up(context, target);
             return forgotten(context, target);
-        });
+        },
+        shm::FirstSleep::Timed);
     if (own.answer.load(std::memory_order_acquire) == kGranted) return LockResult::Granted;
     context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
     return LockResult::HolderDied;
@@ -246,8 +261,7 @@ Asked lock_answered(LockContext& context, std::uint32_t target) {
     const WaitCell& own = cell_of(context, away_number(context, target));
     std::uint32_t answer = own.answer.load(std::memory_order_seq_cst);
     if (answer == 0) {
-        if (is_abandoned(context.slot.block(target).lock.word.load(std::memory_order_relaxed)))
-            hand_over_if_free(context, target);
+        look_after(context, target);
         if (own.target.load(std::memory_order_relaxed) != 0) return Asked::Queued;
         const Guard guard(context, target);
         answer = own.answer.load(std::memory_order_relaxed);
@@ -282,14 +296,14 @@ bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next) {
     return true;
 }
 
-void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
+void hand_over(LockContext& context, std::uint32_t target, bool held) {
     LockCell& cell = context.slot.block(target).lock;
     WaitCell* last_granted = nullptr;
     {
         const Guard guard(context, target);
         const std::uint64_t word = cell.word.load(std::memory_order_acquire);
         // Others may have seen the word abandoned too, and given it away: it is not ours to give then.
-        if (kind == LockKind::Shared && !is_abandoned(word)) return;
+        if (!held && !is_abandoned(word)) return;
         const std::uint32_t first = cell.head;
         // A broken lock is nobody's any more.
         if (first == 0 || (word & kBroken) != 0) {
@@ -311,7 +325,7 @@ void hand_over(LockContext& context, std::uint32_t target, LockKind kind) {
         cell.head = last;
         if (last == 0) cell.tail = 0;
         next |= last != 0 ? kQueued : 0;
-        // Nothing can come in between: all else is done under the guard or by the holder, who is here.
+        // Nothing can come in between: all else is done under the guard or by the holder, who is here or gone.
         cell.word.store(next, std::memory_order_seq_cst);
         // Answers are given under the guard too, so that a waiter can tell whether its own can still come.
         for (std::uint32_t number = first; number != last;) {

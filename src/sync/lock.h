@@ -99,46 +99,45 @@ void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dea
 /// queue, stands there for `next`.
 bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next);
 
-/// Hands the word of `target` over after the release of a lock of this kind that found the queue bit: an exclusive one
-/// still holds the word, a shared one does not.
-void hand_over(LockContext& context, std::uint32_t target, LockKind kind);
+/// Hands the word of `target` over to the first in the queue: `held`, by its exclusive holder; otherwise, after a
+/// release, if the word is abandoned, for which several may try.
+void hand_over(LockContext& context, std::uint32_t target, bool held);
 
-/// A word with somebody in the queue and no holder: for whoever sees it to hand over, by hand_over_if_free().
+/// A word with somebody in the queue and no holder: for whoever sees it to hand over.
 constexpr bool is_abandoned(std::uint64_t word) {
     return (word & (kQueued | kExclusive | kCountMask)) == kQueued;
 }
 
-/// Hands the word of `target` over if it is abandoned; several may try.
-inline void hand_over_if_free(LockContext& context, std::uint32_t target) {
-    hand_over(context, target, LockKind::Shared);
-}
+/// Any other value is the half of the word with the queue bit and the broken bit, as the second look found it:
+/// released, but a hand_over() is due.
+enum class Released : std::uint32_t { Yes = 0, No = 1 };
 
-enum class Released { No, Yes, YesAndQueued };
-
-/// Releases an exclusive lock if nobody waits. YesAndQueued: somebody came meanwhile, hand_over_if_free() is due.
+/// Releases an exclusive lock if nobody waits.
 /// Only the half of the word that is the holder's is written, and by a store: at a read-modify-write the processor
 /// would wait for all the stores of the epoch. The second look finds who came while this thread did not run between the
 /// first and the store; who comes between the store and its becoming visible finds the word abandoned within that
 /// moment.
+/// The half lies at the word's own address, where ThreadSanitizer too looks for the release.
 inline Released try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
     static_assert(std::endian::native == std::endian::little, "the low half of the word comes first");
     if (cell.word.load(std::memory_order_relaxed) != mine) return Released::No;
     using Half [[gnu::may_alias]] = std::uint32_t;
     auto* const halves = reinterpret_cast<Half*>(&cell.word);
     __atomic_store_n(&halves[0], 0, __ATOMIC_RELEASE);
-    return __atomic_load_n(&halves[1], __ATOMIC_RELAXED) == 0 ? Released::Yes : Released::YesAndQueued;
+    const Released released{__atomic_load_n(&halves[1], __ATOMIC_RELAXED)};
+    if (released == Released::No) __builtin_unreachable();  // no bit of that half
+    return released;
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
     const Released released = try_unlock_as(context.slot.block(target).lock, exclusive_word(context.me));
-    if (released == Released::No) hand_over(context, target, LockKind::Exclusive);
-    if (released == Released::YesAndQueued) hand_over_if_free(context, target);
+    if (released != Released::Yes) hand_over(context, target, released == Released::No);
 }
 
 inline void unlock_shared(LockContext& context, std::uint32_t target) {
     shm::LockCell& cell = context.slot.block(target).lock;
     const std::uint64_t before = cell.word.fetch_sub(1, std::memory_order_seq_cst);
-    if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target, LockKind::Shared);
+    if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target, false);
 }
 
 }  // namespace osc::sync

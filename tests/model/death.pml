@@ -2,7 +2,7 @@
  * it holds the lock or at any step of its hand-over. The sleep is left out: a waiter sees its answer, or looks for the
  * dead, at any time. Claims: every living process ends, with the lock or with the news of the death (a lost waiter is an
  * invalid end state); two never hold the lock; an answer never reaches a cell that waits for another lock by then.
- * MUTATIONS: ANSWER_OUTSIDE_GUARD NEVER_LOOKS_AGAIN BREAK_TELLS_NOBODY GUARD_DIES_UNBROKEN
+ * MUTATIONS: ANSWER_OUTSIDE_GUARD NEVER_LOOKS_AGAIN BREAK_TELLS_NOBODY GUARD_DIES_UNBROKEN LEAVES_ABANDONED
  */
 #define N 3
 #define ROUNDS 2
@@ -62,7 +62,7 @@ inline take_guard() {
 
 #define abandoned (queued && holder == 0)
 
-/* Not held: hand_over_if_free */
+/* hand_over */
 inline hand_over(held) {
     take_guard();
     may_die();
@@ -114,7 +114,9 @@ active [N] proctype rank() {
             guard = 0;
             do
             :: answer[me] != 0 -> break
+#ifndef LEAVES_ABANDONED
             :: answer[me] == 0 && abandoned -> hand_over(false)
+#endif
             /* given_up */
             :: dead != 0 && holder == dead && !broken ->
                 take_guard(); break_lock(); guard = 0

@@ -68,7 +68,7 @@ inline take_or_mark() {
     }
 }
 
-/* hand_over; hand_over_if_free where nothing is held. What the guard alone protects is done in one step, and so is taking
+/* hand_over. What the guard alone protects is done in one step, and so is taking
  * it and finding nothing to do. */
 inline hand_over(held) {
     if

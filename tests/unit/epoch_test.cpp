@@ -231,7 +231,7 @@ TEST(Epoch, CompletingCallsSettle) {
         for (const LockKind kind : {LockKind::Exclusive, LockKind::Shared}) {
             ASSERT_EQ(epoch::lock(core, 1, kind, 0), Fault::None);
             leave(core, 1);
-            EXPECT_FALSE(epoch::try_unlock<false>(core, 1));
+            EXPECT_EQ(epoch::try_unlock<false>(core, 1), sync::Released::No);
             EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
             EXPECT_EQ(epoch::flush_local_all(core), Fault::None);
             EXPECT_EQ(core.settled, Targets{});

@@ -136,12 +136,12 @@ TEST(NodeLock, WaiterTakesWhatIsLeftToIt) {
         cell.word.fetch_and(sync::kQueued);
         while (!writing.load())
             std::this_thread::yield();
-        sync::hand_over_if_free(first, 0);
+        sync::hand_over(first, 0, false);
         EXPECT_EQ(cell.word.load(), sync::kExclusive | 3);
         done.store(true);
         writer.join();
         EXPECT_EQ(cell.word.load(), 0u);
-        sync::hand_over_if_free(first, 0);
+        sync::hand_over(first, 0, false);
         EXPECT_EQ(cell.word.load(), 0u);
     }
 }
@@ -149,6 +149,7 @@ TEST(NodeLock, WaiterTakesWhatIsLeftToIt) {
 // An agent's requests are not waited for: it finds what is left when it looks for the answer. Who may pass the queue
 // does not take it from those who stand there: with one more inside a lock_all there, both get it.
 TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
+    const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
     sync::LockContext holder = ranks.context(1);
@@ -175,17 +176,52 @@ TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
     sync::unlock_shared(away, 0);
 }
 
-// The second look of a release: the bit that was set since the first is not lost, and hands over.
+// The second look of a release: the bit that was set since the first is not lost, and the hand-over that it asks for
+// gives the lock to who queued, who has not looked.
 TEST(NodeLock, ReleaseKeepsTheQueueBit) {
-    Ranks ranks(2);
+    Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
     const std::uint64_t mine = sync::exclusive_word(1);
     EXPECT_TRUE(sync::try_lock_as(cell, mine));
-    cell.word.fetch_or(sync::kQueued);
+    sync::LockContext away = ranks.context(3);
+    away.runner = 0;
+    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Exclusive), sync::Asked::Queued);
     EXPECT_EQ(sync::try_unlock_as(cell, mine), sync::Released::No);
     EXPECT_EQ(cell.word.load(), mine | sync::kQueued);
-    EXPECT_EQ(sync::try_unlock_as(cell, mine | sync::kQueued), sync::Released::YesAndQueued);
+    const sync::Released released = sync::try_unlock_as(cell, mine | sync::kQueued);
+    EXPECT_NE(released, sync::Released::Yes);
+    EXPECT_NE(released, sync::Released::No);
     EXPECT_EQ(cell.word.load(), sync::kQueued);
+    ranks.core(1).epoch.locks = 1;
+    epoch::unlock_late(ranks.core(1), 0, false);
+    EXPECT_EQ(cell.word.load(), sync::exclusive_word(3));
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
+    sync::unlock_exclusive(away, 0);
+    EXPECT_EQ(cell.word.load(), 0u);
+}
+
+// Who stands outside the queue does not let it rest either: those in it may have died.
+TEST(NodeLock, PollerHandsOverWhatIsLeft) {
+    const Deadline deadline(60);
+    Ranks ranks(4);
+    shm::LockCell& cell = ranks.lock_cell(0);
+    sync::LockContext holder = ranks.context(1);
+    take(holder, 0, LockKind::Exclusive);
+    sync::LockContext away = ranks.context(3);
+    away.runner = 0;
+    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Exclusive), sync::Asked::Queued);
+    cell.word.fetch_and(sync::kQueued);
+    std::thread poller([&] {
+        sync::LockContext context = ranks.context(2);
+        context.may_queue = false;
+        EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
+        sync::unlock_exclusive(context, 0);
+    });
+    while (cell.word.load() != sync::exclusive_word(3))
+        std::this_thread::yield();
+    sync::unlock_exclusive(away, 0);
+    poller.join();
+    EXPECT_EQ(cell.word.load(), 0u);
 }
 
 // Inside a lock_all a process joins shared holders although a writer waits, and stands before that writer behind

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "transport/shm/futex.h"
 
@@ -50,10 +51,13 @@ struct Doorbell {
     }
 };
 
+/// Timed: of a wait whose condition may come true without a ring for a moment after it began.
+enum class FirstSleep { AsAll, Timed };
+
 /// Past the spin: yields and sleeps until `done()` or `dead()` (a liveness check, called about every 100 ms of
 /// sleeping) is true. Returns true if done.
 template <class Done, class Dead>
-bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
+bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::AsAll) {
     const WaitPolicy policy = wait_policy();
     for (int i = 0; i < policy.yields; ++i) {
         if (done()) return true;
@@ -67,7 +71,8 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
         const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
         bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
         const bool ready = done();
-        if (!ready) futex_wait(bell.word, seen, policy.sleep_ms > 0 ? ms : 0);
+        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::AsAll) == FirstSleep::Timed;
+        if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
         bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
         if (ready || done()) return true;
         if (policy.progress != nullptr) policy.progress();
@@ -81,7 +86,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead) {
 
 /// Waits until `done()`. `dead()` as above. Returns false only if the wait was given up because a peer died.
 template <class Done, class Dead>
-inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead) {
+inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::AsAll) {
     void (*const network)() = wait_policy().network;
     for (int i = wait_policy().spin; i > 0; --i) {
         if (done()) return true;
@@ -91,7 +96,7 @@ inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead) {
         else
             cpu_relax();
     }
-    return wait_slow(bell, done, dead);
+    return wait_slow(bell, done, dead, first);
 }
 
 }  // namespace osc::shm
