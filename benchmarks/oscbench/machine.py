@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -76,4 +77,4 @@ def portable(command, build):
     words = [word.replace(os.path.abspath(build), "$BUILD").replace(SOURCE, "$SOURCE") for word in command]
     if os.path.isabs(words[0]):
         words[0] = os.path.basename(words[0])
-    return " ".join(words)
+    return " ".join(shlex.quote(word) if "*" in word else word for word in words)

@@ -28,6 +28,11 @@ def cell(ns):
     return duration({"median": ns})
 
 
+def row(words, predicted, *measured):
+    """A line of a table: predicted is a time, or what stands in its place where it would be no prediction."""
+    return list(words) + [predicted if isinstance(predicted, str) else cell(predicted), ", ".join(cell(m) for m in measured)]
+
+
 class Read:
     """Times of one document, in ns."""
 
@@ -49,30 +54,30 @@ def between_hosts(documents):
     constants = ("α = %s (half of a get under a lock), α' = %s (half of an empty pair of fences), β = %.2g ns (64 KiB put under a lock, less 4α)"
                  % (cell(a), cell(b), beta))
 
-    def row(call, messages, formula, predicted, *measured):
-        return [call, messages, formula, cell(predicted) if predicted else "", ", ".join(cell(m) for m in measured)]
-
     lines = [["call, with s = 8 if not named", "messages", "formula", "predicted", "measured"],
-             row("put, get, alone; flush", "a write or read", "less than 2α + sβ", None,
+             row(("put, get, alone; flush", "a write or read", "less than 2α + sβ"), "< " + cell(2 * a),
                  same("put_is_rput_wait", "function"), same("get_is_rget_wait", "function")),
-             row("accumulate; fetch_and_op; flush", "2", "2α + sβ", 2 * a, same("accumulate_is_get_accumulate", "function"),
+             row(("accumulate; fetch_and_op; flush", "2", "2α + sβ"), 2 * a, same("accumulate_is_get_accumulate", "function"),
                  same("fetch_and_op_is_get_accumulate", "function")),
-             row("lock, one put, get, fetch_and_op or accumulate, unlock (deferred)", "2", "2α + sβ", 2 * a,
-                 *[read("lock_%s.n1.b8" % op, "deferred") for op in ("put", "get", "fop", "acc")]),
-             row("lock, put and get, unlock (deferred)", "2", "2α + sβ", 2 * a, read("lock_put_get.n2.b8", "deferred")),
-             row("the same with an immediate lock", "4", "4α + sβ", 4 * a, read("lock_put_get.n2.b8", "immediate")),
-             row("lock, put of 64 KiB, unlock", "4 and a write", "4α + sβ", 4 * a + KIB64 * beta, read("lock_put.n1.b65536")),
-             ["lock_all, unlock_all", "0", "0", "0", ""],
-             row("lock_all, operations on k targets, unlock_all", "2k", "2α + ksβ, k = 1", 2 * a, read("lock_all.n1.b8")),
-             row("post, start, put, complete, wait (each process both)", "3", "2α'", 2 * b, read("pscw.n1.b8")),
-             row("pair of fences, nothing", "2 each", "2rα'", 2 * b, read("fence.n0.b8")),
-             row("pair of fences, a put; deferred", "2 each", "2rα' + sβ", 2 * b, read("fence.n1.b8", "deferred")),
-             row("pair of fences, a put; immediate", "4 each", "2rα' + 2α' + sβ", 4 * b, read("fence.n1.b8", "immediate")),
-             row("pair of fences, put of 64 KiB; immediate", "4 each", "2rα' + 2α + sβ", 2 * b + 2 * a + KIB64 * beta,
+             row(("lock, get, unlock (deferred)", "2", "2α + sβ"), "(gives α)", read("lock_get.n1.b8", "deferred")),
+             row(("lock, put, fetch_and_op or accumulate, unlock (deferred)", "2", "2α + sβ"), 2 * a,
+                 *[read("lock_%s.n1.b8" % op, "deferred") for op in ("put", "fop", "acc")]),
+             row(("lock, put and get, unlock (deferred)", "2", "2α + sβ"), 2 * a, read("lock_put_get.n2.b8", "deferred")),
+             row(("the same with an immediate lock", "4", "4α + sβ"), 4 * a, read("lock_put_get.n2.b8", "immediate")),
+             row(("lock, put of 64 KiB, unlock", "4 and a write", "4α + sβ"), "(gives β)", read("lock_put.n1.b65536")),
+             row(("lock_all, put of 64 KiB, unlock_all", "4 and a write", "4α + sβ"), 4 * a + KIB64 * beta,
+                 read("lock_all.n1.b65536")),
+             row(("lock_all, unlock_all", "0", "0"), "0", read("lock_all.n0.b8")),
+             row(("lock_all, operations on k targets, unlock_all", "2k", "2α + ksβ, k = 1"), 2 * a, read("lock_all.n1.b8")),
+             row(("post, start, put, complete, wait (each process both)", "3", "2α'"), 2 * b, read("pscw.n1.b8")),
+             row(("pair of fences, nothing", "2 each", "2rα'"), "(gives α')", read("fence.n0.b8")),
+             row(("pair of fences, a put; deferred", "2 each", "2rα' + sβ"), 2 * b, read("fence.n1.b8", "deferred")),
+             row(("pair of fences, a put; immediate", "4 each", "2rα' + 2α' + sβ"), 4 * b, read("fence.n1.b8", "immediate")),
+             row(("pair of fences, put of 64 KiB; immediate", "4 each", "2rα' + 2α + sβ"), 2 * b + 2 * a + KIB64 * beta,
                  read("fence.n1.b65536", "immediate")),
-             row("the same, deferred", "6 each", "2rα' + 4α + sβ", 2 * b + 4 * a + KIB64 * beta,
+             row(("the same, deferred", "6 each", "2rα' + 4α + sβ"), 2 * b + 4 * a + KIB64 * beta,
                  read("fence.n1.b65536", "deferred")),
-             row("NOPRECEDE fence, put, NOSUCCEED fence; deferred", "2 each", "rα' + sβ", b,
+             row(("NOPRECEDE fence, put, NOSUCCEED fence; deferred", "2 each", "rα' + sβ"), b,
                  read("fence_asserted.n1.b8", "deferred"))]
     return "%s; %s: %s.\n\n%s" % (read.source(), same.source(), constants, markdown(lines))
 
@@ -87,19 +92,22 @@ def on_a_node(documents):
     constants = ("σ = %s (half of a put and its flush), λ = %s (lock, put, unlock less σ), b = %s (half of an empty pair of fences), κ = %.2g ns "
                  "(64 KiB put and flushed, in cache)" % (cell(sigma), cell(locked), cell(barrier), kappa))
 
-    def row(call, formula, predicted, *measured):
-        return [call, formula, cell(predicted) if predicted else "", ", ".join(cell(m) for m in measured)]
-
     lines = [["call", "formula", "predicted", "measured"],
-             row("put; get; flush", "2σ", 2 * sigma, same("put_is_rput_wait", "function"), same("get_is_rget_wait", "function")),
-             row("accumulate; fetch_and_op; flush", "2σ and an atomic", None, same("accumulate_is_get_accumulate", "function"),
+             row(("put, flush", "2σ"), "(gives σ)", same("put_is_rput_wait", "function")),
+             row(("get, flush", "2σ"), 2 * sigma, same("get_is_rget_wait", "function")),
+             row(("accumulate; fetch_and_op; flush", "2σ and an atomic"), "", same("accumulate_is_get_accumulate", "function"),
                  same("fetch_and_op_is_get_accumulate", "function")),
-             row("lock, put or get, unlock", "λ + σ", locked + sigma, read("lock_put.n1.b8"), read("lock_get.n1.b8")),
-             row("10,000 puts under a lock; between fences", "kσ", 1e4 * sigma, read("lock_put.n10000.b8"), read("fence.n10000.b8")),
-             row("put of 64 KiB, flush", "2σ + sκ", 2 * sigma + KIB64 * kappa, same("put64k_is_16_puts", "function")),
-             row("pair of fences, nothing; a put", "2b", 2 * barrier, read("fence.n0.b8"), read("fence.n1.b8")),
-             row("post, start, put, complete, wait", "b", barrier, read("pscw.n1.b8")),
-             row("a put put off, of 10,000 under a lock; between fences", "q", None, *off)]
+             row(("lock, put, unlock", "λ + σ"), "(gives λ)", read("lock_put.n1.b8")),
+             row(("lock, get, unlock", "λ + σ"), locked + sigma, read("lock_get.n1.b8")),
+             row(("10,000 puts under a lock; between fences", "kσ"), 1e4 * sigma, read("lock_put.n10000.b8"), read("fence.n10000.b8")),
+             row(("put of 64 KiB, flush", "2σ + sκ"), "(gives κ)", same("put64k_is_16_puts", "function")),
+             row(("get of 64 KiB, flush; put under a lock", "2σ + sκ; λ + σ + sκ"),
+                 cell(2 * sigma + KIB64 * kappa) + ", " + cell(locked + sigma + KIB64 * kappa),
+                 same("get64k_is_16_gets", "function"), read("lock_put.n1.b65536")),
+             row(("pair of fences, nothing", "2b"), "(gives b)", read("fence.n0.b8")),
+             row(("pair of fences, a put", "2b + σ"), 2 * barrier + sigma, read("fence.n1.b8")),
+             row(("post, start, put, complete, wait", "2b: two meetings of two"), 2 * barrier, read("pscw.n1.b8")),
+             row(("a put put off, of 10,000 under a lock; between fences", "q"), "", *off)]
     return "%s; %s: %s.\n\n%s" % (read.source(), same.source(), constants, markdown(lines))
 
 

@@ -5,7 +5,6 @@ from .launch import HOST, LIBOSC
 from .seeds import points, slices, time_cell
 
 FENCE = "fence_epoch"
-TRANSFERS = ("latency.put", "bandwidth.put", "latency.get", "bandwidth.get", "latency.acc")
 EXCHANGES = ("one.fence", "many.fence", "one.pscw", "many.pscw")
 # Libosc's column is that of its own choice; the others carry the protocol: messages is the seed's send/recv, direct its rdma.
 COLUMNS = (HOST, "messages", "buffered", "direct", LIBOSC)

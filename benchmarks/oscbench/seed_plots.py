@@ -6,10 +6,9 @@ import os
 from . import plots
 from .launch import HOST, LIBOSC
 from .plots import pyplot
-from .seed_001 import FENCE, FIGURES
+from .seed_001 import COLUMNS, FENCE, FIGURES
 from .seeds import PLACES
 
-PROTOCOLS = ("messages", "buffered", "direct")
 DASHES = {HOST: "--", LIBOSC: "-"}
 BYTES, PROCESSES, COUNT = "bytes", "processes", "number of puts"
 
@@ -36,7 +35,7 @@ def seed_000():
 
 def seed_001():
     def lines(measure):
-        return [(plots.LABELS.get(i, i), measure, i) for i in (HOST, LIBOSC) + PROTOCOLS]
+        return [(plots.LABELS.get(i, i), measure, i) for i in COLUMNS]
 
     exchanges = {"one.fence": "Figure 6, one put, fence", "many.fence": "Figure 6, many puts, fence",
                  "one.pscw": "Figure 7, one put, PSCW", "many.pscw": "Figure 7, many puts, PSCW"}
@@ -55,10 +54,10 @@ def seed_003():
     for where in ("node", "hosts"):
         place = PLACES[where]
         panels += [Panel("Figure 2, %s: synchronisation" % place, both(where, syncs, "sync.%s"), PROCESSES),
-                   Panel("Figure 3, %s: put with its epoch" % place, both(where, epochs, "latency.%s.put"), BYTES),
-                   Panel("Figure 4, %s: a put of many" % place, both(where, counts, "per_put.%s"), COUNT),
-                   Panel("Figure 5, %s: bandwidth" % place,
-                         both(where, [(b, b) for b in ("put", "get", "send")], "bandwidth.%s"), BYTES, "MB/s")]
+                   Panel("Figure 3, %s: bandwidth" % place,
+                         both(where, [(b, b) for b in ("put", "get", "send")], "bandwidth.%s"), BYTES, "MB/s"),
+                   Panel("Figure 4, %s: a put with its whole epoch" % place, both(where, epochs, "latency.%s.put"), BYTES),
+                   Panel("Figure 5, %s: a put of many, less the empty epoch" % place, both(where, counts, "per_put.%s"), COUNT)]
     return "Figures 2 to 5", panels
 
 

@@ -5,6 +5,7 @@ usage: seeds.py --build BUILD --benchmarks FOLDER"""
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,23 @@ def main():
         times = {size: seed_004.predicted(form, *constants, size) for size in (2, 4, 8, 4096)}
         fitted = seed_004.fit(form, times)
         expect(all(abs(f - c) < 1e-6 for f, c in zip(fitted, constants)), f"constants of {form}: {fitted}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        figures = os.path.join(os.path.dirname(os.path.abspath(options.benchmarks)), "docs", "performance")
+        for name in SCRIPTS:
+            shutil.copy(os.path.join(figures, name + ".json"), folder)
+        draw = ("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); "
+                "from oscbench import seed_plots; seed_plots.draw(sys.argv[2])")
+        pythons = [p for p in (sys.executable, "/usr/bin/python3")
+                   if subprocess.run([p, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0]
+        if pythons:
+            done = subprocess.run([pythons[0], "-c", draw, options.benchmarks, folder], capture_output=True, text=True, check=False)
+            expect(done.returncode == 0, f"the seeds' pictures: {done.stderr[-800:]}")
+            for name in SCRIPTS:
+                path = os.path.join(folder, name + ".svg")
+                expect(os.path.exists(path) and "libosc" in open(path, encoding="utf-8").read(), f"{name}.svg")
+        else:
+            print("left out  pictures: needs python3-matplotlib")
 
     for name, small in SCRIPTS.items():
         wrong = run(name, "--rounds", "many")

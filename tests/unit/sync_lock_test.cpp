@@ -146,20 +146,26 @@ TEST(NodeLock, WaiterTakesWhatIsLeftToIt) {
     }
 }
 
+// Rank 1 holds the lock exclusively and rank 3's agent has asked for it; then the word is abandoned.
+sync::LockContext left_to_agent(Ranks& ranks, LockKind kind, bool inside_lock_all) {
+    sync::LockContext holder = ranks.context(1);
+    take(holder, 0, LockKind::Exclusive);
+    sync::LockContext away = ranks.context(3);
+    away.runner = 0;
+    away.inside_lock_all = inside_lock_all;
+    EXPECT_EQ(sync::lock_ask(away, 0, kind), sync::Asked::Queued);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Queued);
+    ranks.lock_cell(0).word.fetch_and(sync::kQueued);
+    return away;
+}
+
 // An agent's requests are not waited for: it finds what is left when it looks for the answer. Who may pass the queue
 // does not take it from those who stand there: with one more inside a lock_all there, both get it.
 TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
     const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
-    sync::LockContext holder = ranks.context(1);
-    take(holder, 0, LockKind::Exclusive);
-    sync::LockContext away = ranks.context(3);
-    away.runner = 0;
-    away.inside_lock_all = true;
-    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Shared), sync::Asked::Queued);
-    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Queued);
-    cell.word.fetch_and(sync::kQueued);
+    sync::LockContext away = left_to_agent(ranks, LockKind::Shared, true);
     sync::LockContext passer = ranks.context(2);
     passer.inside_lock_all = true;
     EXPECT_EQ(sync::lock_wait(passer, 0, LockKind::Shared), LockResult::Granted);
@@ -169,11 +175,9 @@ TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
     sync::unlock_shared(away, 0);
     EXPECT_EQ(cell.word.load(), 0u);
 
-    take(holder, 0, LockKind::Exclusive);
-    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Shared), sync::Asked::Queued);
-    cell.word.fetch_and(sync::kQueued);
-    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
-    sync::unlock_shared(away, 0);
+    sync::LockContext again = left_to_agent(ranks, LockKind::Shared, true);
+    EXPECT_EQ(sync::lock_answered(again, 0), sync::Asked::Granted);
+    sync::unlock_shared(again, 0);
 }
 
 // The second look of a release: the bit that was set since the first is not lost, and the hand-over that it asks for
@@ -205,12 +209,7 @@ TEST(NodeLock, PollerHandsOverWhatIsLeft) {
     const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
-    sync::LockContext holder = ranks.context(1);
-    take(holder, 0, LockKind::Exclusive);
-    sync::LockContext away = ranks.context(3);
-    away.runner = 0;
-    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Exclusive), sync::Asked::Queued);
-    cell.word.fetch_and(sync::kQueued);
+    sync::LockContext away = left_to_agent(ranks, LockKind::Exclusive, false);
     std::thread poller([&] {
         sync::LockContext context = ranks.context(2);
         context.may_queue = false;
