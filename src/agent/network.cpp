@@ -188,18 +188,31 @@ void Network::address(Message* message, Connection& to, FrameKind kind, std::uin
     message->connection = &to;
 }
 
+// Room for both in one: `message` becomes a part of `first`.
+bool Network::join(Message* first, Message* message) {
+    const std::size_t more = sizeof(Frame) + message->bytes;
+    if (first->bytes + more > kBody) return false;
+    std::memcpy(first->body() + first->bytes, message->data, more);
+    first->bytes += more;
+    give_back(message);
+    return true;
+}
+
 // A message that another one to the same process may take along: sending costs more than handling.
 void Network::hold(Message* message) {
     Connection& to = *message->connection;
     const std::lock_guard order(to.sending);
-    Message* before = nullptr;
-    {
-        const std::lock_guard lock(mutex_);
-        before = std::exchange(to.held, message);
-        if (before == nullptr) holding_.push_back(&to);
-        held_count_.store(holding_.size(), std::memory_order_relaxed);
+    Message* before = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(to) : nullptr;
+    if (before != nullptr) {
+        if (join(before, message))
+            message = before;
+        else
+            send_in_order(before);
     }
-    if (before != nullptr) send_in_order(before);
+    const std::lock_guard lock(mutex_);
+    to.held = message;
+    holding_.push_back(&to);
+    held_count_.store(holding_.size(), std::memory_order_relaxed);
 }
 
 void Network::send_held() {
@@ -229,14 +242,10 @@ void Network::send(Message* message) {
     const std::lock_guard order(to.sending);
     Message* held = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(to) : nullptr;
     if (held != nullptr) {
-        const std::size_t more = sizeof(Frame) + message->bytes;
-        if (held->bytes + more <= kBody) {
-            std::memcpy(held->body() + held->bytes, message->data, more);
-            held->bytes += more;
-            give_back(std::exchange(message, held));
-        } else {
+        if (join(held, message))
+            message = held;
+        else
             send_in_order(held);
-        }
     }
     send_in_order(message);
 }
