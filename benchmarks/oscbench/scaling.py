@@ -140,7 +140,8 @@ class Runs:
         for processes in self.sizes(2 * self.args.per_node):
             found = self.simulate("memory", {}, processes=processes, per_node=self.args.per_node)
             if found:
-                rows.append({key: found[key] for key in ("processes", "per_node", "window", "target", "communicator")})
+                rows.append({key: found[key] for key in ("processes", "per_node", "window", "target", "peer",
+                                                               "communicator")})
         return rows
 
 

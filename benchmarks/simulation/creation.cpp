@@ -186,8 +186,8 @@ std::vector<Stage> of_window(const Machine& machine) {
             {Stage::Meet}, {Stage::Reduce, 20}};
 }
 
-// Team::exchange() of src/window/team.cpp before it: the host's MPI_Comm_split_type, both exchanges of cards with an
-// agreement behind each, and the slowest measurement.
+// Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp before it: the host's
+// MPI_Comm_split_type, both exchanges of cards with an agreement behind each, and the slowest measurement.
 std::vector<Stage> of_first_window(const Machine& machine) {
     std::vector<Stage> stages(static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
     const Stage exchange[] = {{Stage::Gather, kTeamCard},

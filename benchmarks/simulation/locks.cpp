@@ -28,8 +28,9 @@ struct AllLive final : osc::sync::Liveness {
 class Owner {
   public:
     Owner(std::uint32_t processes, osc::net::Answers& answers) : hosted(answers), tokens_(processes) {
-        places_.place_of.assign(processes, osc::shm::Places::kElsewhere);
-        places_.place_of[kOwner] = 0;
+        place_of_.assign(processes, osc::shm::Places::kElsewhere);
+        place_of_[kOwner] = 0;
+        places_.place_of = place_of_;
         places_.rank_at = {kOwner};
         const std::size_t bytes = (osc::shm::Slot::bytes_for(1, processes) + 63) / 64 * 64;
         memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
@@ -58,6 +59,7 @@ class Owner {
         void operator()(std::byte* memory) const { std::free(memory); }
     };
     std::vector<std::uint64_t> tokens_;
+    std::vector<std::uint32_t> place_of_;
     osc::shm::Places places_;
     std::unique_ptr<std::byte, Free> memory_;
     osc::shm::Slot slot_;

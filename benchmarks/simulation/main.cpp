@@ -83,8 +83,8 @@ void print_memory(const Job& job) {
     const simulation::Memory of = simulation::memory(job);
     std::printf(
         "{\"scenario\": \"memory\", \"processes\": %u, \"per_node\": %u, \"window\": %.0f, \"target\": %.0f, "
-        "\"communicator\": %.0f}\n",
-        job.processes, job.per_node, of.window, of.target, of.communicator);
+        "\"peer\": %.0f, \"communicator\": %.0f}\n",
+        job.processes, job.per_node, of.window, of.target, of.peer, of.communicator);
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ Outcome contended_lock(const Machine& machine, const Job& job);
 struct Memory {
     double window = 0;        // for each window
     double target = 0;        // for each target on another node that the process has used in it
-    double communicator = 0;  // once, without what the provider keeps
+    double peer = 0;          // for each process on another node that it has exchanged messages with
+    double communicator = 0;  // once, with its part of what the node holds once; without what the provider keeps
 };
 Memory memory(const Job& job);
 

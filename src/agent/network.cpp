@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/book.h"
 #include "transport/shm/arena.h"
 
 namespace osc::net {
@@ -87,6 +88,10 @@ void Network::stop() {
 
 Connection* Network::connect(const Card& card) {
     const std::lock_guard lock(mutex_);
+    return connect_locked(card);
+}
+
+Connection* Network::connect_locked(const Card& card) {
     std::unique_ptr<Connection>& entry = connections_[card.token];
     if (entry != nullptr) return entry.get();
     auto made = std::make_unique<Connection>();
@@ -101,10 +106,23 @@ Connection* Network::connect(const Card& card) {
     return entry.get();
 }
 
+void Network::admit(const Book& book) {
+    const std::lock_guard lock(mutex_);
+    books_.push_back(&book);
+}
+
+void Network::dismiss(const Book& book) {
+    const std::lock_guard lock(mutex_);
+    std::erase(books_, &book);
+}
+
+// The process with this token, which a message bears. One that has not been heard of is looked up.
 Connection* Network::find(std::uint64_t token) {
     const std::lock_guard lock(mutex_);
-    const auto found = connections_.find(token);
-    return found != connections_.end() ? found->second.get() : nullptr;
+    if (const auto found = connections_.find(token); found != connections_.end()) return found->second.get();
+    for (const Book* book : books_)
+        if (const Card* card = book->find(token); card != nullptr) return connect_locked(*card);
+    return nullptr;
 }
 
 // drive_, which the thread gives up for it even if it sleeps.

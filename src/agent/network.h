@@ -38,7 +38,9 @@ struct Card {
     Place lifeline;
 };
 
-/// A process on another node.
+struct Book;
+
+/// A process on another node that a message has gone to, or come from.
 struct Connection {
     std::uint64_t token = 0;
     std::uint64_t secret = 0;
@@ -123,6 +125,9 @@ class Network final : Answers, ofi::Receiver {
 
     /// The process of a card, known from now on; null if the provider refuses its address.
     Connection* connect(const Card& card);
+    /// Whoever is in the book may send messages from now on, or, but for those known by then, no longer.
+    void admit(const Book& book);
+    void dismiss(const Book& book);
 
     /// Serves a window of this process to other nodes from now on, or no longer.
     std::shared_ptr<Arrivals> serve(const Serving& window);
@@ -196,6 +201,7 @@ class Network final : Answers, ofi::Receiver {
     void stir(Connection& to, std::size_t bytes);
     void lost(Connection& peer);
     Connection* find(std::uint64_t token);
+    Connection* connect_locked(const Card& card);
     std::unique_lock<std::mutex> seize();
     int drive();
     void tick(int events);
@@ -232,7 +238,8 @@ class Network final : Answers, ofi::Receiver {
     std::int64_t drove_ = 0;   // when somebody drove; under drive_
     std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // used so far
+    std::vector<const Book*> books_;
     std::vector<Message*> free_;
     std::vector<Connection*> holding_;  // with something held
     std::atomic<std::size_t> held_count_{0};

@@ -34,21 +34,8 @@ struct Card {
     std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
 };
 
-// How far a process has got with the arenas of the others; the least counts for all.
-enum Reach : int {
-    kNone,    // the team cannot be served
-    kHidden,  // some arenas are not to be seen in /proc
-    kAll,
-};
-
 // For this long a process asks the others for their arenas: each of them answers as soon as it runs.
 constexpr std::chrono::seconds kPatience{5};
-
-int agree(MPI_Comm comm, int mine, int& least) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = host::real().Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request) : error;
-}
 
 std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     static auto* known = new std::map<std::uint64_t, std::weak_ptr<Process>>;
@@ -68,11 +55,18 @@ std::vector<std::pair<TeamShared*, std::uint32_t>>& leaving() {
     return *list;
 }
 
+void release_shared(TeamShared* shared) {
+    shm::Arena& arena = shm::Arena::mine();
+    if (const std::uint64_t book = shared->book.load(std::memory_order_relaxed); book != 0)
+        arena.release(arena.at(book));
+    arena.release(shared);
+}
+
 void sweep_leaving() {
     const std::lock_guard lock(g_mutex);
     std::erase_if(leaving(), [](const auto& entry) {
         if (entry.first->detached.load(std::memory_order_acquire) < entry.second) return false;
-        shm::Arena::mine().release(entry.first);
+        release_shared(entry.first);
         return true;
     });
 }
@@ -137,6 +131,12 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         team = nullptr;
     }
     return error;
+}
+
+int Team::agree(MPI_Comm comm, int mine, int& least) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = host::real().Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm, &request);
+    return error == MPI_SUCCESS ? host::wait(request) : error;
 }
 
 int Team::largest(MPI_Comm comm, std::span<int> values) {
@@ -213,30 +213,32 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
         spans_nodes_ = spans_nodes_ || card.node != cards[0].node;
     }
     random_ = cards[0].meeting;
+    Layout layout;
     if (ready && spans_nodes_) {
         places_ = std::make_unique<shm::Places>();
-        job_ = std::make_unique<net::Job>();
-        places_->place_of.assign(size_, shm::Places::kElsewhere);
+        layout.place_of.assign(size_, shm::Places::kElsewhere);
+        layout.node_of.reserve(size_);
         for (std::uint32_t other = 0; other < size_; ++other) {
             const auto node = static_cast<std::uint32_t>(cards[other].node);
             if (node == other) {
-                if (cards[other].node == mine.node) job_->node = static_cast<std::uint32_t>(job_->leaders.size());
-                job_->leaders.push_back(other);
+                if (cards[other].node == mine.node) layout.node = static_cast<std::uint32_t>(layout.leaders.size());
+                layout.leaders.push_back(other);
             }
-            job_->node_of.push_back(static_cast<std::uint32_t>(
-                std::lower_bound(job_->leaders.begin(), job_->leaders.end(), node) - job_->leaders.begin()));
+            layout.node_of.push_back(static_cast<std::uint32_t>(
+                std::lower_bound(layout.leaders.begin(), layout.leaders.end(), node) - layout.leaders.begin()));
             if (cards[other].node != mine.node) continue;
-            places_->place_of[other] = mates();
+            layout.place_of[other] = mates();
             places_->rank_at.push_back(other);
         }
+        places_->place_of = layout.place_of;
     }
     // A process that cannot reach the others makes the whole team fall back, not only itself.
     int reach = kNone;
     if (ready) {
-        processes_.reserve(size_);
-        for (const Card& card : cards)
-            processes_.push_back(card.node == mine.node ? known_process(card.arena) : nullptr);
-        reach = first_hidden(0) < size_ ? kHidden : map_shared(cards[leader()].shared_offset);
+        processes_.reserve(mates());
+        for (std::uint32_t at = 0; at < mates(); ++at)
+            processes_.push_back(known_process(cards[rank_at(at)].arena));
+        reach = first_hidden(0) < mates() ? kHidden : map_shared(cards[leader()].shared_offset);
         if (spans_nodes_ && !open_network(config::values().nodes > 1, atomics)) reach = kNone;
     }
     error = agree(comm, reach, reach);
@@ -246,9 +248,11 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
             meetings.push_back(card.meeting);
         error = pass_arenas(comm, meetings, cards[leader()].shared_offset, reach);
     }
-    if (error == MPI_SUCCESS && reach == kAll && spans_nodes_) error = exchange_network(comm, reach);
+    if (error == MPI_SUCCESS && reach == kAll && spans_nodes_) error = exchange_network(comm, layout, reach);
     if (error != MPI_SUCCESS || reach != kAll) {
-        if (made != nullptr) arena.release(made);
+        forget_network();
+        places_.reset();
+        if (made != nullptr) release_shared(made);
         shared_ = nullptr;
         if (error != MPI_SUCCESS) {
             why = "the exchange over the communicator failed";
@@ -264,58 +268,8 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     return MPI_SUCCESS;
 }
 
-bool Team::open_network(bool loopback, bool atomics) {
-    const config::Values& options = config::values();
-    const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
-    std::string why;
-    if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) {
-        const ofi::Endpoint& endpoint = net::Network::mine().endpoint();
-        if (endpoint.flaw()[0] != '\0' && config::verbose("windows"))
-            diag::say("%s: %s; all goes by messages", endpoint.provider(), endpoint.flaw());
-        if (options.host_polls) host::hook_progress([] { net::Network::mine().host_polls(); });
-        return true;
-    }
-    not_served_ = "the network cannot be used: " + why;
-    return false;
-}
-
-int Team::exchange_network(MPI_Comm comm, int& reach) {
-    job_->cards.resize(size_);
-    const net::Card mine = net::Network::mine().card();
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, job_->cards.data(), sizeof mine, MPI_BYTE, comm,
-                                        &request);
-    if (error == MPI_SUCCESS) error = host::wait(request);
-    if (error != MPI_SUCCESS) return error;
-    // Whoever is to be answered must be known.
-    bool all = true;
-    for (std::uint32_t rank = 0; rank < size_; ++rank) {
-        job_->tokens.push_back(job_->cards[rank].token);
-        if (places_->place_of[rank] == shm::Places::kElsewhere)
-            all = net::Network::mine().connect(job_->cards[rank]) != nullptr && all;
-    }
-    error = agree(comm, all ? kAll : kNone, reach);
-    return error == MPI_SUCCESS && reach == kAll ? measure_network(comm) : error;
-}
-
-// The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
-// same figures. In ns, and ns for 1,024 bytes, as integers.
-int Team::measure_network(MPI_Comm comm) {
-    int slowest[] = {0, 0};
-    const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
-    if (me_ == leader()) {
-        const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const net::Network::Cost cost = net::Network::mine().measure(job_->cards[next]);
-        slowest[0] = static_cast<int>(cost.way);
-        slowest[1] = static_cast<int>(cost.byte * 1024);
-    }
-    const int error = largest(comm, slowest);
-    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, std::bit_width(nodes - 1)};
-    return error;
-}
-
 std::uint32_t Team::first_hidden(std::uint32_t from) const {
-    while (from < size_ && (from == me_ || processes_[from] == nullptr || processes_[from]->arena.reachable()))
+    while (from < mates() && (rank_at(from) == me_ || processes_[from]->arena.reachable()))
         ++from;
     return from;
 }
@@ -335,12 +289,12 @@ int Team::pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings,
         return error;
     const auto end = std::chrono::steady_clock::now() + kPatience;
     reach = kAll;
-    for (std::uint32_t rank = first_hidden(0); rank < size_ && reach == kAll;) {
+    for (std::uint32_t at = first_hidden(0); at < mates() && reach == kAll;) {
         passing.serve();
         host::progress();
-        const shm::Fetched got = passing.fetch(meetings[rank], processes_[rank]->arena);
+        const shm::Fetched got = passing.fetch(meetings[rank_at(at)], processes_[at]->arena);
         if (got == shm::Fetched::Yes) {
-            rank = first_hidden(rank);
+            at = first_hidden(at);
         } else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end) {
             reach = kNone;
         } else {
@@ -367,6 +321,7 @@ Team::~Team() {
         if (!finalized) host::real().Group_free(&group_);
     }
     if (shared_ == nullptr) return;
+    forget_network();
     if (me_ == leader()) {
         const std::lock_guard lock(g_mutex);
         leaving().emplace_back(shared_, mates());
@@ -384,16 +339,16 @@ void Team::release_keyval() {
 
 std::byte* Team::map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const {
     if (rank == me_) return shm::Arena::mine().at(offset);
-    return processes_[rank]->arena.map(offset, bytes);
+    return process(rank).arena.map(offset, bytes);
 }
 
 void Team::unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const {
-    if (rank != me_) processes_[rank]->arena.unmap(offset, address, bytes);
+    if (rank != me_) process(rank).arena.unmap(offset, address, bytes);
 }
 
 bool Team::cma_reaches(std::uint32_t rank) const {
     if (config::values().cma == "off") return false;
-    Process& process = *processes_[rank];
+    Process& process = this->process(rank);
     int known = process.cma.load(std::memory_order_relaxed);
     if (known < 0) {
         const shm::ArenaAddress& address = process.arena.address();
@@ -404,8 +359,8 @@ bool Team::cma_reaches(std::uint32_t rank) const {
 }
 
 bool Team::cma_reaches_all() const {
-    for (std::uint32_t rank = 0; rank < size_; ++rank)
-        if (rank != me_ && processes_[rank] != nullptr && !cma_reaches(rank)) return false;
+    for (std::uint32_t at = 0; at < mates(); ++at)
+        if (rank_at(at) != me_ && !cma_reaches(rank_at(at))) return false;
     return true;
 }
 
@@ -415,8 +370,9 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 }
 
 bool Team::alive(std::uint32_t rank) {
-    if (rank >= size_ || rank == me_) return true;
-    if (processes_[rank] != nullptr) return processes_[rank]->arena.owner_lives();
+    if (rank >= size_ || rank == me_ || shared_ == nullptr) return true;
+    if (place(rank) != shm::Places::kElsewhere) return process(rank).arena.owner_lives();
+    if (job_ == nullptr) return true;  // not told of yet
     net::Connection* peer = net::Network::mine().connect(job_->cards[rank]);
     return peer != nullptr && net::Network::mine().alive(*peer);
 }

@@ -26,6 +26,7 @@ struct TeamShared {
     std::atomic<std::uint64_t> unmapped{0};          // number of the last creation that somebody could not map
     std::atomic<std::uint32_t> detached{0};          // processes that will not touch this again
     shm::Doorbell departures;                        // of windows, whose own memory must not be touched after it
+    std::atomic<std::uint64_t> book{0};              // offset of the team's net::Book; 0: there is none
 };
 
 /// A process of this machine, known by its arena's token; shared by all teams.
@@ -57,10 +58,11 @@ class Team final : public sync::Liveness {
     std::uint32_t me() const { return me_; }
     MPI_Group group() const { return group_; }
     TeamShared& shared() const { return *shared_; }
-    Process& process(std::uint32_t rank) const { return *processes_[rank]; }
+    /// Of a member on this node, like the next.
+    Process& process(std::uint32_t rank) const { return *processes_[place(rank)]; }
     /// The arena of a member, for holders that may outlive the team.
     std::shared_ptr<shm::PeerArena> arena(std::uint32_t rank) const {
-        return {processes_[rank], &processes_[rank]->arena};
+        return {processes_[place(rank)], &process(rank).arena};
     }
     /// The arena of any process of this machine; for the agent.
     static std::shared_ptr<shm::PeerArena> arena_at(const shm::ArenaAddress& address);
@@ -101,13 +103,33 @@ class Team final : public sync::Liveness {
     int any_dead();
 
   private:
+    /// How far a process has got with the others; the least counts for all.
+    enum Reach : int {
+        kNone,    // the team cannot be served
+        kHidden,  // some arenas are not to be seen in /proc
+        kAll,
+    };
+    /// Who is where, until the team's book has it.
+    struct Layout {
+        std::vector<std::uint32_t> node_of, place_of, leaders;  // see net::Book
+        std::uint32_t node = 0;                                 // this process's
+    };
+
     Team() = default;
     ~Team();
+    static int agree(MPI_Comm comm, int mine, int& least);
     int exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why);
     bool open_network(bool loopback, bool atomics);
-    int exchange_network(MPI_Comm comm, int& reach);
-    int measure_network(MPI_Comm comm);
-    /// The first member from `from` on whose arena is out of reach; size() if there is none.
+    int exchange_network(MPI_Comm comm, const Layout& layout, int& reach);
+    bool write_book(const Layout& layout, std::span<const net::Card> cards);
+    bool read_book(const Layout& layout);
+    int measure_network(MPI_Comm comm, bool has_book, int& reach);
+    void forget_network();
+    /// A member's number on this node; shm::Places::kElsewhere if it is on another one.
+    std::uint32_t place(std::uint32_t rank) const { return places_ != nullptr ? places_->place_of[rank] : rank; }
+    std::uint32_t rank_at(std::uint32_t place) const { return places_ != nullptr ? places_->rank_at[place] : place; }
+    /// The place of the first member of this node, from `from` on, whose arena is out of reach; mates() if there is
+    /// none.
     std::uint32_t first_hidden(std::uint32_t from) const;
     int map_shared(std::uint64_t offset);
     int pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset, int& reach);
@@ -116,7 +138,7 @@ class Team final : public sync::Liveness {
     std::uint32_t size_ = 0;
     std::uint32_t me_ = 0;
     MPI_Group group_ = MPI_GROUP_NULL;
-    std::vector<std::shared_ptr<Process>> processes_;
+    std::vector<std::shared_ptr<Process>> processes_;  // of this node, by place
     TeamShared* shared_ = nullptr;
     std::unique_ptr<shm::Places> places_;
     std::unique_ptr<net::Job> job_;

@@ -196,8 +196,8 @@ CASE(adjacent_puts_are_merged) {
         CHECK_OK(MPI_Win_unlock(target, win.handle()));
     }
     const long long messages = sent() - before;
-    // 64 KiB in messages of 16 KiB, and a reply to each.
-    if (spans_nodes()) CHECK(messages <= 12);
+    // 64 KiB in messages of 32 KiB, and a reply to each.
+    if (spans_nodes()) CHECK(messages <= 7);
     if (rank() == 0) {
         const char text[] = "abcdefghijklmnopqrstuvwx";
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));

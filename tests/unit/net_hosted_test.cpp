@@ -235,20 +235,20 @@ TEST_F(Hosted, WhatIsNotARecordEndsTheRequest) {
 }
 
 TEST_F(Hosted, ARepliesRoomIsNotExceeded) {
-    Body body;
-    for (int i = 0; i < 4; ++i)
-        body.get(0, kWindowBytes);
-    const Answered answered = target_.ask(1, body.put(0, 1));
+    constexpr std::size_t kRoom = net::kBody - sizeof(net::ReplyHead);
+    constexpr std::size_t kWhole = kRoom / kWindowBytes;  // copies of the window that fit
+    Body fits;
+    for (std::size_t i = 0; i < kWhole; ++i)
+        fits.get(0, kWindowBytes);
+    const Answered answered = target_.ask(1, Body(fits).get(0, kWindowBytes).put(0, 1));
     EXPECT_EQ(answered.status, Status::Malformed);
-    EXPECT_EQ(answered.data.size(), 3u * kWindowBytes);
+    EXPECT_EQ(answered.data.size(), kWhole * kWindowBytes);
     EXPECT_EQ(target_.words()[0], 0u);
     EXPECT_EQ(status({What::Get, Basic::None, Op::None, 0, ~0u, 0}), Status::Malformed);
     EXPECT_EQ(status(update(What::UpdateReturn, Basic::I8, Op::NoOp, ~0u)), Status::Malformed);
-    Body fits;
-    fits.get(0, kWindowBytes).get(0, kWindowBytes).get(0, kWindowBytes);
-    const auto rest = static_cast<std::uint32_t>(net::kBody - sizeof(net::ReplyHead) - 3 * kWindowBytes);
-    EXPECT_EQ(target_.ask(1, Body(fits).get(0, rest)).status, Status::Done);
-    EXPECT_EQ(target_.ask(1, Body(fits).get(0, rest + 1)).status, Status::Malformed);
+    constexpr auto kRest = static_cast<std::uint32_t>(kRoom - kWhole * kWindowBytes);
+    EXPECT_EQ(target_.ask(1, Body(fits).get(0, kRest)).status, Status::Done);
+    EXPECT_EQ(target_.ask(1, Body(fits).get(0, kRest + 1)).status, Status::Malformed);
 }
 
 TEST_F(Hosted, LocksThatAreNoneAreRefused) {

@@ -2,6 +2,7 @@
 // sends.
 #include <string>
 
+#include "agent/book.h"
 #include "agent/network.h"
 #include "net_target.h"
 
@@ -41,7 +42,11 @@ class TwoNetworks : public ::testing::Test {
         if (!target_.open(kWishes, 10000, why) || !origin_.open(kWishes, 10000, why)) GTEST_SKIP() << why;
         to_target_ = origin_.connect(target_.card());
         ASSERT_NE(to_target_, nullptr);
-        ASSERT_NE(target_.connect(origin_.card()), nullptr);
+        // As in a team: the origin is connected to, and the target has it in its book.
+        book_.cards[0] = target_.card();
+        book_.cards[1] = origin_.card();
+        book_.index();
+        target_.admit(book_);
         tokens_ = {target_.card().token, origin_.card().token};
         net::Serving window;
         window.id = kWindow;
@@ -58,16 +63,20 @@ class TwoNetworks : public ::testing::Test {
         origin_.close();
         target_.close();
     }
+    /// Asks for one more in the second word, and for what was there.
+    void ask(Replies& replies, net::FrameKind kind = net::FrameKind::Request, bool held = false) {
+        const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
+        net::Message* message = origin_.claim();
+        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+        message->bytes = body.bytes.size();
+        origin_.request(*to_target_, kind, kWindow, 1, message, replies, held);
+    }
     /// Fetches and adds one, `count` times, with many under way.
     void count_up(std::uint64_t count, net::FrameKind kind = net::FrameKind::Request) {
         Replies replies;
         const std::uint64_t before = words_[1];
-        const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
         for (std::uint64_t i = 0; i < count; ++i) {
-            net::Message* message = origin_.claim();
-            std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
-            message->bytes = body.bytes.size();
-            origin_.request(*to_target_, kind, kWindow, 1, message, replies);
+            ask(replies, kind);
             const auto few_open = [&] { return replies.came.load() + 64 > i; };
             ASSERT_TRUE(origin_.wait(few_open, kNobodyDead));
         }
@@ -82,6 +91,8 @@ class TwoNetworks : public ::testing::Test {
     Ranks ranks_{2, 1};
     std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
     std::array<std::uint64_t, 2> tokens_{};
+    alignas(net::Card) std::array<std::byte, 512> book_memory_{};
+    net::Book book_ = net::Book::at(book_memory_.data(), 2, 2);
     net::Network target_;
     net::Network origin_;
     net::Connection* to_target_ = nullptr;
@@ -103,18 +114,44 @@ TEST_F(TwoNetworks, UnhurriedRequestsHaveTheirRepliesToo) {
     count_up(1, net::FrameKind::Unhurried);
 }
 
+// Who is in no book is not answered, until it is in one.
+TEST_F(TwoNetworks, WhoIsInABookIsKnownByItsFirstMessage) {
+    target_.dismiss(book_);
+    Replies replies;
+    ask(replies);
+    ASSERT_TRUE(origin_.wait([&] { return target_.counts().strangers.load() == 1; }, kNobodyDead));
+    target_.admit(book_);
+    ask(replies);
+    ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == 1; }, kNobodyDead));
+    target_.dismiss(book_);
+    ask(replies);
+    ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == 2; }, kNobodyDead));
+    EXPECT_EQ(target_.counts().strangers.load(), 1u);
+    EXPECT_EQ(words_[1], 2u);
+}
+
+// However many are held for a process, they are one message with the next one to it.
+TEST_F(TwoNetworks, WhatIsHeldIsJoined) {
+    Replies replies;
+    count_up(1);
+    const std::uint64_t before = origin_.counts().messages.load();
+    // Else the origin's thread, which finds nothing to do, sends what is held.
+    origin_.while_still([&] {
+        for (int i = 0; i < 5; ++i)
+            ask(replies, net::FrameKind::Request, i < 4);
+        EXPECT_EQ(origin_.counts().messages.load() - before, 1u);
+    });
+    ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == 5; }, kNobodyDead));
+    EXPECT_EQ(words_[1], 6u);
+}
+
 // What was held goes along with the next message to the same process.
 TEST_F(TwoNetworks, HeldRepliesAreTakenAlong) {
     count_up(1);
     for (int i = 0; i < 100; ++i) {
         Replies replies;
-        const Body body = Body().sum(net::What::UpdateReturn, 8, 1);
-        for (const net::FrameKind kind : {net::FrameKind::Unhurried, net::FrameKind::Request}) {
-            net::Message* message = origin_.claim();
-            std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
-            message->bytes = body.bytes.size();
-            origin_.request(*to_target_, kind, kWindow, 1, message, replies);
-        }
+        for (const net::FrameKind kind : {net::FrameKind::Unhurried, net::FrameKind::Request})
+            ask(replies, kind);
         ASSERT_TRUE(origin_.wait([&] { return replies.came.load() == 2; }, kNobodyDead));
         EXPECT_EQ(replies.wrong.load(), 0u);
     }

@@ -143,7 +143,8 @@ TEST(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
     Ranks ranks(3);
-    const shm::Places places{{0, 1, 2}, {0, 1, 2}};
+    constexpr std::uint32_t kPlaceOf[] = {0, 1, 2};
+    const shm::Places places{kPlaceOf, {0, 1, 2}};
     shm::Slot slot = ranks.slot();
     slot.places = &places;
     ASSERT_TRUE(sync::try_lock_shared(ranks.lock_cell(1)));  // counted in the word, and noted by nobody here

@@ -7,18 +7,15 @@
 #include <mutex>
 #include <vector>
 
+#include "agent/book.h"
 #include "sync/far.h"
 #include "transport/net/stream.h"
 
 namespace osc::net {
 
-/// The nodes of a window, by their first processes' ranks, and all processes' tokens and cards.
-struct Job {
-    std::vector<Card> cards;             // by rank; of processes on this node too
-    std::vector<std::uint64_t> tokens;   // the same, as Serving wants them
-    std::vector<std::uint32_t> leaders;  // by node, in the same order everywhere
-    std::vector<std::uint32_t> node_of;  // by rank
-    std::uint32_t node = 0;              // this process's
+/// All processes of a team, as one of them sees them.
+struct Job : Book {
+    std::uint32_t node = 0;  // this process's
 };
 
 class Far final : public sync::Far, public Caches {

@@ -150,7 +150,8 @@ class Stream final : public Transport {
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
-    static constexpr std::size_t kPutBy = 4096;  // messages; then operations with tickets wait as well
+    static constexpr std::uint32_t kAnswered = 4;  // of so many full messages one is answered at once
+    static constexpr std::size_t kPutBy = 2048;    // messages; then operations with tickets wait as well
 
     std::byte* add(const Record& record);
     bool merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
@@ -197,6 +198,7 @@ class Stream final : public Transport {
     Message* alone_ = nullptr;     // what a direct put under way is read from
     std::size_t returning_ = 0;    // bytes that the reply to it will hold
     std::uint32_t records_ = 0;    // in it
+    std::uint32_t full_ = 0;       // messages, since the window was made
     Record last_;                  // of them
     std::deque<Outgoing> queue_;   // put by, before it
     std::deque<Piece> parked_;     // put by

@@ -3,10 +3,25 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "transport/ofi/endpoint.h"
 
 namespace osc::ofi {
+
+namespace {
+
+// What libfabric takes from the environment only, and once. What the user has set stays.
+void set_variables() {
+    // One of its libraries takes over the handlers of SIGSEGV, SIGINT and others when it is loaded, but for this.
+    ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+    // Buffers of `...;ofi_rxm` that hold a message of ours: longer ones go in pieces, at half the speed. It allots
+    // 1,024 of them at a time, and would keep 4,096 ready for what comes: 140 MB.
+    ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kLargestMessage).c_str(), 0);
+    ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
+}
+
+}  // namespace
 
 Endpoint* open(const Wishes& wishes, std::string& why) {
     Dl_info here{};
@@ -15,9 +30,7 @@ Endpoint* open(const Wishes& wishes, std::string& why) {
         return nullptr;
     }
     const std::filesystem::path library = std::filesystem::path(here.dli_fname).parent_path() / "libosc_ofi.so";
-    // One of libfabric's libraries takes over the handlers of SIGSEGV, SIGINT and others when it is loaded, but for
-    // this.
-    ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+    set_variables();
     void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {
         why = ::dlerror();

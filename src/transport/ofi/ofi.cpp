@@ -152,7 +152,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         }
     }
     address_.size = static_cast<std::uint32_t>(length);
-    buffers_ = std::make_unique<std::byte[]>(kReceives * kLargestMessage);
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * kLargestMessage);
     receives_.resize(kReceives);
     if (needs(FI_MR_LOCAL)) {
         receive_memory_ = register_memory(buffers_.get(), kReceives * kLargestMessage, FI_RECV, random_key());

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "transport/shm/barrier.h"
@@ -175,8 +176,8 @@ struct alignas(64) FenceNews {
 /// The processes of a window that are on this node, where not all are.
 struct Places {
     static constexpr std::uint32_t kElsewhere = ~std::uint32_t{0};
-    std::vector<std::uint32_t> place_of;  // rank in the window's group -> number on this node, or kElsewhere
-    std::vector<std::uint32_t> rank_at;   // the reverse
+    std::span<const std::uint32_t> place_of;  // rank in the window's group -> number on this node, or kElsewhere
+    std::vector<std::uint32_t> rank_at;       // the reverse
 };
 
 /// A window's slot as this process sees it.
