@@ -187,14 +187,12 @@ std::vector<Stage> of_window(const Machine& machine) {
 }
 
 // Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp before it: the host's
-// MPI_Comm_split_type, both exchanges of cards with an agreement behind each, and the slowest measurement.
+// MPI_Comm_split_type, both exchanges of cards with an agreement behind the first and two behind the second, and
+// the slowest measurement.
 std::vector<Stage> of_first_window(const Machine& machine) {
     std::vector<Stage> stages(static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
-    const Stage exchange[] = {{Stage::Gather, kTeamCard},
-                              {Stage::Reduce, 4},
-                              {Stage::Gather, sizeof(osc::net::Card)},
-                              {Stage::Reduce, 4},
-                              {Stage::Reduce, 8}};
+    const Stage exchange[] = {{Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::net::Card)},
+                              {Stage::Reduce, 4},         {Stage::Reduce, 4}, {Stage::Reduce, 8}};
     stages.insert(stages.end(), std::begin(exchange), std::end(exchange));
     const std::vector<Stage> window = of_window(machine);
     stages.insert(stages.end(), window.begin(), window.end());

@@ -146,7 +146,7 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
                                         comm, &request);
     if (error != MPI_SUCCESS) return error;
     using Clock = std::chrono::steady_clock;
-    Clock::time_point next = Clock::now();
+    Clock::time_point next = Clock::now() + std::chrono::milliseconds(100);
     bool dead = false;
     error = host::wait(request, [&] {
         if (Clock::now() < next) return true;
@@ -248,12 +248,15 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
             meetings.push_back(card.meeting);
         error = pass_arenas(comm, meetings, cards[leader()].shared_offset, reach);
     }
-    if (error == MPI_SUCCESS && reach == kAll && spans_nodes_) error = exchange_network(comm, layout, reach);
+    const bool shares_book = error == MPI_SUCCESS && reach == kAll && spans_nodes_;
+    if (shares_book) error = exchange_network(comm, layout, reach);
     if (error != MPI_SUCCESS || reach != kAll) {
-        forget_network();
-        places_.reset();
-        if (made != nullptr) release_shared(made);
+        if (shares_book)
+            leave();  // others may have to look into the book yet
+        else if (made != nullptr)
+            release_shared(made);
         shared_ = nullptr;
+        places_.reset();
         if (error != MPI_SUCCESS) {
             why = "the exchange over the communicator failed";
             return error;
@@ -320,7 +323,10 @@ Team::~Team() {
         host::real().Finalized(&finalized);
         if (!finalized) host::real().Group_free(&group_);
     }
-    if (shared_ == nullptr) return;
+    if (shared_ != nullptr) leave();
+}
+
+void Team::leave() {
     forget_network();
     if (me_ == leader()) {
         const std::lock_guard lock(g_mutex);

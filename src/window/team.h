@@ -123,8 +123,9 @@ class Team final : public sync::Liveness {
     int exchange_network(MPI_Comm comm, const Layout& layout, int& reach);
     bool write_book(const Layout& layout, std::span<const net::Card> cards);
     bool read_book(const Layout& layout);
-    int measure_network(MPI_Comm comm, bool has_book, int& reach);
+    int measure_network(MPI_Comm comm);
     void forget_network();
+    void leave();
     /// A member's number on this node; shm::Places::kElsewhere if it is on another one.
     std::uint32_t place(std::uint32_t rank) const { return places_ != nullptr ? places_->place_of[rank] : rank; }
     std::uint32_t rank_at(std::uint32_t place) const { return places_ != nullptr ? places_->rank_at[place] : place; }

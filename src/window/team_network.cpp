@@ -38,7 +38,9 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& reach) {
     cards = {};
     error = agree(comm, written ? kAll : kNone, reach);
     if (error != MPI_SUCCESS || reach != kAll) return error;
-    return measure_network(comm, read_book(layout), reach);
+    // Nobody asks before everybody knows him: a message from a stranger is dropped.
+    error = agree(comm, read_book(layout) ? kAll : kNone, reach);
+    return error == MPI_SUCCESS && reach == kAll ? measure_network(comm) : error;
 }
 
 bool Team::write_book(const Layout& layout, std::span<const net::Card> cards) {
@@ -55,7 +57,7 @@ bool Team::write_book(const Layout& layout, std::span<const net::Card> cards) {
     return true;
 }
 
-// Whoever is in the book is known from then on: he may ask as soon as all have read theirs.
+// Whoever is in the book is known from then on.
 bool Team::read_book(const Layout& layout) {
     const std::uint64_t offset = shared_->book.load(std::memory_order_acquire);
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
@@ -70,24 +72,18 @@ bool Team::read_book(const Layout& layout) {
 }
 
 // The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
-// same figures. In ns, and ns for 1,024 bytes, as integers. A process that `has_book` not makes all fall back.
-int Team::measure_network(MPI_Comm comm, bool has_book, int& reach) {
-    int slowest[] = {0, 0, has_book ? 0 : 1};
-    if (has_book && me_ == leader()) {
-        const std::uint32_t next = job_->leaders[(job_->node + 1) % job_->leaders.size()];
-        if (net::Network::mine().connect(job_->cards[next]) == nullptr) {
-            slowest[2] = 1;
-        } else {
-            const net::Network::Cost cost = net::Network::mine().measure(job_->cards[next]);
-            slowest[0] = static_cast<int>(cost.way);
-            slowest[1] = static_cast<int>(cost.byte * 1024);
-        }
+// same figures. In ns, and ns for 1,024 bytes, as integers.
+int Team::measure_network(MPI_Comm comm) {
+    int slowest[] = {0, 0};
+    const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
+    if (me_ == leader()) {
+        const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
+        const net::Network::Cost cost = net::Network::mine().measure(job_->cards[next]);
+        slowest[0] = static_cast<int>(cost.way);
+        slowest[1] = static_cast<int>(cost.byte * 1024);
     }
     const int error = largest(comm, slowest);
-    reach = slowest[2] == 0 ? kAll : kNone;
-    if (error == MPI_SUCCESS && reach == kAll)
-        costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024,
-                  std::bit_width(static_cast<std::uint32_t>(job_->leaders.size()) - 1)};
+    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, std::bit_width(nodes - 1)};
     return error;
 }
 

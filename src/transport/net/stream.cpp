@@ -142,7 +142,7 @@ std::byte* Stream::add(const Record& record) {
         if (ticket_ != nullptr)
             put_by();
         else
-            push(++full_ % kAnswered == 0 ? FrameKind::Request : FrameKind::Unhurried);
+            push(++full_ % kAnswered == 0 || !filling_.landings.empty() ? FrameKind::Request : FrameKind::Unhurried);
     }
     if (filling_.message == nullptr) begin();
     mark();
