@@ -202,6 +202,7 @@ def memory_table(documents):
     rows = documents[DOCUMENT]["memory"]
     lines = [["processes, %d on a node" % rows[0]["per_node"]] + ["{:,}".format(r["processes"]) for r in rows]]
     for key, title in (("window", "each window"), ("target", "each target on another node that it has used"),
+                       ("peer", "each process on another node that it has exchanged messages with"),
                        ("communicator", "each communicator with windows, without the provider's part")):
         lines.append([title] + [bytes_text(r[key]) for r in rows])
     return markdown(lines)
