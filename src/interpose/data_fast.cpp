@@ -60,6 +60,19 @@ inline bool is_quick(MPI_Op op) {
     return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
 }
 
+// Calls f(the target's memory at `offset`) under the stripe's lock; false if that is not free, with nothing done.
+template <class F>
+inline bool under_free_stripe(const Window& window, Peer& peer, std::uint64_t offset, F&& f) {
+    std::atomic<std::uint32_t>& stripe = peer.control().stripe_of(offset);
+    std::uint32_t free = 0;
+    if (!OSC_LIKELY(
+            stripe.compare_exchange_strong(free, window.me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
+        return false;
+    f(peer.base + offset);
+    sync::stripe_unlock(stripe);
+    return true;
+}
+
 // Updates one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
 template <class T, bool kFetch>
 inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
@@ -68,20 +81,39 @@ inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, con
     Peer* peer = nullptr;
     std::uint64_t offset = 0;
     if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
-    std::atomic<std::uint32_t>& stripe = peer->control().stripe_of(offset);
-    std::uint32_t free = 0;
-    if (!OSC_LIKELY(
-            stripe.compare_exchange_strong(free, window->me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
-        return false;
-    std::byte* const target = peer->base + offset;
-    const T old = load<T>(target);
-    if constexpr (kFetch) store(result, old);
-    if (OSC_LIKELY(op == MPI_SUM))
-        store<T>(target, static_cast<T>(old + load<T>(origin)));
-    else if (op == MPI_REPLACE)
-        store(target, load<T>(origin));
-    sync::stripe_unlock(stripe);
-    return true;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
+        const T old = load<T>(target);
+        if constexpr (kFetch) store(result, old);
+        if (OSC_LIKELY(op == MPI_SUM))
+            store<T>(target, static_cast<T>(old + load<T>(origin)));
+        else if (op == MPI_REPLACE)
+            store(target, load<T>(origin));
+    });
+}
+
+// Of longer rows the kernels, which use the processor's widest vectors, repay the way to them.
+constexpr std::size_t kRowBytes = 2048;
+
+// Updates a row of elements that one stripe's lock guards, likewise.
+template <class T>
+inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op op, const void* origin) {
+    if (!OSC_LIKELY(window != nullptr && is_quick<false>(op))) return false;
+    const auto elements = static_cast<std::size_t>(count);
+    if (!OSC_LIKELY(elements - 1 < kRowBytes / sizeof(T))) return false;
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, elements * sizeof(T), peer, offset))) return false;
+    const std::uint64_t last = offset + (elements - 1) * sizeof(T);
+    if (!OSC_LIKELY((offset ^ last) >> shm::kStripeShift == 0)) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
+        const auto* from = static_cast<const std::byte*>(origin);
+        if (op == MPI_REPLACE) {
+            shm::move_bytes(target, from, elements * sizeof(T));
+            return;
+        }
+        for (std::size_t at = 0; at < elements * sizeof(T); at += sizeof(T))
+            store<T>(target + at, static_cast<T>(load<T>(target + at) + load<T>(from + at)));
+    });
 }
 
 // Compares and swaps one element of type T, likewise.
@@ -91,17 +123,11 @@ inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* orig
     Peer* peer = nullptr;
     std::uint64_t offset = 0;
     if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
-    std::atomic<std::uint32_t>& stripe = peer->control().stripe_of(offset);
-    std::uint32_t free = 0;
-    if (!OSC_LIKELY(
-            stripe.compare_exchange_strong(free, window->me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
-        return false;
-    std::byte* const target = peer->base + offset;
-    const T old = load<T>(target);
-    if (old == load<T>(compare)) store(target, load<T>(origin));
-    store(result, old);
-    sync::stripe_unlock(stripe);
-    return true;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
+        const T old = load<T>(target);
+        if (old == load<T>(compare)) store(target, load<T>(origin));
+        store(result, old);
+    });
 }
 
 }  // namespace
@@ -195,6 +221,31 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
     }
 }
 
+// The same of a row of them.
+[[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
+                                     MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+    Window* const window = find_front(win);
+    bool done = false;
+    switch (host::plain_basic(type)) {
+        case Basic::I64:
+        case Basic::U64:
+            done = quick_row<std::uint64_t>(window, count, target_rank, target_disp, op, origin_addr);
+            break;
+        case Basic::I32:
+        case Basic::U32:
+            done = quick_row<std::uint32_t>(window, count, target_rank, target_disp, op, origin_addr);
+            break;
+        case Basic::F64:
+            done = quick_row<double>(window, count, target_rank, target_disp, op, origin_addr);
+            break;
+        default:
+            break;
+    }
+    if (!done) return Accumulate(origin_addr, count, type, target_rank, target_disp, count, type, op, win);
+    count_served(Entry::Accumulate);
+    return MPI_SUCCESS;
+}
+
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     if (!quick_update<true>(datatype, find_front(win), target_rank, target_disp, op, origin_addr, result_addr))
@@ -253,14 +304,13 @@ int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int t
 
 int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
                MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-    if (OSC_LIKELY(target_count == 1 && origin_count == 1 && origin_datatype == target_datatype)) {
-        if (OSC_LIKELY(slow::quick_update<false>(target_datatype, find_front(win), target_rank, target_disp, op,
-                                                 origin_addr, nullptr))) {
-            count_served(Entry::Accumulate);
-            return MPI_SUCCESS;
-        }
-    }
-    return slow::Accumulate(OSC_TRY_PUT_ARGUMENTS, op, win);
+    if (!OSC_LIKELY(target_count == origin_count && origin_datatype == target_datatype))
+        return slow::Accumulate(OSC_TRY_PUT_ARGUMENTS, op, win);
+    if (!OSC_LIKELY(origin_count == 1 && slow::quick_update<false>(target_datatype, find_front(win), target_rank,
+                                                                   target_disp, op, origin_addr, nullptr)))
+        return slow::accumulate_row(origin_addr, origin_count, origin_datatype, target_rank, target_disp, op, win);
+    count_served(Entry::Accumulate);
+    return MPI_SUCCESS;
 }
 
 int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
