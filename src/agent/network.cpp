@@ -206,27 +206,27 @@ void Network::address(Message* message, Connection& to, FrameKind kind, std::uin
     message->connection = &to;
 }
 
-// Room for both in one: `message` becomes a part of `first`.
-bool Network::join(Message* first, Message* message) {
+// `message` with what is held for the same process before it, in one; what has no room there goes ahead. Under the
+// process's `sending`.
+Message* Network::with_held(Message* message) {
+    Message* held = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(*message->connection) : nullptr;
+    if (held == nullptr) return message;
     const std::size_t more = sizeof(Frame) + message->bytes;
-    if (first->bytes + more > kBody) return false;
-    std::memcpy(first->body() + first->bytes, message->data, more);
-    first->bytes += more;
+    if (held->bytes + more > kBody) {
+        send_in_order(held);
+        return message;
+    }
+    std::memcpy(held->body() + held->bytes, message->data, more);
+    held->bytes += more;
     give_back(message);
-    return true;
+    return held;
 }
 
 // A message that another one to the same process may take along: sending costs more than handling.
 void Network::hold(Message* message) {
     Connection& to = *message->connection;
     const std::lock_guard order(to.sending);
-    Message* before = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(to) : nullptr;
-    if (before != nullptr) {
-        if (join(before, message))
-            message = before;
-        else
-            send_in_order(before);
-    }
+    message = with_held(message);
     const std::lock_guard lock(mutex_);
     to.held = message;
     holding_.push_back(&to);
@@ -254,18 +254,9 @@ Message* Network::take_held(Connection& to) {
     return held;
 }
 
-// Takes along what is held for the same process.
 void Network::send(Message* message) {
-    Connection& to = *message->connection;
-    const std::lock_guard order(to.sending);
-    Message* held = held_count_.load(std::memory_order_relaxed) > 0 ? take_held(to) : nullptr;
-    if (held != nullptr) {
-        if (join(held, message))
-            message = held;
-        else
-            send_in_order(held);
-    }
-    send_in_order(message);
+    const std::lock_guard order(message->connection->sending);
+    send_in_order(with_held(message));
 }
 
 // Behind what the provider had no room for.

@@ -190,7 +190,7 @@ class Network final : Answers, ofi::Receiver {
                  std::uint32_t number) const;
     void send(Message* message);
     void send_in_order(Message* message);
-    bool join(Message* first, Message* message);
+    Message* with_held(Message* message);
     void hold(Message* message);
     Message* take_held(Connection& to);
     bool post(Message* message);
