@@ -98,6 +98,27 @@ class TwoNetworks : public ::testing::Test {
     net::Connection* to_target_ = nullptr;
 };
 
+TEST(Book, FindsEachProcessByItsToken) {
+    constexpr std::uint32_t kProcesses = 100;
+    std::vector<std::uint64_t> memory(net::Book::bytes_for(kProcesses, 7) / sizeof(std::uint64_t) + 1);
+    net::Book book = net::Book::at(reinterpret_cast<std::byte*>(memory.data()), kProcesses, 7);
+    const auto token_of_rank = [](std::uint64_t rank) { return (rank + 1) * 0x9e3779b97f4a7c15ull; };
+    for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
+        book.cards[rank].token = token_of_rank(rank);
+    book.index();
+    for (std::uint32_t rank = 0; rank < kProcesses; ++rank) {
+        EXPECT_EQ(book.tokens[rank], token_of_rank(rank));
+        EXPECT_EQ(book.find(token_of_rank(rank)), &book.cards[rank]);
+    }
+    EXPECT_EQ(book.find(0), nullptr);
+    EXPECT_EQ(book.find(token_of_rank(kProcesses)), nullptr);
+    EXPECT_EQ(book.find(~std::uint64_t{0}), nullptr);
+    // The last part ends where the book does.
+    EXPECT_EQ(reinterpret_cast<std::byte*>(book.leaders.data() + book.leaders.size()) -
+                  reinterpret_cast<std::byte*>(memory.data()),
+              static_cast<std::ptrdiff_t>(net::Book::bytes_for(kProcesses, 7)));
+}
+
 TEST_F(TwoNetworks, EveryRequestHasItsReply) {
     count_up(10000);
     EXPECT_EQ(origin_.counts().requests.load(), 10000u);

@@ -150,9 +150,9 @@ class Stream final : public Transport {
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
-    static constexpr std::uint32_t kAnswered =
-        4;                                       // of so many full messages that return nothing one is answered at once
     static constexpr std::size_t kPutBy = 2048;  // messages; then operations with tickets wait as well
+    // Of so many full messages that return nothing one is answered at once.
+    static constexpr std::uint32_t kAnswered = 4;
 
     std::byte* add(const Record& record);
     bool merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
