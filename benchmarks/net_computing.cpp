@@ -89,11 +89,11 @@ void add(Measures& list, const std::string& operation) {
 }  // namespace
 
 void add_net_computing_measures(Measures& list) {
-    add<Put>(list, "put8");
-    add<Get>(list, "get8");
-    add<FetchAndOp>(list, "fop");
-    add<CompareAndSwap>(list, "cas");
-    add<Accumulate>(list, "acc8");
+    add<Flushed<Put>>(list, "put8");
+    add<Flushed<Get>>(list, "get8");
+    add<Flushed<FetchAndOp>>(list, "fop");
+    add<Flushed<CompareAndSwap>>(list, "cas");
+    add<Flushed<Accumulate>>(list, "acc8");
 }
 
 void add_net_idle_measures(Measures& list) {

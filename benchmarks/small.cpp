@@ -29,7 +29,7 @@ struct Vector : Base {
     Vector(const Vector&) = delete;
     Vector& operator=(const Vector&) = delete;
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
         const auto mark = static_cast<double>(stamp(k, lap));
         origin[0] = origin[(kElements - 1) * kOriginStride] = mark;
         if constexpr (kOriginStride == 2) {
@@ -37,7 +37,6 @@ struct Vector : Base {
         } else {
             MPI_Put(origin, kElements, MPI_DOUBLE, kTarget, at, 1, at_target, win);
         }
-        MPI_Win_flush(kTarget, win);
     }
     bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
         if (runs == 0) return true;
@@ -112,14 +111,18 @@ void add(Measures& list, const std::string& operation, Flavour flavour) {
 
 void add_small_measures(Measures& list) {
     for (const Flavour flavour : kFlavours) {
-        add<Put>(list, "put8", flavour);
-        add<Get>(list, "get8", flavour);
-        add<FetchAndOp>(list, "fop", flavour);
-        add<CompareAndSwap>(list, "cas", flavour);
-        add<Accumulate>(list, "acc8", flavour);
-        add<LockPutUnlock>(list, "lock_put32", flavour);
-        add<Vector<2>>(list, "vector64", flavour);
-        add<Vector<1>>(list, "vector64_packed", flavour);
+        add<Flushed<Put>>(list, "put8", flavour);
+        add<Flushed<Get>>(list, "get8", flavour);
+        add<Flushed<FetchAndOp>>(list, "fop", flavour);
+        add<Flushed<CompareAndSwap>>(list, "cas", flavour);
+        add<Flushed<Accumulate>>(list, "acc8", flavour);
+        add<Locked<Put32>>(list, "lock_put32", flavour);
+        add<Locked<Get>>(list, "lock_get8", flavour);
+        add<Locked<FetchAndOp>>(list, "lock_fop", flavour);
+        add<Locked<Accumulate>>(list, "lock_acc8", flavour);
+        add<Locked<PutAndGet>>(list, "lock_put_get", flavour);
+        add<Flushed<Vector<2>>>(list, "vector64", flavour);
+        add<Flushed<Vector<1>>>(list, "vector64_packed", flavour);
     }
 }
 

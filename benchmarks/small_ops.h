@@ -1,5 +1,5 @@
-// The small passive-target operations as types, each with its flush (or bracketed by its own lock) and with what its
-// bytes must be afterwards: small.cpp runs them in loops, net_computing.cpp against a target that computes.
+// The small passive-target operations as types, and what their bytes must be afterwards; each is issued with its flush,
+// or with a lock of its own around it: small.cpp runs them in loops, net_computing.cpp against a target that computes.
 #pragma once
 
 #include <mpi.h>
@@ -11,11 +11,10 @@
 
 namespace bench {
 
-// Each operation has: kBytes (what it touches at the target), kOwnEpoch (it locks by itself, so no lock_all around
-// it), issue(), and three looks at data: prepare() and target_right() at the target, origin_right() at the origin.
+// Each operation has: kBytes (what it touches at the target), call(), and three looks at data: prepare() and
+// target_right() at the target, origin_right() at the origin.
 struct Base {
     static constexpr std::size_t kBytes = 8;
-    static constexpr bool kOwnEpoch = false;
 
     explicit Base(const Plan& plan) : results(plan.steps.size(), 0) {}
 
@@ -34,10 +33,9 @@ struct Put : Base {
     using Base::Base;
     std::uint64_t value = 0;
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
         value = stamp(k, lap);
         MPI_Put(&value, 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win);
-        MPI_Win_flush(kTarget, win);
     }
     bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
         return word(at) == (runs == 0 ? 0 : stamp(k, runs - 1));
@@ -51,9 +49,8 @@ struct Get : Base {
         const std::uint64_t value = stamp(k, 0);
         std::memcpy(at, &value, sizeof value);
     }
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
         MPI_Get(&results[k], 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win);
-        MPI_Win_flush(kTarget, win);
     }
     bool target_right(const std::byte* at, std::size_t k, std::uint64_t) const { return word(at) == stamp(k, 0); }
     bool origin_right(std::size_t k, std::uint64_t runs) const { return results[k] == (runs == 0 ? 0 : stamp(k, 0)); }
@@ -70,51 +67,89 @@ struct Counting : Base {
 struct FetchAndOp : Counting {
     using Counting::Counting;
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
         const std::uint64_t one = 1;
         MPI_Fetch_and_op(&one, &results[k], MPI_UINT64_T, kTarget, at, MPI_SUM, win);
-        MPI_Win_flush(kTarget, win);
     }
 };
 
 struct CompareAndSwap : Counting {
     using Counting::Counting;
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
         const std::uint64_t next = lap + 1;
         MPI_Compare_and_swap(&next, &lap, &results[k], MPI_UINT64_T, kTarget, at, win);
-        MPI_Win_flush(kTarget, win);
     }
 };
 
 struct Accumulate : Counting {
     using Counting::Counting;
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t, std::uint64_t) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t, std::uint64_t) {
         const std::uint64_t one = 1;
         MPI_Accumulate(&one, 1, MPI_UINT64_T, kTarget, at, 1, MPI_UINT64_T, MPI_SUM, win);
-        MPI_Win_flush(kTarget, win);
     }
     bool origin_right(std::size_t, std::uint64_t) const { return true; }
 };
 
-struct LockPutUnlock : Base {
+struct Put32 : Base {
     using Base::Base;
     static constexpr std::size_t kBytes = 32;
-    static constexpr bool kOwnEpoch = true;
     std::uint64_t value[4] = {};
 
-    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
         value[0] = value[1] = value[2] = value[3] = stamp(k, lap);
-        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, win);
         MPI_Put(value, 32, MPI_BYTE, kTarget, at, 32, MPI_BYTE, win);
-        MPI_Win_unlock(kTarget, win);
     }
     bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
         for (int i = 0; i < 4; ++i) {
             if (word(at + 8 * i) != (runs == 0 ? 0 : stamp(k, runs - 1))) return false;
         }
         return true;
+    }
+};
+
+// A word is put, and the one behind it gotten, which nobody changes.
+struct PutAndGet : Base {
+    static constexpr std::size_t kBytes = 16;
+
+    explicit PutAndGet(const Plan& plan) : Base(plan), put(plan), get(plan) {}
+
+    void prepare(std::byte* at, std::size_t k) const { get.prepare(at + 8, k); }
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+        put.call(win, at, k, lap);
+        get.call(win, at + 8, k, lap);
+    }
+    bool target_right(const std::byte* at, std::size_t k, std::uint64_t runs) const {
+        return put.target_right(at, k, runs) && get.target_right(at + 8, k, runs);
+    }
+    bool origin_right(std::size_t k, std::uint64_t runs) const { return get.origin_right(k, runs); }
+
+    Put put;
+    Get get;
+};
+
+// In an epoch around all of them, each completed by a flush.
+template <class Op>
+struct Flushed : Op {
+    using Op::Op;
+    static constexpr bool kOwnEpoch = false;
+
+    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+        Op::call(win, at, k, lap);
+        MPI_Win_flush(kTarget, win);
+    }
+};
+
+template <class Op>
+struct Locked : Op {
+    using Op::Op;
+    static constexpr bool kOwnEpoch = true;
+
+    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, win);
+        Op::call(win, at, k, lap);
+        MPI_Win_unlock(kTarget, win);
     }
 };
 

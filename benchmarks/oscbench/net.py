@@ -1,7 +1,8 @@
 """What net_compare measures on two hosts, the bars that libosc's figures are held to, how the programs are started
 there, and the table.
 
-A measure may have several bars, each against another implementation of the same round or an absolute one.
+A measure may have several bars, each against another implementation of the same round, a sum of such figures of other
+measures, or an absolute one.
 """
 
 import os
@@ -55,6 +56,29 @@ class Bar:
         return median >= self.limit if self.faster else median <= self.limit
 
 
+class SumBar:
+    """A ratio of libosc's figure and a sum: of each (implementation, measure) in `parts`, so many times."""
+
+    by = "sum"
+
+    def __init__(self, parts, limit, text):
+        self.parts = parts
+        self.limit = limit
+        self.of = text
+
+    def text(self):
+        return "<= %gx %s" % (self.limit, self.of)
+
+    def values(self, figures, measure):
+        found = [(figures.of(implementation, name), times) for (implementation, name), times in self.parts.items()]
+        rounds_of_all = set.intersection(*(set(by_round) for by_round, _ in found))
+        return stats.ratios(figures.of(LIBOSC, measure),
+                            {r: sum(by_round[r] * times for by_round, times in found) for r in rounds_of_all})
+
+    def met(self, median):
+        return median <= self.limit
+
+
 class Measure:
     """`program` is the name in net_bench where it differs; net_raw has those measures that `raw` says."""
 
@@ -69,6 +93,17 @@ class Measure:
 
 def small(name, *bars, raw=True):
     return Measure(name, bars, name + ".allocate", raw)
+
+
+def round_trips(number, limit):
+    """libfabric's own fetch_and_op is the raw request and reply."""
+    text = "raw fop" if number == 1 else "%g raw fop" % number
+    return SumBar({(RAW, "fop"): number}, limit, text)
+
+
+def ways(number, limit, text):
+    """A raw put and its acknowledgement are two ways."""
+    return SumBar({(RAW, "put8"): number / 2}, limit, text)
 
 
 def computing(operation):
@@ -91,7 +126,11 @@ GROUPS = (
      small("fop", Bar(HOST, 1.1)),
      small("cas", Bar(HOST, 1.1)),
      small("acc8", Bar(HOST, 1.1)),
-     small("lock_put32", Bar(HOST, 0.4), raw=False)],
+     small("lock_put32", Bar(HOST, 0.4), round_trips(1, 1.2), raw=False),
+     small("lock_get8", round_trips(1, 1.2), raw=False),
+     small("lock_fop", round_trips(1, 1.2), raw=False),
+     small("lock_acc8", round_trips(1, 1.2), raw=False),
+     small("lock_put_get", round_trips(2, 1.0), raw=False)],
     [computing(operation) for operation in ("put8", "get8", "fop", "cas", "acc8")],
     [stream("put8_stream"),
      stream("acc8_stream"),
@@ -99,10 +138,12 @@ GROUPS = (
      blocks("get64k_stream", 65536),
      blocks("put4m", 4 << 20, "put4m.allocate"),
      blocks("get4m", 4 << 20, "get4m.allocate")],
-    [small("fence", Bar(HOST, 1.0), raw=False),
+    [small("reduce_scatter", raw=False),
+     small("fence", Bar(HOST, 1.0), raw=False),
      small("fence_put", Bar(HOST, 1.0), raw=False),
-     small("fence_put_asserted", Bar(HOST, 1.0), raw=False),
-     small("pscw_put", Bar(HOST, 0.6), raw=False)],
+     small("fence_put_asserted", Bar(HOST, 1.0),
+           SumBar({(HOST, "reduce_scatter"): 1, (RAW, "put8"): 0.5}, 1.15, "host reduce_scatter + raw way"), raw=False),
+     small("pscw_put", Bar(HOST, 0.6), ways(3, 1.0, "3 raw ways"), raw=False)],
     [Measure("idle_cpu", [Bar(None, 10e6)])],
 )
 
@@ -171,6 +212,12 @@ class Hosts:
         return [["taskset", "-c", ",".join(map(str, part))] for part in (cores[:half], cores[half:])]
 
 
+def needed(wanted, implementation):
+    """The names of the measures that an implementation is started with: those wanted, and what their bars add up."""
+    parts = [part for m in MEASURES if m.name in wanted for bar in m.bars for part in getattr(bar, "parts", ())]
+    return wanted | {name for by, name in parts if by == implementation}
+
+
 def starts(hosts, wanted, implementations, brief):
     """One list per group of measures: (implementation, command, {name in the program: measure})."""
     found = []
@@ -178,7 +225,8 @@ def starts(hosts, wanted, implementations, brief):
         of_group = []
         for implementation in implementations:
             raw = implementation == RAW
-            names = {m.name if raw else m.program: m.name for m in group if m.name in wanted and (m.raw or not raw)}
+            chosen = needed(wanted, implementation)
+            names = {m.name if raw else m.program: m.name for m in group if m.name in chosen and (m.raw or not raw)}
             if names:
                 of_group.append((implementation, hosts.command(implementation, list(names), brief), names))
         if of_group:
@@ -262,7 +310,7 @@ def table(rows):
     lines = [["measure"] + list(IMPLEMENTATIONS) + ["ratio [quartiles]", "bar", "verdict"]]
     for row in rows:
         cells = [row["measure"]] + [figure(row, i) for i in IMPLEMENTATIONS]
-        for bar in row["bars"]:
+        for bar in row["bars"] or [{"ratio": None, "bar": "-", "verdict": "-"}]:
             ratio = bar["ratio"]
             shown = "%.2f [%.2f-%.2f]" % (ratio["median"], ratio["q1"], ratio["q3"]) if ratio else "-"
             lines.append(cells + [shown, bar["bar"], bar["verdict"]])

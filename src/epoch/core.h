@@ -85,6 +85,7 @@ struct Epoch {
     bool posted = false;                 // an exposure epoch by post is open
     bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
+    bool unmet = false;                  // the last fence awaited nobody: the operations behind it await their targets'
     std::uint64_t fences = 0;            // made in this window
     std::uint64_t checks = 0;            // meetings about asserts
     std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet
@@ -180,7 +181,8 @@ class Core : public sync::Liveness {
         return await_local(target);
     }
 
-    /// This process has made a fence: what comes behind it may be done. `ahead`: others may not have made it yet.
+    /// This process has made a fence: what comes behind it may be done. `ahead`: others may not have made it yet. With
+    /// ~0, after a death, nothing waits for this process's fences any more.
     void let_in(std::uint64_t fence, bool ahead);
 
     /// A member that has died, or -1. Slow: asks the system about each.
@@ -208,6 +210,7 @@ class Core : public sync::Liveness {
     bool threaded = false;                    // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
     bool cell_busy = false;                   // a thread stands in a lock's queue with this process's cell
     bool pointers_given = false;              // the user holds pointers to other processes' memory
+    bool shared_flavour = false;              // all of them do, from the window's creation on
     StateLock state;
 
   protected:

@@ -131,12 +131,11 @@ Fault take_once(StateGuard& guard, Peer& peer, IsHeld&& is_held, Take&& take) {
 Fault await_fence(Core& core, StateGuard& guard, Peer& peer) {
     shm::ControlBlock& block = peer.control();
     const std::uint64_t fence = core.epoch.fences;
-    const bool made = guard.unlocked([&] {
-        return shm::wait_until(
-            block.pscw_bell, [&] { return block.fences.load(std::memory_order_seq_cst) >= fence; },
-            [&] { return !core.alive(peer.rank); });
-    });
-    return made ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", peer.rank);
+    const auto made = [&] { return block.fences.load(std::memory_order_seq_cst) >= fence; };
+    if (made()) return Fault::None;
+    const bool met =
+        guard.unlocked([&] { return shm::wait_until(block.pscw_bell, made, [&] { return !core.alive(peer.rank); }); });
+    return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", peer.rank);
 }
 
 // Whether operations on `peer` are put off in the open epoch, which allows them.
@@ -169,7 +168,8 @@ Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
         case Access::Fence:
             return Fault::None;
         case Access::FenceUsed:
-            if (core.fence_mode != Mode::Deferred || !core.here(peer.rank)) return Fault::None;
+            if (!epoch.unmet || !core.here(peer.rank))
+                return Fault::None;  // other nodes' targets keep what comes early
             return await_fence(core, guard, peer);
         case Access::Lock: {
             if (peer.held == Held::None) return fail(Fault::Sync, "rank %u is not locked", peer.rank);

@@ -251,7 +251,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
     window->threaded = host::threads();
-    window->pointers_given = request.flavor == MPI_WIN_FLAVOR_SHARED;
+    window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
+    window->pointers_given = window->shared_flavour;
     window->slot.places = team->places();
     bool met = false;
     window->slot.address = next_slot(*window, met);

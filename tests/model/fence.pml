@@ -1,11 +1,12 @@
-/* The deferred fence of src/epoch/fence.cpp (end_operations, await_others, fence), with what the target's thread makes of
- * it (Hosted::run, resume_fenced; Arrivals::is_open, open, closed). Three processes, 0 and 1 on one node. The barriers
+/* The deferred fence of src/epoch/fence.cpp (end_operations, await_others, fence), with what operations on targets of the
+ * same node await (await_fence of targets.cpp; Core::let_in), which immediate fences on one node have too, and what the
+ * target's thread makes of others (Hosted::run, resume_fenced; Arrivals::is_open, open, closed). Three processes, 0 and 1 on one node. The barriers
  * are taken for granted: barrier.pml has the node's; what all tell each other is added up in one step.
  * Each process makes FENCES fences; which of them begin epochs (and so, which carry MPI_MODE_NOPRECEDE) is chosen at the
  * start, alike for all. In each epoch it may do one operation: on its neighbour by load and store, on others by message.
  * Claims: an operation is done when its target has called the fence before it (else the target's own stores would come
  * after it), after all of earlier epochs, and before the target returns from the fence behind it; and all fences end.
- * MUTATIONS: EXECUTED_AT_ONCE OPENED_EARLY NEIGHBOURS_GO_ON CLOSE_UNCOUNTED CLOSE_FIRST NOT_AWAITED OPENING_UNMET
+ * MUTATIONS: EXECUTED_AT_ONCE OPENED_EARLY NEIGHBOURS_GO_ON CLOSE_UNCOUNTED CLOSE_FIRST NOT_AWAITED FENCE_NOT_AWAITED
  */
 #define N 3
 #define FENCES 3
@@ -20,7 +21,7 @@ byte called[N];                       /* the last fence that the process has ent
 byte opened[N], closed[N];
 byte told[N * (FENCES + 1)];          /* closes of others, at each fence */
 byte entered[FENCES + 1];             /* the exchange of all */
-byte gate[2 * (FENCES + 1)], gate2[2 * (FENCES + 1)];  /* barriers of the nodes */
+byte gate[2 * (FENCES + 1)];          /* the second barrier of a node's processes */
 byte issued[N * (FENCES + 1)], done[N * (FENCES + 1)];
 bool news[2 * (FENCES + 1)];          /* somebody has closed an epoch to a process of the node */
 byte ended = 0;
@@ -71,17 +72,13 @@ proctype rank(byte me) {
                 closed[me] >= due;
 #endif
 #ifndef NEIGHBOURS_GO_ON
-                gate2[NODE(me) * (FENCES + 1) + f]++;
-                gate2[NODE(me) * (FENCES + 1) + f] == MATES(me)
+                gate[NODE(me) * (FENCES + 1) + f]++;
+                gate[NODE(me) * (FENCES + 1) + f] == MATES(me)
 #endif
             :: else
             fi;
             assert(issued[AT(me, f - 1)] == done[AT(me, f - 1)])
-        :: else ->
-#ifndef OPENING_UNMET
-            gate[NODE(me) * (FENCES + 1) + f]++;
-            gate[NODE(me) * (FENCES + 1) + f] == MATES(me)
-#endif
+        :: else  /* this fence awaits nobody */
         fi;
         opened[me] = f;
         if
@@ -96,7 +93,14 @@ proctype rank(byte me) {
                 issued[AT(t, f)]++;
                 used[t] = true;
                 if
-                :: NODE(t) == NODE(me) -> perform(t, f)
+                :: NODE(t) == NODE(me) ->
+#ifndef FENCE_NOT_AWAITED
+                    if
+                    :: f > 1 && begins[f - 1]
+                    :: else -> opened[t] >= f
+                    fi;
+#endif
+                    perform(t, f)
                 :: else ->
 #ifdef CLOSE_FIRST
                     to[me * N + t]!close(0);

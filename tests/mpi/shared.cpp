@@ -1,4 +1,6 @@
 // allocate_shared, contiguous and not, and shared_query on every window that has memory of loads and stores.
+#include <unistd.h>
+
 #include "harness.h"
 #include "windows.h"
 
@@ -61,6 +63,26 @@ CASE(contiguous) {
 CASE(noncontiguous) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     shared_with("true");
+}
+
+// Libosc does not see who loads what: a fence that awaits nobody elsewhere is a barrier here.
+CASE(an_opening_fence_orders_stores_and_loads) {
+    SKIP_IF(!osct::served_by_osc() || !osct::shares_memory(MPI_COMM_WORLD));
+    long* base = nullptr;
+    MPI_Win win;
+    CHECK_OK(MPI_Win_allocate_shared(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    long* next = nullptr;
+    CHECK_OK(MPI_Win_shared_query(win, (rank() + 1) % size(), &bytes, &unit, &next));
+    for (long turn = 1; turn <= 200; ++turn) {
+        if (turn % size() == rank()) usleep(100);
+        *base = turn;
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
+        CHECK_EQ(*next, turn);
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    }
+    CHECK_OK(MPI_Win_free(&win));
 }
 
 CASE(nobody_is_the_first_rank_with_memory) {

@@ -124,6 +124,33 @@ CASE(immediate_start_returns_after_the_post) {
     }
 }
 
+// A fence with MPI_MODE_NOPRECEDE awaits nobody, but where it is immediate between nodes; a put behind it does not
+// touch memory whose process has not made that fence yet.
+CASE(opening_fence_returns_before_the_targets_fence) {
+    for (const std::string& mode : kModes) {
+        bool one_node = true;
+        for (int peer = 0; peer < size(); ++peer)
+            one_node = one_node && osct::same_node(peer);
+        if (mode == "immediate" && !one_node) continue;
+        Chosen chosen(mode);
+        for (int to = 1; to < size(); ++to) {
+            const long value = 42;
+            if (rank() == to) {
+                hear(0);
+                linger();
+                chosen.base[to] = -1;  // still this process's own
+            }
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, chosen.win));
+            if (rank() == 0) {
+                tell(to);
+                CHECK_OK(MPI_Put(&value, 1, MPI_LONG, to, to, 1, MPI_LONG, chosen.win));
+            }
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, chosen.win));
+            if (rank() == to) CHECK_EQ(chosen.base[to], value);
+        }
+    }
+}
+
 CASE(deferred_fence_and_put_return_before_the_targets_fence) {
     Chosen chosen("deferred", "auto", "auto");
     const long value = 42;

@@ -29,6 +29,14 @@ bool is_loaded(const std::string& library) {
     return false;
 }
 
+// What the launcher gave this process, before libosc may have set what is missing.
+std::string given(const char* variable, const char* otherwise) {
+    const char* value = std::getenv(variable);
+    return value != nullptr ? value : otherwise;
+}
+const std::string kBuffer = given("FI_OFI_RXM_BUFFER_SIZE", "33792");
+const std::string kBuffers = given("FI_OFI_RXM_MSG_RX_SIZE", "512");
+
 bool all_on_one_node() {
     bool all = true;
     for (int peer = 0; peer < size(); ++peer)
@@ -76,6 +84,12 @@ CASE(the_network_is_loaded_when_a_window_needs_it) {
     SKIP_IF(!osct::served_by_osc());
     CHECK_EQ(is_loaded("libosc_ofi"), !all_on_one_node());
     CHECK_EQ(is_loaded("libfabric"), !all_on_one_node());
+}
+
+CASE(the_users_settings_of_libfabric_stay) {
+    SKIP_IF(!osct::served_by_osc() || all_on_one_node());
+    CHECK_EQ(given("FI_OFI_RXM_BUFFER_SIZE", ""), kBuffer);
+    CHECK_EQ(given("FI_OFI_RXM_MSG_RX_SIZE", ""), kBuffers);
 }
 
 CASE(a_process_inside_the_host_looks_for_messages_itself) {

@@ -86,7 +86,7 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
-    // The last fence that this process has made, where fences are deferred; rung by pscw_bell.
+    // The last fence that this process has made, of those that await nobody; rung by pscw_bell.
     std::atomic<std::uint64_t> fences{0};
 
     // Checked asserts: that nobody may update this process's memory, and rank + 1 of one that has.
