@@ -42,6 +42,10 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
         return false;
     }
     timeout_ns_ = std::int64_t{timeout_ms} * 1000000;
+    if (!nap_.open()) {
+        why = std::string("cannot make a timer: ") + std::strerror(errno);
+        return false;
+    }
     std::unique_ptr<ofi::Endpoint> opened(ofi::open(wishes, why));
     if (opened == nullptr) return false;
     card_ = {shm::random64(), shm::random64(), opened->address(), {}};
@@ -80,7 +84,7 @@ void Network::close() {
 void Network::stop() {
     if (endpoint_ == nullptr || process_ != ::getpid() || stopping_.load(std::memory_order_relaxed)) return;
     stopping_.store(true, std::memory_order_seq_cst);
-    end_nap();
+    nap_.end();
     endpoint_->wake();
     ::pthread_join(thread_, nullptr);
     if (this == &mine()) shm::set_wait_network(nullptr);

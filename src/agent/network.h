@@ -20,6 +20,7 @@
 
 #include "agent/hosted.h"
 #include "agent/lifeline.h"
+#include "agent/nap.h"
 #include "diag/fault.h"
 
 namespace osc::net {
@@ -216,7 +217,6 @@ class Network final : Answers, ofi::Receiver {
     static constexpr int kRounds = 20000;
     static constexpr int kQuiet = 2000;
     static void rest(int round, int quiet);
-    void end_nap();
     void keep_warm();
     static void* thread_main(void* self);
     void run();
@@ -249,13 +249,12 @@ class Network final : Answers, ofi::Receiver {
     std::vector<Pending> pending_;  // requests by number; a number is used again only after its reply
     std::vector<std::uint32_t> free_numbers_;
     std::atomic<int> waiters_{0};                // application threads that drive
-    std::atomic<std::uint64_t> polls_{0};        // how often application threads drove
     std::atomic<std::int64_t> driven_{0};        // when one of them did, ns
     std::atomic<int> moving_{0};                 // direct accesses of this process that are under way
     std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
-    std::atomic<int> warm_{0};           // polls by the host without an event before it leaves them to the thread
-    std::atomic<std::uint32_t> nap_{0};  // what the thread naps on; changed when it is needed
-    std::atomic<bool> asleep_{false};    // the thread is in the provider's wait, holding drive_
+    std::atomic<int> warm_{0};         // polls by the host without an event before it leaves them to the thread
+    Nap nap_;                          // the thread's; under drive_ for others
+    std::atomic<bool> asleep_{false};  // the thread is in the provider's wait, holding drive_
     std::atomic<bool> stopping_{false};
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};
@@ -280,7 +279,7 @@ bool Network::wait(Done&& done, Dead&& dead) {
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (ended) return true;
     // Long waits are the thread's: it sleeps in the provider, this one until it rings.
-    end_nap();
+    nap_.end();
     return shm::wait_slow(bell_, done, dead);
 }
 

@@ -14,10 +14,6 @@ namespace osc::net {
 namespace {
 
 constexpr std::int64_t kSpinNs = 20000;        // after work, before the thread sleeps: one message brings the next
-constexpr std::int64_t kNapNs = 100000;        // of the thread, while application threads drive
-constexpr std::int64_t kLongNapNs = 1000000;   // the same when they have done nothing else for as long
-constexpr std::int64_t kDenseNs = 4000;        // between the polls of who does nothing else
-constexpr std::int64_t kFreshNs = 20000;       // since the last poll of who does nothing else
 constexpr std::int64_t kLatelyNs = 200000;     // since the last poll of who may go on
 constexpr std::int64_t kAskEvery = 200000000;  // for a sign of life
 
@@ -240,7 +236,6 @@ int Network::drive() {
 // Drives once; true if something happened.
 bool Network::try_drive() {
     if (t_driving) return false;
-    polls_.fetch_add(1, std::memory_order_relaxed);
     if (!drive_.try_lock()) {
         driven_.store(now_ns(), std::memory_order_relaxed);  // would have been: the thread is to leave it to this one
         if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
@@ -249,6 +244,7 @@ bool Network::try_drive() {
     }
     const int events = drive();
     driven_.store(drove_, std::memory_order_relaxed);
+    nap_.put_off(drove_);
     drive_.unlock();
     return events > 0;
 }
@@ -276,11 +272,6 @@ void Network::rest(int round, int quiet) {
     if (quiet > policy.spin) ::sched_yield();
 }
 
-void Network::end_nap() {
-    nap_.fetch_add(1, std::memory_order_seq_cst);
-    shm::futex_wake(nap_);
-}
-
 void* Network::thread_main(void* self) {
     static_cast<Network*>(self)->run();
     return nullptr;
@@ -289,28 +280,18 @@ void* Network::thread_main(void* self) {
 void Network::run() {
     take_short_turns();
     std::int64_t last_event = now_ns();
-    std::int64_t nap = kNapNs;
-    std::uint64_t polls = 0;
-    std::uint32_t ended = 0;
-    while (!stopping_.load(std::memory_order_seq_cst)) {
-        const std::uint32_t napping = nap_.load(std::memory_order_seq_cst);
-        if (std::exchange(ended, napping) != napping) nap = kNapNs;
+    for (;;) {
+        const std::uint32_t naps_ended = nap_.ended();
+        if (stopping_.load(std::memory_order_seq_cst)) return;
+        std::int64_t now = now_ns();
         const bool waits = waiters_.load(std::memory_order_seq_cst) > 0;
-        const std::int64_t idle = waits ? 0 : now_ns() - driven_.load(std::memory_order_relaxed);
-        if (idle < kLatelyNs) {
-            // Each nap costs whoever drives on this core a few microseconds, and a process that stops driving is not
-            // served before its end: it becomes no longer than the driving has lasted.
-            const std::uint64_t seen = polls_.load(std::memory_order_relaxed);
-            const auto since = static_cast<std::int64_t>(seen - std::exchange(polls, seen));
-            const bool dense = idle < kFreshNs && since * kDenseNs > nap;
-            nap = dense ? std::min(2 * nap, kLongNapNs) : kNapNs;
-            shm::futex_wait_ns(nap_, napping, nap);
+        if (waits || now - driven_.load(std::memory_order_relaxed) < kLatelyNs) {
+            nap_.rest(naps_ended, now);
             continue;
         }
-        nap = kNapNs;
         drive_.lock();
         const int events = drive();
-        const std::int64_t now = now_ns();
+        now = now_ns();
         if (events > 0) {
             last_event = now;
         } else if (now - last_event > kSpinNs && now > direct_until_.load(std::memory_order_relaxed)) {
