@@ -9,51 +9,58 @@
 namespace osc::net {
 namespace {
 
+// A process that stops driving is not served before the rest ends, so it becomes no longer than the driving has lasted.
 constexpr std::int64_t kShort = 100000;
-constexpr std::int64_t kLong = 1000000;  // of a process that does nothing but drive, and has for as long
-constexpr std::int64_t kDense = 4000;    // between the polls of such a process
+constexpr std::int64_t kLong = 1000000;
+constexpr std::int64_t kDense = 20000;  // between the polls of a process that does nothing else
 
 }  // namespace
+
+Nap::~Nap() {
+    if (timer_ >= 0) ::close(timer_);
+}
 
 bool Nap::open() {
     if (timer_ < 0) timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     return timer_ >= 0;
 }
 
-Nap::~Nap() {
-    if (timer_ >= 0) ::close(timer_);
-}
-
-void Nap::set(std::int64_t ns) const {
+void Nap::set_timer(std::int64_t ns) const {
     itimerspec spec{};
     spec.it_value = {ns / 1000000000, ns % 1000000000};
     ::timerfd_settime(timer_, 0, &spec, nullptr);
 }
 
+void Nap::set(std::int64_t length, std::int64_t now) {
+    length_.store(length, std::memory_order_relaxed);
+    due_.store(now + length * 7 / 8, std::memory_order_relaxed);
+    set_timer(length);
+}
+
 void Nap::rest(std::uint32_t ended, std::int64_t now) {
-    set(kShort);
-    length_.store(kShort, std::memory_order_relaxed);
-    due_.store(now + kShort / 2, std::memory_order_relaxed);
-    // An end() before the timer was set is seen here, and one behind that has set it.
-    std::uint64_t times = 0;
-    if (ended == this->ended()) static_cast<void>(!::read(timer_, &times, sizeof times));
+    ended_before_.store(ended, std::memory_order_relaxed);
+    set(kShort, now);
+    // An end() before the timer was set is seen here; one that comes later sets it anew.
+    if (ended == this->ended()) {
+        std::uint64_t times = 0;
+        static_cast<void>(!::read(timer_, &times, sizeof times));
+    }
     due_.store(kNever, std::memory_order_relaxed);
 }
 
-void Nap::begin_again(std::int64_t now) {
-    const std::uint64_t drives = drives_ - drives_before_;
-    const bool dense = static_cast<std::int64_t>(drives) * kDense > now - put_off_;
-    const std::int64_t length = dense ? std::min(2 * length_.load(std::memory_order_relaxed), kLong) : kShort;
+// A rest that somebody ends at the same moment lasts up to its length, not longer: the next look sees that.
+void Nap::renew(std::int64_t now) {
+    if (ended() != ended_before_.load(std::memory_order_relaxed)) return;
+    const auto drives = static_cast<std::int64_t>(drives_ - drives_before_);
+    const bool dense = drives * kDense > now - renewed_;
     drives_before_ = drives_;
-    put_off_ = now;
-    length_.store(length, std::memory_order_relaxed);
-    due_.store(now + length / 2, std::memory_order_relaxed);
-    set(length);
+    renewed_ = now;
+    set(dense ? std::min(2 * length_.load(std::memory_order_relaxed), kLong) : kShort, now);
 }
 
 void Nap::end() {
     ended_.fetch_add(1, std::memory_order_seq_cst);
-    set(1);
+    set_timer(1);
 }
 
 }  // namespace osc::net

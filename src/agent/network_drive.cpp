@@ -244,7 +244,7 @@ bool Network::try_drive() {
     }
     const int events = drive();
     driven_.store(drove_, std::memory_order_relaxed);
-    nap_.put_off(drove_);
+    nap_.prolong(drove_);
     drive_.unlock();
     return events > 0;
 }

@@ -1,0 +1,98 @@
+// The rest of the network's thread: ends by itself, lasts while somebody drives, and is ended.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "agent/nap.h"
+#include "agent/network.h"
+
+namespace osc::net {
+namespace {
+
+// Rests again and again until it is told; between rests it looks at what is asked.
+class Thread {
+  public:
+    explicit Thread(Nap& nap)
+        : nap_(nap), thread_([this] {
+              for (;;) {
+                  const std::uint32_t ended = nap_.ended();
+                  if (over_.load()) return;
+                  answered.store(asked.load());
+                  nap_.rest(ended, now_ns());
+                  rests.fetch_add(1);
+              }
+          }) {}
+    ~Thread() {
+        over_.store(true);
+        nap_.end();
+        thread_.join();
+    }
+
+    std::atomic<int> asked{0};
+    std::atomic<int> answered{0};
+    std::atomic<int> rests{0};
+
+  private:
+    Nap& nap_;
+    std::atomic<bool> over_{false};
+    std::thread thread_;
+};
+
+TEST(Nap, EndsByItself) {
+    Nap nap;
+    ASSERT_TRUE(nap.open());
+    const std::int64_t before = now_ns();
+    nap.rest(nap.ended(), before);
+    EXPECT_GE(now_ns() - before, 100000);
+}
+
+TEST(Nap, IsNotBegunWhereItWasEnded) {
+    Nap nap;
+    ASSERT_TRUE(nap.open());
+    int short_ones = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const std::uint32_t ended = nap.ended();
+        nap.end();
+        const std::int64_t before = now_ns();
+        nap.rest(ended, before);
+        short_ones += now_ns() - before < 100000 ? 1 : 0;
+    }
+    EXPECT_GT(short_ones, 100);
+}
+
+TEST(Nap, LastsWhileSomebodyDrives) {
+    Nap nap;
+    ASSERT_TRUE(nap.open());
+    Thread thread(nap);
+    // 20 ms without an end: a test that is not let run for so long tries again.
+    int longest = 0;
+    for (int attempt = 0; attempt < 100 && longest < 20; ++attempt) {
+        const int rests = thread.rests.load();
+        const std::int64_t begin = now_ns();
+        std::int64_t now = begin;
+        while (now - begin < 20000000 && thread.rests.load() <= rests + 1)
+            nap.prolong(now = now_ns());
+        longest = static_cast<int>((now - begin) / 1000000);
+    }
+    EXPECT_GE(longest, 20);
+}
+
+TEST(Nap, IsEndedAlsoWhileSomebodyDrives) {
+    Nap nap;
+    ASSERT_TRUE(nap.open());
+    Thread thread(nap);
+    for (int turn = 1; turn <= 200; ++turn) {
+        for (int i = 0; i < 100; ++i)
+            nap.prolong(now_ns());
+        thread.asked.store(turn);
+        nap.end();
+        const std::int64_t begin = now_ns();
+        while (thread.answered.load() != turn && now_ns() - begin < 1000000000)
+            nap.prolong(now_ns());
+        ASSERT_EQ(thread.answered.load(), turn);
+    }
+}
+
+}  // namespace
+}  // namespace osc::net
