@@ -218,14 +218,15 @@ def needed(wanted, implementation):
     return wanted | {name for by, name in parts if by == implementation}
 
 
-def starts(hosts, wanted, implementations, brief):
-    """One list per group of measures: (implementation, command, {name in the program: measure})."""
+def starts(hosts, wanted, implementations, brief, bars=False):
+    """One list per group of measures: (implementation, command, {name in the program: measure}). With `bars` also what
+    the measures' bars add up."""
     found = []
     for group in GROUPS:
         of_group = []
         for implementation in implementations:
             raw = implementation == RAW
-            chosen = needed(wanted, implementation)
+            chosen = needed(wanted, implementation) if bars else wanted
             names = {m.name if raw else m.program: m.name for m in group if m.name in chosen and (m.raw or not raw)}
             if names:
                 of_group.append((implementation, hosts.command(implementation, list(names), brief), names))
@@ -245,7 +246,7 @@ class Figures(rounds.Figures):
 def measure(hosts, wanted, implementations, number_of_rounds, brief, tell):
     """Runs the interleaved rounds and returns their figures. `tell` shows progress."""
     figures = Figures()
-    groups = starts(hosts, wanted, implementations, brief)
+    groups = starts(hosts, wanted, implementations, brief, bars=True)
     for number in range(number_of_rounds):
         tell("round %d of %d" % (number + 1, number_of_rounds))
         for group in groups:

@@ -112,7 +112,7 @@ bool Core::meet_here() {
 
 void Core::let_in(std::uint64_t fence, bool ahead) {
     if (far_sync != nullptr) far_sync->opened(fence, ahead);
-    if (!epoch.unmet && fence != ~std::uint64_t{0}) return;
+    if (!epoch.apart && fence != ~std::uint64_t{0}) return;
     mine().fences.exchange(fence, std::memory_order_seq_cst);
     mine().pscw_bell.ring();
 }

@@ -85,7 +85,7 @@ struct Epoch {
     bool posted = false;                 // an exposure epoch by post is open
     bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
-    bool unmet = false;                  // the last fence awaited nobody: the operations behind it await their targets'
+    bool apart = false;                  // neighbours may not have made the last fence: operations on them await it
     std::uint64_t fences = 0;            // made in this window
     std::uint64_t checks = 0;            // meetings about asserts
     std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet

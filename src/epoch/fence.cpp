@@ -128,13 +128,15 @@ Fault fence(Core& core, unsigned asserts) {
     // Nothing before and nothing after: nothing to order.
     const bool nothing =
         (!precedes && !succeeds) || OSC_FAULT(fence_unsynchronised) || (OSC_FAULT(opening_fence_skipped) && !precedes);
-    epoch.unmet = !precedes && !nothing && (deferred || !far);
+    const bool alone = !precedes && !nothing && (deferred || !far);
+    // Where replies are not awaited before all meet, those to a neighbour's gets may still come when it has been met.
+    epoch.apart = alone || (!nothing && deferred && far);
     // Loads and stores through the pointers that all have await nobody, so there the neighbours meet.
-    const bool meets_here = epoch.unmet && core.shared_flavour;
+    const bool meets_here = alone && core.shared_flavour;
     Fault late = Fault::None;
     const bool met = guard.unlocked([&] {
         // A fault of an operation is told, but the fence is gone through all the same: the others wait in it.
-        if (nothing || epoch.unmet) {
+        if (nothing || alone) {
             // Of epochs of other kinds there may be replies under way, which nobody needs now.
             late = deferred && targets.empty() ? core.settle_local(Core::kEveryTarget) : core.settle();
             return !meets_here || core.meet_here();

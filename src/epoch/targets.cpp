@@ -168,7 +168,7 @@ Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
         case Access::Fence:
             return Fault::None;
         case Access::FenceUsed:
-            if (!epoch.unmet || !core.here(peer.rank))
+            if (!epoch.apart || !core.here(peer.rank))
                 return Fault::None;  // other nodes' targets keep what comes early
             return await_fence(core, guard, peer);
         case Access::Lock: {

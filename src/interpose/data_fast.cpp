@@ -192,15 +192,28 @@ namespace slow {
                             target_rank, target_disp, 1, datatype});
 }
 
+// The first operation on a target in an epoch opens it, and then takes the fast path like those behind it. False if
+// that was not what kept it from there; so also if it cannot be opened, which the general path finds once more, to say
+// so.
+bool opens(Window* window, int rank) {
+    if (OSC_FAULT_ANY || window == nullptr || static_cast<std::uint32_t>(rank) >= window->size) return false;
+    Peer& peer = window->peer(static_cast<std::uint32_t>(rank));
+    if (peer.full_reach == 0 || peer.reach.load(std::memory_order_relaxed) != 0) return false;
+    bool later = false;
+    return epoch::open_target(*window, peer, &later) == Fault::None && !later;
+}
+
 // Where both sides are the same, six arguments say it all: they stay in registers, and the fast path has the rest.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
-    return Put(origin_addr, count, type, target_rank, target_disp, count, type, win);
+    const bool again = opens(find_front(win), target_rank);
+    return (again ? entry::Put : Put)(origin_addr, count, type, target_rank, target_disp, count, type, win);
 }
 
 [[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
                                MPI_Win win) {
-    return Get(origin_addr, count, type, target_rank, target_disp, count, type, win);
+    const bool again = opens(find_front(win), target_rank);
+    return (again ? entry::Get : Get)(origin_addr, count, type, target_rank, target_disp, count, type, win);
 }
 
 // Updates that need no table, of the other types and operations.
@@ -241,15 +254,23 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
         default:
             break;
     }
-    if (!done) return Accumulate(origin_addr, count, type, target_rank, target_disp, count, type, op, win);
+    if (!done) {
+        const bool again = opens(window, target_rank);
+        return (again ? entry::Accumulate : Accumulate)(origin_addr, count, type, target_rank, target_disp, count, type,
+                                                        op, win);
+    }
     count_served(Entry::Accumulate);
     return MPI_SUCCESS;
 }
 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
-    if (!quick_update<true>(datatype, find_front(win), target_rank, target_disp, op, origin_addr, result_addr))
-        return Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+    Window* const window = find_front(win);
+    if (!quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
+        const bool again = opens(window, target_rank);
+        return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
+                                                            target_disp, op, win);
+    }
     count_served(Entry::Fetch_and_op);
     return MPI_SUCCESS;
 }
@@ -257,9 +278,13 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
 [[gnu::noinline]] int swap_any(const void* origin_addr, const void* compare_addr, void* result_addr,
                                MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     const Basic basic = host::plain_basic(datatype);
+    Window* const window = find_front(win);
     if ((basic != Basic::I32 && basic != Basic::U32) ||
-        !quick_swap<std::uint32_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr, result_addr))
-        return Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+        !quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr)) {
+        const bool again = opens(window, target_rank);
+        return (again ? entry::Compare_and_swap : Compare_and_swap)(origin_addr, compare_addr, result_addr, datatype,
+                                                                    target_rank, target_disp, win);
+    }
     count_served(Entry::Compare_and_swap);
     return MPI_SUCCESS;
 }

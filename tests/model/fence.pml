@@ -96,7 +96,7 @@ proctype rank(byte me) {
                 :: NODE(t) == NODE(me) ->
 #ifndef FENCE_NOT_AWAITED
                     if
-                    :: f > 1 && begins[f - 1]
+                    :: f > 1 && begins[f - 1]  /* the code awaits it here too, for the sake of gets, which are not in here */
                     :: else -> opened[t] >= f
                     fi;
 #endif

@@ -86,7 +86,8 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
-    // The last fence that this process has made, of those that await nobody; rung by pscw_bell.
+    // The last fence that this process has made, of those behind which others await it (Epoch::apart); rung by
+    // pscw_bell.
     std::atomic<std::uint64_t> fences{0};
 
     // Checked asserts: that nobody may update this process's memory, and rank + 1 of one that has.
@@ -136,7 +137,7 @@ struct alignas(64) SlotHeader {
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
     // By the parity of a deferred fence's number, that number, if a process of this node had put operations off. A
-    // process can be one fence ahead, not two.
+    // process can be one such fence ahead, not two: they meet.
     std::atomic<std::uint64_t> put_off[2]{};
     std::atomic<std::uint32_t> fence_mode{0};  // the largest of what the processes want
     std::atomic<std::uint32_t> checks{0};      // whether one of them wants asserts to be checked
