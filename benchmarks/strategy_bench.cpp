@@ -158,12 +158,17 @@ void lock_all(Work& w, MPI_Win win) {
 // Epochs before the clock starts: the library sees what they are like.
 constexpr int kWarm = 2;
 
-// A round is as many epochs as fill its time, and there are as many rounds as fill theirs, within limits.
+// A round is as many epochs as fill its time, and there are as many rounds as fill theirs, within limits: of few
+// epochs, where messages take long, the median would be one of few accidents.
+constexpr std::uint64_t kEpochs = 8;
+constexpr double kRounds = 9;
+constexpr double kMostRounds = 15;
+
 void run(const Context& c, const std::string& name, Epoch epoch, int count, int bytes) {
     const Trio trio(c.comm);
     Work work(c, count, bytes);
     std::array<std::vector<double>, kModes.size()> each;
-    std::uint64_t per_batch = 1;
+    std::uint64_t per_batch = c.brief ? 1 : kEpochs;
     const auto batch = [&](std::size_t mode) {
         for (int i = 0; i < kWarm; ++i)
             epoch(work, trio.windows[mode]);
@@ -181,8 +186,9 @@ void run(const Context& c, const std::string& name, Epoch epoch, int count, int 
         per_batch *= 2;
         took = batch(0);
     }
-    const double fit = 15 * batch_ns / took;
-    const auto rounds = static_cast<int>(c.agree(static_cast<std::uint64_t>(std::clamp(fit, 3.0, 15.0))));
+    const double fit = kMostRounds * batch_ns / took;
+    const double least = c.brief ? 3 : kRounds;
+    const auto rounds = static_cast<int>(c.agree(static_cast<std::uint64_t>(std::clamp(fit, least, kMostRounds))));
     for (int round = 0; round < rounds; ++round)
         for (std::size_t i = 0; i < kModes.size(); ++i) {
             const std::size_t mode = (i + static_cast<std::size_t>(round)) % kModes.size();
