@@ -14,7 +14,7 @@ constexpr std::int64_t kShort = 100000;
 constexpr std::int64_t kLong = 1000000;
 // Between the polls of a process that does nothing else. One that computes and looks in now and then, with eight polls
 // at a time (kDirectPolls), is none: it must not keep the thread away.
-constexpr std::int64_t kDense = 8000;
+constexpr std::int64_t kDense = 20000;
 
 }  // namespace
 

@@ -78,6 +78,9 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
 
 void Network::close() {
     stop();
+    for (const FilledBy& sender : senders_)
+        sender.connection->slots_in.store(nullptr, std::memory_order_relaxed);
+    senders_.clear();
     endpoint_.reset();
 }
 
@@ -278,31 +281,6 @@ void Network::send_in_order(Message* message) {
     if (post(message)) return;
     const std::lock_guard lock(mutex_);
     keep();
-}
-
-// False: to be tried again.
-bool Network::post(Message* message) {
-    Connection& to = *message->connection;
-    const std::size_t bytes = sizeof(Frame) + message->bytes;
-    ofi::Posted posted = ofi::Posted::Failed;
-    bool copied = false;
-    if (!to.dead.load(std::memory_order_relaxed)) {
-        // What became of a copied message is not told: a ping is to fail if the peer is gone.
-        copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
-        posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
-                        : endpoint_->send(to.peer, message->data, bytes, message->operation);
-    }
-    if (posted == ofi::Posted::Again) return false;
-    counts_.messages.fetch_add(1, std::memory_order_relaxed);
-    if (posted == ofi::Posted::Failed) {
-        // Told by the thread that drives: the caller may hold locks that the telling needs.
-        to.dead.store(true, std::memory_order_seq_cst);
-        give_back(message);
-        if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
-    } else if (copied) {
-        give_back(message);
-    }
-    return true;
 }
 
 void Network::sent(ofi::Operation& operation, int error) {

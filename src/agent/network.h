@@ -21,6 +21,7 @@
 #include "agent/hosted.h"
 #include "agent/lifeline.h"
 #include "agent/nap.h"
+#include "agent/slots.h"
 #include "diag/fault.h"
 
 namespace osc::net {
@@ -49,9 +50,13 @@ struct Connection {
     Place lifeline;
     std::mutex probing;  // guards probe
     Probe probe;
-    std::mutex sending;                  // keeps order: whoever takes `held` sends it before anybody sends more
-    struct Message* held = nullptr;      // what has time to wait for another message; under the network's mutex_
-    std::deque<struct Message*> unsent;  // what the provider had no room for, in order; under the network's mutex_
+    std::mutex sending;                       // keeps order: whoever takes `held` sends it before anybody sends more
+    struct Message* held = nullptr;           // what has time to wait for another message; under the network's mutex_
+    std::deque<struct Message*> unsent;       // what the provider had no room for, in order; under the network's mutex_
+    std::atomic<SlotsIn*> slots_in{nullptr};  // that were offered to it
+    SlotsOut slots_out;                       // that it has offered; of whoever posts
+    bool slots_offered = false;               // these two under drive_
+    int ordinary = 0;                         // messages that have come otherwise, as far as that matters
     std::atomic<bool> dead{false};
     std::atomic<std::int64_t> heard{0};    // when it was last heard of, ns
     std::atomic<std::int64_t> direct{0};   // when the last direct access to it began, ns
@@ -92,7 +97,8 @@ struct Transfer {
 /// What happened, for tests and statistics.
 struct Counts {
     std::atomic<std::uint64_t> messages{0};    // sent, of all kinds
-    std::atomic<std::uint64_t> requests{0};    // of these
+    std::atomic<std::uint64_t> deposits{0};    // of these, into slots
+    std::atomic<std::uint64_t> requests{0};    // of all
     std::atomic<std::uint64_t> writes{0};      // direct
     std::atomic<std::uint64_t> reads{0};       // direct
     std::atomic<std::uint64_t> atomics{0};     // on the words of locks
@@ -183,6 +189,8 @@ class Network final : Answers, ofi::Receiver {
 
   private:
     void received(std::byte* message, std::size_t bytes) override;
+    bool landed() const override;
+    bool frames(std::byte* message, std::size_t bytes);
     void handle(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override;
@@ -195,7 +203,13 @@ class Network final : Answers, ofi::Receiver {
     void hold(Message* message);
     Message* take_held(Connection& to);
     bool post(Message* message);
-    void control(Connection& to, FrameKind kind);
+    ofi::Posted post_ordinary(Message* message);
+    ofi::Posted post_to_slot(Message* message);
+    void offer_slots(Connection& to);
+    void slots_offered(Connection& by, const std::byte* body, std::size_t bytes);
+    int take_slots(Connection& from, SlotsIn& slots, bool announced);
+    int take_slots();
+    void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
     std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     template <class Post>
     void transfer(Transfer& transfer, Post&& post);
@@ -209,9 +223,11 @@ class Network final : Answers, ofi::Receiver {
     void send_unsent();
     void look_for_dead();
     bool try_drive();
-    static constexpr int kWarm = 500;       // empty polls for the host after something has come
-    static constexpr int kLongWarm = 5000;  // the same after a peer has told of direct accesses
-    static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
+    static constexpr int kOfferAfter = 16;           // ordinary messages
+    static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
+    static constexpr int kWarm = 500;                // empty polls for the host after something has come
+    static constexpr int kLongWarm = 5000;           // the same after a peer has told of direct accesses
+    static constexpr int kDirectPolls = 8;           // per poll of the host, while peers write and read directly
     // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
     // memory.
     static constexpr int kRounds = 20000;
@@ -223,6 +239,10 @@ class Network final : Answers, ofi::Receiver {
     static void sent(ofi::Operation& operation, int error);
     static void transferred(ofi::Operation& operation, int error);
 
+    struct FilledBy {
+        Connection* connection;
+        std::unique_ptr<SlotsIn> slots;
+    };
     struct Pending {
         Connection* connection = nullptr;  // null: free
         Sender* sender = nullptr;
@@ -233,10 +253,11 @@ class Network final : Answers, ofi::Receiver {
     Lifeline lifeline_;
     std::int64_t timeout_ns_ = 0;
     std::mutex drive_;
-    Hosted hosted_;            // under drive_
-    bool lock_waits_ = false;  // hosted_ waits for a lock, or for accesses to end; under drive_
-    std::int64_t drove_ = 0;   // when somebody drove; under drive_
-    std::int64_t looked_ = 0;  // when lock holders were last asked for; under drive_
+    Hosted hosted_;                  // under drive_
+    std::vector<FilledBy> senders_;  // whom slots were offered; under drive_
+    bool lock_waits_ = false;        // hosted_ waits for a lock, or for accesses to end; under drive_
+    std::int64_t drove_ = 0;         // when somebody drove; under drive_
+    std::int64_t looked_ = 0;        // when lock holders were last asked for; under drive_
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // used so far
     std::vector<const Book*> books_;

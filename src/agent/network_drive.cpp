@@ -63,17 +63,31 @@ void Network::lost(Connection& peer) {
 }
 
 void Network::received(std::byte* message, std::size_t bytes) {
+    Frame frame;
+    Connection* from = check(message, bytes, card_.secret, frame) ? find(frame.sender) : nullptr;
+    SlotsIn* slots = from != nullptr ? from->slots_in.load(std::memory_order_relaxed) : nullptr;
+    if (slots != nullptr) take_slots(*from, *slots, true);
+    if (!frames(message, bytes)) return;
+    if (slots != nullptr)
+        slots->sent();
+    else if (++from->ordinary == kOfferAfter)
+        offer_slots(*from);
+}
+
+// False if this was not from a process of the job, or not all of it.
+bool Network::frames(std::byte* message, std::size_t bytes) {
     do {
         Frame frame;
         Connection* from = check(message, bytes, card_.secret, frame) ? find(frame.sender) : nullptr;
         if (from == nullptr) {
             counts_.strangers.fetch_add(1, std::memory_order_relaxed);
-            return;
+            return false;
         }
         handle(*from, frame, message + sizeof frame);
         message += sizeof frame + frame.bytes;
         bytes -= sizeof frame + frame.bytes;
     } while (bytes > 0);
+    return true;
 }
 
 void Network::handle(Connection& from, const Frame& frame, const std::byte* body) {
@@ -101,6 +115,13 @@ void Network::handle(Connection& from, const Frame& frame, const std::byte* body
         case FrameKind::Pong:
             from.pongs.fetch_add(1, std::memory_order_release);
             return bell_.ring();
+        case FrameKind::Slots:
+            return slots_offered(from, body, frame.bytes);
+        case FrameKind::Begin:
+            if (SlotsIn* slots = from.slots_in.load(std::memory_order_relaxed); slots != nullptr) slots->begin();
+            return;
+        case FrameKind::Emptied:
+            return from.slots_out.emptied(static_cast<std::uint16_t>(frame.number));
     }
 }
 
@@ -138,9 +159,9 @@ void Network::answer(std::uint64_t token, std::uint32_t number, Status status, c
     unhurried_ ? hold(message) : send(message);
 }
 
-void Network::control(Connection& to, FrameKind kind) {
+void Network::control(Connection& to, FrameKind kind, std::uint32_t number) {
     Message* message = claim();
-    address(message, to, kind, 0, 0, 0);
+    address(message, to, kind, 0, 0, number);
     send(message);
 }
 
@@ -226,7 +247,7 @@ void Network::keep_warm() {
 
 int Network::drive() {
     t_driving = true;
-    const int events = endpoint_->poll(*this);
+    const int events = endpoint_->poll(*this) + take_slots();
     tick(events);
     t_driving = false;
     if (events > 0) keep_warm();

@@ -19,7 +19,7 @@
 namespace osc::net {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
@@ -31,6 +31,10 @@ enum class FrameKind : std::uint8_t {
     Pong,
     Unhurried,  // a request whose sender does not wait for the reply: that may come with the next message
     Stir,       // the sender writes or reads directly, which no event tells of, for the next milliseconds
+    // See agent/slots.h.
+    Slots,    // offers them
+    Begin,    // the sender uses those that it was offered from now on
+    Emptied,  // number: how many the sender has emptied
 };
 
 struct Frame {
@@ -160,7 +164,7 @@ inline bool check(const std::byte* message, std::size_t bytes, std::uint64_t sec
     if (bytes < sizeof(Frame)) return false;
     std::memcpy(&frame, message, sizeof frame);
     return frame.magic == kMagic && frame.version == kVersion && frame.secret == secret &&
-           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Stir && frame.bytes % kAlign == 0 &&
+           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Emptied && frame.bytes % kAlign == 0 &&
            frame.bytes <= bytes - sizeof(Frame);
 }
 

@@ -88,7 +88,7 @@ class Sender {
         Body body;
         for (const auto& bytes : records)
             body.bytes.insert(body.bytes.end(), bytes.begin(), bytes.end());
-        const auto kind = static_cast<net::FrameKind>(1 + below(8));
+        const auto kind = static_cast<net::FrameKind>(1 + below(11));
         const std::uint64_t window = other ? kDynamicWindow : kWindow;
         std::vector<std::byte> whole = framed(kind, origin, static_cast<std::uint32_t>(below(50)), body, window);
         if (chance(1, 4))

@@ -14,6 +14,7 @@ enum Quirk : unsigned {
     kNone = 0,
     kSoftware = 1,
     kBlockingRead = 2,
+    kDeposits = 4,
 };
 
 /// A row of providers.def.

@@ -59,6 +59,8 @@ struct Exposed {
 class Receiver {
   public:
     virtual void received(std::byte* message, std::size_t bytes) = 0;
+    /// Whether something has come that no event tells of: sleep() returns then.
+    virtual bool landed() const { return false; }
 
   protected:
     ~Receiver() = default;
@@ -90,6 +92,18 @@ class Endpoint {
     /// where atomics_flaw() is "".
     virtual Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key,
                           Operation& operation) = 0;
+    /// Small messages had better be deposited: a write of which the target is told nothing, and which has ended when
+    /// `from` may be changed; without an operation, of a copy of at most largest_copied() bytes. Deposits and messages
+    /// to one peer arrive byte by byte in the order in which they were posted.
+    virtual bool prefers_deposits() const { return false; }
+    virtual Posted deposit(PeerId, const void* /*from*/, std::size_t, std::uint64_t /*address*/, std::uint64_t /*key*/,
+                           Operation*) {
+        return Posted::Failed;
+    }
+    /// Nobody is about to post something, which the provider may take for an opportunity to move what has come: what
+    /// was seen of that before is whole.
+    virtual bool settled() const { return true; }
+
     /// The most bytes of one write or read.
     virtual std::size_t largest_transfer() const = 0;
 

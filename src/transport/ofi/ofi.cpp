@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,10 @@ class Libfabric final : public Endpoint {
     std::size_t largest_copied() const override { return info_->tx_attr->inject_size; }
     Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                  Operation& operation) override;
+    Posted deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                   Operation* operation) override;
+    bool prefers_deposits() const override { return (chosen_.quirks & kDeposits) != 0 && flaw_.empty(); }
+    bool settled() const override { return posting_.load(std::memory_order_acquire) == 0; }
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
     Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
@@ -77,6 +82,8 @@ class Libfabric final : public Endpoint {
     fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key);
     bool local(const void* base, std::size_t bytes, Operation& operation, void*& description);
     void release(Operation& operation);
+    Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                         Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
     void try_atomics(bool wanted);
     int took(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
@@ -98,6 +105,20 @@ class Libfabric final : public Endpoint {
     std::unique_ptr<std::byte[]> buffers_;
     std::vector<Receive> receives_;
     int unposted_ = 0;
+    std::atomic<int> posting_{0};  // threads in a function that posts
+};
+
+class Posting {
+  public:
+    explicit Posting(std::atomic<int>& threads) : threads_(threads) {
+        threads_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~Posting() { threads_.fetch_sub(1, std::memory_order_release); }
+    Posting(const Posting&) = delete;
+    Posting& operator=(const Posting&) = delete;
+
+  private:
+    std::atomic<int>& threads_;
 };
 
 void close(fid* object) {
@@ -241,17 +262,31 @@ bool Libfabric::insert(const Address& address, PeerId& peer) {
 Posted Libfabric::send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) {
     void* description = nullptr;
     if (!local(message, bytes, operation, description)) return Posted::Failed;
+    const Posting now(posting_);
     const Posted result = posted(fi_send(endpoint_, message, bytes, description, peer, &operation));
     if (result != Posted::Yes) release(operation);
     return result;
 }
 
 Posted Libfabric::send_copied(PeerId peer, const void* message, std::size_t bytes) {
+    const Posting now(posting_);
     return posted(fi_inject(endpoint_, message, bytes, peer));
 }
 
 Posted Libfabric::write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                         Operation& operation) {
+    return write_flagged(peer, from, bytes, address, key, operation, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+}
+
+Posted Libfabric::deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                          Operation* operation) {
+    if (operation != nullptr) return write_flagged(peer, from, bytes, address, key, *operation, FI_COMPLETION);
+    const Posting now(posting_);
+    return posted(fi_inject_write(endpoint_, from, bytes, peer, address, key));
+}
+
+Posted Libfabric::write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
+                                std::uint64_t key, Operation& operation, std::uint64_t flags) {
     void* description = nullptr;
     if (!local(from, bytes, operation, description)) return Posted::Failed;
     iovec here{const_cast<void*>(from), bytes};
@@ -264,7 +299,8 @@ Posted Libfabric::write(PeerId peer, const void* from, std::size_t bytes, std::u
     message.rma_iov = &there;
     message.rma_iov_count = 1;
     message.context = &operation;
-    const Posted result = posted(fi_writemsg(endpoint_, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+    const Posting now(posting_);
+    const Posted result = posted(fi_writemsg(endpoint_, &message, flags));
     if (result != Posted::Yes) release(operation);
     return result;
 }
@@ -273,6 +309,7 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
                        Operation& operation) {
     void* description = nullptr;
     if (!local(to, bytes, operation, description)) return Posted::Failed;
+    const Posting now(posting_);
     const Posted result = posted(fi_read(endpoint_, to, bytes, description, peer, address, key, &operation));
     if (result != Posted::Yes) release(operation);
     return result;
@@ -282,6 +319,7 @@ Posted Libfabric::atomic(PeerId peer, Atomic& what, std::uint64_t address, std::
     void* description = nullptr;
     if (!local(&what, sizeof what, operation, description)) return Posted::Failed;
     const bool adds = what.kind == Atomic::Kind::Add;
+    const Posting now(posting_);
     const Posted result = posted(adds ? fi_fetch_atomic(endpoint_, &what.operand, 1, description, &what.before,
                                                         description, peer, address, key, FI_UINT64, FI_SUM, &operation)
                                       : fi_compare_atomic(endpoint_, &what.operand, 1, description, &what.expected,
@@ -367,7 +405,7 @@ int Libfabric::sleep(int milliseconds, Receiver& receiver) {
     int stirred = 0;
     if (waker_ >= 0) {
         fid* queue = &queue_->fid;
-        if (fi_trywait(fabric_, &queue, 1) == 0) {
+        if (fi_trywait(fabric_, &queue, 1) == 0 && !receiver.landed()) {
             pollfd both[] = {{descriptor_, POLLIN, 0}, {waker_, POLLIN, 0}};
             ::poll(both, 2, milliseconds);
             std::uint64_t count = 0;
