@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace osc::net {
 namespace {
@@ -12,9 +13,6 @@ namespace {
 // A process that stops driving is not served before the rest ends, so it becomes no longer than the driving has lasted.
 constexpr std::int64_t kShort = 100000;
 constexpr std::int64_t kLong = 1000000;
-// Between the polls of a process that does nothing else. One that computes and looks in now and then, with eight polls
-// at a time (kDirectPolls), is none: it must not keep the thread away.
-constexpr std::int64_t kDense = 20000;
 
 }  // namespace
 
@@ -35,7 +33,7 @@ void Nap::set_timer(std::int64_t ns) const {
 
 void Nap::set(std::int64_t length, std::int64_t now) {
     length_.store(length, std::memory_order_relaxed);
-    due_.store(now + length * 7 / 8, std::memory_order_relaxed);
+    due_.store(now + length * 3 / 4, std::memory_order_relaxed);
     set_timer(length);
 }
 
@@ -53,10 +51,7 @@ void Nap::rest(std::uint32_t ended, std::int64_t now) {
 // A rest that somebody ends at the same moment lasts up to its length, not longer: the next look sees that.
 void Nap::renew(std::int64_t now) {
     if (ended() != ended_before_.load(std::memory_order_relaxed)) return;
-    const auto drives = static_cast<std::int64_t>(drives_ - drives_before_);
-    const bool dense = drives * kDense > now - renewed_;
-    drives_before_ = drives_;
-    renewed_ = now;
+    const bool dense = !std::exchange(paused_, false);
     set(dense ? std::min(2 * length_.load(std::memory_order_relaxed), kLong) : kShort, now);
 }
 

@@ -29,7 +29,8 @@ class Nap {
 
     /// Of whoever has just driven, one at a time: prolongs the rest, if there is one that would end soon.
     void prolong(std::int64_t now) {
-        ++drives_;
+        if (now - drove_ > kPause) paused_ = true;
+        drove_ = now;
         if (__builtin_expect(now >= due_.load(std::memory_order_relaxed), 0)) renew(now);
     }
 
@@ -41,6 +42,9 @@ class Nap {
     void set(std::int64_t length, std::int64_t now);
     void set_timer(std::int64_t ns) const;
 
+    /// Between the drives of who does nothing else, ns: longer than a large write of the provider's takes, the thread's
+    /// interruption included. For whoever makes longer pauses the thread is not kept away for long.
+    static constexpr std::int64_t kPause = 60000;
     static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     int timer_ = -1;
     std::atomic<std::uint32_t> ended_{0};
@@ -48,9 +52,8 @@ class Nap {
     std::atomic<std::int64_t> due_{kNever};       // when the rest is to be prolonged, if there is one
     std::atomic<std::int64_t> length_{0};
     // Of whoever drives.
-    std::uint64_t drives_ = 0;
-    std::uint64_t drives_before_ = 0;  // when it was prolonged last
-    std::int64_t renewed_ = 0;         // when that was
+    std::int64_t drove_ = 0;
+    bool paused_ = false;  // since the rest was prolonged last
 };
 
 }  // namespace osc::net

@@ -223,11 +223,13 @@ class Network final : Answers, ofi::Receiver {
     void send_unsent();
     void look_for_dead();
     bool try_drive();
+    void keep_thread_away();
     static constexpr int kOfferAfter = 16;           // ordinary messages
     static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
     static constexpr int kWarm = 500;                // empty polls for the host after something has come
     static constexpr int kLongWarm = 5000;           // the same after a peer has told of direct accesses
-    static constexpr int kDirectPolls = 8;           // per poll of the host, while peers write and read directly
+    static constexpr std::uint32_t kTransfersPerDrive = 8;
+    static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
     // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
     // memory.
     static constexpr int kRounds = 20000;
@@ -255,6 +257,7 @@ class Network final : Answers, ofi::Receiver {
     std::mutex drive_;
     Hosted hosted_;                  // under drive_
     std::vector<FilledBy> senders_;  // whom slots were offered; under drive_
+    std::uint64_t idle_polls_ = 0;   // that have reported nothing; under drive_
     bool lock_waits_ = false;        // hosted_ waits for a lock, or for accesses to end; under drive_
     std::int64_t drove_ = 0;         // when somebody drove; under drive_
     std::int64_t looked_ = 0;        // when lock holders were last asked for; under drive_
@@ -271,6 +274,7 @@ class Network final : Answers, ofi::Receiver {
     std::vector<std::uint32_t> free_numbers_;
     std::atomic<int> waiters_{0};                // application threads that drive
     std::atomic<std::int64_t> driven_{0};        // when one of them did, ns
+    std::atomic<std::uint32_t> transfers_{0};    // posted
     std::atomic<int> moving_{0};                 // direct accesses of this process that are under way
     std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
     std::atomic<int> warm_{0};         // polls by the host without an event before it leaves them to the thread

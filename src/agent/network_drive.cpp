@@ -247,7 +247,9 @@ void Network::keep_warm() {
 
 int Network::drive() {
     t_driving = true;
-    const int events = endpoint_->poll(*this) + take_slots();
+    int events = endpoint_->poll(*this);
+    idle_polls_ += events == 0 ? 1 : 0;
+    events += take_slots();
     tick(events);
     t_driving = false;
     if (events > 0) keep_warm();
@@ -268,6 +270,15 @@ bool Network::try_drive() {
     nap_.prolong(drove_);
     drive_.unlock();
     return events > 0;
+}
+
+// As if this had driven.
+void Network::keep_thread_away() {
+    if (t_driving || !drive_.try_lock()) return;
+    drove_ = now_ns();
+    driven_.store(drove_, std::memory_order_relaxed);
+    nap_.prolong(drove_);
+    drive_.unlock();
 }
 
 void Network::poll() {

@@ -111,7 +111,7 @@ int Network::take_slots(Connection& from, SlotsIn& slots, bool announced) {
     int taken = 0;
     SlotHead head;
     alignas(8) std::byte body[kSlotBody];
-    for (; taken < static_cast<int>(kSlots) && slots.take(head, body, announced); ++taken) {
+    for (; taken < static_cast<int>(kSlots) && slots.take(head, body, announced, idle_polls_); ++taken) {
         const std::size_t bytes = std::size_t{head.words} * kAlign;
         from.slots_out.emptied(head.emptied);
         if (head.kind == kWholeFrames && bytes <= kSlotBody) {

@@ -14,11 +14,19 @@ SlotsIn::~SlotsIn() {
     endpoint_.revoke(exposed_);
 }
 
-bool SlotsIn::take(SlotHead& head, std::byte* body, bool announced) {
-    if (!begun_ || !landed()) return false;
-    // Whole, and not only its last byte: the driver itself has moved it, or whoever did is out of the provider again,
-    // or has reported what came later.
-    if (!announced && !endpoint_.settled()) return false;
+// Of what has landed. The driver has moved it, or another thread, by the way, which posts: then that may be at it
+// still.
+bool SlotsIn::whole(std::uint64_t polls) {
+    if (endpoint_.settled()) return true;
+    const std::uint32_t number = emptied() + 1;
+    if (seen_ == number) return polls != seen_at_;
+    seen_ = number;
+    seen_at_ = polls;
+    return false;
+}
+
+bool SlotsIn::take(SlotHead& head, std::byte* body, bool announced, std::uint64_t polls) {
+    if (!begun_ || !landed() || (!announced && !whole(polls))) return false;
     const std::byte* end = memory_.get() + slot_end(emptied()) - sizeof head;
     std::memcpy(&head, end, sizeof head);
     if (head.sends != sends_) return false;

@@ -72,9 +72,10 @@ class SlotsIn {
         return std::atomic_ref(const_cast<std::byte&>(*last)).load(std::memory_order_acquire) ==
                std::byte{lap_of(emptied())};
     }
-    /// Takes the next message, if it is there and its turn; `body` has room for kSlotBody bytes. `announced`: an
-    /// ordinary message behind it has come.
-    bool take(SlotHead& head, std::byte* body, bool announced);
+    /// Takes the next message, if it is there, and whole, and its turn; `body` has room for kSlotBody bytes.
+    /// `announced`: an ordinary message behind it has come. `polls`: of the endpoint, that have reported nothing so
+    /// far.
+    bool take(SlotHead& head, std::byte* body, bool announced, std::uint64_t polls);
     /// Any thread: how many were taken; and the same, to be told to the sender.
     std::uint32_t emptied() const { return emptied_.load(std::memory_order_relaxed); }
     std::uint16_t tell() {
@@ -85,6 +86,8 @@ class SlotsIn {
     bool to_be_told() const { return emptied() - told_.load(std::memory_order_relaxed) >= kSlots / 2; }
 
   private:
+    bool whole(std::uint64_t polls);
+
     ofi::Endpoint& endpoint_;
     std::unique_ptr<std::byte[]> memory_;
     ofi::Exposed exposed_;
@@ -92,6 +95,9 @@ class SlotsIn {
     std::uint16_t sends_ = 0;
     std::atomic<std::uint32_t> emptied_{0};
     std::atomic<std::uint32_t> told_{0};
+    // That is there, but perhaps not whole: the number of the message, from 1 on, and the polls when it was seen first.
+    std::uint32_t seen_ = 0;
+    std::uint64_t seen_at_ = 0;
 };
 
 /// A peer's slots, of whoever posts messages to it, one at a time.

@@ -284,11 +284,11 @@ TEST(Slots, GarbageIsTakenForNoMore) {
         }
         while (!slots.landed())
             mine->poll(deaf);
-        ASSERT_EQ(slots.take(head, body.data(), false), turn);
+        ASSERT_EQ(slots.take(head, body.data(), false, count), turn);
         if (!turn) {
             // Behind a message that has not come.
             slots.sent();
-            ASSERT_TRUE(slots.take(head, body.data(), false));
+            ASSERT_TRUE(slots.take(head, body.data(), false, count));
             slots.begin();
         }
         EXPECT_EQ(head.number, sent.number);

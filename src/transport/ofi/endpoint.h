@@ -101,7 +101,8 @@ class Endpoint {
         return Posted::Failed;
     }
     /// Nobody is about to post something, which the provider may take for an opportunity to move what has come: what
-    /// was seen of that before is whole.
+    /// was seen of that before is whole. So it is after a poll() that has reported nothing, which waits for whoever
+    /// moves.
     virtual bool settled() const { return true; }
 
     /// The most bytes of one write or read.
