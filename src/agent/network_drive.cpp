@@ -70,7 +70,7 @@ void Network::received(std::byte* message, std::size_t bytes) {
     if (!frames(message, bytes)) return;
     if (slots != nullptr)
         slots->sent();
-    else if (++from->ordinary == kOfferAfter)
+    else if (from->ordinary < kOfferAfter && ++from->ordinary == kOfferAfter)
         offer_slots(*from);
 }
 
@@ -274,7 +274,12 @@ bool Network::try_drive() {
 
 // As if this had driven.
 void Network::keep_thread_away() {
-    if (t_driving || !drive_.try_lock()) return;
+    if (t_driving) return;
+    if (!drive_.try_lock()) {
+        driven_.store(now_ns(), std::memory_order_relaxed);
+        if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
+        return;
+    }
     drove_ = now_ns();
     driven_.store(drove_, std::memory_order_relaxed);
     nap_.prolong(drove_);

@@ -143,7 +143,7 @@ int Network::take_slots() {
 
 bool Network::landed() const {
     for (const FilledBy& sender : senders_)
-        if (sender.slots->landed()) return true;
+        if (sender.slots->due()) return true;
     return false;
 }
 

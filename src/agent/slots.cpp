@@ -14,6 +14,13 @@ SlotsIn::~SlotsIn() {
     endpoint_.revoke(exposed_);
 }
 
+bool SlotsIn::due() const {
+    if (!begun_ || !landed()) return false;
+    SlotHead head;
+    std::memcpy(&head, memory_.get() + slot_end(emptied()) - sizeof head, sizeof head);
+    return head.sends == sends_;
+}
+
 // Of what has landed. The driver has moved it, or another thread, by the way, which posts: then that may be at it
 // still.
 bool SlotsIn::whole(std::uint64_t polls) {
@@ -32,7 +39,7 @@ bool SlotsIn::take(SlotHead& head, std::byte* body, bool announced, std::uint64_
     if (head.sends != sends_) return false;
     const std::size_t bytes = std::size_t{head.words} * kAlign;
     if (bytes <= kSlotBody) std::memcpy(body, end - bytes, bytes);
-    emptied_.store(emptied() + 1, std::memory_order_relaxed);
+    emptied_.store(emptied() + 1, std::memory_order_release);  // the sender may fill it again
     return true;
 }
 

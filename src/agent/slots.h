@@ -72,6 +72,8 @@ class SlotsIn {
         return std::atomic_ref(const_cast<std::byte&>(*last)).load(std::memory_order_acquire) ==
                std::byte{lap_of(emptied())};
     }
+    /// The next message is there, and what is before it has come.
+    bool due() const;
     /// Takes the next message, if it is there, and whole, and its turn; `body` has room for kSlotBody bytes.
     /// `announced`: an ordinary message behind it has come. `polls`: of the endpoint, that have reported nothing so
     /// far.
@@ -79,8 +81,9 @@ class SlotsIn {
     /// Any thread: how many were taken; and the same, to be told to the sender.
     std::uint32_t emptied() const { return emptied_.load(std::memory_order_relaxed); }
     std::uint16_t tell() {
-        told_.store(emptied(), std::memory_order_relaxed);
-        return static_cast<std::uint16_t>(emptied());
+        const std::uint32_t emptied = emptied_.load(std::memory_order_acquire);
+        told_.store(emptied, std::memory_order_relaxed);
+        return static_cast<std::uint16_t>(emptied);
     }
     /// The sender may run out of slots before it is told.
     bool to_be_told() const { return emptied() - told_.load(std::memory_order_relaxed) >= kSlots / 2; }

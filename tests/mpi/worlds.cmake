@@ -101,7 +101,7 @@ osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_NODES=2 
 
 # The thread alone, also while the application waits inside the host.
 osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
-# With buffers, of the user's choice, that hold no whole message.
+# The user's buffers hold no whole message: they are made to, or messages would lose their order.
 osc_mpi_add_run(streams.nodes.small_buffers.n2 test_streams 2 TIMEOUT 120
   ENV OSC_NODES=2 FI_OFI_RXM_BUFFER_SIZE=4096 FI_OFI_RXM_MSG_RX_SIZE=256)
 osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)

@@ -269,7 +269,7 @@ TEST(Slots, GarbageIsTakenForNoMore) {
     slots.begin();
     int oversized = 0;
     for (std::uint32_t count = 0; count < 300 * net::kSlots; ++count) {
-        std::array<std::byte, 64> garbage;
+        alignas(8) std::array<std::byte, 64> garbage;
         for (std::byte& byte : garbage)
             byte = static_cast<std::byte>(random());
         const bool turn = count % 3 != 0;

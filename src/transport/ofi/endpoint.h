@@ -134,6 +134,7 @@ struct Wishes {
     const char* interface;  // name of a network interface, or "": the provider's own choice
     bool loopback;          // all peers are on this machine
     bool atomics;           // the provider is asked for them; another one is not taken for that
+    bool pieces = false;    // it may cut messages, which then keep no order with deposits
 };
 
 /// Loads libosc_ofi.so, which lies beside this library, and opens an endpoint; null with the reason in `why`.

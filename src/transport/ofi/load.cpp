@@ -11,14 +11,19 @@ namespace osc::ofi {
 
 namespace {
 
-// What libfabric takes from the environment only, and once. What the user has set stays.
-void set_variables() {
+// What libfabric takes from the environment only, and once. What the user has set stays, but for buffers that hold no
+// whole message of ours: what goes in pieces is overtaken by what goes whole, and messages would lose their order.
+// False if that may be so all the same, because somebody else has loaded libfabric before.
+bool set_variables() {
+    const bool late = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
     // One of its libraries takes over the handlers of SIGSEGV, SIGINT and others when it is loaded, but for this.
     ::setenv("IPATH_NO_BACKTRACE", "1", 0);
-    // Buffers of `...;ofi_rxm` that hold a message of ours: longer ones go in pieces, at half the speed. It allots
-    // 1,024 of them at a time, and would keep 4,096 ready for what comes: 140 MB.
-    ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kLargestMessage).c_str(), 0);
+    // Of `...;ofi_rxm`. It allots 1,024 of them at a time, and would keep 4,096 ready for what comes: 140 MB.
+    const char* given = std::getenv("FI_OFI_RXM_BUFFER_SIZE");
+    const bool enough = given != nullptr && std::strtoull(given, nullptr, 0) >= kLargestMessage;
+    if (!enough) ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kLargestMessage).c_str(), 1);
     ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
+    return enough || !late;
 }
 
 }  // namespace
@@ -30,7 +35,7 @@ Endpoint* open(const Wishes& wishes, std::string& why) {
         return nullptr;
     }
     const std::filesystem::path library = std::filesystem::path(here.dli_fname).parent_path() / "libosc_ofi.so";
-    set_variables();
+    static const bool whole = set_variables();
     void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {
         why = ::dlerror();
@@ -42,7 +47,9 @@ Endpoint* open(const Wishes& wishes, std::string& why) {
         return nullptr;
     }
     char text[256] = "";
-    Endpoint* endpoint = function(&wishes, text, sizeof text);
+    Wishes all = wishes;
+    all.pieces = !whole;
+    Endpoint* endpoint = function(&all, text, sizeof text);
     if (endpoint == nullptr) why = text;
     return endpoint;  // the library stays loaded: providers have threads and handlers of their own
 }

@@ -56,7 +56,7 @@ class Libfabric final : public Endpoint {
                  Operation& operation) override;
     Posted deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                    Operation* operation) override;
-    bool prefers_deposits() const override { return (chosen_.quirks & kDeposits) != 0 && flaw_.empty(); }
+    bool prefers_deposits() const override { return deposits_ && flaw_.empty(); }
     bool settled() const override { return posting_.load(std::memory_order_acquire) == 0; }
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
@@ -93,6 +93,7 @@ class Libfabric final : public Endpoint {
     Provider chosen_{};
     std::string flaw_;  // of direct accesses, as far as the probe has found one
     std::string atomics_flaw_;
+    bool deposits_ = false;
     int descriptor_ = -1;  // readable when something has come
     int waker_ = -1;       // an eventfd, for wake()
     fid_fabric* fabric_ = nullptr;
@@ -189,6 +190,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
             return false;
         }
     }
+    deposits_ = (chosen_.quirks & kDeposits) != 0 && !wishes.pieces && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
     probe_direct(*this, flaw_);
     try_atomics(wishes.atomics);
     return true;
