@@ -113,6 +113,7 @@ class Posting {
   public:
     explicit Posting(std::atomic<int>& threads) : threads_(threads) {
         threads_.fetch_add(1, std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_release);  // also for what the provider's plain stores move
     }
     ~Posting() { threads_.fetch_sub(1, std::memory_order_release); }
     Posting(const Posting&) = delete;
