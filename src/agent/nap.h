@@ -27,9 +27,10 @@ class Nap {
     /// CLOCK_MONOTONIC, as everywhere.
     void rest(std::uint32_t ended, std::int64_t now);
 
-    /// Of whoever has just driven, one at a time: prolongs the rest, if there is one that would end soon.
-    void prolong(std::int64_t now) {
-        if (now - drove_ > kPause) paused_ = true;
+    /// Of whoever has just driven, since `began`, one at a time: prolongs the rest, if there is one that would end
+    /// soon.
+    void prolong(std::int64_t began, std::int64_t now) {
+        if (began - drove_ > kPause) paused_ = true;
         drove_ = now;
         if (__builtin_expect(now >= due_.load(std::memory_order_relaxed), 0)) renew(now);
     }
@@ -42,8 +43,9 @@ class Nap {
     void set(std::int64_t length, std::int64_t now);
     void set_timer(std::int64_t ns) const;
 
-    /// Between the drives of who does nothing else, ns: longer than a large write of the provider's takes, the thread's
-    /// interruption included. For whoever makes longer pauses the thread is not kept away for long.
+    /// Between the drives of who does nothing else, ns, an interruption by the thread included; the drives themselves
+    /// may be longer, where the provider writes much. For whoever makes longer pauses the thread is not kept away for
+    /// long.
     static constexpr std::int64_t kPause = 60000;
     static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     int timer_ = -1;

@@ -297,6 +297,7 @@ void Network::transfer(Transfer& transfer, Post&& post) {
     transfer.operation.ended = &Network::transferred;
     moving_.fetch_add(1, std::memory_order_relaxed);
     for (int round = 1;; ++round) {
+        const std::int64_t began = now_ns();
         const ofi::Posted posted =
             transfer.connection->dead.load(std::memory_order_relaxed) ? ofi::Posted::Failed : post();
         if (posted == ofi::Posted::Failed) {
@@ -309,7 +310,7 @@ void Network::transfer(Transfer& transfer, Post&& post) {
             if (transfers_.fetch_add(1, std::memory_order_relaxed) % kTransfersPerDrive == 0)
                 try_drive();
             else
-                keep_thread_away();
+                keep_thread_away(began);
             return;
         }
         const bool moved = try_drive();

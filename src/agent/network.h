@@ -223,7 +223,7 @@ class Network final : Answers, ofi::Receiver {
     void send_unsent();
     void look_for_dead();
     bool try_drive();
-    void keep_thread_away();
+    void keep_thread_away(std::int64_t began);
     static constexpr int kOfferAfter = 16;           // ordinary messages
     static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
     static constexpr int kWarm = 500;                // empty polls for the host after something has come

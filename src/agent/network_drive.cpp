@@ -265,15 +265,16 @@ bool Network::try_drive() {
         ::sched_yield();  // whoever drives may need this core for it
         return false;
     }
+    const std::int64_t began = now_ns();
     const int events = drive();
     driven_.store(drove_, std::memory_order_relaxed);
-    nap_.prolong(drove_);
+    nap_.prolong(began, drove_);
     drive_.unlock();
     return events > 0;
 }
 
-// As if this had driven.
-void Network::keep_thread_away() {
+// As if this had driven since `began`.
+void Network::keep_thread_away(std::int64_t began) {
     if (t_driving) return;
     if (!drive_.try_lock()) {
         driven_.store(now_ns(), std::memory_order_relaxed);
@@ -282,7 +283,7 @@ void Network::keep_thread_away() {
     }
     drove_ = now_ns();
     driven_.store(drove_, std::memory_order_relaxed);
-    nap_.prolong(drove_);
+    nap_.prolong(began, drove_);
     drive_.unlock();
 }
 
@@ -322,11 +323,10 @@ void Network::run() {
         if (stopping_.load(std::memory_order_seq_cst)) return;
         std::int64_t now = now_ns();
         const bool waits = waiters_.load(std::memory_order_seq_cst) > 0;
-        if (waits || now - driven_.load(std::memory_order_relaxed) < kLatelyNs) {
+        if (waits || now - driven_.load(std::memory_order_relaxed) < kLatelyNs || !drive_.try_lock()) {
             nap_.rest(naps_ended, now);
             continue;
         }
-        drive_.lock();
         const int events = drive();
         now = now_ns();
         if (events > 0) {
