@@ -222,12 +222,17 @@ class Network final : Answers, ofi::Receiver {
     void tick(int events);
     void send_unsent();
     void look_for_dead();
-    bool try_drive();
+    enum class Drives : std::uint8_t { Throughout, NowAndThen };  // who drives, as far as is known
+    bool try_drive(Drives who = Drives::Throughout);
+    bool polls_throughout();
     void keep_thread_away(std::int64_t began);
     static constexpr int kOfferAfter = 16;           // ordinary messages
     static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
     static constexpr int kWarm = 500;                // empty polls for the host after something has come
     static constexpr int kLongWarm = 5000;           // the same after a peer has told of direct accesses
+    // The host waits, and does not look in between computations, when it has polled so often without a longer pause.
+    static constexpr int kManyPolls = 16;
+    static constexpr std::int64_t kPollPause = 60000;  // ns
     static constexpr std::uint32_t kTransfersPerDrive = 8;
     static constexpr int kDirectPolls = 8;  // per poll of the host, while peers write and read directly
     // An application thread drives for so many rounds, or so many without an event, before it waits like for shared
@@ -277,9 +282,11 @@ class Network final : Answers, ofi::Receiver {
     std::atomic<std::uint32_t> transfers_{0};    // posted
     std::atomic<int> moving_{0};                 // direct accesses of this process that are under way
     std::atomic<std::int64_t> direct_until_{0};  // peers write and read directly, as far as they have told; ns
-    std::atomic<int> warm_{0};         // polls by the host without an event before it leaves them to the thread
-    Nap nap_;                          // the thread's; under drive_ for others
-    std::atomic<bool> asleep_{false};  // the thread is in the provider's wait, holding drive_
+    std::atomic<int> warm_{0};             // polls by the host without an event before it leaves them to the thread
+    std::atomic<std::int64_t> polled_{0};  // when the host's last poll had ended, ns
+    std::atomic<int> polls_{0};            // of the host since its last pause, up to kManyPolls
+    Nap nap_;                              // the thread's; under drive_ for others
+    std::atomic<bool> asleep_{false};      // the thread is in the provider's wait, holding drive_
     std::atomic<bool> stopping_{false};
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};

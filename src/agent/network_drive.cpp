@@ -256,19 +256,27 @@ int Network::drive() {
     return events;
 }
 
-// Drives once; true if something happened.
-bool Network::try_drive() {
+// Drives once; true if something happened. Who drives now and then takes what there is while the thread rests, and does
+// not keep it away.
+bool Network::try_drive(Drives who) {
     if (t_driving) return false;
     if (!drive_.try_lock()) {
-        driven_.store(now_ns(), std::memory_order_relaxed);  // would have been: the thread is to leave it to this one
-        if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
-        ::sched_yield();  // whoever drives may need this core for it
+        const bool asleep = asleep_.load(std::memory_order_seq_cst);
+        if (who == Drives::Throughout) {
+            driven_.store(now_ns(),
+                          std::memory_order_relaxed);  // would have been: the thread is to leave it to this one
+            if (asleep) endpoint_->wake();
+        }
+        // Whoever drives may need this core for it.
+        if (who == Drives::Throughout || !asleep) ::sched_yield();
         return false;
     }
     const std::int64_t began = now_ns();
     const int events = drive();
-    driven_.store(drove_, std::memory_order_relaxed);
-    nap_.prolong(began, drove_);
+    if (who == Drives::Throughout) {
+        driven_.store(drove_, std::memory_order_relaxed);
+        nap_.prolong(began, drove_);
+    }
     drive_.unlock();
     return events > 0;
 }
@@ -291,15 +299,28 @@ void Network::poll() {
     if (endpoint_ != nullptr) try_drive();
 }
 
-// The thread keeps out of the way of whoever polls, so between two threads of one core nothing has to change hands.
-// What nobody has asked for lately costs the host's loops one look at a number.
+// Whether the host waits. What this process has under way itself counts as that: there may be parts of it that nothing
+// wakes the thread for.
+bool Network::polls_throughout() {
+    if (now_ns() - polled_.load(std::memory_order_relaxed) > kPollPause) polls_.store(0, std::memory_order_relaxed);
+    const int polls = polls_.load(std::memory_order_relaxed);
+    if (polls < kManyPolls) polls_.store(polls + 1, std::memory_order_relaxed);
+    return polls >= kManyPolls || moving_.load(std::memory_order_relaxed) > 0 ||
+           held_count_.load(std::memory_order_relaxed) > 0;
+}
+
+// The thread keeps out of the way of a host that waits, so between two threads of one core nothing has to change hands.
+// A host that looks in now and then leaves the thread to it, or others would wait for its next look. What nobody has
+// asked for lately costs the host's loops one look at a number.
 void Network::host_polls() {
     if (warm_.load(std::memory_order_relaxed) <= 0 || waiters_.load(std::memory_order_relaxed) > 0) return;
     counts_.host_polls.fetch_add(1, std::memory_order_relaxed);
-    if (warm_.load(std::memory_order_relaxed) > kWarm)
+    const Drives who = polls_throughout() ? Drives::Throughout : Drives::NowAndThen;
+    if (who == Drives::Throughout && warm_.load(std::memory_order_relaxed) > kWarm)
         for (int i = 1; i < kDirectPolls; ++i)
             try_drive();
-    if (!try_drive()) warm_.fetch_sub(1, std::memory_order_relaxed);
+    if (!try_drive(who)) warm_.fetch_sub(1, std::memory_order_relaxed);
+    polled_.store(now_ns(), std::memory_order_relaxed);
 }
 
 // After a round that did not end the wait. The host is driven now and then: these rounds take some milliseconds

@@ -1,9 +1,11 @@
 // Two networks in one process, over libfabric on the loopback interface: requests and replies, and what a stranger
 // sends.
 #include <array>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "agent/book.h"
 #include "agent/network.h"
@@ -249,6 +251,29 @@ TEST_F(TwoNetworks, SlotsAreEmptiedForWhoGetsNoReplies) {
     }
     EXPECT_GT(origin_.counts().deposits.load() - before, kCount / 2);
     EXPECT_EQ(target_.counts().strangers.load(), 0u);
+}
+
+// A host that polls between computations does not keep the thread from what comes meanwhile.
+TEST_F(TwoNetworks, WhoLooksInNowAndThenLeavesItToTheThread) {
+    std::atomic<bool> over{false};
+    std::thread application([&] {
+        while (!over.load()) {
+            target_.host_polls();
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+    });
+    count_up(1);
+    const std::uint64_t sleeps = target_.counts().sleeps.load();
+    const std::uint64_t looks = target_.counts().host_polls.load();
+    for (int i = 0; i < 200; ++i) {
+        count_up(1);
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    over.store(true);
+    application.join();
+    EXPECT_GT(target_.counts().host_polls.load() - looks, 100u);
+    // It waits for the provider, not for who looks in to have stopped.
+    EXPECT_GT(target_.counts().sleeps.load() - sleeps, 50u);
 }
 
 // What a peer writes into its slots is taken for what it says only as far as that can be.
