@@ -180,6 +180,11 @@ class Network final : Answers, ofi::Receiver {
         double way = 0;
         double byte = 0;
     };
+    /// Whether a message with a body of so many bytes would go into a slot of its receiver, if there is one.
+    bool fits_slot(std::size_t bytes) const {
+        return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kSlotBody;
+    }
+
     /// Asked first, measures it by messages to the process of `card`, which has to know this one: a millisecond, at
     /// most ten. What was found then is the answer from then on: nodes are taken to be alike.
     Cost measure(const Card& card);

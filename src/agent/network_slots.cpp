@@ -60,7 +60,7 @@ bool Network::post(Message* message) {
     if (!to.dead.load(std::memory_order_relaxed)) {
         // Of a slot that nobody reads any more nothing is told either.
         const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
-        const bool small = sizeof(Frame) + message->bytes <= kSlotBody;
+        const bool small = fits_slot(message->bytes);
         const bool by_slot = small && !ping && to.slots_out.begun() && !to.slots_out.full();
         posted = by_slot ? post_to_slot(message) : post_ordinary(message);
     }

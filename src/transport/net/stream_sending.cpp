@@ -67,14 +67,15 @@ void Stream::push(FrameKind kind, bool held) {
     records_ = 0;
 }
 
-// One put or get that is awaited next, and nothing else, goes directly whatever its size: the provider takes less time
-// to acknowledge it than two processes for a request and its reply. False if it is not so.
+// One put or get that is awaited next, and nothing else, goes directly: the provider takes less time to acknowledge it
+// than two processes for a request and its reply, unless both fit slots. False if it is not so.
 bool Stream::send_alone() {
     const bool put = last_.what == What::Put;
     const bool one = filling_.message != nullptr && records_ == 1 && !filling_.locks && filling_.tickets.empty() &&
                      queue_.empty() && alone_ == nullptr && under_way_.load(std::memory_order_acquire) == 0;
     if (!one || protocol_ != Protocol::Auto || !described_ || description_.exposed == 0 || !lock_is_confirmed() ||
-        (!put && (last_.what != What::Get || filling_.landings.front().copy != nullptr)))
+        (!put && (last_.what != What::Get || filling_.landings.front().copy != nullptr)) ||
+        network_.fits_slot(put ? filling_.message->bytes : sizeof(ReplyHead) + last_.bytes))
         return false;
     alone_ = std::exchange(filling_.message, nullptr);
     records_ = 0;
