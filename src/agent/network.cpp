@@ -279,8 +279,12 @@ void Network::send_in_order(Message* message) {
         if (!to.unsent.empty()) return keep();
     }
     if (post(message)) return;
-    const std::lock_guard lock(mutex_);
-    keep();
+    {
+        const std::lock_guard lock(mutex_);
+        keep();
+    }
+    // The thread may have fallen asleep again, for long, before it could see this.
+    if (asleep_.load(std::memory_order_seq_cst)) endpoint_->wake();
 }
 
 void Network::sent(ofi::Operation& operation, int error) {

@@ -306,7 +306,7 @@ bool Network::polls_throughout() {
     const int polls = polls_.load(std::memory_order_relaxed);
     if (polls < kManyPolls) polls_.store(polls + 1, std::memory_order_relaxed);
     return polls >= kManyPolls || moving_.load(std::memory_order_relaxed) > 0 ||
-           held_count_.load(std::memory_order_relaxed) > 0;
+           held_count_.load(std::memory_order_relaxed) > 0 || stuck_count_.load(std::memory_order_relaxed) > 0;
 }
 
 // The thread keeps out of the way of a host that waits, so between two threads of one core nothing has to change hands.
@@ -319,7 +319,8 @@ void Network::host_polls() {
     if (who == Drives::Throughout && warm_.load(std::memory_order_relaxed) > kWarm)
         for (int i = 1; i < kDirectPolls; ++i)
             try_drive();
-    if (!try_drive(who)) warm_.fetch_sub(1, std::memory_order_relaxed);
+    const bool cooled = !try_drive(who) && warm_.fetch_sub(1, std::memory_order_relaxed) == 1;
+    if (cooled && who == Drives::Throughout) nap_.end();  // nobody drives any more, however much the host polls
     polled_.store(now_ns(), std::memory_order_relaxed);
 }
 
@@ -344,8 +345,12 @@ void Network::run() {
         if (stopping_.load(std::memory_order_seq_cst)) return;
         std::int64_t now = now_ns();
         const bool waits = waiters_.load(std::memory_order_seq_cst) > 0;
+        // Not by waiting for the lock: whoever drives would have to wake this thread each time.
         if (waits || now - driven_.load(std::memory_order_relaxed) < kLatelyNs || !drive_.try_lock()) {
             nap_.rest(naps_ended, now);
+            // Whoever was told of direct accesses meanwhile may not drive any more: there is still time for them.
+            const std::int64_t told = direct_until_.load(std::memory_order_relaxed) - kStirNs;
+            if (told >= now) direct_until_.store(now_ns() + kStirNs, std::memory_order_relaxed);
             continue;
         }
         const int events = drive();
