@@ -55,7 +55,7 @@ void Nap::rest(std::uint32_t ended, std::int64_t now) {
 void Nap::renew(std::int64_t now) {
     if (ended() != ended_before_.load(std::memory_order_relaxed)) return;
     const std::int64_t length = length_.load(std::memory_order_relaxed);
-    if (now >= due_.load(std::memory_order_relaxed) + length / 4) return;
+    if (now - length / 4 >= due_.load(std::memory_order_relaxed)) return;
     const bool dense = !std::exchange(paused_, false);
     if (!dense)
         set(kShort, now);

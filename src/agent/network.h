@@ -175,16 +175,16 @@ class Network final : Answers, ofi::Receiver {
     /// Like poll(), while messages keep coming: for the host MPI's own loops, perhaps under its locks.
     void host_polls();
 
-    /// What messages to a process of another node cost: a small one's way there and each further byte, ns.
-    struct Cost {
-        double way = 0;
-        double byte = 0;
-    };
     /// Whether a message with a body of so many bytes would go into a slot of its receiver, if there is one.
     bool fits_slot(std::size_t bytes) const {
         return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kSlotBody;
     }
 
+    /// What messages to a process of another node cost: a small one's way there and each further byte, ns.
+    struct Cost {
+        double way = 0;
+        double byte = 0;
+    };
     /// Asked first, measures it by messages to the process of `card`, which has to know this one: a millisecond, at
     /// most ten. What was found then is the answer from then on: nodes are taken to be alike.
     Cost measure(const Card& card);

@@ -263,8 +263,7 @@ bool Network::try_drive(Drives who) {
     if (!drive_.try_lock()) {
         const bool asleep = asleep_.load(std::memory_order_seq_cst);
         if (who == Drives::Throughout) {
-            driven_.store(now_ns(),
-                          std::memory_order_relaxed);  // would have been: the thread is to leave it to this one
+            driven_.store(now_ns(), std::memory_order_relaxed);  // almost: the thread is to leave it to this one
             if (asleep) endpoint_->wake();
         }
         // Whoever drives may need this core for it.
