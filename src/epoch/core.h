@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -14,6 +15,10 @@
 #include "transport/shm/control.h"
 
 namespace osc {
+
+namespace epoch {
+struct DeferredLock;
+}
 
 /// How this process reaches the memory of a target.
 enum class Path : std::uint8_t {
@@ -88,13 +93,13 @@ struct Epoch {
     bool apart = false;                  // neighbours may not have made the last fence: operations on them await it
     std::uint64_t fences = 0;            // made in this window
     std::uint64_t checks = 0;            // meetings about asserts
-    std::int64_t late_lock = -1;         // the target whose lock the user holds and this process perhaps not yet
     bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
     std::uint32_t locks = 0;             // targets locked one by one
     std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
+    std::vector<std::shared_ptr<epoch::DeferredLock>> deferred_locks;  // of all threads
 
     /// A target that was locked by itself is so no longer.
     void end_lock(Peer& peer) {
@@ -159,6 +164,12 @@ class Core : public sync::Liveness {
 
     bool here(std::uint32_t rank) const { return slot.here(rank); }
 
+    /// Whether MPI_Win_lock may return before it has acquired a lock. Constant once the window's modes are known.
+    bool defers_locks() const {
+        const bool far = far_sync != nullptr && two_level == nullptr && lock_mode != Mode::Immediate;
+        return far || (lock_mode == Mode::Deferred && puts_off());
+    }
+
     /// Whether operations may be put off at all.
     virtual bool puts_off() const { return false; }
     /// Whether operations on a target have been put off; and does them, in their order: the first fault that was met.
@@ -206,11 +217,19 @@ class Core : public sync::Liveness {
     std::atomic<std::uint32_t> unsettled{0};  // operations under way, and faults of such that nobody was told yet
     std::atomic<std::uint32_t> unlocks{1};    // until the host is driven again
     std::atomic<std::uint32_t> order{1};      // see epoch::full_order
-    bool checks = false;                      // asserts are checked, on all processes
-    bool threaded = false;                    // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
-    bool cell_busy = false;                   // a thread stands in a lock's queue with this process's cell
-    bool pointers_given = false;              // the user holds pointers to other processes' memory
-    bool shared_flavour = false;              // all of them do, from the window's creation on
+    /// Whether the fast paths may see this window: they take locks at once, do not look for what another thread has put
+    /// off, and check no asserts. Constant once the window's modes are known.
+    bool allows_fast_paths() const {
+        const bool deferred =
+            fence_mode == Mode::Deferred || pscw_mode == Mode::Deferred || lock_mode == Mode::Deferred;
+        return !deferred && !checks;
+    }
+
+    bool checks = false;          // asserts are checked, on all processes
+    bool threaded = false;        // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
+    bool cell_busy = false;       // a thread stands in a lock's queue with this process's cell
+    bool pointers_given = false;  // the user holds pointers to other processes' memory
+    bool shared_flavour = false;  // all of them do, from the window's creation on
     StateLock state;
 
   protected:

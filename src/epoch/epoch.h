@@ -6,6 +6,7 @@
 #include <span>
 
 #include "epoch/core.h"
+#include "epoch/deferred_lock.h"
 
 namespace osc::epoch {
 
@@ -58,10 +59,11 @@ Fault may_free(Core& core);
 
 /// MPI_Win_lock, exclusive and without asserts, where nothing stands in the way: a known target, an epoch state that
 /// allows it, nobody else at the lock. False, with nothing changed, leaves it all to lock(). kThreaded: whether other
-/// threads may be in the window.
-template <bool kThreaded>
+/// threads may be in the window. kDeferring: whether windows of this process defer locks.
+template <bool kThreaded, bool kDeferring>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
+    if (kDeferring && t_lock_deferred) return false;
     Peer& peer = core.peers[target];
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;
@@ -98,6 +100,17 @@ inline sync::Released try_unlock(Core& core, std::uint32_t target) {
     return sync::Released::Yes;
 }
 void unlock_late(Core& core, std::uint32_t target, bool threaded);
+
+/// MPI_Win_flush and MPI_Win_flush_local of a target with nothing under way: all that is left to do is order. False
+/// leaves it all to flush() or flush_local(). A negative rank is a huge number here.
+inline bool may_order_only(const Core& core, std::uint32_t target) {
+    return target < core.flushable.load(std::memory_order_relaxed);
+}
+
+/// The first operation on a target in an epoch opens it for the fast path of the operations. False if the epoch's state
+/// was not what kept it from there, or if the target cannot be opened: the general path then finds the same, and says
+/// it.
+bool opens(Core& core, std::uint32_t target);
 
 /// After the user got pointers to other processes' memory: an open lock_all must hold their locks from now on, because
 /// loads and stores through the pointers are not seen by libosc.

@@ -51,14 +51,29 @@ Fault take_all(Core& core, StateGuard& guard) {
     return Fault::None;
 }
 
-// Takes the lock that the user holds and this process perhaps not yet.
-Fault take_late_lock(Core& core, StateGuard& guard) {
-    const std::int64_t rank = std::exchange(core.epoch.late_lock, -1);
-    if (rank < 0) return Fault::None;
-    Peer& peer = core.peer(static_cast<std::uint32_t>(rank));
-    if (peer.held == Held::None) return Fault::None;
-    if (is_later(peer.held)) return make_ready(core, guard, peer);
-    return guard.unlocked([&] { return core.settle(peer.rank); });  // of another node: it is had with the reply
+Fault may_lock(Core& core, std::uint32_t target) {
+    const Access access = core.epoch.access;
+    if (access == Access::FenceUsed || access == Access::Start || access == Access::LockAll)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(access));
+    if (core.peer(target).held == Held::None) return Fault::None;
+    return fail(Fault::Sync, "rank %u is locked by this process already", target);
+}
+
+Fault may_lock_all(Core& core) {
+    const Access access = core.epoch.access;
+    if (access == Access::None || access == Access::Fence) return Fault::None;
+    return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(access));
+}
+
+// Waits for this thread's deferred lock. Another thread may change the epoch meanwhile, so `may` is asked again.
+template <class May>
+Fault await_order(StateGuard& guard, May&& may) {
+    if (!t_lock_deferred) return Fault::None;
+    guard.unlocked([] {
+        acquire_deferred_lock();
+        return true;
+    });
+    return may();
 }
 
 // Has done all that was put off; the first fault that was met.
@@ -108,29 +123,30 @@ void unlocked_often(Core& core) {
 Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
-    if (epoch.access == Access::FenceUsed || epoch.access == Access::Start || epoch.access == Access::LockAll)
-        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(epoch.access));
+    const bool no_check = (asserts & kNoCheck) != 0;
+    const auto may = [&] { return may_lock(core, target); };
+    Fault fault = may();
+    if (fault == Fault::None && !no_check) fault = await_order(guard, may);
+    if (fault != Fault::None) return fault;
     Peer& peer = core.peer(target);
-    if (peer.held != Held::None) return fail(Fault::Sync, "rank %u is locked by this process already", target);
-    // A program that takes locks in an order which excludes deadlock must have them in that order.
-    if (const Fault fault = take_late_lock(core, guard); fault != Fault::None) return fault;
     const bool later = core.lock_mode == Mode::Deferred && target != core.me && core.here(target) &&
                        !core.pointers_given && core.puts_off();
-    if ((asserts & kNoCheck) != 0) {
+    if (no_check) {
         peer.held = Held::NoCheck;
     } else if (core.two_level != nullptr) {
-        const Fault fault = guard.unlocked([&] { return core.two_level->lock(target, kind); });
+        fault = guard.unlocked([&] { return core.two_level->lock(target, kind); });
         if (fault != Fault::None) return fault;
         peer.held = kind == LockKind::Shared ? Held::SharedWord : Held::ExclusiveWord;
     } else if (later) {
         peer.held = kind == LockKind::Shared ? Held::SharedLater : Held::ExclusiveLater;
-    } else if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) {
+    } else if (fault = acquire(core, guard, peer, kind); fault != Fault::None) {
         return fault;
     }
     epoch.access = Access::Lock;
     ++epoch.locks;
-    const bool had = core.here(target) ? !is_later(peer.held) : peer.held == Held::NoCheck || is_word(peer.held);
-    if (!had) epoch.late_lock = target;
+    const bool asked =
+        !core.here(target) && !no_check && core.two_level == nullptr && core.lock_mode != Mode::Immediate;
+    if (asked || is_later(peer.held)) defer_lock(core, target);
     if (!is_later(peer.held)) peer.allow();
     return Fault::None;
 }
@@ -147,6 +163,7 @@ Fault unlock(Core& core, std::uint32_t target) {
         const Fault ended = core.settle(target);
         return done != Fault::None ? done : asked != Fault::None ? asked : ended;
     });
+    end_deferred_lock(core, guard, target);
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     const Held held = core.peer(target).held;
@@ -163,9 +180,12 @@ Fault unlock(Core& core, std::uint32_t target) {
 Fault lock_all(Core& core, unsigned asserts) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
-    if (epoch.access != Access::None && epoch.access != Access::Fence)
-        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(epoch.access));
-    epoch.no_check = (asserts & kNoCheck) != 0;
+    const bool no_check = (asserts & kNoCheck) != 0;
+    const auto may = [&] { return may_lock_all(core); };
+    Fault allowed = may();
+    if (allowed == Fault::None && !no_check) allowed = await_order(guard, may);
+    if (allowed != Fault::None) return allowed;
+    epoch.no_check = no_check;
     if (!epoch.no_check) {
         if (core.two_level != nullptr) {
             if (const Fault fault = guard.unlocked([&] { return core.two_level->lock_all(); }); fault != Fault::None)
@@ -286,7 +306,7 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
-    if (core.epoch.access == Access::Lock) return take_late_lock(core, guard);
+    if (core.epoch.access == Access::Lock) return acquire_deferred_locks(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
     return take_all(core, guard);
 }

@@ -238,6 +238,14 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
     return make_open(core, guard, peer);
 }
 
+bool opens(Core& core, std::uint32_t target) {
+    if (target >= core.size) return false;
+    Peer& peer = core.peer(target);
+    if (peer.full_reach == 0 || peer.reach.load(std::memory_order_relaxed) != 0) return false;
+    bool later = false;
+    return open_target(core, peer, &later) == Fault::None && !later;
+}
+
 Fault do_now(Core& core, std::uint32_t target) {
     if (!core.has_put_off(target)) return Fault::None;
     StateGuard guard(core);

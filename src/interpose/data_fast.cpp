@@ -192,15 +192,9 @@ namespace slow {
                             target_rank, target_disp, 1, datatype});
 }
 
-// The first operation on a target in an epoch opens it, and then takes the fast path like those behind it. False if
-// that was not what kept it from there; so also if it cannot be opened, which the general path finds once more, to say
-// so.
+// The first operation on a target in an epoch opens it, and then takes the fast path like those behind it.
 bool opens(Window* window, int rank) {
-    if (OSC_FAULT_ANY || window == nullptr || static_cast<std::uint32_t>(rank) >= window->size) return false;
-    Peer& peer = window->peer(static_cast<std::uint32_t>(rank));
-    if (peer.full_reach == 0 || peer.reach.load(std::memory_order_relaxed) != 0) return false;
-    bool later = false;
-    return epoch::open_target(*window, peer, &later) == Fault::None && !later;
+    return !OSC_FAULT_ANY && window != nullptr && epoch::opens(*window, static_cast<std::uint32_t>(rank));
 }
 
 // Where both sides are the same, six arguments say it all: they stay in registers, and the fast path has the rest.

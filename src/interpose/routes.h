@@ -54,6 +54,10 @@ inline void count_forwarded(Entry entry) {
 /// to be below MPI_THREAD_MULTIPLE.
 void serve_one_thread();
 
+/// Takes the route of MPI_Win_lock that respects deferred locks; at the first window that defers locks, and after
+/// serve_one_thread().
+void serve_deferred_locks();
+
 /// Prints what was served and forwarded, one line (OSC_VERBOSE=counters).
 void report_counters();
 

@@ -128,17 +128,25 @@ Fault do_sync(Window& window) {
     return Fault::None;
 }
 
+// A lock that the host serves comes behind this thread's deferred lock too.
+void keep_order(Entry entry) {
+    if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) epoch::acquire_deferred_lock();
+}
+
 }  // namespace
 
 // An entry point that does `what` on our window and goes to the host on others.
 #define OSC_SYNC(...) OSC_SYNC_AS(, __VA_ARGS__)
-#define OSC_SYNC_AS(attribute, name, parameters, arguments, what)                         \
-    attribute int name parameters {                                                       \
-        Window* const window = find_window(win);                                          \
-        if (__builtin_expect(window == nullptr, 0)) OSC_FORWARD_ON(win, name, arguments); \
-        count_served(Entry::name);                                                        \
-        OSC_FAULT_SYNCHRONISE(#name);                                                     \
-        return finish(*window, "MPI_" #name, what);                                       \
+#define OSC_SYNC_AS(attribute, name, parameters, arguments, what) \
+    attribute int name parameters {                               \
+        Window* const window = find_window(win);                  \
+        if (__builtin_expect(window == nullptr, 0)) {             \
+            keep_order(Entry::name);                              \
+            OSC_FORWARD_ON(win, name, arguments);                 \
+        }                                                         \
+        count_served(Entry::name);                                \
+        OSC_FAULT_SYNCHRONISE(#name);                             \
+        return finish(*window, "MPI_" #name, what);               \
     }
 
 namespace slow {
@@ -176,11 +184,11 @@ namespace {
 
 // The commonest cases end here, in a few dozen instructions and without a call; the rest is the slow path's.
 
-template <bool kThreaded>
+template <bool kThreaded, bool kDeferring>
 inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
     Window* const window = find_front(win);
     if (__builtin_expect(window != nullptr && ((lock_type ^ MPI_LOCK_EXCLUSIVE) | assert) == 0, 1) &&
-        __builtin_expect(epoch::try_lock<kThreaded>(*window, static_cast<std::uint32_t>(rank)), 1)) {
+        __builtin_expect(epoch::try_lock<kThreaded, kDeferring>(*window, static_cast<std::uint32_t>(rank)), 1)) {
         count_served(Entry::Win_lock);
         return MPI_SUCCESS;
     }
@@ -202,9 +210,7 @@ inline int fast_unlock(int rank, MPI_Win win) {
 template <Entry kEntry>
 inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
     Window* const window = find_front(win);
-    if (__builtin_expect(
-            window != nullptr && static_cast<std::uint32_t>(rank) < window->flushable.load(std::memory_order_relaxed),
-            1)) {
+    if (__builtin_expect(window != nullptr && epoch::may_order_only(*window, static_cast<std::uint32_t>(rank)), 1)) {
         count_served(kEntry);
         return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
     }
@@ -215,15 +221,25 @@ inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
 
 void serve_one_thread() {
     for (Routes* routes : {&g_mpi, &g_pmpi}) {
-        if (routes->Win_lock == &entry::Win_lock) routes->Win_lock = &fast_lock<false>;
+        if (routes->Win_lock == &entry::Win_lock) routes->Win_lock = &fast_lock<false, false>;
         if (routes->Win_unlock == &entry::Win_unlock) routes->Win_unlock = &fast_unlock<false>;
+    }
+}
+
+// Other threads may call through the routes: their calls either find the new route or have no deferred lock.
+void serve_deferred_locks() {
+    for (Routes* routes : {&g_mpi, &g_pmpi}) {
+        const std::atomic_ref route(routes->Win_lock);
+        const auto now = route.load(std::memory_order_relaxed);
+        if (now == &entry::Win_lock) route.store(&fast_lock<true, true>, std::memory_order_relaxed);
+        if (now == &fast_lock<false, false>) route.store(&fast_lock<false, true>, std::memory_order_relaxed);
     }
 }
 
 namespace entry {
 
 int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
-    return fast_lock<true>(lock_type, rank, assert, win);
+    return fast_lock<true, false>(lock_type, rank, assert, win);
 }
 
 int Win_unlock(int rank, MPI_Win win) {

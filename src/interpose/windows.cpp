@@ -74,6 +74,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         return false;
     }
     if (!host::threads()) serve_one_thread();
+    if (window->defers_locks()) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
     if (config::verbose("windows"))

@@ -39,6 +39,9 @@ class Far {
     /// Asks for the lock of a target; what follows to it happens under that lock. `passing`: a shared lock, asked for
     /// inside a lock_all (see LockContext::inside_lock_all).
     virtual Fault lock(std::uint32_t target, LockKind kind, bool passing) = 0;
+    /// Waits until the lock of a target that was asked for is held, or is known not to be had: that is then an error of
+    /// the next call that settles operations there. Thread-safe; blocks nobody else.
+    virtual Fault await_lock(std::uint32_t target) = 0;
     /// Gives it back behind all that was asked for before.
     virtual Fault unlock(std::uint32_t target) = 0;
     /// Tells `origin` that this process has posted.

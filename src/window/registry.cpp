@@ -62,11 +62,7 @@ Window* find_window(MPI_Win handle) {
 void register_window(MPI_Win handle, Window* window) {
     g_freed.remove(handle);
     g_windows.insert(host::handle_key(handle), window);
-    // The fast paths take locks at once, and do not look for what another thread has put off; nor do they check
-    // asserts.
-    for (const Mode mode : {window->fence_mode, window->pscw_mode, window->lock_mode})
-        if (mode == Mode::Deferred) return;
-    if (window->checks) return;
+    if (!window->allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
     const std::size_t place = Front::place(handle);
     if (g_front.windows[place].load(std::memory_order_relaxed) != nullptr) return;

@@ -8,53 +8,13 @@
 #include <vector>
 
 #include "epoch/epoch.h"
+#include "late_core.h"
 #include "op/queue.h"
-#include "thread_ranks.h"
 
 namespace osc::test {
 namespace {
 
 using sync::LockKind;
-
-/// Puts off increments of word 0 of targets, not atomic: who does them has to be alone there.
-class LateCore final : public Core {
-  public:
-    LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
-        slot = ranks.slot();
-        fence_mode = pscw_mode = lock_mode = Mode::Deferred;
-    }
-    bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
-    bool puts_off() const override { return true; }
-    bool has_put_off(std::uint32_t target) const override { return late_[target] != 0; }
-    std::vector<std::uint32_t> put_off_targets() const override {
-        std::vector<std::uint32_t> all;
-        for (std::uint32_t target = 0; target < size; ++target)
-            if (late_[target] != 0) all.push_back(target);
-        return all;
-    }
-    Fault do_put_off(std::uint32_t target) override {
-        for (; late_[target] != 0; --late_[target])
-            ++ranks_.memory(target)[0];
-        return Fault::None;
-    }
-
-    /// As an operation of the program: now or later.
-    void increment(std::uint32_t target) {
-        bool later = false;
-        ASSERT_EQ(epoch::open_target(*this, peer(target), &later), Fault::None) << diag::fault_text();
-        if (later)
-            ++late_[target];
-        else
-            ++ranks_.memory(target)[0];
-    }
-
-  protected:
-    void describe(Peer& peer, const shm::ControlBlock&) override { peer.path = Path::Direct; }
-
-  private:
-    Ranks& ranks_;
-    std::vector<std::uint32_t> late_;
-};
 
 /// Runs f(core) in a thread per rank.
 template <class F>
@@ -123,8 +83,10 @@ TEST(Deferred, ALockWithNothingUnderItIsNotTaken) {
     ASSERT_EQ(epoch::lock(first, 1, LockKind::Exclusive, 0), Fault::None);
     EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
     // On its own memory it is held: the program may store there at once.
-    ASSERT_EQ(epoch::lock(second, 1, LockKind::Exclusive, 0), Fault::None);
-    EXPECT_NE(ranks.lock_cell(1).word.load(), 0u);
+    std::thread([&] {
+        ASSERT_EQ(epoch::lock(second, 1, LockKind::Exclusive, 0), Fault::None);
+        EXPECT_NE(ranks.lock_cell(1).word.load(), 0u);
+    }).join();
     EXPECT_EQ(epoch::unlock(first, 1), Fault::None);
     EXPECT_EQ(epoch::unlock(second, 1), Fault::None);
     EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);

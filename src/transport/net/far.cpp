@@ -46,6 +46,14 @@ Fault Far::lock(std::uint32_t target, sync::LockKind kind, bool passing) {
                                                       : LockAsk::Shared);
 }
 
+Fault Far::await_lock(std::uint32_t target) {
+    Stream* to = stream(target);
+    if (to == nullptr) return Fault::Other;
+    const std::lock_guard lock(to->mutex());
+    to->confirm_lock();
+    return Fault::None;
+}
+
 Fault Far::unlock(std::uint32_t target) {
     Stream* to = stream(target);
     return to != nullptr ? to->unlock() : Fault::Other;

@@ -33,6 +33,7 @@ class Far final : public sync::Far, public Caches {
     Stream* stream(std::uint32_t target);
 
     Fault lock(std::uint32_t target, sync::LockKind kind, bool passing) override;
+    Fault await_lock(std::uint32_t target) override;
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;

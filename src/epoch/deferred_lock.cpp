@@ -1,0 +1,89 @@
+// Acquiring deferred locks in order.
+#include "epoch/deferred_lock.h"
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
+#include "diag/inject.h"
+#include "epoch/targets.h"
+
+namespace osc::epoch {
+
+constinit thread_local bool t_lock_deferred = false;
+
+namespace {
+
+using State = DeferredLock::State;
+
+// The lock that t_lock_deferred speaks of; of a thread that never defers, null.
+thread_local std::shared_ptr<DeferredLock> t_last;
+
+auto find(Core& core, std::uint32_t target) {
+    std::vector<std::shared_ptr<DeferredLock>>& locks = core.epoch.deferred_locks;
+    return std::find_if(locks.begin(), locks.end(), [&](const auto& lock) { return lock->target == target; });
+}
+
+// Another thread is acquiring the lock: it drives the network, this one drives the host.
+int yield_to_other_thread() {
+    poll_host();
+    const timespec moment{0, 50000};
+    return ::nanosleep(&moment, nullptr);
+}
+
+}  // namespace
+
+void defer_lock(Core& core, std::uint32_t target) {
+    // The window has let go of the last one, most of the time.
+    if (t_last == nullptr || t_last.use_count() != 1) t_last = std::make_shared<DeferredLock>();
+    t_last->core = &core;
+    t_last->target = target;
+    t_last->state.store(State::Pending, std::memory_order_release);
+    core.epoch.deferred_locks.push_back(t_last);
+    t_lock_deferred = true;
+}
+
+void acquire_deferred_lock() {
+    if (!t_lock_deferred || OSC_FAULT(lock_order_ignored)) return;
+    t_lock_deferred = false;
+    DeferredLock& lock = *t_last;
+    State pending = State::Pending;
+    if (!lock.state.compare_exchange_strong(pending, State::Acquiring, std::memory_order_acq_rel)) return;
+    Core& core = *lock.core;
+    {
+        StateGuard guard(core);
+        Peer& peer = core.peer(lock.target);
+        if (is_later(peer.held))
+            static_cast<void>(make_ready(core, guard, peer));
+        else if (!core.here(lock.target))
+            guard.unlocked([&] { return core.far_sync->await_lock(lock.target); });
+        core.epoch.deferred_locks.erase(find(core, lock.target));
+    }
+    lock.state.store(State::Ended, std::memory_order_release);
+}
+
+Fault acquire_deferred_locks(Core& core, StateGuard& guard) {
+    const std::vector<std::shared_ptr<DeferredLock>> locks = core.epoch.deferred_locks;
+    for (const auto& lock : locks) {
+        Peer& peer = core.peer(lock->target);
+        if (!is_later(peer.held)) continue;
+        if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
+    }
+    return Fault::None;
+}
+
+void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target) {
+    for (;;) {
+        const auto found = find(core, target);
+        if (found == core.epoch.deferred_locks.end()) return;
+        State pending = State::Pending;
+        if ((*found)->state.compare_exchange_strong(pending, State::Ended, std::memory_order_acq_rel)) {
+            if (*found == t_last) t_lock_deferred = false;
+            core.epoch.deferred_locks.erase(found);
+            return;
+        }
+        guard.unlocked(yield_to_other_thread);
+    }
+}
+
+}  // namespace osc::epoch

@@ -1,0 +1,42 @@
+// The order of locks. A thread acquires its locks in the order of its MPI_Win_lock calls, over all windows: a program
+// whose processes follow one order cannot deadlock. MPI_Win_lock may return before the lock is acquired, so each thread
+// remembers its last lock of that kind, and acquires it before it asks for another one. Only that thread waits.
+//
+// The locks of a lock_all have no order: a target's lock is acquired with the first operation there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "epoch/core.h"
+
+namespace osc::epoch {
+
+/// A lock that MPI_Win_lock has returned without acquiring. Shared by its window and by the thread that called. The
+/// window outlives the states Pending and Acquiring: MPI_Win_unlock ends the first and awaits the end of the second.
+struct DeferredLock {
+    enum class State : std::uint8_t { Pending, Acquiring, Ended };
+    Core* core = nullptr;
+    std::uint32_t target = 0;
+    std::atomic<State> state{State::Ended};
+};
+
+/// True if this thread's last lock may be pending. One load: the fast path of MPI_Win_lock asks.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local bool t_lock_deferred;
+
+/// Notes that MPI_Win_lock returns before the lock of `target` is acquired. The caller holds the window's state, and
+/// has called acquire_deferred_lock().
+void defer_lock(Core& core, std::uint32_t target);
+
+/// Acquires this thread's deferred lock, if there is one, of whatever window. Blocks this thread only, so the caller
+/// holds no window's state. A lock that cannot be acquired is an error of the next call that needs it, not of this one.
+void acquire_deferred_lock();
+
+/// Acquires the deferred locks of all threads on targets of this node. Returns the first fault.
+Fault acquire_deferred_locks(Core& core, StateGuard& guard);
+
+/// The epoch at `target` ends: no thread acquires its lock from now on. Lets go of the window's state while another
+/// thread is acquiring it.
+void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target);
+
+}  // namespace osc::epoch

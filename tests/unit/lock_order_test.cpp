@@ -1,0 +1,219 @@
+// The order of deferred locks, with ranks as threads: a thread acquires its locks in the order in which it asks for
+// them, over all windows, and a thread that waits for a lock blocks itself only.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "epoch/epoch.h"
+#include "late_core.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+using namespace std::chrono_literals;
+
+/// A rank's window whose last target is on another node: its lock is granted when the test says so.
+class SpanningCore final : public Core {
+  public:
+    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), far_(*this) {
+        for (std::uint32_t each = 0; each + 1 < size; ++each) {
+            place_of_.push_back(each);
+            places_.rank_at.push_back(each);
+        }
+        place_of_.push_back(shm::Places::kElsewhere);
+        places_.place_of = place_of_;
+        slot = ranks.slot();
+        slot.places = &places_;
+        far_sync = &far_;
+    }
+    bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
+
+    std::atomic<int> awaited{0};  // locks whose grant a thread has begun to wait for
+    std::atomic<bool> granted{true};
+
+  protected:
+    void describe(Peer& peer, const shm::ControlBlock&) override {
+        peer.path = here(peer.rank) ? Path::Direct : Path::Net;
+    }
+
+  private:
+    struct Far final : sync::Far {
+        explicit Far(SpanningCore& owner) : core(owner) {}
+        Fault lock(std::uint32_t, LockKind, bool) override { return Fault::None; }
+        Fault await_lock(std::uint32_t) override {
+            ++core.awaited;
+            while (!core.granted.load())
+                std::this_thread::sleep_for(100us);
+            return Fault::None;
+        }
+        Fault unlock(std::uint32_t) override { return Fault::None; }
+        Fault post(std::uint32_t) override { return Fault::None; }
+        Fault complete(std::uint32_t) override { return Fault::None; }
+        Fault close(std::uint32_t, bool) override { return Fault::None; }
+        void opened(std::uint64_t, bool) override {}
+        bool await_closes(std::uint64_t, sync::Liveness&) override { return true; }
+        void forget_results() override {}
+        sync::Traffic take_traffic() override { return {}; }
+        Fault barrier(sync::Liveness&, sync::News&) override { return Fault::None; }
+        SpanningCore& core;
+    };
+
+    Ranks& ranks_;
+    Far far_;
+    std::vector<std::uint32_t> place_of_;
+    shm::Places places_;
+};
+
+Fault exclusive(Core& core, std::uint32_t target) {
+    return epoch::lock(core, target, LockKind::Exclusive, 0);
+}
+
+// All ranks lock target 0 of one window, then target 1 of the other one, so no rank may wait for ever.
+TEST(LockOrder, HoldsOverTwoWindows) {
+    const Deadline deadline(60);
+    constexpr std::uint32_t kTurns = 300;
+    Ranks first(2);
+    Ranks second(2);
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < 2; ++rank)
+        threads.emplace_back([&, rank] {
+            LateCore one(first, rank);
+            LateCore two(second, rank);
+            for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
+                ASSERT_EQ(exclusive(one, 0), Fault::None);
+                ASSERT_EQ(exclusive(two, 1), Fault::None);
+                one.increment(0);
+                two.increment(1);
+                ASSERT_EQ(epoch::flush(two, 1), Fault::None);
+                ASSERT_EQ(epoch::flush(one, 0), Fault::None);
+                ASSERT_EQ(epoch::unlock(two, 1), Fault::None);
+                ASSERT_EQ(epoch::unlock(one, 0), Fault::None);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(first.memory(0)[0], 2 * kTurns);
+    EXPECT_EQ(second.memory(1)[0], 2 * kTurns);
+}
+
+TEST(LockOrder, ALockOnAnotherNodeIsAwaitedBeforeTheNextOne) {
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    ASSERT_TRUE(core.defers_locks());
+    ASSERT_EQ(exclusive(core, 2), Fault::None);
+    EXPECT_EQ(core.awaited, 0);
+    // The fast path of a process with such windows leaves the next lock to the slow path.
+    EXPECT_FALSE((epoch::try_lock<true, true>(core, 1)));
+    ASSERT_EQ(exclusive(core, 1), Fault::None);
+    EXPECT_EQ(core.awaited, 1);
+    ASSERT_EQ(exclusive(core, 0), Fault::None);  // lock 2 is held by now
+    EXPECT_EQ(core.awaited, 1);
+    for (const std::uint32_t target : {0u, 1u, 2u})
+        ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+    // Nothing is left to wait for.
+    ASSERT_EQ(exclusive(core, 2), Fault::None);
+    ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
+    core.peer(1);
+    EXPECT_TRUE((epoch::try_lock<true, true>(core, 1)));
+    ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
+    EXPECT_EQ(core.awaited, 1);
+}
+
+TEST(LockOrder, ALockAllComesBehindADeferredLock) {
+    Ranks ranks(3);
+    SpanningCore one(ranks, 0);
+    Ranks others(2);
+    ASSERT_EQ(exclusive(one, 2), Fault::None);
+    ASSERT_EQ(epoch::lock_all(others.core(0), 0), Fault::None);
+    EXPECT_EQ(one.awaited, 1);
+    ASSERT_EQ(epoch::unlock_all(others.core(0)), Fault::None);
+    ASSERT_EQ(epoch::unlock(one, 2), Fault::None);
+}
+
+TEST(LockOrder, ALockWithoutCheckWaitsForNothing) {
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    ASSERT_EQ(exclusive(core, 2), Fault::None);
+    ASSERT_EQ(epoch::lock(core, 1, LockKind::Exclusive, epoch::kNoCheck), Fault::None);
+    EXPECT_EQ(core.awaited, 0);
+    ASSERT_EQ(exclusive(core, 0), Fault::None);
+    EXPECT_EQ(core.awaited, 1);
+    for (const std::uint32_t target : {0u, 1u, 2u})
+        ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+}
+
+// One thread waits for a lock that is granted only when another thread of the process has had a free one.
+TEST(LockOrder, AWaitingThreadBlocksItselfOnly) {
+    const Deadline deadline(60);
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    core.threaded = true;
+    core.granted = false;
+    std::thread waiting([&] {
+        ASSERT_EQ(exclusive(core, 2), Fault::None);
+        ASSERT_EQ(exclusive(core, 1), Fault::None);
+        ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
+    });
+    while (core.awaited.load() == 0)
+        std::this_thread::yield();
+    ASSERT_EQ(exclusive(core, 0), Fault::None);
+    ASSERT_EQ(epoch::unlock(core, 0), Fault::None);
+    core.granted = true;
+    waiting.join();
+    EXPECT_EQ(core.awaited, 1);
+    ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
+}
+
+// The same on a node: the first thread's lock is acquired by its unlock, which waits for rank 1.
+TEST(LockOrder, AnUnlockThatWaitsBlocksItsThreadOnly) {
+    const Deadline deadline(60);
+    Ranks ranks(3);
+    LateCore core(ranks, 0);
+    core.threaded = true;
+    ASSERT_EQ(exclusive(ranks.core(1), 1), Fault::None);
+    std::thread waiting([&] {
+        ASSERT_EQ(exclusive(core, 1), Fault::None);
+        core.increment(1);
+        ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
+    });
+    ranks.await_queued(1, 0);
+    std::thread([&] {
+        ASSERT_EQ(exclusive(core, 2), Fault::None);
+        ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
+    }).join();
+    ASSERT_EQ(epoch::unlock(ranks.core(1), 1), Fault::None);
+    waiting.join();
+    EXPECT_EQ(ranks.memory(1)[0], 1u);
+}
+
+// One thread acquires the deferred lock while another one ends its epoch and frees the window.
+TEST(LockOrder, AnEpochMayEndWhileItsLockIsAcquired) {
+    const Deadline deadline(120);
+    for (int turn = 0; turn < times(2000, 200); ++turn) {
+        Ranks ranks(3);
+        Ranks others(1);
+        auto window = std::make_unique<SpanningCore>(ranks, 0);
+        window->threaded = true;
+        std::atomic<int> stage{0};
+        std::thread asking([&] {
+            ASSERT_EQ(exclusive(*window, 2), Fault::None);
+            stage = 1;
+            ASSERT_EQ(exclusive(others.core(0), 0), Fault::None);
+            ASSERT_EQ(epoch::unlock(others.core(0), 0), Fault::None);
+        });
+        while (stage == 0)
+            std::this_thread::yield();
+        ASSERT_EQ(epoch::unlock(*window, 2), Fault::None);
+        window.reset();
+        asking.join();
+    }
+}
+
+}  // namespace
+}  // namespace osc::test
