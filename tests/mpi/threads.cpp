@@ -137,3 +137,32 @@ CASE(a_window_for_each_thread) {
         delete win;
     }
 }
+
+// Rank 0 holds its own lock until a message of another thread of rank 1 comes; that thread's lock of rank 2 is free.
+CASE(a_blocked_lock_blocks_its_thread_only) {
+    SKIP_IF(size() < 3);
+    HOST_CANNOT("blocks the second thread");
+    for (osct::Kind kind : osct::kAllKinds) {
+        Window win(kind, 64);
+        const auto write = [&](int target, long value) {
+            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
+            CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle()));
+            CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        };
+        if (rank() == 0) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() == 0) {
+            MPI_Recv(nullptr, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            CHECK_OK(MPI_Win_unlock(0, win.handle()));
+        } else if (rank() == 1) {
+            std::thread blocked([&] { write(0, 7); });
+            osct::compute(0.02);
+            std::thread([&] { write(2, 8); }).join();
+            MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+            blocked.join();
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() % 2 == 0 && rank() < 3) CHECK_EQ(win.base<long>()[0], 7L + rank() / 2);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
