@@ -14,9 +14,10 @@
 #include "config/options.h"
 #include "diag/log.h"
 #include "host/host.h"
-#include "host/progress_hook.h"
+#include "host/nodes.h"
 #include "transport/cma/cma.h"
-#include "transport/shm/passing.h"
+#include "transport/shm/machine.h"
+#include "window/nodes.h"
 
 namespace osc {
 namespace {
@@ -29,13 +30,11 @@ struct Card {
     shm::ArenaAddress arena;
     std::uint64_t shared_offset;  // of the TeamShared; that of the node's first process counts
     std::int32_t node;            // see node_of
+    std::uint64_t machine;        // see shm::machine_number; 0: the node is the host's
     std::int32_t ready;           // whether this process can take part
     std::int32_t atomics;         // whether it wants the network to have them
     std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
 };
-
-// For this long a process asks the others for their arenas: each of them answers as soon as it runs.
-constexpr std::chrono::seconds kPatience{5};
 
 std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     static auto* known = new std::map<std::uint64_t, std::weak_ptr<Process>>;
@@ -82,22 +81,13 @@ bool ensure_keyval(int& keyval) {
     return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &keyval, nullptr) == MPI_SUCCESS;
 }
 
-// The node of this process: the rank in `comm` of the first process on it, as the host sees it or, unless the window's
+// The node of this process: the rank in `comm` of the first process on it, as the host says or, unless the window's
 // memory is to be loaded, as OSC_NODES makes believe. -1 if the host cannot say.
-int node_of(MPI_Comm comm, bool loads, int rank, int size) {
-    if (const long nodes = std::min<long>(config::values().nodes, size); nodes > 1 && !loads) {
-        const long node = rank * nodes / size;
-        return static_cast<int>((node * size + nodes - 1) / nodes);
-    }
-    const host::Real& mpi = host::real();
-    MPI_Comm node = MPI_COMM_NULL;
-    if (mpi.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
-    int first = rank;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error = mpi.Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node, &request);
-    if (error == MPI_SUCCESS) error = host::wait(request);
-    mpi.Comm_free(&node);
-    return error == MPI_SUCCESS ? first : -1;
+int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
+    if (!made_up) return host::node_of(comm, rank, false);
+    const long nodes = std::min<long>(config::values().nodes, size);
+    const long node = rank * nodes / size;
+    return static_cast<int>((node * size + nodes - 1) / nodes);
 }
 
 }  // namespace
@@ -120,7 +110,7 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
     }
     sweep_leaving();
     team = new Team;
-    int error = team->exchange(comm, loads, atomics, why);
+    int error = team->exchange(comm, loads, atomics, true, why);
     if (error == MPI_SUCCESS) {
         team->retain();  // for the attribute
         error = host::real().Comm_set_attr(comm, keyval, team);
@@ -131,12 +121,6 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         team = nullptr;
     }
     return error;
-}
-
-int Team::agree(MPI_Comm comm, int mine, int& least) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = host::real().Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request) : error;
 }
 
 int Team::largest(MPI_Comm comm, std::span<int> values) {
@@ -167,7 +151,7 @@ std::uint64_t Team::window_id(std::uint64_t creation) const {
     return (random_ ^ creation) * 0x9e3779b97f4a7c15ull;
 }
 
-int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
+int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why) {
     const host::Real& mpi = host::real();
     int size = 0;
     int rank = 0;
@@ -175,13 +159,15 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     mpi.Comm_rank(comm, &rank);
     size_ = static_cast<std::uint32_t>(size);
     me_ = static_cast<std::uint32_t>(rank);
-    mpi.Comm_group(comm, &group_);
+    if (group_ == MPI_GROUP_NULL) mpi.Comm_group(comm, &group_);
     diag::set_rank(rank, size);
     cma::allow_peers();
 
     shm::Arena& arena = shm::Arena::mine();
     Card mine{};
-    mine.node = node_of(comm, loads, rank, size);
+    const bool made_up = std::min<long>(config::values().nodes, size) > 1 && !loads;
+    mine.node = node_of(comm, made_up, rank, size);
+    mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
     mine.meeting = shm::random64();
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
@@ -210,7 +196,13 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     for (const Card& card : cards) {
         ready = ready && card.ready != 0;
         atomics = atomics || card.atomics != 0;
-        spans_nodes_ = spans_nodes_ || card.node != cards[0].node;
+    }
+    const bool joined = ready && join_nodes(std::span(cards));
+    mine.node = cards[me_].node;
+    spans_nodes_ = std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.node != mine.node; });
+    if (joined && made != nullptr && rank != mine.node) {  // the first of a node of the host's only
+        release_shared(made);
+        made = nullptr;
     }
     random_ = cards[0].meeting;
     Layout layout;
@@ -239,9 +231,9 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
         for (std::uint32_t at = 0; at < mates(); ++at)
             processes_.push_back(known_process(cards[rank_at(at)].arena));
         reach = first_hidden(0) < mates() ? kHidden : map_shared(cards[leader()].shared_offset);
-        if (spans_nodes_ && !open_network(config::values().nodes > 1, atomics)) reach = kNone;
+        if (spans_nodes_ && !open_network(config::values().nodes > 1, atomics)) reach = kNoNetwork;
     }
-    error = agree(comm, reach, reach);
+    error = host::least(comm, reach, reach);
     if (error == MPI_SUCCESS && reach == kHidden) {
         std::vector<std::uint64_t> meetings;
         for (const Card& card : cards)
@@ -261,6 +253,13 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
             why = "the exchange over the communicator failed";
             return error;
         }
+        if (joined && reach != kNoNetwork) {
+            if (rank == 0)
+                diag::say(
+                    "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
+            processes_.clear();
+            return exchange(comm, loads, atomics, false, why);
+        }
         if (not_served_.empty())
             not_served_ = !ready         ? "a process has no shared memory (memfd), descriptors or communicators left"
                           : spans_nodes_ ? "a process cannot use the network, or map the shared memory of another"
@@ -269,52 +268,6 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why) {
     }
     host::set_wait_policy(static_cast<int>(mates()));
     return MPI_SUCCESS;
-}
-
-std::uint32_t Team::first_hidden(std::uint32_t from) const {
-    while (from < mates() && (rank_at(from) == me_ || processes_[from]->arena.reachable()))
-        ++from;
-    return from;
-}
-
-int Team::map_shared(std::uint64_t offset) {
-    shared_ = reinterpret_cast<TeamShared*>(map(leader(), offset, sizeof(TeamShared)));
-    return shared_ != nullptr ? kAll : kNone;
-}
-
-// Those who miss arenas ask their owners for them, one after the other. All listen before anybody asks, so that who
-// finds nobody need not wait; and all answer until the last has what it needs, which a reduction tells.
-int Team::pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset,
-                      int& reach) {
-    shm::Passing passing(meetings[me_]);
-    if (const int error = agree(comm, passing.listening() ? kAll : kNone, reach);
-        error != MPI_SUCCESS || reach == kNone)
-        return error;
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    reach = kAll;
-    for (std::uint32_t at = first_hidden(0); at < mates() && reach == kAll;) {
-        passing.serve();
-        host::progress();
-        const shm::Fetched got = passing.fetch(meetings[rank_at(at)], processes_[at]->arena);
-        if (got == shm::Fetched::Yes) {
-            at = first_hidden(at);
-        } else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end) {
-            reach = kNone;
-        } else {
-            ::sched_yield();
-        }
-    }
-    passing.abandon();
-    if (reach == kAll) reach = map_shared(shared_offset);
-    const int mine = reach;
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = host::real().Iallreduce(&mine, &reach, 1, MPI_INT, MPI_MIN, comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request,
-                                             [&] {
-                                                 passing.serve();
-                                                 return true;
-                                             })
-                                : error;
 }
 
 Team::~Team() {
@@ -341,33 +294,6 @@ void Team::release() {
 
 void Team::release_keyval() {
     g_keyvals[0] = g_keyvals[1] = MPI_KEYVAL_INVALID;
-}
-
-std::byte* Team::map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const {
-    if (rank == me_) return shm::Arena::mine().at(offset);
-    return process(rank).arena.map(offset, bytes);
-}
-
-void Team::unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const {
-    if (rank != me_) process(rank).arena.unmap(offset, address, bytes);
-}
-
-bool Team::cma_reaches(std::uint32_t rank) const {
-    if (config::values().cma == "off") return false;
-    Process& process = this->process(rank);
-    int known = process.cma.load(std::memory_order_relaxed);
-    if (known < 0) {
-        const shm::ArenaAddress& address = process.arena.address();
-        known = address.pid > 0 && cma::reachable(address.pid, address.probe, address.token) ? 1 : 0;
-        process.cma.store(known, std::memory_order_relaxed);
-    }
-    return known != 0;
-}
-
-bool Team::cma_reaches_all() const {
-    for (std::uint32_t at = 0; at < mates(); ++at)
-        if (rank_at(at) != me_ && !cma_reaches(rank_at(at))) return false;
-    return true;
 }
 
 std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address) {

@@ -83,7 +83,7 @@ class Team final : public sync::Liveness {
     /// Null if libosc serves windows of this team; else why the host does, in a few words.
     const char* not_served() const { return not_served_.empty() ? nullptr : not_served_.c_str(); }
 
-    /// Whether the host sees its processes on more than one node, so that nobody can give them common memory.
+    /// Whether its processes are on more than one node, so that they cannot have common memory.
     bool spans_nodes() const { return spans_nodes_; }
 
     /// Numbers the team's creations of windows from 1, alike on all processes: creations are collective.
@@ -105,8 +105,9 @@ class Team final : public sync::Liveness {
   private:
     /// How far a process has got with the others; the least counts for all.
     enum Reach : int {
-        kNone,    // the team cannot be served
-        kHidden,  // some arenas are not to be seen in /proc
+        kNoNetwork,  // the team cannot be served: no network
+        kNone,       // nor: a process cannot map the memory of another one
+        kHidden,     // some arenas are not to be seen in /proc
         kAll,
     };
     /// Who is where, until the team's book has it.
@@ -117,8 +118,9 @@ class Team final : public sync::Liveness {
 
     Team() = default;
     ~Team();
-    static int agree(MPI_Comm comm, int mine, int& least);
-    int exchange(MPI_Comm comm, bool loads, bool atomics, const char*& why);
+    /// `joins`: the host's nodes that are on one machine become one node, if their processes can map each other's
+    /// memory; the host's nodes otherwise.
+    int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
     bool open_network(bool loopback, bool atomics);
     int exchange_network(MPI_Comm comm, const Layout& layout, int& reach);
     bool write_book(const Layout& layout, std::span<const net::Card> cards);

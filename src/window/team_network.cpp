@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "diag/log.h"
 #include "host/host.h"
+#include "host/nodes.h"
 #include "host/progress_hook.h"
 #include "window/team.h"
 
@@ -36,10 +37,10 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& reach) {
     if (error != MPI_SUCCESS) return error;
     const bool written = me_ != leader() || write_book(layout, cards);
     cards = {};
-    error = agree(comm, written ? kAll : kNone, reach);
+    error = host::least(comm, written ? kAll : kNone, reach);
     if (error != MPI_SUCCESS || reach != kAll) return error;
     // Nobody asks before everybody knows him: a message from a stranger is dropped.
-    error = agree(comm, read_book(layout) ? kAll : kNone, reach);
+    error = host::least(comm, read_book(layout) ? kAll : kNone, reach);
     return error == MPI_SUCCESS && reach == kAll ? measure_network(comm) : error;
 }
 

@@ -4,19 +4,28 @@
 #   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_mpi_fortran_test: the same for Fortran sources.
+# osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one run; the
+#   libraries stand between libosc and the host.
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
 add_custom_target(mpi_tests)
 
 function(osc_mpi_add_run name program ranks)
-  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BELOW;ENV;ARGS")
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
   set(command timeout -k 5 ${T_TIMEOUT} ${OSC_MPIEXEC} -n ${ranks} -genv MPIR_CVAR_POLLS_BEFORE_YIELD 1)
   set(preload ${OSC_ASAN_RUNTIME})
   if(NOT T_HOST)
     list(APPEND preload $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy>)
     list(APPEND command -genv OSC_FALLBACK error)
   endif()
+  foreach(library IN LISTS T_BELOW)
+    list(APPEND preload $<TARGET_FILE:${library}>)
+    add_dependencies(mpi_tests ${library})
+  endforeach()
   if(preload)
     list(JOIN preload ":" preload)
     list(APPEND command -genv LD_PRELOAD ${preload})

@@ -1,5 +1,5 @@
 # osc_multihost_test(NAME PROGRAM target HOSTS n RANKS n [PER_HOST n] [LINK bridge|tap] [PROVIDER tcp|net] [TIMEOUT s]
-#                    [ENV k=v...] [ARGS ...])
+#                    [BELOW library...] [ENV k=v...] [ARGS ...])
 #   adds the test multihost.NAME: runs an MPI program that another call builds (test_put_get) with its ranks spread over
 #   several hosts on this machine (tests/multihost/hosts.sh). Preloaded are libosc, the spy below it, and what lets the
 #   host's MPI_Finalize end.
@@ -10,7 +10,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(OSC_MULTIHOST_DIR ${CMAKE_CURRENT_LIST_DIR}/../multihost)
 
 function(osc_multihost_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "BELOW;ENV;ARGS")
   if(T_UNPARSED_ARGUMENTS OR NOT T_PROGRAM OR NOT T_HOSTS OR NOT T_RANKS)
     message(FATAL_ERROR "osc_multihost_test(${name}): wrong arguments: ${T_UNPARSED_ARGUMENTS}")
   endif()
@@ -21,6 +21,9 @@ function(osc_multihost_test name)
     set(T_TIMEOUT 50)
   endif()
   set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy> $<TARGET_FILE:multihost_finalize>)
+  foreach(library IN LISTS T_BELOW)
+    list(APPEND preload $<TARGET_FILE:${library}>)
+  endforeach()
   list(JOIN preload ":" preload)
   # What hosts.sh reads, and what the ranks get; mpiexec itself gets no LD_PRELOAD.
   set(outside MPIEXEC=${OSC_MPIEXEC} FORWARDER=$<TARGET_FILE:multihost_forwarder>)
