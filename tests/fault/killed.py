@@ -1,8 +1,10 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Runs killed.cpp for one kind of epoch: each role dies once, the worlds and the turns of the roles going round so that
 all kinds together pair every role with every world. With OSC_TEST_FULL=1 each role in each world in each turn.
 
-  killed.py --kind fence [--mpiexec M] [--env K=V]... [--only ROLE.WORLD.SHIFT]... -- program
+  killed.py --kind fence [--mpiexec M] [--env K=V]... [--only ROLE.WORLD.SHIFT]... [--repeat N] -- program
+
+With --repeat each case runs N times, and the last lines say how often each of them failed.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import run_fault
 
 ROLES = ["origin", "target", "third"]
 KINDS = ["fence", "pscw", "exclusive", "shared", "lock_all", "request", "create", "free"]
-#How the processes reach each other, and what the program is told of it.
+# How the processes reach each other, and the arguments of the program for it.
 WORLDS = {
     "node": ([], []),
     "tcp": (["OSC_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
@@ -32,7 +34,7 @@ def selection(kind):
     more = {"fence": "net", "shared": "cma", "lock_all": "agent", "request": "agent"}
     if kind in more:
         chosen.append(("target", more[kind], number % 4))
-#Rank 0, whom the others need for their locks, and another one.
+    # Rank 0, which all need for their locks, and another one.
     locks = {"exclusive": [("origin", 1), ("target", 2)], "shared": [("origin", 3)], "lock_all": [("origin", 2), ("third", 3)]}
     chosen += [(role, "two_level", shift) for role, shift in locks.get(kind, [])]
     return chosen
@@ -44,6 +46,7 @@ def main():
     parser.add_argument("--mpiexec", default="mpiexec.mpich")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("program")
     options = parser.parse_args()
 
@@ -52,14 +55,15 @@ def main():
         cases = [(role, world, shift) for role in ROLES for world in WORLDS for shift in range(4)]
     if options.only:
         cases = [(role, world, int(shift)) for role, world, shift in (case.split(".") for case in options.only)]
-    failed = []
-    for role, world, shift in cases:
+    failed = {}
+    for role, world, shift in cases * options.repeat:
         print(f"== {options.kind}: the {role} dies, {world}, turned by {shift}", flush=True)
         settings, arguments = WORLDS[world]
         program = [options.program, options.kind, role, str(shift)] + arguments
         if not run_fault.run_job(options.mpiexec, 4, 1, 40, options.env + settings, program):
-            failed.append(f"{role}.{world}.{shift}")
-    print(f"{len(cases)} cases, failed: {failed}")
+            case = f"{role}.{world}.{shift}"
+            failed[case] = failed.get(case, 0) + 1
+    print(f"{len(cases)} cases, {options.repeat} times each, failures by case: {failed}")
     return 1 if failed else 0
 
 
