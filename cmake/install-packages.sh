@@ -5,7 +5,7 @@
 set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev"
-test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib"
+test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib openmpi-bin libopenmpi-dev"
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
 
 wanted=""

@@ -2,8 +2,13 @@
 #include "host/real.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <cstring>
 #include <mutex>
+#include <vector>
+
+#include "host/foreign.h"
 
 namespace osc::host {
 
@@ -13,43 +18,79 @@ Real g_real;
 
 namespace {
 
-// The host opened with RTLD_LOCAL (by a language binding) is not behind us in the search order; these are its names.
-const char* const kHostNames[] = {"libmpich.so.12", "libmpi.so.12", "libmpi.so.40"};
+constexpr const char* kHostFunction = "PMPI_Initialized";  // every MPI library has it; libosc does not
 
-void* open_loaded_host() {
-    for (const char* name : kHostNames)
-        if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) return handle;
+void* g_library = nullptr;  // the host's library, opened
+
+// The library behind libosc in the search order that defines `symbol`, or null.
+void* open_next(const char* symbol) {
+    Dl_info info{};
+    void* const address = next_symbol(symbol);
+    if (address == nullptr || ::dladdr(address, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+    return ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+// A library that is not in the search order, because a language binding has opened it with RTLD_LOCAL: its file name
+// starts as those of MPI libraries do, and it defines `symbol`. Null if there is none.
+void* open_hidden(const char* symbol) {
+    std::vector<std::string> files;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* found) {
+            const char* slash = std::strrchr(info->dlpi_name, '/');
+            const char* name = slash != nullptr ? slash + 1 : info->dlpi_name;
+            if (std::strncmp(name, "libmpi", 6) == 0)
+                static_cast<std::vector<std::string>*>(found)->emplace_back(info->dlpi_name);
+            return 0;
+        },
+        &files);
+    for (const std::string& file : files) {
+        void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (handle != nullptr && ::dlsym(handle, symbol) != nullptr) return handle;
+        if (handle != nullptr) ::dlclose(handle);
+    }
     return nullptr;
 }
 
-void* find(void* host, const char* symbol) {
-    if (void* address = ::dlsym(RTLD_NEXT, symbol); address != nullptr) return address;
-    return host != nullptr ? ::dlsym(host, symbol) : nullptr;
+// Looks in the host's library and in those that it needs, not in others of the process.
+void* library_symbol(const char* symbol) {
+    return g_library != nullptr ? ::dlsym(g_library, symbol) : nullptr;
 }
 
-}  // namespace
-
-bool resolve() {
-    static std::mutex mutex;
-    static bool done = false;
-    const std::lock_guard lock(mutex);
-    if (done) return true;
-    void* host = ::dlsym(RTLD_NEXT, "PMPI_Initialized") == nullptr ? open_loaded_host() : nullptr;
-    if (find(host, "PMPI_Initialized") == nullptr) return false;
-    Real& table = detail::g_real;
+void fill(Real& table) {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
-    table.name = reinterpret_cast<decltype(table.name)>(find(host, "PMPI_" #name));
+    table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
 #include "interpose/entries.def"
 #undef OSC_ENTRY
-#define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(find(host, "PMPI_" #name));
+#define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
 #define OSC_REAL_EXTENSION(name) \
-    table.MPIX_##name = reinterpret_cast<decltype(table.MPIX_##name)>(find(host, "PMPIX_" #name));
+    table.MPIX_##name = reinterpret_cast<decltype(table.MPIX_##name)>(host_symbol("PMPIX_" #name));
 #include "host/real.def"
 #include "host/real_types.def"
 #undef OSC_REAL_EXTENSION
 #undef OSC_REAL
-    done = true;
-    return true;
+}
+
+}  // namespace
+
+Host find_host() {
+    static std::mutex mutex;
+    static Host found = Host::None;
+    const std::lock_guard lock(mutex);
+    if (found != Host::None) return found;
+    g_library = next_symbol(kHostFunction) != nullptr ? open_next(kHostFunction) : open_hidden(kHostFunction);
+    if (host_symbol(kHostFunction) == nullptr) return Host::None;
+    found = is_foreign(&library_symbol) ? Host::Foreign : Host::Mpich;
+    if (found == Host::Mpich) fill(detail::g_real);
+    return found;
+}
+
+std::string describe_foreign_host() {
+    return describe(&library_symbol);
+}
+
+void* host_symbol(const char* symbol) {
+    if (void* address = next_symbol(symbol); address != nullptr) return address;
+    return library_symbol(symbol);
 }
 
 void* next_symbol(const char* symbol) {
@@ -60,7 +101,7 @@ bool in_host_library(void* address) {
     Dl_info here{};
     Dl_info host{};
     if (::dladdr(address, &here) == 0) return false;
-    if (::dladdr(reinterpret_cast<void*>(detail::g_real.Initialized), &host) == 0) return false;
+    if (::dladdr(host_symbol(kHostFunction), &host) == 0) return false;
     return here.dli_fbase == host.dli_fbase;
 }
 

@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include <string>
+
 namespace osc::host {
 
 /// The host's PMPI functions. A member is null if the host does not have the function.
@@ -23,14 +25,27 @@ namespace detail {
 extern Real g_real;
 }
 
-/// The table; valid after `resolve()`.
+/// The table; filled by find_host() where that returns Host::Mpich, and empty otherwise.
 inline const Real& real() {
     return detail::g_real;
 }
 
+/// What MPI library the process has loaded.
+enum class Host {
+    None,
+    Mpich,    // of MPICH's ABI: libosc works over it
+    Foreign,  // of another ABI: libosc calls no function of it that takes a handle
+};
+
 /// Looks the host up behind libosc in the search order, or among the libraries that the process has loaded since (a
-/// language binding that was opened at run time). False if there is no MPI library yet. Thread-safe, idempotent.
-bool resolve();
+/// language binding that was opened at run time). Thread-safe; the answer stays once it is not Host::None.
+Host find_host();
+
+/// A foreign host in words: its name, version and file. Valid after find_host() has returned Host::Foreign.
+std::string describe_foreign_host();
+
+/// The host's definition of `symbol`, or null. Valid after find_host() has found a host.
+void* host_symbol(const char* symbol);
 
 /// The next definition of `symbol` behind libosc, or null.
 void* next_symbol(const char* symbol);

@@ -1,14 +1,75 @@
-// The exported C functions, MPI_X and PMPI_X, from the table of prototypes. Each is one jump.
-#include "interpose/routes.h"
+// The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route, with its
+// arguments as they came. This file does not include mpi.h, which declares the same names with the host's types.
+#include "interpose/route_table.h"
+
+namespace osc {
+namespace {
+
+namespace first {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    int name(OSC_WORDS arguments) {                  \
+        connect_or_die();                            \
+        return g_mpi.name arguments;                 \
+    }
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+}  // namespace first
+
+namespace first_profiled {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    int name(OSC_WORDS arguments) {                  \
+        connect_or_die();                            \
+        return g_pmpi.name arguments;                \
+    }
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+}  // namespace first_profiled
+
+namespace missing {
+template <class Route>
+struct Call;
+template <class... Words>
+struct Call<int (*)(Words...)> {
+    template <const auto& kName>
+    static int die(Words...) {
+        die_missing(kName);
+    }
+};
+#define OSC_ENTRY(kind, name, parameters, arguments) constexpr char name[] = "MPI_" #name;
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+}  // namespace missing
+
+}  // namespace
+
+const Routes kMissing = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &missing::Call<decltype(Routes::name)>::die<missing::name>,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+constinit Routes g_mpi = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &first::name,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+constinit Routes g_pmpi = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &first_profiled::name,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+}  // namespace osc
 
 #define OSC_EXPORT extern "C" __attribute__((visibility("default")))
 
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    OSC_EXPORT int MPI_##name parameters {           \
-        return ::osc::g_mpi.name arguments;          \
-    }                                                \
-    OSC_EXPORT int PMPI_##name parameters {          \
-        return ::osc::g_pmpi.name arguments;         \
+#define OSC_ENTRY(kind, name, parameters, arguments)  \
+    OSC_EXPORT int MPI_##name(OSC_WORDS arguments) {  \
+        return ::osc::g_mpi.name arguments;           \
+    }                                                 \
+    OSC_EXPORT int PMPI_##name(OSC_WORDS arguments) { \
+        return ::osc::g_pmpi.name arguments;          \
     }
 #include "interpose/entries.def"
 #undef OSC_ENTRY

@@ -1,8 +1,10 @@
 // Finds the routes when the library is loaded, or at the first call if the host comes later (a language binding that
-// opens MPI at run time).
+// opens MPI at run time). Over a foreign host always at the first call, which prints the line that says so.
 #include "interpose/routes.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
 
 #include "config/options.h"
 #include "diag/log.h"
@@ -12,69 +14,86 @@
 namespace osc {
 namespace {
 
-bool connect();
-
-void connect_or_die() {
-    if (connect()) return;
-    diag::say("no MPI library is loaded; preload libosc only into MPI programs");
-    std::abort();
+template <class Route>
+Route to_route(void* address) {
+    return reinterpret_cast<Route>(address);
 }
 
-// What a route holds until it is known.
-namespace first {
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    int name parameters {                            \
-        connect_or_die();                            \
-        return g_mpi.name arguments;                 \
-    }
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-}  // namespace first
-
-namespace first_profiled {
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    int name parameters {                            \
-        connect_or_die();                            \
-        return g_pmpi.name arguments;                \
-    }
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-}  // namespace first_profiled
-
-template <class Function>
-void choose(Function& called, Function& profiled, Function ours, Function host, const char* symbol, bool disabled) {
-    auto* const next = reinterpret_cast<Function>(host::next_symbol(symbol));
-    const bool tool = next != nullptr && !host::in_host_library(reinterpret_cast<void*>(next));
-    profiled = disabled && host != nullptr ? host : ours;
-    called = tool ? next : profiled;
+template <class Route>
+void choose(Route& called, Route& profiled, Route ours, void* host, const char* symbol, bool disabled) {
+    void* const next = host::next_symbol(symbol);
+    const bool tool = next != nullptr && !host::in_host_library(next);
+    profiled = disabled && host != nullptr ? to_route<Route>(host) : ours;
+    called = tool ? to_route<Route>(next) : profiled;
 }
 
-bool connect() {
-    if (!host::resolve()) return false;
+void serve() {
     const bool disabled = config::values().disable;
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    choose(g_mpi.name, g_pmpi.name, &entry::name, host::real().name, "MPI_" #name, disabled);
+#define OSC_ENTRY(kind, name, parameters, arguments)                                        \
+    choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
+           host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);
 #include "interpose/entries.def"
 #undef OSC_ENTRY
+}
+
+// Whether this process prints what every process of its job finds: the first rank as the job's launcher numbers them,
+// or any process if no launcher does.
+bool speaks_for_job() {
+    for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+        if (const char* rank = std::getenv(variable); rank != nullptr) return std::strcmp(rank, "0") == 0;
     return true;
 }
 
+template <class Route>
+void pass(Route& route, const char* symbol, Route missing) {
+    void* const address = host::host_symbol(symbol);
+    route = address != nullptr ? to_route<Route>(address) : missing;
+}
+
+void stand_aside() {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    pass(g_mpi.name, "MPI_" #name, kMissing.name);   \
+    pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+    if (config::values().disable || !speaks_for_job()) return;
+    diag::say(
+        "the program's MPI library (%s) has another ABI than MPICH's: libosc serves nothing and passes every call on; "
+        "it needs a program built for MPICH or a library of its ABI",
+        host::describe_foreign_host().c_str());
+}
+
+// Sets the routes once; false if there is no host yet, or if a foreign one may wait for its first call.
+bool connect(bool called) {
+    static std::mutex mutex;
+    static bool done = false;
+    const std::lock_guard lock(mutex);
+    if (done) return true;
+    const host::Host host = host::find_host();
+    if (host == host::Host::None || (host == host::Host::Foreign && !called)) return false;
+    if (host == host::Host::Foreign)
+        stand_aside();
+    else
+        serve();
+    return done = true;
+}
+
 __attribute__((constructor)) void connect_at_load() {
-    connect();
+    connect(false);
 }
 
 }  // namespace
 
-Routes g_mpi = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &first::name,
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-};
+void connect_or_die() {
+    if (connect(true)) return;
+    diag::say("no MPI library is loaded; preload libosc only into MPI programs");
+    std::abort();
+}
 
-Routes g_pmpi = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &first_profiled::name,
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-};
+void die_missing(const char* function) {
+    diag::say("the program calls %s, which its MPI library (%s) does not have", function,
+              host::describe_foreign_host().c_str());
+    std::abort();
+}
 
 }  // namespace osc

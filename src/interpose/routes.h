@@ -9,17 +9,9 @@
 
 #include <atomic>
 
+#include "interpose/route_table.h"
+
 namespace osc {
-
-/// One function pointer for each entry point.
-struct Routes {
-#define OSC_ENTRY(kind, name, parameters, arguments) int(*name) parameters;
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-};
-
-extern Routes g_mpi;   // calls of MPI_X
-extern Routes g_pmpi;  // calls of PMPI_X
 
 /// Names the entry points in counters.
 enum class Entry : unsigned {
@@ -48,6 +40,14 @@ inline void count_served(Entry entry) {
 }
 inline void count_forwarded(Entry entry) {
     count_up(detail::g_forwarded[static_cast<unsigned>(entry)]);
+}
+
+/// A function of the host's prototype as a route.
+template <class>
+using WordOf = Word;
+template <class... A>
+auto as_route(int (*function)(A...)) {
+    return reinterpret_cast<int (*)(WordOf<A>...)>(reinterpret_cast<void (*)()>(function));
 }
 
 /// Takes the routes that are for one thread at a time; at the first window, when the host's level of threads is known

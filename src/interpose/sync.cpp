@@ -221,8 +221,8 @@ inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
 
 void serve_one_thread() {
     for (Routes* routes : {&g_mpi, &g_pmpi}) {
-        if (routes->Win_lock == &entry::Win_lock) routes->Win_lock = &fast_lock<false, false>;
-        if (routes->Win_unlock == &entry::Win_unlock) routes->Win_unlock = &fast_unlock<false>;
+        if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
+        if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
     }
 }
 
@@ -231,8 +231,9 @@ void serve_deferred_locks() {
     for (Routes* routes : {&g_mpi, &g_pmpi}) {
         const std::atomic_ref route(routes->Win_lock);
         const auto now = route.load(std::memory_order_relaxed);
-        if (now == &entry::Win_lock) route.store(&fast_lock<true, true>, std::memory_order_relaxed);
-        if (now == &fast_lock<false, false>) route.store(&fast_lock<false, true>, std::memory_order_relaxed);
+        if (now == as_route(&entry::Win_lock)) route.store(as_route(&fast_lock<true, true>), std::memory_order_relaxed);
+        if (now == as_route(&fast_lock<false, false>))
+            route.store(as_route(&fast_lock<false, true>), std::memory_order_relaxed);
     }
 }
 

@@ -84,7 +84,9 @@ int Team::measure_network(MPI_Comm comm) {
         slowest[1] = static_cast<int>(cost.byte * 1024);
     }
     const int error = largest(comm, slowest);
-    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, std::bit_width(nodes - 1)};
+    // std::bit_width returns int in C++20 as published, and its argument's type in libstdc++ before GCC 13.
+    const auto rounds = static_cast<std::uint32_t>(std::bit_width(nodes - 1));
+    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, rounds};
     return error;
 }
 

@@ -1,0 +1,19 @@
+// Tells MPI libraries of another ABI than MPICH's, by the functions and data that only they have. libosc calls none of
+// their functions that take a handle.
+#pragma once
+
+#include <string>
+
+namespace osc::host {
+
+/// Finds a symbol of the library in question, or null.
+using Find = void* (*)(const char* symbol);
+
+/// Whether the library is Open MPI or has the ABI of the MPI 5 standard. Calls MPI_Abi_get_version of a library that
+/// has it, which may be called at any time.
+bool is_foreign(Find find);
+
+/// Name, version and file of that library. Calls MPI_Get_library_version, which may be called at any time.
+std::string describe(Find find);
+
+}  // namespace osc::host

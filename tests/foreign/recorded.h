@@ -1,0 +1,16 @@
+// What abi_library.cpp tells of the last call.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "interpose/route_table.h"
+
+struct Recorded {
+    std::string function;
+    std::vector<osc::Word> arguments;
+};
+
+constexpr int kRecordedResult = 17;
+
+extern "C" const Recorded* recorded_call();
