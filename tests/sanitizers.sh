@@ -24,7 +24,7 @@ case ${1-} in
             target=mpi_tests
             chosen="-L mpi -R [.]n[1234]\$ -E [.]host[.]"
         else
-            programs="errors datatypes dynamic requests lifetimes"
+            programs="errors datatypes dynamic requests lifetimes window_counters"
             target="osc osc_spy $(printf ' test_%s' $programs)"
             chosen="-L mpi -R ^($(echo "$programs" | tr ' ' '|'))[.]n2\$"
         fi

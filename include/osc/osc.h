@@ -25,7 +25,10 @@ unsigned long long osc_served(const char* mpi_function);
 unsigned long long osc_forwarded(const char* mpi_function);
 
 /** The value of a named statistic of this process, for example "windows.live" or "bytes.window_metadata";
- *  osc_info --counters lists the names. Returns 0 and stores the value, or -1 for an unknown name. Thread-safe. */
+ *  osc_info --counters lists the names. Returns 0 and stores the value, or -1 for an unknown name.
+ *  Thread-safe at every thread level, also while another thread creates or frees a window: the call owns no window, and
+ *  a window counts from the end of its creation until MPI_Win_free has begun to destroy it. A call that meets the free
+ *  of a window waits until the window has left libosc's table, or the free waits for the call. */
 int osc_counter(const char* name, unsigned long long* value);
 
 #ifdef __cplusplus

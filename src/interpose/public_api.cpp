@@ -32,11 +32,17 @@ unsigned long long read(const std::atomic<unsigned long long>* counters, const c
 
 unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
-    for (const Window* window : live_windows()) {
-        bytes += sizeof *window + shm::Slot::bytes_for(window->team.mates(), window->size) / window->team.mates();
-        bytes += window->bytes_of_peers();
-    }
+    visit_windows([&](const Window& window) {
+        bytes += sizeof window + shm::Slot::bytes_for(window.team.mates(), window.size) / window.team.mates();
+        bytes += window.bytes_of_peers();
+    });
     return bytes;
+}
+
+unsigned long long windows() {
+    unsigned long long count = 0;
+    visit_windows([&](const Window&) { ++count; });
+    return count;
 }
 
 const net::Counts& network() {

@@ -89,9 +89,13 @@ void reissued(MPI_Win handle) {
     g_freed.remove(handle);
 }
 
+void visit_windows(const std::function<void(Window&)>& visit) {
+    g_windows.for_each([&](std::uint64_t, Window& window) { visit(window); });
+}
+
 std::vector<Window*> live_windows() {
     std::vector<Window*> all;
-    g_windows.for_each([&](std::uint64_t, Window& window) { all.push_back(&window); });
+    visit_windows([&](Window& window) { all.push_back(&window); });
     return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -132,7 +133,11 @@ class Window final : public Core {
 
 void register_window(MPI_Win handle, Window* window);
 void unregister_window(MPI_Win handle);
-/// Every live window; for MPI_Finalize and the counters.
+/// Calls visit(window) for every registered window, in no order. Thread-safe: no window is registered or unregistered
+/// until the last call has returned, and a window is destroyed only after unregister_window(), so each one outlives its
+/// visit. `visit` must not keep the reference, call the host MPI, or register or unregister a window.
+void visit_windows(const std::function<void(Window&)>& visit);
+/// Every live window, for MPI_Finalize: no other thread may free a window then.
 std::vector<Window*> live_windows();
 
 }  // namespace osc
