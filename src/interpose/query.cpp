@@ -1,6 +1,7 @@
 // Entry points that ask about windows: attributes, groups, info, shared_query; and the end of the program.
 #include <climits>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -40,6 +41,12 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     unit = static_cast<MPI_Aint>(peer.unit);
     base = peer.base;
     return target == window.me ? Fault::None : epoch::pointers_given(window);
+}
+
+// A copy: the host MPI, which reads and writes info objects, is never called with the window's state held.
+InfoInUse info_in_use(Window& window) {
+    const StateGuard guard(window);
+    return window.info;
 }
 
 }  // namespace
@@ -107,8 +114,7 @@ int Win_get_info(MPI_Win win, MPI_Info* info_used) {
     if (window == nullptr) OSC_FORWARD_ON(win, Win_get_info, (win, info_used));
     count_served(Entry::Win_get_info);
     if (const int error = host::real().Info_create(info_used); error != MPI_SUCCESS) return error;
-    const StateGuard guard(*window);
-    for (const auto& [key, value] : window->info)
+    for (const auto& [key, value] : info_in_use(*window))
         host::real().Info_set(*info_used, key.c_str(), value.c_str());
     return MPI_SUCCESS;
 }
@@ -119,9 +125,14 @@ int Win_set_info(MPI_Win win, MPI_Info info) {
     count_served(Entry::Win_set_info);
     if (info == MPI_INFO_NULL)
         return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is MPI_INFO_NULL"));
-    const StateGuard guard(*window);
-    window->info = read_info(info, window->flavor, window->info);
-    return MPI_SUCCESS;
+    for (;;) {
+        const InfoInUse before = info_in_use(*window);
+        InfoInUse now = read_info(info, window->flavor, before);
+        const StateGuard guard(*window);
+        if (window->info != before) continue;  // another thread has set keys meanwhile
+        window->info = std::move(now);
+        return MPI_SUCCESS;
+    }
 }
 
 int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
