@@ -1,6 +1,7 @@
 // Slots and introductions.
 #include "transport/agent/outbox.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -97,49 +98,77 @@ void Outbox::leave(const Left& message) {
     freed_.ring();
 }
 
-// Waits for a message that was left, keeps its fault, and frees its slot.
-void Outbox::end(std::size_t which) {
+// Waits for the answer to a message that was left, and ends it. Releases the lock meanwhile: a wait drives the host
+// MPI.
+void Outbox::await(std::unique_lock<std::mutex>& lock, std::size_t which) {
+    left_[which].awaited = true;
+    const Left message = left_[which];
+    lock.unlock();
+    const bool answered = await_answer(slot(message.slot), *message.connection->box, *message.connection->arena);
+    lock.lock();
+    const auto found = std::ranges::find_if(left_, [&](const Left& other) { return other.slot == message.slot; });
+    end(static_cast<std::size_t>(found - left_.begin()), answered);
+}
+
+// Waits until another thread has ended a message.
+void Outbox::await_ended(std::unique_lock<std::mutex>& lock) {
+    const std::uint32_t seen = ended_.load(std::memory_order_seq_cst);
+    lock.unlock();
+    shm::wait_until(
+        freed_, [&] { return ended_.load(std::memory_order_seq_cst) != seen; }, [] { return false; });
+    lock.lock();
+}
+
+// Keeps the fault of a message that was left, and frees its slot. Its owner may go when the lock is released.
+void Outbox::end(std::size_t which, bool answered) {
     const Left message = left_[which];
     left_.erase(left_.begin() + static_cast<std::ptrdiff_t>(which));
     left_count_.fetch_sub(1, std::memory_order_relaxed);
-    Slot& used = slot(message.slot);
-    const bool answered = await_answer(used, *message.connection->box, *message.connection->arena);
     Pending& owner = *message.owner;
     if (owner.fault == Fault::None) {
-        owner.fault = answered ? fault_of(used.status, message.rank) : not_answered(message.rank);
+        owner.fault = answered ? fault_of(slot(message.slot).status, message.rank) : not_answered(message.rank);
         if (owner.fault != Fault::None) {
             owner.text = diag::fault_text();
             owner.unsettled.fetch_add(1, std::memory_order_relaxed);
         }
     }
-    give_back(message.slot);
     owner.unsettled.fetch_sub(1, std::memory_order_release);
+    ended_.fetch_add(1, std::memory_order_seq_cst);
+    give_back(message.slot);
 }
 
 bool Outbox::reap() {
-    const std::lock_guard lock(left_mutex_);
+    std::unique_lock lock(left_mutex_);
     if (left_.empty()) return false;
     bool any = false;
     for (std::size_t i = 0; i < left_.size();) {
-        if (slot(left_[i].slot).state.load(std::memory_order_acquire) == SlotState::Answered) {
-            end(i);
+        if (!left_[i].awaited && slot(left_[i].slot).state.load(std::memory_order_acquire) == SlotState::Answered) {
+            end(i, true);
             any = true;
         } else {
             ++i;
         }
     }
-    if (!any) end(0);
+    if (any) return true;
+    const auto oldest = std::ranges::find_if(left_, [](const Left& message) { return !message.awaited; });
+    if (oldest != left_.end())
+        await(lock, static_cast<std::size_t>(oldest - left_.begin()));
+    else
+        await_ended(lock);
     return true;
 }
 
 Fault Outbox::settle(Pending& owner, std::uint32_t rank) {
-    const std::lock_guard lock(left_mutex_);
-    for (std::size_t i = 0; i < left_.size();) {
-        if (left_[i].owner == &owner && (rank == kEveryRank || left_[i].rank == rank)) {
-            end(i);
-        } else {
-            ++i;
-        }
+    std::unique_lock lock(left_mutex_);
+    for (;;) {
+        const auto next = std::ranges::find_if(left_, [&](const Left& message) {
+            return message.owner == &owner && (rank == kEveryRank || message.rank == rank);
+        });
+        if (next == left_.end()) break;
+        if (next->awaited)
+            await_ended(lock);
+        else
+            await(lock, static_cast<std::size_t>(next - left_.begin()));
     }
     if (owner.fault == Fault::None) return Fault::None;
     owner.unsettled.fetch_sub(1, std::memory_order_relaxed);

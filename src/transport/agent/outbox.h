@@ -46,6 +46,7 @@ struct Left {
     std::uint32_t rank;  // of the target
     const Connection* connection;
     Pending* owner;
+    bool awaited = false;  // a thread waits for the answer, without the lock
 };
 
 inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
@@ -88,7 +89,9 @@ class Outbox {
 
   private:
     Fault introduce(Connection& connection);
-    void end(std::size_t which);
+    void await(std::unique_lock<std::mutex>& lock, std::size_t which);
+    void await_ended(std::unique_lock<std::mutex>& lock);
+    void end(std::size_t which, bool answered);
 
     std::mutex mutex_;
     shm::Piece piece_;
@@ -97,9 +100,9 @@ class Outbox {
     std::atomic<std::uint32_t> free_{(1u << kSlots) - 1};
     shm::Doorbell freed_;
     std::array<std::vector<Landing>, kSlots> landings_;
-    // Held while waiting for an answer too: agents answer whatever their senders do.
     std::mutex left_mutex_;
-    std::vector<Left> left_;  // oldest first
+    std::vector<Left> left_;               // oldest first
+    std::atomic<std::uint32_t> ended_{0};  // of those that were in it
     std::atomic<std::uint32_t> left_count_{0};
 };
 
