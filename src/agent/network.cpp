@@ -295,33 +295,28 @@ void Network::sent(ofi::Operation& operation, int error) {
     if (error != 0) network.lost(to);
 }
 
+// False: the provider has no room.
 template <class Post>
-void Network::transfer(Transfer& transfer, Post&& post) {
+bool Network::transfer(Transfer& transfer, Post&& post) {
     transfer.network = this;
     transfer.operation.ended = &Network::transferred;
     moving_.fetch_add(1, std::memory_order_relaxed);
-    for (int round = 1;; ++round) {
-        const std::int64_t began = now_ns();
-        const ofi::Posted posted =
-            transfer.connection->dead.load(std::memory_order_relaxed) ? ofi::Posted::Failed : post();
-        if (posted == ofi::Posted::Failed) {
-            moving_.fetch_sub(1, std::memory_order_relaxed);
-            return transfer.ended(transfer, EIO);
-        }
-        if (posted == ofi::Posted::Yes) {
-            // Whoever streams takes note of what has ended himself, several at a time, which costs less; and the thread
-            // leaves him the core.
-            if (transfers_.fetch_add(1, std::memory_order_relaxed) % kTransfersPerDrive == 0)
-                try_drive();
-            else
-                keep_thread_away(began);
-            return;
-        }
-        const bool moved = try_drive();
-        // Some providers have no room for what goes to the dead, for ever.
-        if (round % 256 == 0) alive(*transfer.connection);
-        if (!moved) rest(round, round);
+    const std::int64_t began = now_ns();
+    const bool dead = transfer.connection->dead.load(std::memory_order_relaxed);
+    const ofi::Posted posted = dead ? ofi::Posted::Failed : post();
+    if (posted != ofi::Posted::Yes) moving_.fetch_sub(1, std::memory_order_relaxed);
+    if (posted == ofi::Posted::Again) return false;
+    if (posted == ofi::Posted::Failed) {
+        transfer.ended(transfer, EIO);
+        return true;
     }
+    // A thread that streams takes note of what has ended itself, several at a time, which costs less; and the network's
+    // thread leaves it the core.
+    if (transfers_.fetch_add(1, std::memory_order_relaxed) % kTransfersPerDrive == 0)
+        try_drive();
+    else
+        keep_thread_away(began);
+    return true;
 }
 
 // A provider that does direct accesses in software does them when it is polled, and reports them to nobody: the target
@@ -335,22 +330,35 @@ void Network::stir(Connection& to, std::size_t bytes) {
     control(to, FrameKind::Stir);
 }
 
-void Network::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
-    counts_.writes.fetch_add(1, std::memory_order_relaxed);
+bool Network::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
     stir(*it.connection, bytes);
-    transfer(it, [&] { return endpoint_->write(it.connection->peer, from, bytes, address, key, it.operation); });
+    counts_.writes.fetch_add(1, std::memory_order_relaxed);
+    if (transfer(it, [&] { return endpoint_->write(it.connection->peer, from, bytes, address, key, it.operation); }))
+        return true;
+    counts_.writes.fetch_sub(1, std::memory_order_relaxed);
+    return false;
 }
 
-void Network::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
-    counts_.reads.fetch_add(1, std::memory_order_relaxed);
+bool Network::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
     stir(*it.connection, bytes);
-    transfer(it, [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
+    counts_.reads.fetch_add(1, std::memory_order_relaxed);
+    if (transfer(it, [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); }))
+        return true;
+    counts_.reads.fetch_sub(1, std::memory_order_relaxed);
+    return false;
 }
 
 void Network::atomic(Transfer& it, ofi::Atomic& what, std::uint64_t address, std::uint64_t key) {
     counts_.atomics.fetch_add(1, std::memory_order_relaxed);
-    if (it.connection->token != card_.token) stir(*it.connection, sizeof what.operand);
-    transfer(it, [&] { return endpoint_->atomic(it.connection->peer, what, address, key, it.operation); });
+    Connection& to = *it.connection;
+    if (to.token != card_.token) stir(to, sizeof what.operand);
+    const auto post = [&] { return endpoint_->atomic(to.peer, what, address, key, it.operation); };
+    for (int round = 1; !transfer(it, post); ++round) {
+        const bool moved = try_drive();
+        // Some providers have no room for what goes to the dead, for ever.
+        if (round % 256 == 0) alive(to);
+        if (!moved) rest(round, round);
+    }
 }
 
 void Network::transferred(ofi::Operation& operation, int error) {

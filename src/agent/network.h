@@ -94,6 +94,22 @@ struct Transfer {
     void (*ended)(Transfer&, int error) = nullptr;
 };
 
+/// Work that can go on only after an event of the network, such as a message that finds no room under way. Any thread
+/// that drives the network resumes it, whatever that thread itself waits for.
+class Backlog {
+  public:
+    enum class Left {
+        Nothing,  // it has left the backlog; Network::enlist() may be called again
+        Work,     // which needs another event
+        Busy,     // another thread uses it, or the provider has no room: to be resumed soon
+    };
+    /// Goes on as far as it can without waiting. Called without `drive_`, by one thread at a time.
+    virtual Left resume() = 0;
+
+  protected:
+    ~Backlog() = default;
+};
+
 /// What happened, for tests and statistics.
 struct Counts {
     std::atomic<std::uint64_t> messages{0};    // sent, of all kinds
@@ -150,15 +166,26 @@ class Network final : Answers, ofi::Receiver {
                  Sender& sender, bool held = false);
     /// Sends what is held back for company.
     void send_held();
-    /// Direct access; `transfer` is the caller's until it has ended, also if the peer is dead.
-    void write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key);
-    void read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+    /// Direct access; `transfer` is the network's until it has ended, also if the peer is dead. False, with nothing
+    /// begun: the provider has no room now.
+    [[nodiscard]] bool write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address,
+                             std::uint64_t key);
+    [[nodiscard]] bool read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
 
-    /// An atomic of the provider; the same.
+    /// An atomic of the provider; waits for room. Without locks, like wait().
     void atomic(Transfer& transfer, ofi::Atomic& what, std::uint64_t address, std::uint64_t key);
 
-    /// Drives the network until `done()`; false if `dead()`, asked after long waits, gave it up. For application
-    /// threads, without any lock of the network's.
+    /// `work` is resumed after the network's events, until its resume() says Nothing. Thread-safe.
+    void enlist(Backlog& work);
+    /// It is not any more; returns when no thread resumes it.
+    void withdraw(Backlog& work);
+    /// Resumes all that is enlisted; false if nothing is, or another thread does it. The caller holds no lock.
+    bool resume_backlog();
+    /// Wakes the threads in wait(), after a change that no event of the network tells them of.
+    void ring() { bell_.ring(); }
+
+    /// Drives the network until `done()`, and resumes the whole backlog meanwhile; false if `dead()`, asked after long
+    /// waits, gave it up. For application threads, without any lock: it drives the host MPI too.
     template <class Done, class Dead>
     bool wait(Done&& done, Dead&& dead);
 
@@ -217,7 +244,7 @@ class Network final : Answers, ofi::Receiver {
     void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
     std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     template <class Post>
-    void transfer(Transfer& transfer, Post&& post);
+    bool transfer(Transfer& transfer, Post&& post);
     void stir(Connection& to, std::size_t bytes);
     void lost(Connection& peer);
     Connection* find(std::uint64_t token);
@@ -290,8 +317,12 @@ class Network final : Answers, ofi::Receiver {
     std::atomic<int> warm_{0};             // polls by the host without an event before it leaves them to the thread
     std::atomic<std::int64_t> polled_{0};  // when the host's last poll had ended, ns
     std::atomic<int> polls_{0};            // of the host since its last pause, up to kManyPolls
-    Nap nap_;                              // the thread's; under drive_ for others
-    std::atomic<bool> asleep_{false};      // the thread is in the provider's wait, holding drive_
+    std::mutex backlog_mutex_;             // held by the thread that resumes, and guards
+    std::vector<Backlog*> backlog_;        // what is enlisted
+    std::atomic<std::size_t> backlog_count_{0};
+    std::atomic<bool> resume_soon_{false};  // no event tells when the backlog can go on
+    Nap nap_;                               // the thread's; under drive_ for others
+    std::atomic<bool> asleep_{false};       // the thread is in the provider's wait, holding drive_
     std::atomic<bool> stopping_{false};
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};
@@ -304,20 +335,21 @@ template <class Done, class Dead>
 bool Network::wait(Done&& done, Dead&& dead) {
     bool ended = done();
     if (ended) return true;
+    const auto over = [&] { return done() || (resume_backlog() && done()); };
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     // Others' messages are a reason to go on, and so are direct accesses, which these rounds serve and whose parts no
     // event tells of; but not for ever: who is waited for may be dead.
     const auto goes_on = [&](int quiet) { return quiet < kQuiet || moving_.load(std::memory_order_relaxed) > 0; };
     for (int round = 1, quiet = 0; !ended && round < kRounds && goes_on(quiet); ++round) {
         quiet = try_drive() ? 0 : quiet + 1;
-        ended = done();
+        ended = over();
         if (!ended) rest(round, quiet);
     }
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (ended) return true;
     // Long waits are the thread's: it sleeps in the provider, this one until it rings.
     nap_.end();
-    return shm::wait_slow(bell_, done, dead);
+    return shm::wait_slow(bell_, over, dead);
 }
 
 }  // namespace osc::net

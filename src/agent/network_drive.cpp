@@ -295,7 +295,9 @@ void Network::keep_thread_away(std::int64_t began) {
 }
 
 void Network::poll() {
-    if (endpoint_ != nullptr) try_drive();
+    if (endpoint_ == nullptr) return;
+    try_drive();
+    resume_backlog();
 }
 
 // Whether the host waits. What this process has under way itself counts as that: there may be parts of it that nothing
@@ -321,6 +323,7 @@ void Network::host_polls() {
     const bool cooled = !try_drive(who) && warm_.fetch_sub(1, std::memory_order_relaxed) == 1;
     if (cooled && who == Drives::Throughout) nap_.end();  // nobody drives any more, however much the host polls
     polled_.store(now_ns(), std::memory_order_relaxed);
+    resume_backlog();
 }
 
 // After a round that did not end the wait. The host is driven now and then: these rounds take some milliseconds
@@ -358,7 +361,8 @@ void Network::run() {
             last_event = now;
         } else if (now - last_event > kSpinNs && now > direct_until_.load(std::memory_order_relaxed)) {
             asleep_.store(true, std::memory_order_seq_cst);
-            const bool soon = lock_waits_ || stuck_count_.load(std::memory_order_relaxed) > 0;
+            const bool soon = lock_waits_ || stuck_count_.load(std::memory_order_relaxed) > 0 ||
+                              resume_soon_.load(std::memory_order_seq_cst);
             counts_.sleeps.fetch_add(1, std::memory_order_relaxed);
             t_driving = true;
             // Whoever wants to drive, or to end this, has said so before it looked at asleep_.
@@ -375,6 +379,7 @@ void Network::run() {
             shm::cpu_relax();
         }
         drive_.unlock();
+        resume_backlog();
     }
 }
 

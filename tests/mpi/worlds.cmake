@@ -65,6 +65,19 @@ foreach(mode immediate deferred)
   osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_FENCE=${mode})
 endforeach()
 
+# A wait for one process goes on with what is asked of others: each is a node.
+foreach(run auto:tcp messages:tcp buffered:tcp direct:tcp auto:net)
+  string(REGEX MATCH "^(.*):(.*)$" _ ${run})
+  set(environment OSC_NODES=3 OSC_NET_PROTOCOL=${CMAKE_MATCH_1})
+  set(provider "")
+  if(CMAKE_MATCH_2 STREQUAL "net")
+    list(APPEND environment OSC_OFI_PROVIDER=net)
+    set(provider .net)
+  endif()
+  osc_mpi_add_run(waits.nodes.${CMAKE_MATCH_1}${provider}.n3 test_waits 3 TIMEOUT 120 ENV ${environment})
+endforeach()
+osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_NODES=2)
+
 osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_NODES=8)
 osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_OFI_PROVIDER=net)
 

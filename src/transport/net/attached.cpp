@@ -11,8 +11,12 @@ namespace osc::net {
 // The lease of the region that holds `address`: the one that is here, or what the target says.
 bool Attached::look_up(std::uint64_t address, Lease& lease) {
     RegionCache& regions = stream_.regions();
+    bool unsure = false;
     for (std::uint32_t last = 0;;) {
+        if (std::exchange(unsure, false)) stream_.confirm_lock();
         if (regions.find(address, lease)) return true;
+        const Stream::Question question(stream_);
+        if (question.waited()) continue;
         // What is attached under the lock that this process has asked for counts, not what was before.
         const bool sure = stream_.lock_is_confirmed();
         Lease leases[kMostLeases];
@@ -24,7 +28,7 @@ bool Attached::look_up(std::uint64_t address, Lease& lease) {
         if (fault_ != Fault::None) return false;
         if (leases[0].size == 0) {
             if (sure) break;
-            stream_.confirm_lock();
+            unsure = true;
         } else if (std::exchange(last, leases[0].number) == leases[0].number) {
             // One that was not kept had been withdrawn meanwhile, and does not come again.
             fault_ = agent::fault_of(Status::Malformed, stream_.target());
@@ -63,6 +67,7 @@ bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t
     Lease lease;
     if (!regions.find(address, lease)) return false;
     if (lease.exposed == kNotYet) {
+        const Stream::Question question(stream_);
         regions.asks();
         const Fault fault =
             stream_.ask({What::Expose, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(address)}, &lease);

@@ -19,8 +19,11 @@ Far::Far(Network& network, const Job& job, std::uint64_t window, std::uint32_t m
 
 Far::~Far() {
     for (auto& [rank, stream] : streams_) {
-        stream->settle();
-        if (stream->abandoned()) static_cast<void>(stream.release());  // the provider may still write into it
+        {
+            const std::lock_guard lock(stream->mutex());
+            stream->settle();
+        }
+        if (stream->abandon()) static_cast<void>(stream.release());  // the provider may still write into it
     }
 }
 

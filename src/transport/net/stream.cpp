@@ -42,7 +42,11 @@ Stream::Stream(Network& network, Connection& to, std::uint64_t window, std::uint
 }
 
 Stream::~Stream() {
-    settle();
+    {
+        const std::lock_guard lock(mutex_);
+        settle();
+    }
+    network_.withdraw(*this);
 }
 
 void Stream::mark() {
@@ -88,13 +92,11 @@ void Stream::Flight::answered(Status status, const std::byte* data, std::size_t 
     for (const SharedTicket& ticket : tickets)
         ticket->end(status);
     tickets.clear();
-    Stream& owner = *stream;
-    // In one order with the waiter's own look, for the bell that the network rings after this.
-    busy.exchange(false, std::memory_order_seq_cst);
-    owner.under_way_.fetch_sub(1, std::memory_order_seq_cst);
+    // In one order with the waiter's own look, for the bell that the network rings after this. The stream may go now.
+    serial.exchange(0, std::memory_order_seq_cst);
 }
 
-void Stream::Question::answered(Status reply, const std::byte* data, std::size_t size) {
+void Stream::Reply::answered(Status reply, const std::byte* data, std::size_t size) {
     status = reply == Status::Done && size < bytes ? Status::Malformed : reply;
     if (status == Status::Done) std::memcpy(to, data, bytes);
     open.exchange(false, std::memory_order_seq_cst);
@@ -108,8 +110,8 @@ void Stream::moved(Transfer& transfer, int error) {
     if (const SharedTicket ticket = std::move(move.ticket); ticket != nullptr)
         ticket->end(error != 0 ? Status::PeerDied : Status::Done);
     stream.local_.fetch_sub(1, std::memory_order_relaxed);
-    move.busy.exchange(false, std::memory_order_seq_cst);
-    stream.under_way_.fetch_sub(1, std::memory_order_seq_cst);
+    if (Message* const lent = std::exchange(move.lent, nullptr); lent != nullptr) stream.network_.give_back(lent);
+    move.serial.exchange(0, std::memory_order_seq_cst);
 }
 
 // A message, which waits for the target's fence if it is the first behind this process's.
@@ -136,9 +138,10 @@ std::byte* Stream::add(const Record& record) {
     const std::size_t needed = sizeof(Record) + padded(carried(record));
     const std::size_t back = padded(returned(record));
     const bool alone = protocol_ == Protocol::Messages && queue_.empty();
-    if (filling_.message != nullptr &&
-        (filling_.message->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
-         (alone && records_ > 0 && is_operation(last_.what) && is_operation(record.what)))) {
+    // Other threads may fill the next one while this one waits.
+    while (filling_.message != nullptr &&
+           (filling_.message->bytes + needed > kBody || returning_ + back > kBody - sizeof(ReplyHead) ||
+            (alone && records_ > 0 && is_operation(last_.what) && is_operation(record.what)))) {
         if (ticket_ != nullptr)
             put_by();
         else
@@ -185,12 +188,6 @@ void Stream::landing(const Landing& what) {
 bool Stream::wants_direct(std::size_t bytes) const {
     if (protocol_ == Protocol::Auto) return bytes >= network_.endpoint().direct_from();
     return protocol_ == Protocol::Direct;
-}
-
-void Stream::confirm_lock() {
-    if (lock_is_confirmed()) return;
-    push();
-    await_all();
 }
 
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
@@ -251,14 +248,12 @@ void Stream::compare_and_swap(const Update& how, std::int64_t disp, const void* 
 
 Fault Stream::finish() {
     if (std::exchange(answers_now_, false)) {
-        push();
-        await_all();
+        dispatch();
+        await_issued();
         return take_fault();
     }
-    if (ticket_ != nullptr)
-        advance();
-    else if (protocol_ == Protocol::Messages && records_ > 0 && is_operation(last_.what))
-        push();
+    if (ticket_ != nullptr || enlisted_) advance();
+    if (ticket_ == nullptr && protocol_ == Protocol::Messages && records_ > 0 && is_operation(last_.what)) push();
     return Fault::None;
 }
 
@@ -275,8 +270,8 @@ Fault Stream::lock(LockAsk ask) {
 Fault Stream::unlock() {
     const std::lock_guard lock(mutex_);
     if (local_.load(std::memory_order_acquire) != 0 || !parked_.empty()) {
-        push();
-        await_all();
+        dispatch();
+        await_issued();
     }
     add({What::Unlock, Basic::None, Op::None, 0, 0, 0});
     under_lock_ = false;
@@ -286,11 +281,11 @@ Fault Stream::unlock() {
 Fault Stream::close(What end, bool held) {
     const std::lock_guard lock(mutex_);
     if (local_.load(std::memory_order_acquire) != 0 || !parked_.empty()) {
-        push();
-        await_all();
+        dispatch();
+        await_issued();
     }
     add({end, Basic::None, Op::None, 0, 0, 0});
-    push(filling_.landings.empty() ? FrameKind::Unhurried : FrameKind::Request, held);
+    dispatch(filling_.landings.empty() ? FrameKind::Unhurried : FrameKind::Request, held);
     return Fault::None;
 }
 
@@ -304,80 +299,6 @@ Fault Stream::notice(std::span<const Record> steps) {
         steps = steps.subspan(part.size());
     }
     return to_.dead.load(std::memory_order_relaxed) ? agent::fault_of(Status::PeerDied, target_) : Fault::None;
-}
-
-Fault Stream::ask(const Record& record, void* to) {
-    if (lost()) return take_fault();
-    Message* message = network_.claim();
-    std::memcpy(message->body(), &record, sizeof record);
-    message->bytes = sizeof record;
-    question_.to = to;
-    question_.bytes = returned(record);
-    question_.open.store(true, std::memory_order_relaxed);
-    network_.request(to_, FrameKind::Query, window_, me_, message, question_);
-    // Never given up: if the target is gone, the network answers in its place.
-    network_.wait([&] { return !question_.open.load(std::memory_order_seq_cst); },
-                  [&] {
-                      network_.alive(to_);
-                      return false;
-                  });
-    return agent::fault_of(question_.status, target_);
-}
-
-Fault Stream::describe(Description& description) {
-    if (!described_)
-        if (const Fault fault = ask({What::Describe, Basic::None, Op::None, 0, 0, 0}, &description_);
-            fault != Fault::None)
-            return fault;
-    described_ = true;
-    description = description_;
-    return Fault::None;
-}
-
-// A dead peer's requests are ended by the network at once, its transfers by the provider; what that does not end within
-// a second is left to it for ever, with the memory that it may still touch.
-void Stream::await_all() {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point since{};
-    const auto lost = [&] {
-        if (network_.alive(to_)) return false;
-        if (since == Clock::time_point{}) since = Clock::now();
-        return Clock::now() - since > std::chrono::seconds(1);
-    };
-    const auto nothing = [&] { return under_way_.load(std::memory_order_seq_cst) == 0; };
-    for (;;) {
-        if (!abandoned_ && !network_.wait(nothing, lost)) {
-            abandoned_ = true;
-            failed(Status::PeerDied);
-        }
-        if (parked_.empty()) return;
-        for (; !parked_.empty(); parked_.pop_front())
-            start(parked_.front());
-    }
-}
-
-Fault Stream::settle() {
-    send_off();
-    await_all();
-    // The provider may read from it for ever if the target is gone.
-    if (Message* const alone = std::exchange(alone_, nullptr); alone != nullptr && !abandoned_)
-        network_.give_back(alone);
-    if (std::exchange(marked_, false)) unsettled_.fetch_sub(1, std::memory_order_seq_cst);
-    return take_fault();
-}
-
-void Stream::forget_results() {
-    for (Flight& flight : flights_) {
-        if (flight.landings.empty()) continue;
-        flight.landings.clear();
-        local_.fetch_sub(1, std::memory_order_relaxed);
-    }
-}
-
-Fault Stream::settle_local() {
-    if (filling_.landings.empty() && queue_.empty() && parked_.empty() && local_.load(std::memory_order_acquire) == 0)
-        return take_fault();
-    return settle();
 }
 
 }  // namespace osc::net

@@ -5,8 +5,11 @@
 // A message is sent when it is full, or when somebody waits for what is in it. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply.
 //
-// An operation with a ticket is sent at once and waits for nothing: what has no place under way yet, or must not go
-// before the target's lock is had, is put by, and sent by whoever looks for the ticket's end or settles.
+// An operation with a ticket is sent at once and waits for nothing. A message that finds no room under way is put by,
+// and so is a direct access that must not go before the target's lock is had: the network's backlog resumes both.
+//
+// Threads: the mutex guards the stream, and no thread waits with it held. A wait in the middle of an operation lets
+// other threads' operations in, and waits for what was issued until then, by serial numbers.
 #pragma once
 
 #include <array>
@@ -34,7 +37,7 @@ enum class Protocol : std::uint8_t {
     Direct,    // puts and gets by the provider's write and read
 };
 
-class Stream final : public Transport {
+class Stream final : public Transport, public Backlog {
   public:
     /// `unsettled` counts streams that have something under way. `fence`: what is sent waits at the target for its
     /// fence of this number.
@@ -42,7 +45,7 @@ class Stream final : public Transport {
            Protocol protocol, std::atomic<std::uint32_t>& unsettled, const std::atomic<std::uint64_t>& fence);
     ~Stream() override;
 
-    /// Held by whoever uses the stream, for a whole operation.
+    /// The caller of most functions holds it; those that wait release it meanwhile.
     std::mutex& mutex() { return mutex_; }
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
@@ -80,8 +83,23 @@ class Stream final : public Transport {
     // For dynamic windows; see Attached.
     std::uint32_t target() const { return target_; }
     RegionCache& regions() { return regions_; }
-    /// Has the target's thread answer one record at once, before all that is under way: `to` is what it returns.
+    /// Has the target's thread answer one record at once, before all that is under way: `to` is what it returns. With a
+    /// Question of the caller's.
     Fault ask(const Record& record, void* to);
+    /// The right to ask(), of one thread at a time; waits for it.
+    class Question {
+      public:
+        explicit Question(Stream& stream) : stream_(stream), waited_(stream.begin_question()) {}
+        ~Question() { stream_.end_question(); }
+        Question(const Question&) = delete;
+        Question& operator=(const Question&) = delete;
+        /// Another thread has asked meanwhile, perhaps the same.
+        bool waited() const { return waited_; }
+
+      private:
+        Stream& stream_;
+        const bool waited_;
+    };
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
     /// Whether the lock that was asked for, if any, is held, and the fence made; and waits until it is so.
@@ -91,15 +109,15 @@ class Stream final : public Transport {
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                   RegionCache::Entry* entry);
 
-    /// What is returned from now on to what is under way is for nobody. While nobody drives.
+    /// What is returned from now on to what is under way is for nobody. While nobody drives, without the mutex.
     void forget_results();
 
-    /// The provider may still use this object: it must not be destroyed.
-    bool abandoned() const { return abandoned_; }
+    /// The provider may still use this object: it must not be destroyed. After that, resume() is not called any more.
+    bool abandon();
 
     /// Sends what is gathered, to be settled next.
     void send_off();
-    /// The same, and waits for all that is under way: the first fault that was met.
+    /// The same, and waits for what was issued until now: the first fault that was met.
     Fault settle();
     /// The same if something under way reads or writes this process's memory.
     Fault settle_local();
@@ -111,9 +129,10 @@ class Stream final : public Transport {
         op::Kernel copy;    // null: as bytes
         std::size_t width;  // of an element, for `copy`
     };
+    // Messages and accesses are numbered as they are issued; `serial` is 0 in one that is not under way.
     struct Flight final : Sender {
         Stream* stream = nullptr;
-        std::atomic<bool> busy{false};
+        std::atomic<std::uint64_t> serial{0};
         bool locks = false;
         std::vector<Landing> landings;
         std::vector<SharedTicket> tickets;
@@ -121,14 +140,18 @@ class Stream final : public Transport {
     };
     struct Move {
         Transfer transfer;  // first
-        std::atomic<bool> busy{false};
+        std::atomic<std::uint64_t> serial{0};
         RegionCache::Entry* entry = nullptr;  // by which it goes
+        Message* lent = nullptr;              // whose body it is read from
         SharedTicket ticket;
     };
     /// A message that is not sent yet, and what its reply ends.
     struct Outgoing {
         Message* message = nullptr;
         bool locks = false;  // asks for the target's lock, or waits for its fence
+        FrameKind kind = FrameKind::Request;
+        bool held = false;
+        std::uint64_t serial = 0;
         std::vector<Landing> landings;
         std::vector<SharedTicket> tickets;
     };
@@ -139,9 +162,11 @@ class Stream final : public Transport {
         std::byte* memory;
         std::size_t bytes;
         RegionCache::Entry* entry;
+        Message* lent;
         SharedTicket ticket;
+        std::uint64_t serial;
     };
-    struct Question final : Sender {
+    struct Reply final : Sender {
         std::atomic<bool> open{false};
         Status status = Status::Done;
         void* to = nullptr;
@@ -150,6 +175,7 @@ class Stream final : public Transport {
     };
     static constexpr std::size_t kFlights = 8;
     static constexpr std::size_t kMoves = 16;
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     static constexpr std::size_t kPutBy = 2048;  // messages; then operations with tickets wait as well
     // Of so many full messages that return nothing one is answered at once.
     static constexpr std::uint32_t kAnswered = 4;
@@ -158,17 +184,23 @@ class Stream final : public Transport {
     bool merge_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
     void begin();
     void must_confirm();
-    void push(FrameKind kind = FrameKind::Request, bool held = false);
+    void dispatch(FrameKind kind = FrameKind::Request, bool held = false);
+    void push(FrameKind kind = FrameKind::Request);
     bool send_alone();
     template <class Slots>
-    auto* free_one(Slots& slots);
+    static auto* free_one(Slots& slots);
     template <class Slots>
-    static bool has_free(const Slots& slots);
-    void launch(Outgoing& message, FrameKind kind, bool held = false);
+    bool has_room(Slots& slots) const;
+    void launch(Outgoing& message);
     void drop(Outgoing& message);
     void put_by();
-    void start(const Piece& piece);
+    bool start(const Piece& piece);
+    void start_or_park(Piece&& piece);
     void advance();
+    bool proceed();
+    bool has_backlog() const { return !queue_.empty() || !parked_.empty() || !filling_.tickets.empty(); }
+    void publish();
+    Left resume() override;
     void landing(const Landing& what);
     bool gone(std::int64_t& since);
     bool lost();
@@ -177,11 +209,18 @@ class Stream final : public Transport {
         transfer(write, description_.base + static_cast<std::uint64_t>(disp), description_.key, memory, bytes, nullptr);
     }
     void mark();
-    void await_all();
+    template <class Wait>
+    void while_released(Wait&& wait);
+    template <class Done>
+    void wait_until(Done&& done);
+    void await_issued();
+    bool ended(std::uint64_t serial) const;
+    bool uses_memory() const;
+    bool begin_question();
+    void end_question();
     void failed(Status status);
     void failed(Fault fault);
     Fault take_fault();
-    bool given_up();
     static void moved(Transfer& transfer, int error);
 
     Network& network_;
@@ -196,13 +235,18 @@ class Stream final : public Transport {
     std::mutex mutex_;
     std::uint64_t awaited_fence_ = 0;  // told to the target
     Outgoing filling_;
-    Message* alone_ = nullptr;     // what a direct put under way is read from
-    std::size_t returning_ = 0;    // bytes that the reply to it will hold
-    std::uint32_t records_ = 0;    // in it
-    std::uint32_t full_ = 0;       // messages, since the window was made
-    Record last_;                  // of them
-    std::deque<Outgoing> queue_;   // put by, before it
-    std::deque<Piece> parked_;     // put by
+    std::size_t returning_ = 0;   // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;   // in it
+    std::uint32_t full_ = 0;      // messages, since the window was made
+    Record last_;                 // of them
+    std::deque<Outgoing> queue_;  // put by, before it
+    std::deque<Piece> parked_;    // put by
+    std::uint64_t serial_ = 0;    // the last that was given
+    // The first serial numbers in these two, for looks without the mutex. What leaves them is under way before.
+    std::atomic<std::uint64_t> queued_from_{kNone};
+    std::atomic<std::uint64_t> parked_from_{kNone};
+    bool enlisted_ = false;        // in the network's backlog
+    bool no_room_ = false;         // the provider's, for the first that is parked
     SharedTicket ticket_;          // of the operation that is being done
     std::int64_t looked_ = 0;      // when look() last asked for a sign of life
     std::int64_t gone_since_ = 0;  // that it has found none
@@ -214,15 +258,15 @@ class Stream final : public Transport {
     std::atomic<std::uint64_t> direct_bytes_{0};
     // It was not had: no direct access under it; other operations are refused by the target.
     std::atomic<bool> lock_refused_{false};
-    bool abandoned_ = false;  // something may be under way for ever
+    std::atomic<bool> abandoned_{false};  // something may be under way for ever
     bool described_ = false;
     Description description_{};
     RegionCache regions_;
-    Question question_;
+    std::atomic<bool> questioned_{false};
+    Reply reply_;
     std::array<Flight, kFlights> flights_;
     std::array<Move, kMoves> moves_;
-    std::atomic<std::uint32_t> under_way_{0};  // flights and moves
-    std::atomic<std::uint32_t> local_{0};      // of these, what uses this process's memory
+    std::atomic<std::uint32_t> local_{0};  // flights and moves that use this process's memory
     std::mutex fault_mutex_;
     Fault fault_ = Fault::None;
     std::string text_;

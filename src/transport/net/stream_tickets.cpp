@@ -33,10 +33,9 @@ bool Stream::gone(std::int64_t& since) {
 
 bool Stream::look(Ticket& ticket) {
     if (ticket.ended()) return true;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock()) advance();
     network_.poll();
     if (ticket.ended()) return true;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
     if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kAskEvery) {
         looked_ = now;
         if (gone(gone_since_)) ticket.give_up();
@@ -45,13 +44,8 @@ bool Stream::look(Ticket& ticket) {
 }
 
 void Stream::await(Ticket& ticket) {
-    const auto done = [&] {
-        if (ticket.ended()) return true;
-        if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) advance();
-        return ticket.ended();
-    };
     std::int64_t since = 0;
-    if (!network_.wait(done, [&] { return gone(since); })) ticket.give_up();
+    if (!network_.wait([&] { return ticket.ended(); }, [&] { return gone(since); })) ticket.give_up();
 }
 
 }  // namespace osc::net
