@@ -67,7 +67,8 @@ Fault may_lock_all(Core& core) {
 
 // Waits for this thread's deferred lock. Another thread may change the epoch meanwhile, so `may` is asked again.
 template <class May>
-Fault await_order(StateGuard& guard, May&& may) {
+Fault await_order(Core& core, StateGuard& guard, May&& may) {
+    if (OSC_FAULT(lock_blocks_process)) return acquire_deferred_locks(core, guard);
     if (!t_lock_deferred) return Fault::None;
     guard.unlocked([] {
         acquire_deferred_lock();
@@ -126,7 +127,7 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     const bool no_check = (asserts & kNoCheck) != 0;
     const auto may = [&] { return may_lock(core, target); };
     Fault fault = may();
-    if (fault == Fault::None && !no_check) fault = await_order(guard, may);
+    if (fault == Fault::None && !no_check) fault = await_order(core, guard, may);
     if (fault != Fault::None) return fault;
     Peer& peer = core.peer(target);
     const bool later = core.lock_mode == Mode::Deferred && target != core.me && core.here(target) &&
@@ -183,7 +184,7 @@ Fault lock_all(Core& core, unsigned asserts) {
     const bool no_check = (asserts & kNoCheck) != 0;
     const auto may = [&] { return may_lock_all(core); };
     Fault allowed = may();
-    if (allowed == Fault::None && !no_check) allowed = await_order(guard, may);
+    if (allowed == Fault::None && !no_check) allowed = await_order(core, guard, may);
     if (allowed != Fault::None) return allowed;
     epoch.no_check = no_check;
     if (!epoch.no_check) {

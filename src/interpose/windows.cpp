@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "config/options.h"
+#include "diag/inject.h"
 #include "diag/log.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
@@ -74,7 +75,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         return false;
     }
     if (!host::threads()) serve_one_thread();
-    if (window->defers_locks()) serve_deferred_locks();
+    if (window->defers_locks() && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
     if (config::verbose("windows"))

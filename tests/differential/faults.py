@@ -11,13 +11,14 @@ import time
 RANKS = 3
 WATCHDOG = 8  # seconds without progress
 LIMIT = 40  # seconds per fault
+THREADS = ("lock_blocks_process",)  # faults that need several threads
 
 
 def launch(options, fault, programs):
     command = [options.mpiexec, "-n", str(RANKS), "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1",
                "-genv", "OSC_FALLBACK", "error", "-genv", "LD_PRELOAD", options.library,
                "-genv", "OSC_TEST_FAULT", fault, options.program, "--programs", str(programs),
-               "--watchdog", str(WATCHDOG)]
+               "--watchdog", str(WATCHDOG)] + (["--threads"] if fault in THREADS else [])
     environment = {k: v for k, v in os.environ.items() if k != "OSC_TEST_FULL"}
     begin = time.monotonic()
     try:

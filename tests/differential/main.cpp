@@ -1,18 +1,21 @@
 // The differential test: random valid RMA programs, one per seed, against a sequential model.
 //
-//   test_differential [--seed S] [--programs K] [--seconds T] [--host-safe] [--watchdog T]
+//   test_differential [--seed S] [--programs K] [--seconds T] [--host-safe] [--threads] [--watchdog T]
 //
 // Program S makes one window (the flavour follows from S) and runs rounds on it. Without --seed, programs 1, 2, ... run
 // until the time is over, at least K of them, and every pair of flavour, operation, datatype class and synchronisation
 // must have occurred. With it, K programs from S on. --host-safe leaves out what MPICH 4.0.2 itself gets wrong.
+// --threads asks for MPI_THREAD_MULTIPLE, for cases of several threads.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "contention.h"
+#include "ordering.h"
 #include "osc/osc.h"
 #include "report.h"
 #include "runner.h"
@@ -40,6 +43,7 @@ Options read_options(int argc, char** argv) {
             diff::context().host_safe = true;
             continue;
         }
+        if (word == "--threads") continue;  // main has read it
         ++i;
         if (word == "--seed") {
             options.seed = std::strtoull(value, nullptr, 10);
@@ -101,6 +105,8 @@ void run_program(unsigned long long seed, unsigned watchdog, diff::Coverage& cov
     storm(place, model, coverage, random, jitter);
     exclusive_counting(place, model, coverage, random, jitter);
     swap_loop(place, model, coverage, random);
+    if (seed % 4 == 0) ordered_locks(random, jitter);
+    if (seed % 8 == 0) blocked_thread(random);
     context().sync = "free";
 }
 
@@ -113,7 +119,10 @@ bool more(double end) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    const bool threads =
+        std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--threads"; });
+    int level = MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
     int me = 0;
     int size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -11,64 +10,12 @@
 
 #include "epoch/epoch.h"
 #include "late_core.h"
+#include "spanning_core.h"
 
 namespace osc::test {
 namespace {
 
 using sync::LockKind;
-using namespace std::chrono_literals;
-
-/// A rank's window whose last target is on another node: its lock is granted when the test says so.
-class SpanningCore final : public Core {
-  public:
-    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), far_(*this) {
-        for (std::uint32_t each = 0; each + 1 < size; ++each) {
-            place_of_.push_back(each);
-            places_.rank_at.push_back(each);
-        }
-        place_of_.push_back(shm::Places::kElsewhere);
-        places_.place_of = place_of_;
-        slot = ranks.slot();
-        slot.places = &places_;
-        far_sync = &far_;
-    }
-    bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
-
-    std::atomic<int> awaited{0};  // locks whose grant a thread has begun to wait for
-    std::atomic<bool> granted{true};
-
-  protected:
-    void describe(Peer& peer, const shm::ControlBlock&) override {
-        peer.path = here(peer.rank) ? Path::Direct : Path::Net;
-    }
-
-  private:
-    struct Far final : sync::Far {
-        explicit Far(SpanningCore& owner) : core(owner) {}
-        Fault lock(std::uint32_t, LockKind, bool) override { return Fault::None; }
-        Fault await_lock(std::uint32_t) override {
-            ++core.awaited;
-            while (!core.granted.load())
-                std::this_thread::sleep_for(100us);
-            return Fault::None;
-        }
-        Fault unlock(std::uint32_t) override { return Fault::None; }
-        Fault post(std::uint32_t) override { return Fault::None; }
-        Fault complete(std::uint32_t) override { return Fault::None; }
-        Fault close(std::uint32_t, bool) override { return Fault::None; }
-        void opened(std::uint64_t, bool) override {}
-        bool await_closes(std::uint64_t, sync::Liveness&) override { return true; }
-        void forget_results() override {}
-        sync::Traffic take_traffic() override { return {}; }
-        Fault barrier(sync::Liveness&, sync::News&) override { return Fault::None; }
-        SpanningCore& core;
-    };
-
-    Ranks& ranks_;
-    Far far_;
-    std::vector<std::uint32_t> place_of_;
-    shm::Places places_;
-};
 
 Fault exclusive(Core& core, std::uint32_t target) {
     return epoch::lock(core, target, LockKind::Exclusive, 0);
