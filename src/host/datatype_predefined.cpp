@@ -166,6 +166,17 @@ void enter(std::initializer_list<Predefined> types) {
         {MPI_UB, Basic::None},
 #endif
     });
+#ifdef MPICH_NUMVERSION
+    // Types that MPICH has from 5.0 on, by the handles of its ABI: a library built with an older one serves them too.
+    enter({
+        {0x4c001032, Basic::I128},      // MPI_INTEGER16
+        {0x4c000226, Basic::F16},       // MPI_REAL2
+        {0x4c000147, Basic::Logical1},  // MPI_LOGICAL1
+        {0x4c000248, Basic::Logical2},  // MPI_LOGICAL2
+        {0x4c000449, Basic::Logical4},  // MPI_LOGICAL4
+        {0x4c00084a, Basic::Logical8},  // MPI_LOGICAL8
+    });
+#endif
     return true;
 }();
 

@@ -18,7 +18,8 @@ namespace {
 constexpr int kCount = 37;
 
 // The groups of MPI 4.1 section 6.9.2.
-enum Group { Integer, Floating, Complex, Logical, Bytes, Pair };
+// NoLogic: integers of Fortran and of several languages, on which MPI 4.1 section 6.9.2 has no logical operations.
+enum Group { Integer, NoLogic, Floating, Complex, Logical, Bytes, Pair };
 
 struct Type {
     const char* name;
@@ -71,14 +72,14 @@ const Type kTypes[] = {
     TYPE(MPI_UINT16_T, Integer, number<std::uint16_t>),
     TYPE(MPI_UINT32_T, Integer, number<std::uint32_t>),
     TYPE(MPI_UINT64_T, Integer, number<std::uint64_t>),
-    TYPE(MPI_AINT, Integer, number<MPI_Aint>),
-    TYPE(MPI_OFFSET, Integer, number<MPI_Offset>),
-    TYPE(MPI_COUNT, Integer, number<MPI_Count>),
-    TYPE(MPI_INTEGER, Integer, number<int>),
-    TYPE(MPI_INTEGER1, Integer, number<std::int8_t>),
-    TYPE(MPI_INTEGER2, Integer, number<std::int16_t>),
-    TYPE(MPI_INTEGER4, Integer, number<std::int32_t>),
-    TYPE(MPI_INTEGER8, Integer, number<std::int64_t>),
+    TYPE(MPI_AINT, NoLogic, number<MPI_Aint>),
+    TYPE(MPI_OFFSET, NoLogic, number<MPI_Offset>),
+    TYPE(MPI_COUNT, NoLogic, number<MPI_Count>),
+    TYPE(MPI_INTEGER, NoLogic, number<int>),
+    TYPE(MPI_INTEGER1, NoLogic, number<std::int8_t>),
+    TYPE(MPI_INTEGER2, NoLogic, number<std::int16_t>),
+    TYPE(MPI_INTEGER4, NoLogic, number<std::int32_t>),
+    TYPE(MPI_INTEGER8, NoLogic, number<std::int64_t>),
     TYPE(MPI_FLOAT, Floating, number<float>),
     TYPE(MPI_DOUBLE, Floating, number<double>),
     TYPE(MPI_LONG_DOUBLE, Floating, number<long double>),
@@ -122,6 +123,8 @@ bool admits(const Type& type, MPI_Op op) {
     switch (type.group) {
         case Integer:
             return true;
+        case NoLogic:
+            return !logic;
         case Floating:
             return order || sum;
         case Complex:

@@ -98,6 +98,11 @@ fi_info* ask(const Provider& provider, bool atomics, const std::string& address,
     return nullptr;
 }
 
+// Whether the user's choice, if there is one, is this provider. libfabric 2 has net under the name tcp.
+bool is_wanted(const std::string& wanted, const std::string& name) {
+    return wanted.empty() || wanted == name || (wanted == "net" && name == "tcp");
+}
+
 }  // namespace
 
 fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
@@ -107,7 +112,7 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     const std::string wanted = wishes.provider;
     bool known = wanted.empty();
     for (const Provider& provider : kProviders) {
-        if (!wanted.empty() && wanted != provider.name) continue;
+        if (!is_wanted(wanted, provider.name)) continue;
         known = true;
         const bool software = (provider.quirks & kSoftware) != 0;
         chosen = provider;

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Builds libosc and runs its tests on a newer Debian release, in a chroot:
+#   sh tests/hosts/run.sh trixie|forky [CTEST ARGUMENT...]
+# OSC_CHROOTS is the folder of the chroots and of the downloaded packages (default: build/hosts); a second run uses what it
+# finds there. debootstrap takes the mirror that apt uses on this machine. Mounts are made in a mount namespace of their
+# own, so none is left behind, however the run ends. Needs root; ends with 77 where it cannot make a chroot.
+set -eu
+source=$(cd "$(dirname "$0")/../.." && pwd)
+suite=${1:?"usage: sh tests/hosts/run.sh trixie|forky [CTEST ARGUMENT...]"}
+shift
+folder=${OSC_CHROOTS:-$source/build/hosts}
+root=$folder/$suite
+
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v unshare >/dev/null; then
+    echo "hosts: making a chroot needs root, debootstrap and unshare" >&2
+    exit 77
+fi
+
+# The URI of the archive that this machine's own release comes from.
+mirror() {
+    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(SITE)' |
+        awk -v release="$codename" '$1 == release && $2 == "main" { print $3; exit }'
+}
+
+# inside COMMAND...: runs it in the chroot, with the sources at /osc.
+inside() {
+    unshare --mount sh -eu -c '
+        root=$1 source=$2
+        shift 2
+        for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
+        mkdir -p "$root/osc"
+        mount --bind "$source" "$root/osc"
+        cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+        exec chroot "$root" "$@"' inside "$root" "$source" "$@"
+}
+
+if [ ! -f "$root/.complete" ]; then
+    rm -rf "$root"
+    mkdir -p "$root" "$folder/packages-$suite"
+    # An older debootstrap has no script of the newer release; that of sid fits all of them.
+    script=/usr/share/debootstrap/scripts/$suite
+    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+    debootstrap --variant=minbase --cache-dir="$folder/packages-$suite" --include=ca-certificates \
+        "$suite" "$root" "$(mirror)" "$script"
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
+    touch "$root/.complete"
+fi
+
+inside sh /osc/cmake/install-packages.sh hosts
+inside env CCACHE_DIR=/build/ccache sh -eu -c '
+    cmake -S /osc -B /build/osc -DCMAKE_BUILD_TYPE=Release -DOSC_BUILD_BENCHMARKS=OFF
+    cmake --build /build/osc -j "$(nproc)"'
+# Namespaces of several hosts are the machine's own affair and are tested outside; clang-format differs by release.
+inside ctest --test-dir /build/osc --no-tests=error --output-on-failure -j "$(nproc)" -LE multihost -E '^format$' "$@"
