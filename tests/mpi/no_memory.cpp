@@ -1,4 +1,8 @@
 // Memory that cannot be had, on one rank or on all, and memory that comes back when its window goes.
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "harness.h"
@@ -31,6 +35,19 @@ void use(MPI_Comm comm) {
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     CHECK_EQ(base[0], (rank() + size() - 1) % size() + 3L);
     CHECK_OK(MPI_Win_free(&win));
+}
+
+// Bytes that this process's arena has pages for: its file is the one named memfd:osc.
+long long backed() {
+    long long bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        struct stat file = {};
+        if (std::filesystem::read_symlink(entry.path(), error).string().find("memfd:osc ") != std::string::npos &&
+            ::stat(entry.path().c_str(), &file) == 0)
+            bytes += file.st_blocks * 512LL;
+    }
+    return bytes;
 }
 
 }  // namespace
@@ -111,4 +128,37 @@ CASE(who_owns_the_memory) {
         CHECK_ALL(block, static_cast<std::size_t>(kBytes), [](std::size_t) { return 'b'; });
     }
     CHECK_OK(MPI_Free_mem(block));
+}
+
+// Pages come at the first touch, by the owner or by a peer.
+CASE(untouched_memory_has_no_pages) {
+    SKIP_IF(!osct::served_by_osc());
+    constexpr MPI_Aint kBytes = MPI_Aint{1} << 30;
+    use(MPI_COMM_WORLD);
+    const long long before = backed();
+    CHECK(before > 0);
+    char *block = nullptr, *allocated = nullptr, *shared = nullptr;
+    MPI_Win wins[2];
+    CHECK_OK(MPI_Alloc_mem(kBytes, MPI_INFO_NULL, &block));
+    CHECK_OK(MPI_Win_allocate(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated, &wins[0]));
+    CHECK_OK(MPI_Win_allocate_shared(kBytes / size(), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &wins[1]));
+    CHECK(backed() - before < 8 << 20);
+    block[kBytes - 1] = 1;
+    shared[0] = 1;
+    const long out = rank() + 1;
+    long in = -1;
+    const int right = (rank() + 1) % size();
+    MPI_Win_fence(0, wins[0]);
+    CHECK_OK(MPI_Get(&in, 1, MPI_LONG, right, 8, 1, MPI_LONG, wins[0]));
+    MPI_Win_fence(0, wins[0]);
+    CHECK_EQ(in, 0L);
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right, kBytes - 8, 1, MPI_LONG, wins[0]));
+    MPI_Win_fence(0, wins[0]);
+    long got = 0;
+    std::memcpy(&got, allocated + kBytes - 8, sizeof got);
+    CHECK_EQ(got, (rank() + size() - 1) % size() + 1L);
+    for (MPI_Win& win : wins)
+        CHECK_OK(MPI_Win_free(&win));
+    CHECK_OK(MPI_Free_mem(block));
+    CHECK(backed() - before < 8 << 20);
 }

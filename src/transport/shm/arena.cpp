@@ -1,4 +1,4 @@
-// This process's arena: allocation from the memfd.
+// This process's arena: allocation from the memfd. Large pieces are mapped one by one and get pages at first touch.
 #include "transport/shm/arena.h"
 
 #include <fcntl.h>
@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "config/options.h"
 #include "transport/shm/control.h"
@@ -22,6 +24,7 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{2} << 20;  // from here on a piece has its own mapping
 constexpr std::size_t kGrain = 64;                    // pool pieces never share a cache line
+constexpr std::uint64_t kFileEnd = std::uint64_t{1} << 62;
 
 std::size_t page() {
     static const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -30,28 +33,6 @@ std::size_t page() {
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
-}
-
-// The first number behind `key` in a file of the system, in bytes; ~0 if there is none.
-std::uint64_t number_in(const char* path, const char* key, std::uint64_t unit) {
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return ~std::uint64_t{0};
-    char line[256];
-    unsigned long long value = 0;
-    bool found = false;
-    const std::size_t length = std::strlen(key);
-    while (!found && std::fgets(line, sizeof line, file) != nullptr)
-        found = std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%llu", &value) == 1;
-    std::fclose(file);
-    return found ? value * unit : ~std::uint64_t{0};
-}
-
-// Bytes that the machine and this control group can still give.
-std::uint64_t memory_left() {
-    const std::uint64_t machine = number_in("/proc/meminfo", "MemAvailable:", 1024);
-    const std::uint64_t most = number_in("/sys/fs/cgroup/memory.max", "", 1);
-    const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", "", 1);
-    return most == ~std::uint64_t{0} || used > most ? machine : std::min(machine, most - used);
 }
 
 }  // namespace
@@ -85,6 +66,19 @@ std::uint64_t process_start_time(pid_t pid) {
     return state == 'Z' || state == 'X' ? 0 : start;
 }
 
+Arena::Arena() : Arena(SystemMemory(), static_cast<std::size_t>(config::values().reuse_mib) << 20) {}
+
+Arena::Arena(SystemMemory system, std::size_t keep) : system_(std::move(system)), keep_(keep) {}
+
+Arena::~Arena() {
+    while (const std::optional<Mapping> piece = kept_.oldest())
+        ::munmap(piece->address, piece->bytes);
+    for (const auto& [address, piece] : live_)
+        if (piece.mapped > 0) ::munmap(reinterpret_cast<void*>(address), piece.mapped);
+    if (pool_ != nullptr) ::munmap(pool_, pool_bytes_);
+    if (fd_ >= 0) ::close(fd_);
+}
+
 Arena& Arena::mine() {
     static Arena* arena = new Arena;  // never destroyed: peers and late exit handlers may still use its memory
     return *arena;
@@ -109,7 +103,6 @@ bool Arena::open() {
     fd_ = fd;
     pool_ = static_cast<std::byte*>(pool);
     pool_bytes_ = bytes;
-    large_next_ = bytes;
     token_ = random64();
     if (!grow_pool(std::size_t{64} << 10)) {
         ::munmap(pool, bytes);
@@ -118,9 +111,8 @@ bool Arena::open() {
         fd_ = -1;
         return false;
     }
-    // The header takes the first grain for good.
-    free_.clear();
-    free_.emplace(kGrain, committed_ - kGrain);
+    free_.take(kGrain, kGrain);  // the header, for good
+    large_free_.give(bytes, kFileEnd - bytes);
     reinterpret_cast<ArenaHeader*>(pool_)->token = token_;
     return true;
 }
@@ -146,79 +138,103 @@ bool Arena::grow_pool(std::size_t bytes) {
         return false;
     }
     if (::fallocate(fd_, 0, static_cast<off_t>(committed_), static_cast<off_t>(more)) != 0) return false;
-    // Joined with a free piece that ends where the new one starts.
-    std::uint64_t start = committed_;
-    std::size_t length = more;
-    if (!free_.empty()) {
-        auto last = std::prev(free_.end());
-        if (last->first + last->second == start) {
-            start = last->first;
-            length += last->second;
-            free_.erase(last);
-        }
-    }
-    free_.emplace(start, length);
+    free_.give(committed_, more);
     committed_ += more;
     return true;
 }
 
 Piece Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        for (auto it = free_.begin(); it != free_.end(); ++it) {
-            const std::uint64_t start = round_up(it->first, alignment);
-            const std::uint64_t end = it->first + it->second;
-            if (start + bytes > end) continue;
-            const std::uint64_t before = it->first;
-            free_.erase(it);
-            if (start > before) free_.emplace(before, start - before);
-            if (end > start + bytes) free_.emplace(start + bytes, end - start - bytes);
-            std::byte* address = pool_ + start;
-            live_.emplace(reinterpret_cast<std::uintptr_t>(address), Live{start, bytes, nullptr, 0});
-            in_use_ += bytes;
-            if (clear) std::memset(address, 0, bytes);
-            return {address, start, bytes};
-        }
-        if (!grow_pool(bytes + alignment)) break;
-    }
-    return {};
+    std::optional<std::uint64_t> start = free_.take(bytes, alignment);
+    if (!start && grow_pool(bytes + alignment)) start = free_.take(bytes, alignment);
+    if (!start) return {};
+    std::byte* address = pool_ + *start;
+    live_.emplace(reinterpret_cast<std::uintptr_t>(address), Live{*start, bytes, 0, false});
+    in_use_ += bytes;
+    if (clear) std::memset(address, 0, bytes);
+    return {address, *start, bytes};
 }
 
-Piece Arena::large(std::size_t bytes, std::size_t alignment) {
-    const std::size_t length = round_up(bytes, page());
-    // The file has no size limit of its own: the system would take pages until it must kill somebody.
-    if (length > memory_left()) {
-        errno = ENOMEM;
-        return {};
-    }
-    const std::uint64_t offset = large_next_;
-    if (!extend_file(offset + length)) return {};
-    if (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) return {};
-    // Room to align the address is reserved first; huge pages like 2 MiB.
-    const std::size_t align = std::max({alignment, page(), length >= kLarge ? kLarge : page()});
-    const std::size_t reserve = length + align;
+// Where `length` bytes at `offset` of the file are mapped, at a multiple of `alignment`; null with errno set.
+std::byte* Arena::map_aligned(std::uint64_t offset, std::size_t length, std::size_t alignment) {
+    const std::size_t reserve = length + alignment;
     void* room = ::mmap(nullptr, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void* mapping = MAP_FAILED;
-    if (room != MAP_FAILED) {
-        const std::uintptr_t aligned = round_up(reinterpret_cast<std::uintptr_t>(room), align);
-        mapping = ::mmap(reinterpret_cast<void*>(aligned), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
-                         static_cast<off_t>(offset));
-        if (mapping == MAP_FAILED) ::munmap(room, reserve);
-    }
-    if (mapping == MAP_FAILED) {
-        ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                    static_cast<off_t>(length));
-        errno = ENOMEM;
-        return {};
-    }
-    const auto address = reinterpret_cast<std::uintptr_t>(mapping);
+    if (room == MAP_FAILED) return nullptr;
     const auto start = reinterpret_cast<std::uintptr_t>(room);
+    const std::uintptr_t address = round_up(start, alignment);
+    void* mapping = ::mmap(reinterpret_cast<void*>(address), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                           fd_, static_cast<off_t>(offset));
+    if (mapping == MAP_FAILED) {
+        const int error = errno;
+        ::munmap(room, reserve);
+        errno = error;
+        return nullptr;
+    }
     if (address > start) ::munmap(room, address - start);
     if (start + reserve > address + length)
         ::munmap(reinterpret_cast<void*>(address + length), start + reserve - address - length);
-    large_next_ += length;
-    live_.emplace(address, Live{offset, bytes, mapping, length});
+    return static_cast<std::byte*>(mapping);
+}
+
+// A new mapping of offsets that have no pages; no address, with errno set, if the system refuses. File and address are
+// aligned alike to 2 MiB, so that the kernel can use huge pages where it is set to.
+Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
+    const std::optional<std::uint64_t> offset = large_free_.take(length, kLarge);
+    if (!offset) {
+        errno = ENOMEM;
+        return {};
+    }
+    const auto at = static_cast<off_t>(*offset);
+    const auto bytes = static_cast<off_t>(length);
+    Mapping fresh{nullptr, *offset, length};
+    const bool backed =
+        extend_file(*offset + length) && (!system_.allocates_early() || ::fallocate(fd_, 0, at, bytes) == 0);
+    if (backed) fresh.address = map_aligned(*offset, length, std::max({alignment, page(), kLarge}));
+    if (fresh.address == nullptr) {
+        const int error = errno;
+        free_offsets(*offset, length);
+        errno = error;
+    }
+    return fresh;
+}
+
+// Offsets are used again only if their pages are gone: fresh pieces read as zero.
+void Arena::free_offsets(std::uint64_t offset, std::size_t length) {
+    if (offset >= file_end_ || ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                                           static_cast<off_t>(length)) == 0)
+        large_free_.give(offset, length);
+}
+
+void Arena::give_back(const Mapping& piece) {
+    ::munmap(piece.address, piece.bytes);
+    free_offsets(piece.offset, piece.bytes);
+}
+
+void Arena::keep_at_most(std::size_t bytes) {
+    while (kept_.bytes() > bytes)
+        give_back(*kept_.oldest());
+}
+
+Piece Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
+    const std::size_t length = round_up(bytes, page());
+    std::optional<Mapping> piece;
+    if (!clear) piece = kept_.take(length, alignment, kLarge);
+    if (!piece) {
+        if (kept_.bytes() > 0 && (system_.is_short() || system_.refuses(length))) keep_at_most(0);
+        if (system_.refuses(length)) {
+            errno = ENOMEM;
+            return {};
+        }
+        piece = map_fresh(length, alignment);
+        if (piece->address == nullptr && kept_.bytes() > 0) {
+            keep_at_most(0);
+            piece = map_fresh(length, alignment);
+        }
+        if (piece->address == nullptr) return {};
+    }
+    live_.emplace(reinterpret_cast<std::uintptr_t>(piece->address),
+                  Live{piece->offset, bytes, piece->bytes, !clear && length >= kLarge});
     in_use_ += bytes;
-    return {static_cast<std::byte*>(mapping), offset, bytes};
+    return {piece->address, piece->offset, bytes};
 }
 
 Piece Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
@@ -235,7 +251,7 @@ Piece Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
         const Piece piece = from_pool(wanted, align, clear);
         if (piece) return piece;
     }
-    return large(wanted, align);
+    return large(wanted, align, clear);
 }
 
 bool Arena::release(void* address) {
@@ -245,28 +261,17 @@ bool Arena::release(void* address) {
     const Live piece = found->second;
     live_.erase(found);
     in_use_ -= piece.bytes;
-    if (piece.mapping != nullptr) {
-        ::munmap(piece.mapping, piece.mapped);
-        ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(piece.offset),
-                    static_cast<off_t>(piece.mapped));
+    if (piece.mapped == 0) {
+        free_.give(piece.offset, piece.bytes);
         return true;
     }
-    std::uint64_t start = piece.offset;
-    std::size_t length = piece.bytes;
-    auto next = free_.lower_bound(start);
-    if (next != free_.end() && start + length == next->first) {
-        length += next->second;
-        next = free_.erase(next);
+    const Mapping mapping{static_cast<std::byte*>(address), piece.offset, piece.mapped};
+    if (!piece.may_be_kept || piece.mapped > keep_) {
+        give_back(mapping);
+        return true;
     }
-    if (next != free_.begin()) {
-        auto previous = std::prev(next);
-        if (previous->first + previous->second == start) {
-            start = previous->first;
-            length += previous->second;
-            free_.erase(previous);
-        }
-    }
-    free_.emplace(start, length);
+    kept_.keep(mapping);
+    keep_at_most(system_.is_short() ? 0 : keep_);
     return true;
 }
 
@@ -323,6 +328,11 @@ bool Arena::is_file(const char* path) const {
 std::uint64_t Arena::in_use() const {
     const std::lock_guard lock(mutex_);
     return in_use_;
+}
+
+std::uint64_t Arena::kept() const {
+    const std::lock_guard lock(mutex_);
+    return kept_.bytes();
 }
 
 }  // namespace osc::shm

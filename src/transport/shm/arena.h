@@ -3,8 +3,10 @@
 // name in any file system (invariant I5).
 //
 // Offsets [0, pool) are one mapping made at the start, grown as needed; larger pieces get offsets beyond it and a
-// mapping of their own. Memory is allocated (fallocate) before it is handed out, so that a full memory limit is an
-// error at allocation and never a SIGBUS later.
+// mapping of their own. The pool's memory is allocated (fallocate) as it grows. A large piece gets its pages at first
+// touch, as malloc's does, except under vm.overcommit_memory = 2, where a touch that the system refuses would be
+// SIGBUS: there the pages are allocated with the piece (system_memory.h has the reasons). A freed large piece is kept,
+// with its pages, for the next one of the same use (kept.h), up to a bound and while memory is not short.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +16,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+
+#include "transport/shm/kept.h"
+#include "transport/shm/spans.h"
+#include "transport/shm/system_memory.h"
 
 namespace osc::shm {
 
@@ -45,14 +51,23 @@ class Arena {
   public:
     static Arena& mine();
 
+    /// An arena of its own (tests): `keep` is the most bytes of freed pieces that it keeps.
+    Arena(SystemMemory system, std::size_t keep);
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+    /// Unmaps all pieces, live ones too.
+    ~Arena();
+
     /// Creates the memfd and the pool; false with errno set if the system refuses. Idempotent.
     bool open();
 
-    /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two), not cleared unless `clear`.
-    /// Returns an empty piece if memory, address space or a limit is exhausted.
+    /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two). `clear`: it reads as zero;
+    /// without it the piece may hold what this process left in a freed one.
+    /// Returns an empty piece, with errno set, if the system refuses: more than it can ever give (SystemMemory), an
+    /// address-space or file-size limit, or the commit limit where pages are allocated early.
     Piece allocate(std::size_t bytes, std::size_t alignment, bool clear);
 
-    /// Gives back the piece that starts at `address`; false if no such piece exists.
+    /// Gives back the piece that starts at `address`; false if no such piece exists. The arena may keep its pages.
     bool release(void* address);
 
     /// The offset of [address, address + bytes), if one piece holds it whole; kNoOffset otherwise.
@@ -71,16 +86,24 @@ class Arena {
 
     /// Bytes handed out at present.
     std::uint64_t in_use() const;
+    /// Bytes of freed pieces kept for the next allocation.
+    std::uint64_t kept() const;
 
   private:
     struct Live {
         std::uint64_t offset;
         std::size_t bytes;
-        void* mapping;  // of a large piece, to be unmapped; null in the pool
-        std::size_t mapped;
+        std::size_t mapped;  // length of a large piece's mapping; 0 in the pool
+        bool may_be_kept;    // large, and not asked for cleared
     };
+    Arena();
     Piece from_pool(std::size_t bytes, std::size_t alignment, bool clear);
-    Piece large(std::size_t bytes, std::size_t alignment);
+    Piece large(std::size_t bytes, std::size_t alignment, bool clear);
+    Mapping map_fresh(std::size_t length, std::size_t alignment);
+    std::byte* map_aligned(std::uint64_t offset, std::size_t length, std::size_t alignment);
+    void free_offsets(std::uint64_t offset, std::size_t length);
+    void give_back(const Mapping& piece);
+    void keep_at_most(std::size_t bytes);
     bool grow_pool(std::size_t bytes);
     bool extend_file(std::uint64_t end);
 
@@ -91,10 +114,13 @@ class Arena {
     std::size_t pool_bytes_ = 0;  // reserved
     std::size_t committed_ = 0;   // allocated from the system
     std::uint64_t file_end_ = 0;
-    std::uint64_t large_next_ = 0;  // offset of the next large piece
     std::uint64_t in_use_ = 0;
-    std::map<std::uint64_t, std::size_t> free_;  // pool: offset -> bytes, coalesced
-    std::map<std::uintptr_t, Live> live_;        // address -> piece
+    FreeSpans free_;                       // of the pool, with pages
+    FreeSpans large_free_;                 // behind the pool, without pages
+    KeptPieces kept_;                      // freed large pieces, with pages
+    std::map<std::uintptr_t, Live> live_;  // address -> piece
+    SystemMemory system_;
+    std::size_t keep_;  // the most bytes in kept_
 };
 
 /// A peer's arena as mapped here. Thread-safe.

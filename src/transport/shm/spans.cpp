@@ -1,0 +1,40 @@
+// First fit over an ordered map of free ranges.
+#include "transport/shm/spans.h"
+
+#include <iterator>
+
+namespace osc::shm {
+
+std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t alignment) {
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+        const std::uint64_t first = it->first;
+        const std::uint64_t length = it->second;
+        const std::uint64_t lead = (alignment - first % alignment) % alignment;
+        if (lead > length || bytes > length - lead) continue;
+        const std::uint64_t start = first + lead;
+        free_.erase(it);
+        if (lead > 0) free_.emplace(first, lead);
+        if (length - lead > bytes) free_.emplace(start + bytes, length - lead - bytes);
+        return start;
+    }
+    return std::nullopt;
+}
+
+void FreeSpans::give(std::uint64_t start, std::uint64_t bytes) {
+    auto next = free_.lower_bound(start);
+    if (next != free_.end() && start + bytes == next->first) {
+        bytes += next->second;
+        next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+        const auto previous = std::prev(next);
+        if (previous->first + previous->second == start) {
+            start = previous->first;
+            bytes += previous->second;
+            free_.erase(previous);
+        }
+    }
+    free_.emplace(start, bytes);
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,24 @@
+// Free ranges of a file's offsets: first fit, neighbours joined.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace osc::shm {
+
+/// A set of disjoint ranges of offsets. Not thread-safe: the arena's mutex protects it.
+class FreeSpans {
+  public:
+    /// Removes `bytes` bytes that start at a multiple of `alignment` (any positive number) and returns the start:
+    /// the lowest that fits. Nothing if no range is long enough.
+    std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
+
+    /// Adds [start, start + bytes), which must not overlap a free range; joins it with its neighbours.
+    void give(std::uint64_t start, std::uint64_t bytes);
+
+  private:
+    std::map<std::uint64_t, std::uint64_t> free_;  // start -> bytes; no two ranges touch
+};
+
+}  // namespace osc::shm

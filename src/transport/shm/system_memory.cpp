@@ -1,0 +1,123 @@
+// Reads /proc and the control groups' files. All numbers are bytes.
+#include "transport/shm/system_memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace osc::shm {
+namespace {
+
+constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no such number: no limit
+
+// The first number behind `key` at the start of a line of the file, times `unit`; kNone if there is none.
+std::uint64_t number_in(const std::string& path, const char* key, std::uint64_t unit) {
+    std::FILE* file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) return kNone;
+    char line[256];
+    unsigned long long value = 0;
+    bool found = false;
+    const std::size_t length = std::strlen(key);
+    while (!found && std::fgets(line, sizeof line, file) != nullptr)
+        found = std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%llu", &value) == 1;
+    std::fclose(file);
+    return found ? value * unit : kNone;
+}
+
+std::uint64_t machine(const std::string& root, const char* key) {
+    return number_in(root + "/proc/meminfo", key, 1024);
+}
+
+}  // namespace
+
+std::uint64_t SystemMemory::Group::limit(const std::string& root) const {
+    const std::uint64_t value = number_in(root + folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"), "", 1);
+    return value >= std::uint64_t{1} << 62 ? kNone : value;  // version 1 says "none" by a large number
+}
+
+// Pages of files that were not used lately can be dropped at any time, so they do not count.
+std::uint64_t SystemMemory::Group::used(const std::string& root) const {
+    const std::uint64_t all =
+        number_in(root + folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), "", 1);
+    const std::uint64_t idle =
+        number_in(root + folder + "/memory.stat", unified ? "inactive_file " : "total_inactive_file ", 1);
+    if (all == kNone) return 0;
+    return idle == kNone || idle > all ? all : all - idle;
+}
+
+SystemMemory::SystemMemory(std::string root) : root_(std::move(root)) {
+    const std::uint64_t mode = number_in(root_ + "/proc/sys/vm/overcommit_memory", "", 1);
+    if (mode != kNone) overcommit_ = mode;
+    // The process's group and all above it limit it. A container may show its own group as the root: the root's files
+    // are looked at too.
+    std::FILE* file = std::fopen((root_ + "/proc/self/cgroup").c_str(), "re");
+    char line[4096];
+    while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
+        line[std::strcspn(line, "\n")] = '\0';
+        const char* controllers = std::strchr(line, ':');
+        const char* path = controllers != nullptr ? std::strchr(controllers + 1, ':') : nullptr;
+        if (path == nullptr) continue;
+        const std::string names(controllers + 1, path);
+        const bool unified = names.empty();
+        if (!unified && ("," + names + ",").find(",memory,") == std::string::npos) continue;
+        for (std::string part = path + 1;; part.erase(part.rfind('/'))) {
+            if (part == "/") part.clear();
+            for (const char* mount : {"", "/unified", "/memory"}) {
+                if (unified != (std::strcmp(mount, "/memory") != 0)) continue;
+                Group group{std::string("/sys/fs/cgroup") + mount + part, unified};
+                if (group.limit(root_) != kNone) groups_.push_back(std::move(group));
+            }
+            if (part.rfind('/') == std::string::npos) break;
+        }
+    }
+    if (file != nullptr) std::fclose(file);
+    most_ = most();
+}
+
+std::uint64_t SystemMemory::most() const {
+    const std::uint64_t swap = machine(root_, "SwapTotal:");
+    const std::uint64_t more = swap == kNone ? 0 : swap;
+    const std::uint64_t memory = machine(root_, "MemTotal:");
+    std::uint64_t result = memory;
+    for (const Group& group : groups_)
+        result = std::min(result, group.limit(root_));
+    return result == kNone ? kNone : result + more;
+}
+
+std::uint64_t SystemMemory::left() const {
+    std::uint64_t result = machine(root_, "MemAvailable:");
+    for (const Group& group : groups_) {
+        const std::uint64_t limit = group.limit(root_);
+        if (limit != kNone) result = std::min(result, limit - std::min(limit, group.used(root_)));
+    }
+    return result;
+}
+
+bool SystemMemory::refuses(std::uint64_t bytes) {
+    if (overcommit_ == kNever) return bytes > left();
+    if (overcommit_ != kHeuristic || bytes <= most_) return false;
+    most_ = most();  // memory may have been added, and limits lifted
+    return bytes > most_;
+}
+
+bool SystemMemory::look() const {
+    const std::uint64_t all = machine(root_, "MemTotal:");
+    const std::uint64_t available = machine(root_, "MemAvailable:");
+    if (all != kNone && available != kNone && available < all / 16) return true;
+    return std::any_of(groups_.begin(), groups_.end(), [this](const Group& group) {
+        const std::uint64_t limit = group.limit(root_);
+        return limit != kNone && group.used(root_) > limit - limit / 16;
+    });
+}
+
+bool SystemMemory::is_short() {
+    const auto now = std::chrono::steady_clock::now();
+    if (looked_ == std::chrono::steady_clock::time_point{} || now - looked_ > std::chrono::milliseconds(100)) {
+        looked_ = now;
+        short_ = look();
+    }
+    return short_;
+}
+
+}  // namespace osc::shm
