@@ -2,7 +2,7 @@
 // outbox), so the memory per process does not grow with the number of processes, a sender is limited by its own slots
 // only, and the agent never waits for a sender. The target's mailbox holds just the order of arrival: a stack of
 // links, pushed by one compare-and-swap, taken whole by one exchange and read backwards, first come first served.
-// A sender that dies has either pushed or not; it leaves nothing half done. docs/AGENT.md argues the details.
+// A sender that dies has either pushed or not; it leaves nothing half done. docs/ARCHITECTURE.md argues the details.
 //
 // A sender introduces itself once, by a card that says where its outbox is, and is accepted when the agent has mapped
 // it. The links live in the cards, in the target's memory, so that a sender that cannot be mapped breaks no chain.
