@@ -16,6 +16,8 @@ enum { kTarget = 1 };
 COUNTED void counted_put(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_put_flush(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_fetch_and_op(MPI_Win win, int64_t* value, int n);
+COUNTED void counted_get_accumulate(MPI_Win win, int64_t* value, int n);
+COUNTED void counted_rput_wait(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_lock_unlock(MPI_Win win, int64_t* value, int n);
 
 void counted_put(MPI_Win win, int64_t* value, int n) {
@@ -37,6 +39,20 @@ void counted_fetch_and_op(MPI_Win win, int64_t* value, int n) {
         MPI_Fetch_and_op(value, &before, MPI_INT64_T, kTarget, 0, MPI_SUM, win);
 }
 
+void counted_get_accumulate(MPI_Win win, int64_t* value, int n) {
+    static int64_t before;
+    for (int i = 0; i < n; ++i)
+        MPI_Get_accumulate(value, 1, MPI_INT64_T, &before, 1, MPI_INT64_T, kTarget, 0, 1, MPI_INT64_T, MPI_SUM, win);
+}
+
+void counted_rput_wait(MPI_Win win, int64_t* value, int n) {
+    for (int i = 0; i < n; ++i) {
+        MPI_Request request;
+        MPI_Rput(value, 1, MPI_INT64_T, kTarget, 0, 1, MPI_INT64_T, win, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
 void counted_lock_unlock(MPI_Win win, int64_t* value, int n) {
     (void)value;
     for (int i = 0; i < n; ++i) {
@@ -53,6 +69,8 @@ static const struct {
     {"put", counted_put, 0},
     {"put_flush", counted_put_flush, 0},
     {"fetch_and_op", counted_fetch_and_op, 0},
+    {"get_accumulate", counted_get_accumulate, 0},
+    {"rput_wait", counted_rput_wait, 0},
     {"lock_unlock", counted_lock_unlock, 1},
 };
 

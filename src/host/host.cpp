@@ -6,12 +6,22 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <type_traits>
 
 #include "config/options.h"
 #include "transport/shm/wait.h"
 
 namespace osc::host {
+
+namespace detail {
+std::atomic<MPI_Request> g_completed{MPI_REQUEST_NULL};
+std::atomic<std::uint32_t> g_until_progress{1};
+}  // namespace detail
+
 namespace {
+
+// Completed requests between two drives of the host.
+constexpr std::uint32_t kProgressEvery = 1024;
 
 std::mutex g_mutex;
 std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
@@ -31,6 +41,25 @@ int pending_free(void*) {
 }
 int pending_cancel(void*, int) {
     return MPI_SUCCESS;
+}
+
+// A send to MPI_PROC_NULL gives a completed request. MPICH from 3.4 on (src/mpi/request/mpir_request.c) keeps one
+// builtin object per kind of request for that: it counts no references of it, and MPI_Wait and MPI_Request_free leave
+// it as it is. Such a handle says so in its two highest bits. Other hosts count references, and their completed
+// requests must be made one by one.
+MPI_Request find_constant_request(MPI_Comm self) {
+    MPI_Request made[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    for (MPI_Request& request : made)
+        if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS) return MPI_REQUEST_NULL;
+    const MPI_Request handle = made[0];
+    bool constant = made[0] == made[1];
+    if constexpr (std::is_integral_v<MPI_Request>)
+        constant = constant && static_cast<std::uint32_t>(handle) >> 30 == 1;
+    else
+        constant = false;
+    for (MPI_Request& request : made)
+        real().Wait(&request, MPI_STATUS_IGNORE);
+    return constant ? handle : MPI_REQUEST_NULL;
 }
 
 }  // namespace
@@ -58,6 +87,7 @@ MPI_Comm self_comm(MPI_Comm parent) {
     if (self != MPI_COMM_NULL) {
         mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
         mpi.Grequest_start(&pending_status, &pending_free, &pending_cancel, nullptr, &g_pending);
+        detail::g_completed.store(find_constant_request(self), std::memory_order_relaxed);
     }
     g_self.store(self, std::memory_order_release);
     return self;
@@ -79,8 +109,15 @@ bool threads() {
     return level != 0;
 }
 
-int completed_request(MPI_Request* request) {
+int detail::make_completed_request(MPI_Request* request) {
+    if (shm::count_down(g_until_progress)) progress_with_request();
     return real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self_comm(), request);
+}
+
+int detail::progress_with_request() {
+    g_until_progress.store(kProgressEvery, std::memory_order_relaxed);
+    progress();
+    return MPI_SUCCESS;
 }
 
 void set_wait_policy(int node_ranks) {
@@ -103,6 +140,7 @@ void set_wait_policy(int node_ranks) {
 void release() {
     MPI_Comm self = g_self.exchange(MPI_COMM_NULL);
     if (self == MPI_COMM_NULL) return;
+    detail::g_completed.store(MPI_REQUEST_NULL, std::memory_order_relaxed);
     real().Comm_free(&self);
     real().Grequest_complete(g_pending);
     real().Wait(&g_pending, MPI_STATUS_IGNORE);

@@ -5,7 +5,11 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "host/real.h"
+#include "transport/shm/compare.h"
 
 namespace osc::host {
 
@@ -37,8 +41,28 @@ inline int wait(MPI_Request& request) {
 /// Whether the program runs at MPI_THREAD_MULTIPLE; asked once, after initialisation.
 bool threads();
 
-/// A request that is complete already (an isend to nobody).
-int completed_request(MPI_Request* request);
+namespace detail {
+extern std::atomic<MPI_Request> g_completed;
+extern std::atomic<std::uint32_t> g_until_progress;
+int make_completed_request(MPI_Request* request);
+int progress_with_request();
+}  // namespace detail
+
+/// The host's handle of a request that is complete already and may be handed out any number of times; MPI_REQUEST_NULL
+/// if the host has none, or before self_comm() is made.
+inline MPI_Request constant_request() {
+    return detail::g_completed.load(std::memory_order_relaxed);
+}
+
+/// A request that is complete already. Drives the host now and then (invariant I3): a program may poll with operations
+/// that give such requests, and the host's completion calls do nothing for them. Thread-safe.
+inline int completed_request(MPI_Request* request) {
+    const MPI_Request constant = constant_request();
+    if (__builtin_expect(constant == MPI_REQUEST_NULL, 0)) return detail::make_completed_request(request);
+    *request = constant;
+    if (__builtin_expect(shm::count_down(detail::g_until_progress), 0)) return detail::progress_with_request();
+    return MPI_SUCCESS;
+}
 
 /// Sets how this process waits: `node_ranks` processes share the cores that this one may use.
 void set_wait_policy(int node_ranks);

@@ -79,7 +79,6 @@ int perform(Window& window, const char* function, op::Kind kind, const Buffers& 
     return finish(window, function, try_perform(window, kind, buffers, op));
 }
 
-namespace entry {
 namespace {
 
 // The user's buffer is only read where the standard says so; Operand has no const half.
@@ -132,7 +131,7 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
         target_count, target_datatype, op
 
-// Both counts of every function that has a _c form. `_` is int's or MPI_Count's name suffix.
+// Both counts of the functions whose int form has its fast path in data_requests.cpp.
 #define OSC_BOTH_COUNTS(suffix, count)                                                                                \
     int Rput##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,      \
                      MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \
@@ -166,7 +165,12 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
                             (OSC_FETCH_ARGUMENTS, win, request));                                                     \
     }
 
+namespace slow {
 OSC_BOTH_COUNTS(, int)
+}  // namespace slow
+
+namespace entry {
+
 OSC_BOTH_COUNTS(_c, MPI_Count)
 
 int Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,

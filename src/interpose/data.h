@@ -27,4 +27,28 @@ int perform(Window& window, const char* function, op::Kind kind, const Buffers& 
 int perform_element(Window& window, const char* function, op::Kind kind, const Buffers& buffers,
                     MPI_Op op = MPI_OP_NULL);
 
+/// Lets the first operation on a target in an epoch open it for the fast paths. True if the caller's fast path may
+/// succeed now. False if the target was open already, is not for the fast paths, or cannot be opened: the general path
+/// then finds the fault again and reports it.
+bool opens(Window* window, int rank);
+
+/// The general forms of the calls whose fast paths are in data_requests.cpp.
+namespace slow {
+
+int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
+                   int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                   int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
+int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request);
+int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request);
+int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
+                MPI_Request* request);
+int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
+                    int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                    int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request);
+
+}  // namespace slow
+
 }  // namespace osc

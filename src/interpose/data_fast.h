@@ -1,0 +1,134 @@
+// Parts of the fast paths (invariant I8): a contiguous predefined type, a target whose memory is mapped here, an epoch
+// that is open for it. No allocation, no system call, no virtual call, no call of the host; accumulates take one stripe
+// lock. Every function returns false, with nothing done, where the general path must decide.
+#pragma once
+
+#include "diag/inject.h"
+#include "host/datatype.h"
+#include "transport/shm/compare.h"
+#include "transport/shm/direct.h"
+#include "window/window.h"
+
+namespace osc::fast {
+
+#define OSC_LIKELY(condition) __builtin_expect(!!(condition), 1)
+
+// Where `bytes` bytes at `disp` lie in a target that may be accessed now; false if the fast path may not. A negative
+// rank, displacement or size is a huge number here and fails its comparison.
+inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
+                        std::uint64_t& offset) {
+    if (OSC_FAULT_ANY) return false;  // faults are built into the general path
+    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
+    peer = &window.peers[static_cast<std::uint32_t>(rank)];
+    if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->reach))) return false;
+    offset = static_cast<std::uint64_t>(disp) * peer->unit;
+    return OSC_LIKELY(bytes <= peer->size - offset);
+}
+
+// The target of a transfer of `count` elements of a predefined type without gaps.
+inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank, MPI_Aint disp, std::byte*& target,
+                          std::uint64_t& bytes) {
+    if (!OSC_LIKELY(window != nullptr)) return false;
+    const std::int64_t width = host::plain_size(type);
+    if (!OSC_LIKELY(width >= 0)) return false;
+    bytes = static_cast<std::uint64_t>(width * count);
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, bytes, peer, offset))) return false;
+    target = peer->base + offset;
+    return true;
+}
+
+template <class T>
+inline T load(const void* from) {
+    T value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+
+template <class T>
+inline void store(void* to, T value) {
+    __builtin_memcpy(to, &value, sizeof value);
+}
+
+// The operations that need no table: what counters, queues and histograms do. MPI_NO_OP is one of those that fetch only
+// (MPI 4.1 section 12.3.4).
+template <bool kFetch>
+inline bool is_quick(MPI_Op op) {
+    return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
+}
+
+// Calls f(the target's memory at `offset`) under the stripe's lock; false if that is not free, with nothing done.
+template <class F>
+inline bool under_free_stripe(const Window& window, Peer& peer, std::uint64_t offset, F&& f) {
+    std::atomic<std::uint32_t>& stripe = peer.control().stripe_of(offset);
+    std::uint32_t free = 0;
+    if (!OSC_LIKELY(
+            stripe.compare_exchange_strong(free, window.me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
+        return false;
+    f(peer.base + offset);
+    sync::stripe_unlock(stripe);
+    return true;
+}
+
+// Updates one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
+template <class T, bool kFetch>
+inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
+    if (!OSC_LIKELY(window != nullptr)) return false;
+    if (!OSC_LIKELY(is_quick<kFetch>(op))) return false;
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
+        const T old = load<T>(target);
+        if constexpr (kFetch) store(result, old);
+        if (OSC_LIKELY(op == MPI_SUM))
+            store<T>(target, static_cast<T>(old + load<T>(origin)));
+        else if (op == MPI_REPLACE)
+            store(target, load<T>(origin));
+    });
+}
+
+// Of longer rows the kernels, which use the processor's widest vectors, repay the way to them.
+inline constexpr std::size_t kRowBytes = 2048;
+
+// Updates a row of elements that one stripe's lock guards, likewise.
+template <class T, bool kFetch>
+inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
+    if (!OSC_LIKELY(window != nullptr && is_quick<kFetch>(op))) return false;
+    const auto elements = static_cast<std::size_t>(count);
+    if (!OSC_LIKELY(elements - 1 < kRowBytes / sizeof(T))) return false;
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, elements * sizeof(T), peer, offset))) return false;
+    const std::uint64_t last = offset + (elements - 1) * sizeof(T);
+    if (!OSC_LIKELY((offset ^ last) >> shm::kStripeShift == 0)) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
+        const auto* from = static_cast<const std::byte*>(origin);
+        if constexpr (kFetch) shm::move_bytes(result, target, elements * sizeof(T));
+        if (op == MPI_REPLACE) shm::move_bytes(target, from, elements * sizeof(T));
+        if (op != MPI_SUM) return;
+        for (std::size_t at = 0; at < elements * sizeof(T); at += sizeof(T))
+            store<T>(target + at, static_cast<T>(load<T>(target + at) + load<T>(from + at)));
+    });
+}
+
+// A row of one element or more, of the types that have fast updates.
+template <bool kFetch>
+inline bool quick_any(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
+                      const void* origin, void* result) {
+    switch (host::plain_basic(type)) {
+        case Basic::I64:
+        case Basic::U64:
+            return quick_row<std::uint64_t, kFetch>(window, count, rank, disp, op, origin, result);
+        case Basic::I32:
+        case Basic::U32:
+            return quick_row<std::uint32_t, kFetch>(window, count, rank, disp, op, origin, result);
+        case Basic::F64:
+            return quick_row<double, kFetch>(window, count, rank, disp, op, origin, result);
+        default:
+            return false;
+    }
+}
+
+}  // namespace osc::fast

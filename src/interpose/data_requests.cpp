@@ -1,0 +1,138 @@
+// The fast paths of MPI_Get_accumulate and of the operations that give a request, and of the two calls that complete
+// one request. On a node an operation is complete when its call returns, so its request is the host's constant one.
+#include "interpose/data.h"
+#include "interpose/data_fast.h"
+
+namespace osc {
+namespace {
+
+using namespace fast;
+
+// Whether an operation on `rank` may give a request: a lock or lock_all epoch is open (MPI 4.1 section 12.3.5). Where
+// other threads may change the epoch, only the word that they may read without the state's lock is looked at.
+inline bool gives_requests(const Window& window, int rank) {
+    if (OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.flushable.load(std::memory_order_relaxed))) return true;
+    if (window.threaded) return false;
+    return window.epoch.access == Access::Lock || window.epoch.access == Access::LockAll;
+}
+
+// The window of a handle if a fast path may serve an operation with a request.
+inline Window* requesting(MPI_Win win, int rank) {
+    Window* const window = find_front(win);
+    return OSC_LIKELY(window != nullptr && gives_requests(*window, rank)) ? window : nullptr;
+}
+
+// Whether all operands of a fetching update are `count` elements of `type`. MPI_NO_OP ignores the origin's.
+inline bool same_operands(int origin_count, MPI_Datatype origin_type, int result_count, MPI_Datatype result_type,
+                          int count, MPI_Datatype type, MPI_Op op) {
+    if (!OSC_LIKELY(result_count == count && result_type == type)) return false;
+    return OSC_LIKELY(origin_count == count && origin_type == type) || op == MPI_NO_OP;
+}
+
+// What a counter's or a queue's program fetches comes first: one 64-bit integer, to which another is added.
+inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
+                        const void* origin, void* result) {
+    if (OSC_LIKELY(count == 1 && op == MPI_SUM && host::plain_integer64(type)))
+        return quick_update<std::uint64_t, true>(window, rank, disp, MPI_SUM, origin, result);
+    return quick_any<true>(type, window, count, rank, disp, op, origin, result);
+}
+
+}  // namespace
+
+namespace entry {
+
+#define OSC_TRANSFER_ARGUMENTS \
+    origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
+#define OSC_FETCH_ARGUMENTS                                                                                           \
+    origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
+        target_count, target_datatype, op
+
+int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
+                   int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                   int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+    if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
+                                  target_datatype, op)))
+        return slow::Get_accumulate(OSC_FETCH_ARGUMENTS, win);
+    if (!OSC_LIKELY(quick_fetch(target_datatype, find_front(win), target_count, target_rank, target_disp, op,
+                                origin_addr, result_addr))) {
+        const bool again = opens(find_front(win), target_rank);
+        return (again ? entry::Get_accumulate : slow::Get_accumulate)(OSC_FETCH_ARGUMENTS, win);
+    }
+    count_served(Entry::Get_accumulate);
+    return MPI_SUCCESS;
+}
+
+int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+    std::uint64_t bytes = 0;
+    std::byte* target = nullptr;
+    if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
+        !OSC_LIKELY(fast_transfer(requesting(win, target_rank), target_count, target_datatype, target_rank, target_disp,
+                                  target, bytes)))
+        return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
+    count_served(Entry::Rput);
+    if (OSC_LIKELY(bytes == 8))
+        store(target, load<std::uint64_t>(origin_addr));
+    else
+        shm::move_bytes(target, origin_addr, bytes);
+    return host::completed_request(request);
+}
+
+int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+    std::uint64_t bytes = 0;
+    std::byte* target = nullptr;
+    if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
+        !OSC_LIKELY(fast_transfer(requesting(win, target_rank), target_count, target_datatype, target_rank, target_disp,
+                                  target, bytes)))
+        return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
+    count_served(Entry::Rget);
+    if (OSC_LIKELY(bytes == 8))
+        store(origin_addr, load<std::uint64_t>(target));
+    else
+        shm::move_bytes(origin_addr, target, bytes);
+    return host::completed_request(request);
+}
+
+int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
+                MPI_Request* request) {
+    if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
+        !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank), target_count, target_rank,
+                                     target_disp, op, origin_addr, nullptr)))
+        return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
+    count_served(Entry::Raccumulate);
+    return host::completed_request(request);
+}
+
+int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
+                    int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                    int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
+    if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
+                                  target_datatype, op)) ||
+        !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank), target_count, target_rank, target_disp,
+                                op, origin_addr, result_addr)))
+        return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);
+    count_served(Entry::Rget_accumulate);
+    return host::completed_request(request);
+}
+
+// The constant request costs the host some 25 ns and, at MPI_THREAD_MULTIPLE, its global lock. A status is the host's
+// to fill.
+int Wait(MPI_Request* request, MPI_Status* status) {
+    if (request == nullptr || *request != host::constant_request() || status != MPI_STATUS_IGNORE)
+        return host::real().Wait(request, status);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+int Test(MPI_Request* request, int* flag, MPI_Status* status) {
+    if (request == nullptr || *request != host::constant_request() || status != MPI_STATUS_IGNORE || flag == nullptr)
+        return host::real().Test(request, flag, status);
+    *request = MPI_REQUEST_NULL;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+}  // namespace entry
+}  // namespace osc
