@@ -71,6 +71,11 @@ bool Updates::grow() {
 // All that is collected, stripe by stripe. Portions keep their order within a stripe.
 void Updates::execute() {
     if (count_ == 0 || fault_ != Fault::None) return;
+    if (count_ == 1) {  // nothing to sort
+        run(portions_, std::array<std::uint16_t, 1>{0});
+        count_ = 0;
+        return;
+    }
     std::array<std::uint16_t, kMost> order;
     std::array<std::uint16_t, shm::kStripes + 1> starts{};
     for (std::size_t i = 0; i < count_; ++i)
@@ -144,8 +149,10 @@ std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t>
 }
 
 int Updates::read(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
+    const Portion& first = portions[order.front()];
+    if (order.size() == 1) return transfer(Direction::Read, pid_, base_ + first.disp, buffer, first.count * how_.width);
     Batch batch(Direction::Read, pid_);
-    std::uint64_t begin = portions[order.front()].disp;
+    std::uint64_t begin = first.disp;
     std::uint64_t last = begin;
     std::size_t from = 0;
     place(portions, order, [&](const Portion& portion, std::size_t at) {
@@ -163,8 +170,11 @@ int Updates::read(const Portion* portions, std::span<const std::uint16_t> order,
 
 // Nothing but the elements is written: what is between them, and the padding inside them, may change meanwhile.
 int Updates::write(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
-    Batch batch(Direction::Write, pid_);
     const bool padded = op::significant_size(how_.basic) != how_.width;
+    const Portion& first = portions[order.front()];
+    if (order.size() == 1 && !padded)
+        return transfer(Direction::Write, pid_, base_ + first.disp, buffer, first.count * how_.width);
+    Batch batch(Direction::Write, pid_);
     const op::Pieces pieces = padded ? op::pieces(how_.basic) : op::Pieces{};
     place(portions, order, [&](const Portion& portion, std::size_t at) {
         if (!padded) {
