@@ -1,4 +1,5 @@
 // Entry points of the synchronisation calls: arguments are checked and the host's constants become ours.
+#include <span>
 #include <vector>
 
 #include "diag/inject.h"
@@ -40,43 +41,67 @@ Fault check_rank(const Window& window, int rank) {
     return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
 }
 
+// An array of `count` elements: on the stack up to kFew of them, as the groups of most exchanges are.
+template <class T>
+class ShortArray {
+  public:
+    explicit ShortArray(std::size_t count = 0) { resize(count); }
+    void resize(std::size_t count) {
+        count_ = count;
+        if (count > kFew) many_.resize(count);
+    }
+    T* data() { return count_ > kFew ? many_.data() : few_; }
+    T& operator[](std::size_t at) { return data()[at]; }
+    std::span<const T> all() { return {data(), count_}; }
+
+  private:
+    static constexpr std::size_t kFew = 16;
+    std::size_t count_ = 0;
+    T few_[kFew] = {};
+    std::vector<T> many_;
+};
+using Ranks = ShortArray<std::uint32_t>;
+
 // The members of `group` as ranks in the window.
-Fault translate(Window& window, MPI_Group group, std::vector<std::uint32_t>& ranks) {
+Fault translate(Window& window, MPI_Group group, Ranks& ranks) {
     const host::Real& mpi = host::real();
     if (group == MPI_GROUP_NULL) return fail(Fault::Group, "the group is MPI_GROUP_NULL");
     int count = 0;
     if (mpi.Group_size(group, &count) != MPI_SUCCESS) return fail(Fault::Group, "not a valid group");
     if (count == 0) return Fault::None;
-    std::vector<int> here(static_cast<std::size_t>(count));
-    std::vector<int> there(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i)
-        here[static_cast<std::size_t>(i)] = i;
+    const auto members = static_cast<std::size_t>(count);
+    ShortArray<int> here(members);
+    ShortArray<int> there(members);
+    for (std::size_t i = 0; i < members; ++i)
+        here[i] = static_cast<int>(i);
     mpi.Group_translate_ranks(group, count, here.data(), window.team.group(), there.data());
-    ranks.reserve(static_cast<std::size_t>(count));
-    for (const int rank : there) {
-        if (rank == MPI_UNDEFINED || rank < 0)
+    ranks.resize(members);
+    for (std::size_t i = 0; i < members; ++i) {
+        if (there[i] == MPI_UNDEFINED || there[i] < 0)
             return fail(Fault::Group, "a member of the group is not in the group of the window");
-        ranks.push_back(static_cast<std::uint32_t>(rank));
+        ranks[i] = static_cast<std::uint32_t>(there[i]);
     }
     return Fault::None;
 }
 
 Fault do_post(Window& window, MPI_Group group, int assert) {
     unsigned asserts = 0;
-    std::vector<std::uint32_t> ranks;
+    Ranks ranks;
     Fault fault = read_asserts(assert, epoch::kNoCheck | epoch::kNoStore | epoch::kNoPut, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_post(window, ranks, asserts) : epoch::post(window, ranks, asserts);
+    return window.checks ? epoch::checked_post(window, ranks.all(), asserts)
+                         : epoch::post(window, ranks.all(), asserts);
 }
 
 Fault do_start(Window& window, MPI_Group group, int assert) {
     unsigned asserts = 0;
-    std::vector<std::uint32_t> ranks;
+    Ranks ranks;
     Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_start(window, ranks, asserts) : epoch::start(window, ranks, asserts);
+    return window.checks ? epoch::checked_start(window, ranks.all(), asserts)
+                         : epoch::start(window, ranks.all(), asserts);
 }
 
 Fault do_fence(Window& window, int assert) {
