@@ -44,6 +44,7 @@ static void locks(MPI_Win win, long* memory, int rank, int next, int prev) {
     const long mine = 200 + rank;
     long result = -1;
     long got = -1;
+    int flag = 0;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win);
     MPI_Put(&mine, 1, MPI_LONG, next, 8, 1, MPI_LONG, win);
@@ -54,6 +55,11 @@ static void locks(MPI_Win win, long* memory, int rank, int next, int prev) {
     MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
     MPI_Rget_accumulate(&mine, 1, MPI_LONG, &result, 1, MPI_LONG, next, 8, 1, MPI_LONG, MPI_REPLACE, win, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(request == MPI_REQUEST_NULL, "MPI_Wait sets MPI_REQUEST_NULL");
+    MPI_Rget(&got, 1, MPI_LONG, next, 8, 1, MPI_LONG, win, &request);
+    while (!flag)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    expect(request == MPI_REQUEST_NULL && got == mine, "rget and MPI_Test");
     MPI_Win_flush_all(win);
     MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -61,6 +67,28 @@ static void locks(MPI_Win win, long* memory, int rank, int next, int prev) {
     MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
     expect(memory[8] == 200 + prev, "rget_accumulate replaces");
     MPI_Win_unlock(rank, win);
+}
+
+/* MPI_Wait and MPI_Test of persistent and null requests, and the status of a message. */
+static void messages(int rank, int next, int prev) {
+    const long mine = 400 + rank;
+    long got = -1;
+    int flag = 0, count = 0;
+    MPI_Status status;
+    MPI_Request receive, send;
+    MPI_Recv_init(&got, 1, MPI_LONG, prev, 3, MPI_COMM_WORLD, &receive);
+    const MPI_Request persistent = receive;
+    MPI_Start(&receive);
+    MPI_Isend(&mine, 1, MPI_LONG, next, 3, MPI_COMM_WORLD, &send);
+    MPI_Wait(&receive, &status);
+    MPI_Get_count(&status, MPI_LONG, &count);
+    expect(got == 400 + prev && status.MPI_SOURCE == prev && status.MPI_TAG == 3 && count == 1, "a message's status");
+    expect(receive == persistent, "a persistent request stays");
+    while (!flag)
+        MPI_Test(&send, &flag, MPI_STATUS_IGNORE);
+    MPI_Wait(&send, &status);
+    expect(send == MPI_REQUEST_NULL && status.MPI_SOURCE == MPI_ANY_SOURCE, "a null request's status is empty");
+    MPI_Request_free(&receive);
 }
 
 static void post_start(MPI_Win win, long* memory, int rank, int next, int prev) {
@@ -95,6 +123,7 @@ int main(int argc, char** argv) {
     fence(win, memory, rank, next, prev);
     locks(win, memory, rank, next, prev);
     post_start(win, memory, rank, next, prev);
+    messages(rank, next, prev);
     MPI_Win_get_attr(win, MPI_WIN_BASE, &base, &flag);
     expect(flag && base == memory, "MPI_WIN_BASE");
     MPI_Win_free(&win);

@@ -282,3 +282,81 @@ CASE(polling_with_requests_drives_the_host) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
+
+// libosc's MPI_Wait and MPI_Test change nothing for requests of other operations: null, persistent, generalized,
+// incomplete and invalid ones.
+CASE(requests_of_the_host) {
+    Window win(osct::Kind::Allocate, 64);  // libosc knows the constant request from the first window on
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    int flag = 0, in = 0, count = 1;
+    const int out = 7;
+    status.MPI_SOURCE = status.MPI_TAG = 0;
+    CHECK_OK(MPI_Wait(&request, &status));
+    CHECK(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG);
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    CHECK(flag == 1 && request == MPI_REQUEST_NULL);
+
+    // A persistent request stays allocated, inactive and active.
+    CHECK_OK(MPI_Send_init(&out, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &request));
+    const MPI_Request persistent = request;
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(request == persistent);
+    for (int i = 0; i < 2; ++i) {
+        CHECK_OK(MPI_Start(&request));
+        CHECK_OK(i == 0 ? MPI_Wait(&request, MPI_STATUS_IGNORE) : MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+        CHECK(request == persistent);
+    }
+    CHECK_OK(MPI_Request_free(&request));
+
+    CHECK_OK(MPI_Grequest_start([](void*, MPI_Status*) { return MPI_SUCCESS; }, [](void*) { return MPI_SUCCESS; },
+                                [](void*, int) { return MPI_SUCCESS; }, nullptr, &request));
+    CHECK_OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    CHECK(flag == 0 && request != MPI_REQUEST_NULL);
+    CHECK_OK(MPI_Grequest_complete(request));
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(request == MPI_REQUEST_NULL);
+
+    // A receive: incomplete, then complete with its status.
+    CHECK_OK(MPI_Irecv(&in, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &request));
+    CHECK_OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    CHECK(flag == 0 && request != MPI_REQUEST_NULL);
+    CHECK_OK(MPI_Send(&out, 1, MPI_INT, 0, 5, MPI_COMM_SELF));
+    CHECK_OK(MPI_Wait(&request, &status));
+    CHECK_OK(MPI_Get_count(&status, MPI_INT, &count));
+    CHECK(in == out && status.MPI_TAG == 5 && count == 1);
+
+    // A completed one-sided request in the calls that libosc leaves to the host.
+    MPI_Win_lock_all(0, win.handle());
+    for (int call = 0; call < 7; ++call) {
+        MPI_Status statuses[2];
+        MPI_Request made[2];
+        int indices[2], index = -1;
+        for (MPI_Request& each : made)
+            CHECK_OK(MPI_Rput(&out, 1, MPI_INT, rank(), 0, 1, MPI_INT, win.handle(), &each));
+        if (call == 0) CHECK_OK(MPI_Waitall(2, made, statuses));
+        if (call == 1) CHECK_OK(MPI_Testall(2, made, &flag, statuses));
+        if (call == 2) CHECK_OK(MPI_Waitsome(2, made, &count, indices, statuses));
+        if (call == 3) CHECK_OK(MPI_Testsome(2, made, &count, indices, MPI_STATUSES_IGNORE));
+        if (call == 4) CHECK_OK(MPI_Waitany(2, made, &index, &status));
+        if (call == 5) CHECK_OK(MPI_Testany(2, made, &index, &flag, &status));
+        if (call == 6) CHECK_OK(MPI_Request_get_status(made[0], &flag, &status));
+        CHECK(call == 2 || call == 3 ? count == 2 : call == 0 || call == 4 || flag == 1);
+        for (MPI_Request& each : made)
+            CHECK_OK(MPI_Wait(&each, MPI_STATUS_IGNORE));
+    }
+    MPI_Win_unlock_all(win.handle());
+}
+
+CASE(invalid_requests_are_errors) {
+    Window win(osct::Kind::Allocate, 64);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Request request = static_cast<MPI_Request>(MPI_COMM_WORLD);
+    int flag = 0;
+    CHECK_CLASS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST);
+    CHECK_CLASS(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), MPI_ERR_REQUEST);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
