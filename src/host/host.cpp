@@ -50,7 +50,8 @@ int pending_cancel(void*, int) {
 MPI_Request find_constant_request(MPI_Comm self) {
     MPI_Request made[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     for (MPI_Request& request : made)
-        if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS) return MPI_REQUEST_NULL;
+        if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS)
+            return MPI_REQUEST_NULL;
     const MPI_Request handle = made[0];
     bool constant = made[0] == made[1];
     if constexpr (std::is_integral_v<MPI_Request>)
