@@ -3,18 +3,10 @@
 // are touched, and no name is exported for it.
 #include "host/progress_hook.h"
 
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdint>
-#include <cstring>
 #include <mutex>
 
-#include "host/real.h"
+#include "host/imports.h"
 
 namespace osc::host {
 namespace {
@@ -36,71 +28,6 @@ unsigned progress_and_tell(void* worker) {
     return events;
 }
 
-// What the dynamic section of a loaded library says; glibc has made addresses of it.
-struct Imports {
-    const ElfW(Rela) * jumps = nullptr;
-    std::size_t count = 0;
-    const ElfW(Sym) * symbols = nullptr;
-    const char* names = nullptr;
-};
-
-Imports imports_of(const link_map& library) {
-    Imports imports;
-    for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry) {
-        const auto address = reinterpret_cast<const void*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_JMPREL) imports.jumps = static_cast<const ElfW(Rela)*>(address);
-        if (entry->d_tag == DT_PLTRELSZ) imports.count = entry->d_un.d_val / sizeof(ElfW(Rela));
-        if (entry->d_tag == DT_SYMTAB) imports.symbols = static_cast<const ElfW(Sym)*>(address);
-        if (entry->d_tag == DT_STRTAB) imports.names = static_cast<const char*>(address);
-    }
-    if (imports.symbols == nullptr || imports.names == nullptr) imports.jumps = nullptr;
-    return imports;
-}
-
-// Where a library keeps the address of a function that it imports; null if it does not import it.
-void** entry_of(const link_map& library, const char* name) {
-    const Imports imports = imports_of(library);
-    if (imports.jumps == nullptr) return nullptr;
-    for (std::size_t i = 0; i < imports.count; ++i) {
-        const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(imports.jumps[i].r_info)];
-        if (std::strcmp(imports.names + symbol.st_name, name) == 0)
-            return reinterpret_cast<void**>(library.l_addr + imports.jumps[i].r_offset);
-    }
-    return nullptr;
-}
-
-// Whether the loader has made an address read-only after it relocated the library.
-bool sealed(const link_map& library, void** entry) {
-    struct Search {
-        ElfW(Addr) base;
-        ElfW(Addr) address;
-        bool found;
-    } search{library.l_addr, reinterpret_cast<ElfW(Addr)>(entry), false};
-    ::dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* argument) {
-            auto& wanted = *static_cast<Search*>(argument);
-            if (info->dlpi_addr != wanted.base) return 0;
-            for (int i = 0; i < info->dlpi_phnum; ++i) {
-                const ElfW(Phdr)& part = info->dlpi_phdr[i];
-                if (part.p_type == PT_GNU_RELRO && wanted.address - wanted.base - part.p_vaddr < part.p_memsz)
-                    wanted.found = true;
-            }
-            return 1;
-        },
-        &search);
-    return search.found;
-}
-
-bool replace(const link_map& library, void** entry, void* by) {
-    const auto size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(entry) / size * size);
-    const bool seal = sealed(library, entry);
-    if (seal && ::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return false;
-    __atomic_store_n(entry, by, __ATOMIC_RELEASE);
-    if (seal) ::mprotect(page, size, PROT_READ);
-    return true;
-}
-
 }  // namespace
 
 bool hook_progress(void (*called)()) {
@@ -108,20 +35,17 @@ bool hook_progress(void (*called)()) {
     const std::lock_guard lock(mutex);
     g_called.store(called, std::memory_order_relaxed);
     if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
-    Dl_info info{};
-    link_map* host = nullptr;
-    if (::dladdr1(reinterpret_cast<void*>(real().Initialized), &info, reinterpret_cast<void**>(&host),
-                  RTLD_DL_LINKMAP) == 0)
-        return false;
-    void** entry = entry_of(*host, kProgress);
-    void* library = entry != nullptr ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-    void* function = library != nullptr ? ::dlsym(library, kProgress) : nullptr;
-    if (library != nullptr) ::dlclose(library);
+    auto* const function = reinterpret_cast<Progress>(exported_to_host(kProgress));
     if (function == nullptr) return false;
-    g_progress.store(reinterpret_cast<Progress>(function), std::memory_order_release);
-    if (replace(*host, entry, reinterpret_cast<void*>(&progress_and_tell))) return true;
+    g_progress.store(function, std::memory_order_release);
+    if (replace_import(kProgress, reinterpret_cast<void*>(&progress_and_tell))) return true;
     g_progress.store(nullptr, std::memory_order_relaxed);
     return false;
+}
+
+unsigned progress_of(void* worker) {
+    static const auto function = reinterpret_cast<Progress>(exported_to_host(kProgress));
+    return g_progress.load(std::memory_order_acquire) != nullptr ? progress_and_tell(worker) : function(worker);
 }
 
 }  // namespace osc::host

@@ -9,4 +9,7 @@ namespace osc::host {
 /// under locks of the host: it must not call MPI nor wait. False where this host gives no occasion. Thread-safe.
 bool hook_progress(void (*called)());
 
+/// UCX's ucp_worker_progress as the host calls it, with what hook_progress() has added. Only where the host imports it.
+unsigned progress_of(void* worker);
+
 }  // namespace osc::host

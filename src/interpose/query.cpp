@@ -8,6 +8,7 @@
 #include "diag/log.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
+#include "host/finalize_hook.h"
 #include "interpose/attributes.h"
 #include "interpose/serve.h"
 #include "request/request.h"
@@ -168,6 +169,7 @@ int Finalize() {
     request::reap();
     host::release_types();
     host::release();
+    if (config::values().host_polls) host::hook_finalize();
     return host::real().Finalize();
 }
 
