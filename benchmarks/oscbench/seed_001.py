@@ -31,18 +31,21 @@ def fences(of):
                                                     for n in ranks]
 
 
-def transfers(of, name):
+def transfers(of, name, whole):
     cell = rate_cell if name.startswith("bandwidth") else lambda found, _: time_cell(found)
     sizes = sorted({size for measure, _, size in of if measure == name})
+    if not whole:
+        sizes = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
     return [["bytes"] + list(HEADS)] + [[str(size)] + [cell(of.get((name, c, size)), size) for c in COLUMNS] for size in sizes]
 
 
-def tables(document):
-    """Title, lines and remark of Figures 1 to 4; the ghost cells have tables of their own."""
+def tables(document, whole=True):
+    """Title, lines and remark of Figures 1 to 4; the ghost cells have tables of their own. If not `whole`, latencies at
+    three sizes."""
     of = points(document["figures"])
     found = [("Figure 1: a fence that ends an empty epoch", fences(of), slices(document))]
-    return found + [("%s, by post, start, complete and wait" % title, transfers(of, name), "")
-                    for name, title in FIGURES.items()]
+    return found + [("%s, by post, start, complete and wait" % title, transfers(of, name, whole), "")
+                    for name, title in FIGURES.items() if whole or name.startswith("latency")]
 
 
 def exchange_times(of, kind):

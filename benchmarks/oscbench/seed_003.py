@@ -74,10 +74,14 @@ class Read:
         return "%.4g MB/s%s" % (found["median"], "~" if stats.unstable(found) else "") if found else "-"
 
 
-def figure2(read):
+def some(sizes, whole):
+    return sizes if whole else sorted({sizes[0], sizes[-1]})
+
+
+def figure2(read, whole):
     lines = [["where", "processes", "MPI", "epoch"] + [HEADS[k] for k in KINDS]]
     for place in read.places:
-        for ranks in read.sizes(place + ".sync."):
+        for ranks in some(read.sizes(place + ".sync."), whole):
             for kind, epoch in EPOCHS.items():
                 for i in MPI:
                     lines.append([PLACES[place], str(ranks), LABELS[i], epoch]
@@ -85,28 +89,24 @@ def figure2(read):
     return lines
 
 
-def some(sizes, all_sizes):
-    return sizes if all_sizes else sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
-
-
-def figure3(read, all_sizes):
+def figure3(read):
     lines = [["where", "bytes", "MPI", "put", "get", "send"]]
     for place in read.places:
-        for size in some(read.sizes(place + ".bandwidth."), all_sizes):
+        for size in read.sizes(place + ".bandwidth."):
             for i in MPI:
                 lines.append([PLACES[place], str(size), LABELS[i]]
                              + [read.rate("%s.bandwidth.%s" % (place, o), i, size) for o in ("put", "get", "send")])
     return lines
 
 
-def figure4(read, all_sizes):
+def figure4(read):
     heads = ["%s, %s" % (o, HEADS[s]) for o in ("put", "get") for s in SYNCS]
     lines = [["where", "bytes", "MPI"] + heads + ["send"]]
     for place in read.places:
         for i in MPI:
             empties = [read.time("%s.latency.%s.empty" % (place, s), i, 2) for s in SYNCS]
             lines.append([PLACES[place], "taken off", LABELS[i]] + empties + empties + ["-"])
-        for size in some(read.sizes(place + ".transfer."), all_sizes):
+        for size in read.sizes(place + ".transfer."):
             for i in MPI:
                 lines.append([PLACES[place], str(size), LABELS[i]]
                              + [read.time("%s.transfer.%s.%s" % (place, s, o), i, size) for o in ("put", "get") for s in SYNCS]
@@ -118,7 +118,8 @@ def figure5(read):
     counts = read.sizes("node.per_put.") or read.sizes("hosts.per_put.")
     lines = [["where", "bytes", "MPI"] + ["%d put%s" % (n, "" if n == 1 else "s") for n in counts]]
     for place in read.places:
-        for size in sorted({int(n.rsplit(".", 1)[1]) for n, _, _ in read.of if n.startswith(place + ".per_put.")}):
+        sizes = sorted({int(n.rsplit(".", 1)[1]) for n, _, _ in read.of if n.startswith(place + ".per_put.")})
+        for size in sizes:
             for i in MPI:
                 lines.append([PLACES[place], str(size), LABELS[i]]
                              + [read.time("%s.per_put.%d" % (place, size), i, n) for n in counts])
@@ -232,13 +233,26 @@ def claim_lines(document):
     return lines
 
 
-def tables(document, all_sizes=True):
-    """Title, lines and remark of each figure."""
+def verdict_lines(document):
+    """One line for each claim."""
+    columns = [(place, i) for place in PLACES for i in MPI]
+    lines = [["the seed says"] + ["%s, %s" % (LABELS[i], PLACES[place]) for place, i in columns]]
+    of = {(c["claim"], c["where"], c["implementation"]): c["holds"] for c in document["claims"]}
+    for text, _ in CLAIMS:
+        cells = [of.get((text, place, i)) for place, i in columns]
+        lines.append([text] + ["-" if holds is None else "yes" if holds else "no" for holds in cells])
+    return lines
+
+
+def tables(document, whole=True):
+    """Title, lines and remark of each figure; if not `whole`, of synchronisation and of claims only, in short."""
     read = Read(document)
-    return [("Figure 2: time of an epoch, every process in a ring, locks on the first", figure2(read), seeds.slices(document)),
-            ("Figure 3: bandwidth, 64 operations in an epoch of a lock", figure3(read, all_sizes), ""),
-            ("Figure 4: time of an epoch with one operation less that of an empty one; send: half of a round trip",
-             figure4(read, all_sizes), ""),
+    told = "what the seed says of its figures, and whether it holds here"
+    alike = "alike: within %g times or the rounds' quartiles. %s" % (ALIKE, WHERE)
+    sync = ("Figure 2: time of an epoch, every process in a ring, locks on the first", figure2(read, whole), seeds.slices(document))
+    if not whole:
+        return [sync, (told, verdict_lines(document), alike)]
+    return [sync, ("Figure 3: bandwidth, 64 operations in an epoch of a lock", figure3(read), ""),
+            ("Figure 4: time of an epoch with one operation less that of an empty one; send: half of a round trip", figure4(read), ""),
             ("Figure 5: time of a put, as many in an epoch of a lock, less the empty epoch", figure5(read), ""),
-            ("what the seed says of its figures, and whether it holds here", claim_lines(document),
-             "alike: within %g times or the rounds' quartiles. %s" % (ALIKE, WHERE))]
+            (told, claim_lines(document), alike)]

@@ -123,34 +123,35 @@ def made(figures):
     return {"figures": seeds.rows(figures), "formulas": [row for row in found if row]}
 
 
-def constants(row):
+def constants(row, beyond):
     """The formula with its constants, and how far it is from what was measured."""
     a = verdict.duration(row["a"])
     text = {CONSTANT: a, LOG: a + " ceil(log2 p)"}.get(row["form"]) or "%s + %s %s" % (
         a, "%.3g ns" % row["b"]["median"] if row["form"] == BYTES else verdict.duration(row["b"]), row["form"][-1])
     unstable = any(stats.unstable(row[c]) for c in ("a", "b") if c in row)
     text += "~" if unstable else ""
-    if row["form"] == LOG:
+    if row["form"] == LOG and beyond:
         return text + "".join("; %d: %s" % (p["size"], seeds.time_cell(p)) for p in row["beyond"])
-    return text if row["form"] == CONSTANT else "%s, within %.0f %%" % (text, 100 * row["worst"])
+    return text if row["form"] in (CONSTANT, LOG) else "%s, within %.0f %%" % (text, 100 * row["worst"])
 
 
-def cost_lines(document):
+def cost_lines(document, beyond):
     of = {(r["function"], r["where"], r["implementation"]): r for r in document["formulas"]}
     columns = [(place, i) for place in PLACES for i in MPI if any((f.name, place, i) in of for f in FUNCTIONS)]
     lines = [["function", "formula"] + ["%s, %s" % (LABELS[i], PLACES[place]) for place, i in columns] + ["the seed"]]
     for function in FUNCTIONS:
         rows = [of.get((function.name, place, i)) for place, i in columns]
         if any(rows):
-            lines.append([function.name, function.form] + [constants(r) if r else "-" for r in rows] + [function.seed])
+            lines.append([function.name, function.form] + [constants(r, beyond) if r else "-" for r in rows] + [function.seed])
     return lines
 
 
-READING = ("s: bytes; p: processes, the formula fitted where each has a core, then what more of them take; k: 1, 2 and 4 "
-           "neighbours, of the most processes; within: so near is the formula to each median")
+READING = {more: "s: bytes; p: processes, the formula fitted where each has a core%s; k: 1, 2 and 4 neighbours, of the most "
+                 "processes; within: so near is the formula to each median" % (", then what more of them take" if more else "")
+           for more in (True, False)}
 
 
-def tables(document):
-    """Title, lines and remark."""
-    return [("what functions cost: formulas, constants fitted here", cost_lines(document),
-             "%s. %s.\n%s" % (READING, seeds.slices(document), SOURCE))]
+def tables(document, beyond=True):
+    """Title, lines and remark; with or without what more processes than cores take."""
+    return [("what functions cost: formulas, constants fitted here", cost_lines(document, beyond),
+             "%s. %s.\n%s" % (READING[beyond], seeds.slices(document), SOURCE))]
