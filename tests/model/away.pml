@@ -9,6 +9,7 @@
  * state) and only once; a cell is not used again before it was answered; nobody is refused.
  * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, given_up, orphaned, Hosted::died) is part
  * of it.
+ * CODE: src/agent/hosted_locks.cpp src/sync/lock.h src/sync/lock.cpp
  * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
  * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS MATE_LEAVES_ABANDONED TARGET_LEAVES_ABANDONED TAKES_ABANDONED
  */

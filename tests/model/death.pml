@@ -2,6 +2,7 @@
  * it holds the lock or at any step of its hand-over. The sleep is left out: a waiter sees its answer, or looks for the
  * dead, at any time. Claims: every living process ends, with the lock or with the news of the death (a lost waiter is an
  * invalid end state); two never hold the lock; an answer never reaches a cell that waits for another lock by then.
+ * CODE: src/sync/lock.h src/sync/lock.cpp
  * MUTATIONS: ANSWER_OUTSIDE_GUARD NEVER_LOOKS_AGAIN BREAK_TELLS_NOBODY GUARD_DIES_UNBROKEN LEAVES_ABANDONED
  */
 #define N 3

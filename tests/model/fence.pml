@@ -6,6 +6,8 @@
  * start, alike for all. In each epoch it may do one operation: on its neighbour by load and store, on others by message.
  * Claims: an operation is done when its target has called the fence before it (else the target's own stores would come
  * after it), after all of earlier epochs, and before the target returns from the fence behind it; and all fences end.
+ * CODE: src/epoch/fence.cpp src/epoch/targets.cpp src/agent/hosted.cpp src/agent/arrivals.h
+ * CODE: src/agent/arrivals.cpp
  * MUTATIONS: EXECUTED_AT_ONCE OPENED_EARLY NEIGHBOURS_GO_ON CLOSE_UNCOUNTED CLOSE_FIRST NOT_AWAITED FENCE_NOT_AWAITED
  */
 #define N 3

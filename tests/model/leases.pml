@@ -6,6 +6,9 @@
  * channels of their own. Origin 0 accesses under the window's lock, which the owner takes to detach, as a right program
  * may; the other one's accesses are under way at any time.
  * Claims: no access begins or ends with a key that is revoked; everybody comes to his end, above all detach.
+ * CODE: src/window/net.cpp src/agent/leases.h src/agent/leases.cpp src/agent/hosted.cpp
+ * CODE: src/transport/net/region_cache.h src/transport/net/region_cache.cpp src/transport/net/attached.h
+ * CODE: src/transport/net/attached.cpp
  * MUTATIONS: REVOKED_FIRST HOLDERS_TAKEN_FIRST NOTED_LATE CROSSING_FORGOTTEN ANSWERED_IN_USE FOUND_THEN_USED
  * MUTATIONS: USED_BEFORE_LOCK WAITS_INSIDE
  */

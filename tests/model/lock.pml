@@ -5,6 +5,7 @@
  * A writer's release is a look, a store and another look, of which the processor may do the last before the store.
  * A PASSING process is inside a lock_all and asks for one more shared lock (LockContext::inside_lock_all): it joins past
  * the queue and stands first in it, so that a hand-over may find the word another's, or handed over already.
+ * CODE: src/sync/lock.h src/sync/lock.cpp
  * MUTATIONS: MARK_BEFORE_GUARD READERS_OVERTAKE KEEP_TAIL HAND_OVER_ANYWAY
  * MUTATIONS: PASS_FORGETS_QUEUE PASS_KEEPS_TAIL_EMPTY NO_RESCUE STORE_WHOLE_WORD LATE_HAND_OVER_ANYWAY
  */

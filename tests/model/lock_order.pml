@@ -5,6 +5,7 @@
  * (an invalid end state). Two threads that ask for one lock stand for two processes of the node.
  * A blocked lock blocks its thread only: process 1 holds its lock of window 0 until thread 1 of process 0 has
  * had a lock of its own.
+ * CODE: src/epoch/deferred_lock.h src/epoch/deferred_lock.cpp
  * MUTATIONS: FAST_PATH_IGNORES_DEFERRED ONE_RECORD_PER_WINDOW NO_ORDER
  * MUTATIONS: ONE_RECORD_PER_PROCESS UNLOCK_LEAVES_RECORD FREE_WHILE_ACQUIRING
  */

@@ -2,6 +2,7 @@
  * src/epoch/active.cpp does. Every epoch has a group per target, chosen at random; each process posts, starts,
  * completes and waits. Claims: an operation reaches its target only between that target's post and wait of the same
  * epoch; a wait returns only after all its origins completed; nobody waits for ever.
+ * CODE: src/sync/pscw.h src/epoch/active.cpp
  * MUTATIONS: POSTS_COUNTED POST_NOT_CONSUMED COMPLETES_RESET_LATE NO_WAIT_FOR_UNUSED
  */
 #define N 3

@@ -4,6 +4,7 @@
  * last one published before the reader asked; a reader does not wait for ever once the owner rests.
  * WRITES_BEFORE_ODD is what a processor without release order makes of the owner, WORDS_READ_LATE of the reader without
  * acquire order: the words must not be moved by plain relaxed accesses.
+ * CODE: src/transport/shm/regions.h src/transport/shm/regions.cpp
  * MUTATIONS: WRITES_BEFORE_ODD WORDS_READ_LATE NO_SECOND_LOOK RELEASED_EARLY
  */
 #define READERS 2

@@ -3,6 +3,7 @@
  * Claim: nobody sleeps for ever (an invalid end state). The order of the notifier's change and its look at the sleepers
  * is what sequential consistency of both buys: LOOK_FIRST is what a processor may do without it, and CHECK_FIRST the
  * same on the waiter's side.
+ * CODE: src/transport/shm/wait.h src/transport/shm/wait.cpp
  * MUTATIONS: LOOK_FIRST CHECK_FIRST WORD_READ_LATE NO_WAKE
  */
 #define WAITERS 2

@@ -7,6 +7,7 @@
  * then (BackOff). So this shows that nobody waits for something that cannot come, and not how long anybody waits: two
  * who enter opposite halves of a word at once both go out again, and could do so for ever, which the random length of
  * their rests makes as unlikely as one likes. Deaths are not in here: see tests/unit/sync_two_level_test.cpp.
+ * CODE: src/sync/two_level.h src/sync/two_level.cpp
  * MUTATIONS: GLOBAL_SKIPPED LOCK_ALL_BLIND SHARED_BLIND ADDED_NOT_SWAPPED GIVEN_BACK_UNFLUSHED LEFT_EARLY
  * MUTATIONS: NOT_TAKEN_BACK ENTERED_TWICE
  */
