@@ -62,7 +62,7 @@ enum class What : std::uint8_t {
     UpdateReturn,
     CompareAndSwap,
     Lock,      // disp: LockAsk
-    Unlock,    // disp: the LockAsk that is given back
+    Unlock,    // gives back the lock that the origin holds
     Post,      // the sender's exposure epoch is open for the receiver
     Complete,  // the sender's access epoch to the receiver is over
     Barrier,   // disp: the barrier's number, bytes: its round, flags: sync::Want, and what is told of checked asserts
