@@ -1,4 +1,4 @@
-"""The generated parts of docs/PERFORMANCE.md, each made from the JSON files that the measuring commands wrote."""
+"""The generated parts of docs/PERFORMANCE.md and docs/performance/seeds.md, each made from the JSON files that the measuring commands wrote."""
 
 from . import comparison, curves, seed_001, seed_003, seed_004
 from .comparison import ratio_text
@@ -177,8 +177,9 @@ def titled(tables):
 
 
 PARTS = {"losses": losses, "missed": missed, "conditions": conditions,
-         "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS),
-         "table1": table1, "figure2": figure2, "ghost_cells": ghost_cells, "instructions": instructions,
+         "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS), "instructions": instructions}
+# Of docs/performance/seeds.md.
+SEEDS = {"table1": table1, "figure2": figure2, "ghost_cells": ghost_cells,
          "seed_001": lambda d: titled(seed_001.tables(d["seed_001"], whole=False)),
          "seed_003": lambda d: titled(seed_003.tables(d["seed_003"], whole=False)),
          "seed_004": lambda d: titled(seed_004.tables(d["seed_004"], beyond=False))}

@@ -2,7 +2,7 @@
 
 usage: links.py SOURCE
 
-Checked are README.md and docs/*.md: links to files and to headings, and paths that begin with a folder of the project
+Checked are README.md and the pages of docs: links to files and to headings, and paths that begin with a folder of the project
 (`*` stands for anything). Exit status: 0, or 1 with what leads nowhere.
 """
 import glob
@@ -28,7 +28,7 @@ def read(path):
 def main():
     source = sys.argv[1]
     wrong, checked = [], 0
-    for page in [os.path.join(source, "README.md")] + sorted(glob.glob(os.path.join(source, "docs", "*.md"))):
+    for page in [os.path.join(source, "README.md")] + sorted(glob.glob(os.path.join(source, "docs", "**", "*.md"), recursive=True)):
         name = os.path.relpath(page, source)
         text = read(page)
         for link in LINK.findall(text):
