@@ -40,11 +40,11 @@ def main():
     rules, duties, without, wrong, seen = 0, 0, [], [], set()
     with open(PAGE) as f:
         for line in f:
-            row = re.match(r"\| ([A-Z]+\d+) \| ([\d.]+) \| (.*) \| (.*) \|$", line)
+            row = re.match(r"\| ([A-Z]+\d+)(?: \([\d.]+\))? \| (.*) \| (.*) \|$", line)
             if not row:
                 continue
             rules += 1
-            rule, _, text, shown = row.groups()
+            rule, text, shown = row.groups()
             if rule in seen:
                 wrong.append("%s stands twice" % rule)
             seen.add(rule)
