@@ -82,13 +82,18 @@ def ratio_cell(row, implementation, size):
     return ratio_text(ratio) if ratio else "-"
 
 
-def table_lines(rows):
+def ends(row):
+    sizes = shown_sizes(row)
+    return sorted({sizes[0], sizes[-1]}) if sizes and sizes[0] is not None else sizes
+
+
+def table_lines(rows, sizes_of=shown_sizes):
     """Medians of every implementation, and libosc's time over each other's with quartiles."""
     there = [i for i in curves.IMPLEMENTATIONS if any(i in row["figures"] for row in rows)]
     others = [i for i in there if i != LIBOSC]
     lines = [["measure", "bytes"] + there + ["libosc / " + i for i in others]]
     for row in rows:
-        for size in shown_sizes(row):
+        for size in sizes_of(row):
             lines.append([row["name"], "-" if size is None else str(size)]
                          + [cell(row, i, size) for i in there] + [ratio_cell(row, i, size) for i in others])
     return lines

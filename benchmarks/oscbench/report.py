@@ -117,7 +117,7 @@ def conditions(documents):
 def compared(documents, where):
     rows = [row for row in documents[where]["measures"] if row["where"] == where and row["figures"]]
     lines = [[cell.split(".", 1)[1] if column == 0 and "." in cell else cell for column, cell in enumerate(line)]
-             for line in comparison.table_lines(rows)]
+             for line in comparison.table_lines(rows, comparison.ends)]
     # A column of another place is empty.
     kept = [k for k in range(len(lines[0])) if k == 1 or any(line[k] != "-" for line in lines[1:])]
     return markdown([[line[k] for k in kept] for line in lines])
