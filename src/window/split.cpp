@@ -19,7 +19,7 @@ namespace osc {
 namespace {
 
 // What a process gives the others.
-struct Card {
+struct NodeRecord {
     std::int32_t node;     // the first process of its node by the host
     std::int32_t settled;  // the host's answer stands for its whole node
     std::uint64_t machine;
@@ -48,7 +48,7 @@ int size_of(MPI_Comm comm) {
 }
 
 // The cards of all processes; empty if the host fails, with its error code.
-int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<Card>& cards) {
+int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<NodeRecord>& cards) {
     int size = 0;
     int rank = 0;
     const host::Real& mpi = host::real();
@@ -56,7 +56,7 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<Ca
     mpi.Comm_rank(split.comm, &rank);
     // A process with MPI_UNDEFINED, or to which the host gives nothing, shares with none.
     const bool apart = split.type == MPI_UNDEFINED;
-    Card mine{rank, by_host == MPI_COMM_NULL ? 1 : 0, by_host == MPI_COMM_NULL ? 0 : shm::machine_number()};
+    NodeRecord mine{rank, by_host == MPI_COMM_NULL ? 1 : 0, by_host == MPI_COMM_NULL ? 0 : shm::machine_number()};
     if (info_given) {
         // Older hosts split nodes further by info keys: that is what the user wants.
         MPI_Comm whole = MPI_COMM_NULL;
@@ -87,14 +87,15 @@ int prove(MPI_Comm comm, bool& proved) {
 }
 
 // Replaces `by_host` by a communicator of this process's machine, if that is larger and proved.
-int grow(const Split& split, std::span<Card> cards, MPI_Comm& by_host, bool& grown) {
+int grow(const Split& split, std::span<NodeRecord> cards, MPI_Comm& by_host, bool& grown) {
     const host::Real& mpi = host::real();
     int rank = 0;
     mpi.Comm_rank(split.comm, &rank);
     const std::int32_t node = cards[static_cast<std::size_t>(rank)].node;
-    const auto members = std::count_if(cards.begin(), cards.end(), [&](const Card& card) { return card.node == node; });
+    const auto members =
+        std::count_if(cards.begin(), cards.end(), [&](const NodeRecord& card) { return card.node == node; });
     const bool settled = std::any_of(cards.begin(), cards.end(),
-                                     [&](const Card& card) { return card.node == node && card.settled != 0; });
+                                     [&](const NodeRecord& card) { return card.node == node && card.settled != 0; });
     const bool grows = !settled && members > size_of(by_host);
     MPI_Comm joined = MPI_COMM_NULL;
     int error = mpi.Comm_split(split.comm, grows ? node : MPI_UNDEFINED, split.key, &joined);
@@ -125,7 +126,7 @@ int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     error = mpi.Comm_split_type(split.comm, split.type, split.key, split.info, &by_host);
     if (error != MPI_SUCCESS) return error;
     if (asked != 0 && left == 0) {
-        std::vector<Card> cards;
+        std::vector<NodeRecord> cards;
         error = gather(split, by_host, info_given != 0, cards);
         if (error == MPI_SUCCESS && join_nodes(std::span(cards))) error = grow(split, cards, by_host, grown);
         if (error != MPI_SUCCESS) {

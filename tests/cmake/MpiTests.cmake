@@ -1,6 +1,8 @@
 # osc_mpi_test(NAME SOURCES file... RANKS n... [TIMEOUT s] [ENV k=v...] [ARGS ...] [TAG word] [HOST_ONLY|NO_PRELOAD])
 #   builds an MPI program and adds one ctest per number of ranks that runs it with libosc preloaded, the spy below it.
-#   NAME.host.nN, once per program, runs it on the host MPI alone, which must agree wherever it is right.
+#   NAME.host.nN, once per program, runs it on the host MPI alone, which must agree wherever it is right: of the programs in
+#   OSC_SHORT_HOST_RUNS, and of all configured with OSC_TEST_FULL in the environment.
+#   FULL_RANKS are further numbers of ranks for OSC_TEST_FULL.
 #   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_mpi_fortran_test: the same for Fortran sources.
@@ -9,6 +11,8 @@
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
+# Little of the host's processor time, and each kind of synchronisation, a Fortran interface and datatypes.
+set(OSC_SHORT_HOST_RUNS fence locks pscw datatypes errors fortran_f08)
 add_custom_target(mpi_tests)
 
 function(osc_mpi_add_run name program ranks)
@@ -46,7 +50,7 @@ function(osc_mpi_add_run name program ranks)
 endfunction()
 
 function(osc_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG" "SOURCES;RANKS;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG" "SOURCES;RANKS;FULL_RANKS;ENV;ARGS")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
@@ -104,12 +108,15 @@ macro(osc_mpi_runs)
     if(2 IN_LIST T_RANKS)
       set(host_ranks 2)
     endif()
-    if(NOT T_NO_HOST)
+    if(NOT T_NO_HOST AND (T_HOST_ONLY OR name IN_LIST OSC_SHORT_HOST_RUNS OR DEFINED ENV{OSC_TEST_FULL}))
       osc_mpi_add_run(${label}.host.n${host_ranks} test_${name} ${host_ranks}
         HOST TIMEOUT ${T_TIMEOUT} ENV ${T_ENV} ARGS ${T_ARGS})
     endif()
     if(TARGET osc AND NOT T_HOST_ONLY AND NOT name IN_LIST OSC_TESTS_PENDING)
       osc_chosen_ranks(chosen_ranks ${T_RANKS})
+      if(OSC_SANITIZE OR DEFINED ENV{OSC_TEST_FULL})
+        list(APPEND chosen_ranks ${T_FULL_RANKS})
+      endif()
       foreach(ranks IN LISTS chosen_ranks)
         osc_mpi_add_run(${label}.n${ranks} test_${name} ${ranks} TIMEOUT ${T_TIMEOUT} ENV ${T_ENV} ARGS ${T_ARGS})
       endforeach()

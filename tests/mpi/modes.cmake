@@ -1,9 +1,10 @@
 # The same programs with each kind of synchronisation forced to be immediate (I) or deferred (D): OSC_FENCE, OSC_PSCW,
-# OSC_LOCK, in this order. On one node and on two made-up nodes each program meets one of four combinations, in which
-# every pair of modes of two kinds occurs; configured with OSC_TEST_FULL in the environment, all eight. On two hosts all
+# OSC_LOCK, in this order. Each program meets one of four combinations, in which every pair of modes of two kinds occurs, on
+# one node or on two made-up nodes in turn; configured with OSC_TEST_FULL in the environment, all eight on both. On two hosts all
 # meet all eight then; otherwise only each kind's own program runs, in the mode that auto does not choose there.
 set(modes_pairs III IDD DID DDI)
 set(modes_rest IID IDI DII DDD)
+set(modes_worlds node nodes)
 set(modes_hosts_fence III)
 set(modes_hosts_pscw IDD)
 set(modes_hosts_locks DDI)
@@ -40,13 +41,17 @@ foreach(run IN LISTS runs)
   set(name ${CMAKE_MATCH_1})
   set(ranks ${CMAKE_MATCH_2})
   set(setting ${CMAKE_MATCH_3})
-  foreach(world node nodes)
-    math(EXPR pair "${index} % 4")
-    math(EXPR index "${index} + 1")
-    list(GET modes_pairs ${pair} chosen)
-    if(DEFINED ENV{OSC_TEST_FULL})
-      set(chosen ${modes_pairs} ${modes_rest})
-    endif()
+  # Every second program on one node, the others on two; both groups go through all four combinations.
+  math(EXPR world "${index} % 2")
+  math(EXPR pair "(${index} + ${index} / 2) % 4")
+  math(EXPR index "${index} + 1")
+  list(GET modes_worlds ${world} worlds)
+  list(GET modes_pairs ${pair} chosen)
+  if(DEFINED ENV{OSC_TEST_FULL})
+    set(worlds ${modes_worlds})
+    set(chosen ${modes_pairs} ${modes_rest})
+  endif()
+  foreach(world IN LISTS worlds)
     foreach(modes IN LISTS chosen)
       osc_forced_modes(environment ${modes})
       list(APPEND environment ${setting})
@@ -56,7 +61,6 @@ foreach(run IN LISTS runs)
       osc_mpi_add_run(${name}.${world}.${modes}.n${ranks} test_${name} ${ranks} TIMEOUT 120 ENV ${environment})
     endforeach()
   endforeach()
-  math(EXPR index "${index} + 1")
 
   # Each half of the eight covers all pairs; one goes by one provider, one by the other, in turn.
   set(chosen ${modes_hosts_${name}})
