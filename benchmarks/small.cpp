@@ -1,5 +1,5 @@
-// Small passive-target operations, each followed by its flush (or bracketed by its own lock), on all window flavours:
-// one window and one place, and 64 windows in rotation.
+// Small passive-target operations, each followed by its flush or MPI_Wait (or bracketed by its own lock), on all window
+// flavours: one window and one place, and 64 windows in rotation.
 #include <cstring>
 
 #include "measures.h"
@@ -116,6 +116,9 @@ void add_small_measures(Measures& list) {
         add<Flushed<FetchAndOp>>(list, "fop", flavour);
         add<Flushed<CompareAndSwap>>(list, "cas", flavour);
         add<Flushed<Accumulate>>(list, "acc8", flavour);
+        add<Flushed<GetAccumulate>>(list, "get_acc8", flavour);
+        add<PutAndWait>(list, "rput_wait", flavour);
+        add<GetAndWait>(list, "rget_wait", flavour);
         add<Locked<Put32>>(list, "lock_put32", flavour);
         add<Locked<Get>>(list, "lock_get8", flavour);
         add<Locked<FetchAndOp>>(list, "lock_fop", flavour);

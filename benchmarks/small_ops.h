@@ -92,6 +92,40 @@ struct Accumulate : Counting {
     bool origin_right(std::size_t, std::uint64_t) const { return true; }
 };
 
+struct GetAccumulate : Counting {
+    using Counting::Counting;
+
+    void call(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
+        const std::uint64_t one = 1;
+        MPI_Get_accumulate(&one, 1, MPI_UINT64_T, &results[k], 1, MPI_UINT64_T, kTarget, at, 1, MPI_UINT64_T, MPI_SUM,
+                           win);
+    }
+};
+
+// The two operations with a request, and the MPI_Wait that completes it.
+struct PutAndWait : Put {
+    using Put::Put;
+    static constexpr bool kOwnEpoch = false;
+
+    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t lap) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        value = stamp(k, lap);
+        MPI_Rput(&value, 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+};
+
+struct GetAndWait : Get {
+    using Get::Get;
+    static constexpr bool kOwnEpoch = false;
+
+    void issue(MPI_Win win, MPI_Aint at, std::size_t k, std::uint64_t) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Rget(&results[k], 8, MPI_BYTE, kTarget, at, 8, MPI_BYTE, win, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+};
+
 struct Put32 : Base {
     using Base::Base;
     static constexpr std::size_t kBytes = 32;

@@ -6,7 +6,8 @@ than two. References ("shm", "cma") have no flavour.
 
 from .launch import CMA, LIBOSC, OPENMPI, SHM
 
-SMALL = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "vector64", "vector64_packed")
+SMALL = ("put8", "get8", "fop", "cas", "acc8", "get_acc8", "rput_wait", "rget_wait", "lock_put32", "vector64",
+         "vector64_packed")
 BULK = ("acc64k", "put64k", "get64k", "put4m", "get4m")
 SYNC = ("fence", "fence_put", "pscw_put")
 FLAVOURS = ("allocate", "alloc_mem", "malloc", "dynamic")
@@ -87,6 +88,8 @@ def bar_of(measure):
         return Bar(CMA, "put8" + suffix, factor) if factor else None
     if operation in ("put64k", "get64k", "put4m", "get4m"):
         return Bar(SHM, operation + suffix, 1.05, within=True)
+    if operation in ("get_acc8", "rput_wait"):
+        return Bar(OPENMPI, on_allocate, 0.5)
     if operation in ("put8", "get8", "fop", "cas", "acc8"):
         return Bar(OPENMPI, on_allocate, 1.0, aim=0.5)
     if operation == "lock_put32":
