@@ -23,7 +23,7 @@ struct PutOff {
 /// Thread-safe.
 class Queue {
   public:
-    /// Operations for one target; who puts off more has the first of them done now.
+    /// Operations for one target: the call that queues the last of so many executes all of them.
     static constexpr std::size_t kMost = 1024;
 
     /// How many are put off for the target with this one.
