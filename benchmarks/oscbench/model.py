@@ -109,7 +109,7 @@ def on_a_node(documents):
              row(("pair of fences, nothing", "2b"), "(gives b)", read("fence.n0.b8")),
              row(("pair of fences, a put", "2b + σ"), 2 * barrier + sigma, read("fence.n1.b8")),
              row(("post, start, put, complete, wait", "2b: two meetings of two"), 2 * barrier, read("pscw.n1.b8")),
-             row(("a put put off, of 10,000 under a lock; between fences", "q"), "", *off)]
+             row(("a queued put, of 10,000 under a lock; between fences", "q"), "", *off)]
     return "%s; %s: %s.\n\n%s" % (read.source(), same.source(), constants, markdown(lines))
 
 
