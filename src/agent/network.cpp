@@ -41,17 +41,36 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
         why = "a child made by fork cannot use its parent's network";
         return false;
     }
+    std::unique_ptr<ofi::Endpoint> opened(ofi::open(wishes, why));
+    if (opened == nullptr || !open(std::move(opened), timeout_ms, Progress::Thread, why)) return false;
+    if (this == &mine()) {
+        shm::set_wait_network([] { mine().poll(); });
+        // Before libfabric's own end, which the thread must not meet. Until then others may need its answers.
+        std::atexit([] { mine().stop(); });
+    }
+    return true;
+}
+
+bool Network::open(std::unique_ptr<ofi::Endpoint> endpoint, int timeout_ms, Progress progress, std::string& why) {
     timeout_ns_ = std::int64_t{timeout_ms} * 1000000;
     if (!nap_.open()) {
         why = std::string("cannot make a timer: ") + std::strerror(errno);
         return false;
     }
-    std::unique_ptr<ofi::Endpoint> opened(ofi::open(wishes, why));
-    if (opened == nullptr) return false;
-    card_ = {shm::random64(), shm::random64(), opened->address(), {}};
-    if (const std::uint32_t address = opened->ipv4(); address != 0) card_.lifeline = lifeline_.open(address);
-    endpoint_ = std::move(opened);
+    card_ = {shm::random64(), shm::random64(), endpoint->address(), {}};
+    if (const std::uint32_t address = endpoint->ipv4(); address != 0) card_.lifeline = lifeline_.open(address);
+    endpoint_ = std::move(endpoint);
     stopping_.store(false, std::memory_order_relaxed);
+    progress_ = progress;
+    if (progress_ == Progress::Thread && !start_thread(why)) {
+        endpoint_.reset();
+        return false;
+    }
+    process_ = ::getpid();
+    return true;
+}
+
+bool Network::start_thread(std::string& why) {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
     ::pthread_attr_setstacksize(&attributes, kStack);
@@ -62,18 +81,8 @@ bool Network::open(const ofi::Wishes& wishes, int timeout_ms, std::string& why) 
     const int error = ::pthread_create(&thread_, &attributes, &thread_main, this);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::pthread_attr_destroy(&attributes);
-    if (error != 0) {
-        why = std::string("cannot start a thread: ") + std::strerror(error);
-        endpoint_.reset();
-        return false;
-    }
-    process_ = ::getpid();
-    if (this == &mine()) {
-        shm::set_wait_network([] { mine().poll(); });
-        // Before libfabric's own end, which the thread must not meet. Until then others may need its answers.
-        std::atexit([] { mine().stop(); });
-    }
-    return true;
+    if (error != 0) why = std::string("cannot start a thread: ") + std::strerror(error);
+    return error == 0;
 }
 
 void Network::close() {
@@ -89,7 +98,7 @@ void Network::stop() {
     stopping_.store(true, std::memory_order_seq_cst);
     nap_.end();
     endpoint_->wake();
-    ::pthread_join(thread_, nullptr);
+    if (progress_ == Progress::Thread) ::pthread_join(thread_, nullptr);
     if (this == &mine()) shm::set_wait_network(nullptr);
 }
 

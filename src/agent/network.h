@@ -136,6 +136,9 @@ class Network final : Answers, ofi::Receiver {
     /// Opens the endpoint and starts the thread, once; false with the reason in `why`. `timeout_ms`: for how long a
     /// peer may be silent that was asked for a sign of life.
     bool open(const ofi::Wishes& wishes, int timeout_ms, std::string& why);
+    /// The same over an endpoint that the caller has opened. Without a thread, others call poll().
+    enum class Progress { Thread, Callers };
+    bool open(std::unique_ptr<ofi::Endpoint> endpoint, int timeout_ms, Progress progress, std::string& why);
     /// Ends the thread, and the endpoint. Nothing of this process may be under way.
     void close();
     /// Ends the thread only.
@@ -273,6 +276,7 @@ class Network final : Answers, ofi::Receiver {
     static constexpr int kQuiet = 2000;
     static void rest(int round, int quiet);
     void keep_warm();
+    bool start_thread(std::string& why);
     static void* thread_main(void* self);
     void run();
     static void sent(ofi::Operation& operation, int error);
@@ -326,6 +330,7 @@ class Network final : Answers, ofi::Receiver {
     std::atomic<bool> stopping_{false};
     shm::Doorbell bell_;  // rung when a reply has come or a transfer has ended
     pthread_t thread_{};
+    Progress progress_ = Progress::Thread;
     int process_ = 0;  // that started the thread
     Cost cost_;
     Counts counts_;

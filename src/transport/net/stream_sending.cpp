@@ -67,6 +67,7 @@ bool Stream::send_alone() {
     const bool one = filling_.message != nullptr && records_ == 1 && !filling_.locks && filling_.tickets.empty() &&
                      queue_.empty() && parked_.empty() && ended(serial_);
     if (!one || protocol_ != Protocol::Auto || !described_ || description_.exposed == 0 || !lock_is_confirmed() ||
+        last_.bytes > network_.endpoint().largest_transfer() ||
         (!put && (last_.what != What::Get || filling_.landings.front().copy != nullptr)) ||
         network_.fits_slot(put ? filling_.message->bytes : sizeof(ReplyHead) + last_.bytes))
         return false;

@@ -1,0 +1,179 @@
+// What polls do: data that is due moves into the target's memory, and events are reported to the origin and the target.
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transport/fake/fabric.h"
+
+namespace osc::fake {
+namespace {
+
+// Byte by byte: the receiver looks at a deposit's last byte while another thread may move it there.
+void store_in_order(std::byte* to, const std::byte* from, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+        std::atomic_ref(to[i]).store(from[i], std::memory_order_release);
+}
+
+}  // namespace
+
+// The memory that an operation goes to; null if the target does not expose it.
+std::byte* Fabric::find(Node& node, const Parcel& parcel) {
+    const auto found = node.regions.find(parcel.key);
+    if (found == node.regions.end()) return nullptr;
+    const Region& region = found->second;
+    const std::uint64_t offset = parcel.address - region.first;
+    return offset <= region.bytes && parcel.bytes <= region.bytes - offset ? region.base + offset : nullptr;
+}
+
+// Does at the target what is due of an operation; false: a part of it is still to come.
+bool Fabric::arrive(Node& node, Parcel& parcel, int& error) {
+    std::byte* const memory = find(node, parcel);
+    if (memory == nullptr) {
+        error = EACCES;
+        return true;
+    }
+    node.moved = true;
+    node.bell.notify_one();
+    if (parcel.kind == Kind::Read) {
+        parcel.data.assign(memory, memory + parcel.bytes);
+        return true;
+    }
+    return parcel.kind == Kind::Atomic ? update(memory, parcel) : store(memory, parcel);
+}
+
+bool Fabric::update(std::byte* memory, Parcel& parcel) {
+    const ofi::Atomic& what = *parcel.atomic;
+    if (parcel.parts == 0) {
+        parcel.parts = is_flawed(Flaw::SplitsAtomics) ? 2 : 1;
+        std::memcpy(&parcel.before, memory, sizeof parcel.before);
+        parcel.due = now_ + kFlawLasts;
+        if (parcel.parts == 2) return false;
+    }
+    std::uint64_t after = parcel.before;
+    if (what.kind == ofi::Atomic::Kind::Add)
+        after += what.operand;
+    else if (parcel.before == what.expected)
+        after = what.operand;
+    std::memcpy(memory, &after, sizeof after);
+    return true;
+}
+
+bool Fabric::store(std::byte* memory, Parcel& parcel) {
+    const bool deposit = parcel.kind == Kind::Deposit;
+    if (parcel.parts == 0) {
+        const bool torn = deposit && parcel.bytes > 1 && is_flawed(Flaw::TearsDeposits);
+        const bool split = torn || (parcel.bytes > 1 && chance(behaviour_.splits));
+        parcel.parts = split ? 2 : 1;
+        parcel.cut = !split ? 0 : torn ? parcel.bytes - 1 : 1 + random_() % (parcel.bytes - 1);
+        parcel.back_first = torn || (split && !deposit && chance(2));
+        parcel.due = torn ? now_ + kFlawLasts : later();
+        totals_.split += split ? 1 : 0;
+    }
+    const std::byte* const data = parcel.memory != nullptr ? parcel.memory : parcel.data.data();
+    const bool back = parcel.parts == 1 || (parcel.arrived == 0) == parcel.back_first;
+    const std::size_t begin = back ? parcel.cut : 0;
+    const std::size_t bytes = back ? parcel.bytes - parcel.cut : parcel.cut;
+    if (deposit)
+        store_in_order(memory + begin, data + begin, bytes);
+    else
+        std::memcpy(memory + begin, data + begin, bytes);
+    return ++parcel.arrived == parcel.parts;
+}
+
+// In the order in which they were posted, as far as they are due.
+void Fabric::move_channel(Node& node, std::deque<SharedParcel>& channel) {
+    while (!channel.empty() && channel.front()->due <= now_) {
+        const SharedParcel parcel = channel.front();
+        int error = 0;
+        if (parcel->kind == Kind::Deposit) {
+            if (!arrive(node, *parcel, error)) return;
+        } else {
+            capture(*parcel);
+            if (is_flawed(Flaw::DamagesMessages))
+                parcel->data[random_() % parcel->data.size()] ^= std::byte{1} << (random_() % 8);
+            if (!is_flawed(Flaw::LosesMessages)) node.inbox.push_back(parcel);
+            if (is_flawed(Flaw::RepeatsMessages)) node.inbox.push_back(parcel);
+        }
+        channel.pop_front();
+        complete(parcel, error);
+    }
+}
+
+void Fabric::move(std::uint32_t number) {
+    Node& node = *nodes_[number];
+    if (node.dead || !node.open) return;
+    const std::size_t senders = node.channels.size();
+    const std::size_t first = random_() % senders;
+    for (std::size_t i = 0; i < senders; ++i)
+        move_channel(node, node.channels[(first + i) % senders]);
+    // Any order: what is due is taken from a random place on.
+    std::vector<SharedParcel> due;
+    std::erase_if(node.loose, [&](const SharedParcel& parcel) {
+        if (parcel->due > now_) return false;
+        due.push_back(parcel);
+        return true;
+    });
+    std::shuffle(due.begin(), due.end(), random_);
+    for (const SharedParcel& parcel : due) {
+        int error = 0;
+        if (!arrive(node, *parcel, error))
+            node.loose.push_back(parcel);
+        else
+            complete(parcel, error);
+    }
+}
+
+// Of one poll: all that moves by it.
+void Fabric::progress(std::uint32_t number) {
+    ++now_;
+    if (!behaviour_.automatic_progress) return move(number);
+    for (std::uint32_t each = 0; each < nodes_.size(); ++each)
+        move(each);
+}
+
+// At the origin, before the end of the operation is reported.
+void Fabric::land(Parcel& parcel) {
+    if (parcel.kind == Kind::Read && !parcel.flawed)
+        std::memcpy(parcel.memory, parcel.data.data(), parcel.bytes);
+    else if (parcel.kind == Kind::Atomic)
+        parcel.atomic->before = parcel.before;
+}
+
+bool Fabric::pending(const Node& node) const {
+    return !node.loose.empty() || !node.inbox.empty() || !node.completions.empty() ||
+           std::ranges::any_of(node.channels, [](const auto& channel) { return !channel.empty(); });
+}
+
+// What one poll reports.
+void Fabric::collect(std::uint32_t number, std::vector<Event>& events) {
+    Node& node = *nodes_[number];
+    const std::size_t most = 1 + random_() % std::max(behaviour_.burst, 1u);
+    while (events.size() < most) {
+        const bool message = !node.inbox.empty() && (node.completions.empty() || chance(2));
+        if (message) {
+            events.push_back({std::move(node.inbox.front()), nullptr, 0});
+            node.inbox.pop_front();
+            continue;
+        }
+        if (node.completions.empty()) return;
+        const std::size_t at = random_() % node.completions.size();
+        std::swap(node.completions[at], node.completions.back());
+        const Completion last = node.completions.back();
+        if (last.due > now_) {
+            if (node.inbox.empty()) return;
+            continue;
+        }
+        node.completions.pop_back();
+        --node.under_way;
+        Parcel& parcel = *last.parcel;
+        if (last.error == 0) land(parcel);
+        if (parcel.operation == nullptr) continue;
+        // The buffer is the caller's again.
+        if ((parcel.kind == Kind::Message || parcel.kind == Kind::Deposit) && !parcel.flawed) capture(parcel);
+        events.push_back({nullptr, std::exchange(parcel.operation, nullptr), last.error});
+    }
+}
+
+}  // namespace osc::fake

@@ -1,0 +1,178 @@
+// Remote atomics on lock words over the fake fabric: LockWords of several processes, and the two-level locks on them.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "fabric_processes.h"
+#include "transport/net/lock_words.h"
+
+namespace osc::test {
+namespace {
+
+using sync::LockKind;
+using sync::TwoLevel;
+using Word = sync::Words::Word;
+
+/// Processes of whose windows each has lock words.
+class Words {
+  public:
+    explicit Words(const JobSetup& setup) : all(setup) {
+        for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+            Process& process = all[rank];
+            words.push_back(std::make_unique<net::LockWords>(process.network, process.job, *process.far, rank));
+            EXPECT_STREQ(words.back()->flaw(), "");
+            all.serve_again(process, words.back()->exposed());
+            locks.push_back(std::make_unique<TwoLevel>(*words.back(), rank, all.size(), process.ranks.lives()));
+        }
+    }
+    ~Words() { words.clear(); }
+    Words(const Words&) = delete;
+    Words& operator=(const Words&) = delete;
+
+    std::uint64_t value(std::uint32_t rank, Word word) {
+        std::uint64_t before = 0;
+        EXPECT_EQ(words[0]->add(rank, word, 0, before), Fault::None);
+        return before;
+    }
+    void expect_free() {
+        for (std::uint32_t rank = 0; rank < all.size(); ++rank)
+            for (const Word word : {Word::Local, Word::Global})
+                EXPECT_EQ(value(rank, word), 0u);
+    }
+
+    Deadline deadline{120};
+    Processes all;
+    std::vector<std::unique_ptr<net::LockWords>> words;
+    std::vector<std::unique_ptr<TwoLevel>> locks;
+};
+
+JobSetup setup_of(std::uint64_t seed, Progress progress) {
+    JobSetup setup;
+    setup.progress = progress;
+    setup.behaviour.seed = seed;
+    setup.behaviour.virtual_addresses = seed % 2 == 0;
+    setup.behaviour.provider_keys = seed % 3 == 0;
+    setup.behaviour.automatic_progress = seed % 4 < 2;
+    setup.behaviour.queue = seed % 5 == 0 ? 1 : 64;
+    setup.behaviour.full = 200;
+    return setup;
+}
+
+TEST(FabricAtomics, WordsAgreeWithTheModel) {
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Words of(setup_of(seed, Progress::Callers));
+        std::mt19937_64 random(seed);
+        std::uint64_t model[3][2] = {};
+        for (int i = 0; i < times(500, 100); ++i) {
+            of.all.went_on();
+            const std::size_t me = random() % 3;
+            const auto rank = static_cast<std::uint32_t>(random() % 3);
+            const auto word = static_cast<Word>(random() % 2);
+            std::uint64_t& now = model[rank][static_cast<std::size_t>(word)];
+            const std::uint64_t value = random();
+            std::uint64_t before = ~now;
+            const std::uint64_t expected = random() % 2 == 0 ? now : random();
+            const bool add = random() % 2 == 0;
+            const Fault fault = add ? of.words[me]->add(rank, word, value, before)
+                                    : of.words[me]->swap(rank, word, expected, value, before);
+            ASSERT_EQ(fault, Fault::None);
+            ASSERT_EQ(before, now);
+            if (add)
+                now += value;
+            else if (expected == now)
+                now = value;
+        }
+    }
+}
+
+// The exclusive lock of one window protects a counter that only its holder changes; shared holders see it unchanged.
+/// Programs in threads of their own; how often one saw another's change under its lock.
+int broken_exclusions(Words& of, std::uint64_t seed, int turns) {
+    std::atomic<int> broken{0};
+    std::vector<std::atomic<std::uint64_t>> counters(of.all.size());
+    std::vector<std::thread> threads;
+    for (std::uint32_t me = 0; me < of.all.size(); ++me)
+        threads.emplace_back([&, me] {
+            std::mt19937_64 random(seed * 100 + me);
+            TwoLevel& locks = *of.locks[me];
+            for (int i = 0; i < turns; ++i) {
+                const auto target = static_cast<std::uint32_t>(random() % of.all.size());
+                std::atomic<std::uint64_t>& counter = counters[target];
+                const auto kind = random() % 3;
+                const bool exclusive = kind == 0;
+                const LockKind one = exclusive ? LockKind::Exclusive : LockKind::Shared;
+                EXPECT_EQ(kind == 2 ? locks.lock_all() : locks.lock(target, one), Fault::None);
+                const std::uint64_t before = counter.load();
+                if (exclusive) counter.store(before + 1);
+                std::this_thread::yield();
+                if (counter.load() != before + (exclusive ? 1 : 0)) broken.fetch_add(1);
+                EXPECT_EQ(kind == 2 ? locks.unlock_all() : locks.unlock(target, one), Fault::None);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    return broken.load();
+}
+
+TEST(FabricAtomics, TwoLevelLocksExclude) {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(4, 2)); ++seed) {
+        Words of(setup_of(seed, Progress::Thread));
+        EXPECT_EQ(broken_exclusions(of, seed, times(100, 25)), 0) << "seed " << seed;
+        of.expect_free();
+    }
+}
+
+// Two additions to one word while its atomic is being done: one of them is lost, and the sum tells.
+TEST(FabricAtomics, ASplitAtomicIsNoticed) {
+    const auto sum = [](fake::Flaw flaw) {
+        JobSetup setup = setup_of(1, Progress::Thread);
+        setup.behaviour.flaw = flaw;
+        setup.behaviour.flawed = 3;
+        setup.behaviour.full = 0;
+        Words of(setup);
+        std::vector<std::thread> threads;
+        for (std::uint32_t me = 0; me < 3; ++me)
+            threads.emplace_back([&, me] {
+                std::uint64_t before = 0;
+                for (int i = 0; i < times(200, 50); ++i)
+                    EXPECT_EQ(of.words[me]->add(0, Word::Local, 1, before), Fault::None);
+            });
+        for (std::thread& thread : threads)
+            thread.join();
+        return of.value(0, Word::Local);
+    };
+    const auto all = static_cast<std::uint64_t>(3 * times(200, 50));
+    EXPECT_EQ(sum(fake::Flaw::None), all);
+    EXPECT_LT(sum(fake::Flaw::SplitsAtomics), all);
+}
+
+// An atomic to the dead is given up, whatever the provider does with it.
+TEST(FabricAtomics, ADeadProcessIsAFault) {
+    // Atomics that never end are left to the provider.
+    static auto* const left = new std::vector<std::unique_ptr<Words>>;
+    for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
+        JobSetup setup = setup_of(2, Progress::Thread);
+        setup.timeout_ms = 300;
+        setup.behaviour.dead = dead;
+        left->push_back(std::make_unique<Words>(setup));
+        Words& of = *left->back();
+        std::uint64_t before = 0;
+        EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::None);
+        of.all.fabric().kill(1);
+        EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::Dead);
+        EXPECT_EQ(of.words[0]->add(2, Word::Local, 1, before), Fault::None);
+    }
+}
+
+TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {
+    JobSetup setup = setup_of(1, Progress::Callers);
+    setup.behaviour.atomics = false;
+    Processes all(setup);
+    const net::LockWords words(all[0].network, all[0].job, *all[0].far, 0);
+    EXPECT_STREQ(words.flaw(), "has no atomics");
+}
+
+}  // namespace
+}  // namespace osc::test

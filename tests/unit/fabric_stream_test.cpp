@@ -1,0 +1,269 @@
+// The send queue of one origin to one target over the fake fabric: what shares a message, what waits for a place under
+// way, what goes directly, and when operations end. One thread runs both processes, so every count is exact.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+#include "fabric_processes.h"
+#include "op/kernels.h"
+
+namespace osc::test {
+namespace {
+
+using net::Protocol;
+
+/// A fabric without chance: no delays, no refusals.
+JobSetup plain(Protocol protocol = Protocol::Buffered, std::size_t bytes = std::size_t{1} << 20) {
+    JobSetup setup;
+    setup.processes = 2;
+    setup.bytes = bytes;
+    setup.protocol = protocol;
+    setup.behaviour.delay = 0;
+    setup.behaviour.splits = 0;
+    setup.behaviour.full = 0;
+    setup.behaviour.queue = 1000;
+    return setup;
+}
+
+class Pair {
+  public:
+    explicit Pair(const JobSetup& setup) : all(setup) {
+        origin.operate(1, [](Transport&) {});  // describes the target
+        before_ = requests();
+    }
+    Fault put(std::int64_t disp, const void* from, std::size_t bytes) {
+        return origin.operate(1, [&](Transport& t) { t.put(disp, from, bytes); });
+    }
+    Fault get(std::int64_t disp, void* to, std::size_t bytes) {
+        return origin.operate(1, [&](Transport& t) { t.get(disp, to, bytes); });
+    }
+    Fault add(std::int64_t disp, const std::uint64_t& value, std::uint64_t* before = nullptr) {
+        const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+        return origin.operate(1, [&](Transport& t) { t.update(how, disp, &value, before, 1); });
+    }
+    Fault settle() { return origin.far->settle(1); }
+    /// Requests since the last time.
+    std::uint64_t sent() { return requests() - std::exchange(before_, requests()); }
+    std::uint64_t* words() { return target.memory.data(); }
+
+    Deadline deadline{60};
+    Processes all;
+    Process& origin = all[0];
+    Process& target = all[1];
+
+  private:
+    std::uint64_t requests() const { return origin.network.counts().requests.load(); }
+    std::uint64_t before_ = 0;
+};
+
+TEST(FabricStream, SmallOperationsShareOneMessage) {
+    Pair pair(plain());
+    const std::uint64_t value = 7;
+    for (std::int64_t i = 0; i < 100; ++i)
+        EXPECT_EQ(pair.put(16 * i, &value, sizeof value), Fault::None);
+    std::uint64_t before = 0;
+    EXPECT_EQ(pair.add(8, value, &before), Fault::None);
+    EXPECT_EQ(pair.sent(), 0u);
+    EXPECT_EQ(pair.origin.unsettled.load(), 1u);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.sent(), 1u);
+    EXPECT_EQ(pair.origin.unsettled.load(), 0u);
+    for (std::size_t i = 0; i < 100; ++i)
+        EXPECT_EQ(pair.words()[2 * i], 7u);
+    EXPECT_EQ(pair.words()[1], 7u);
+    EXPECT_EQ(before, 0u);
+}
+
+TEST(FabricStream, AFullMessageIsSent) {
+    Pair pair(plain());
+    std::vector<std::uint64_t> values(net::kBody / sizeof(std::uint64_t));
+    std::iota(values.begin(), values.end(), 1);
+    const std::size_t half = net::kBody / 2 / 8 * 8;
+    for (int i = 0; i < 8; ++i)
+        EXPECT_EQ(pair.put(i * 65536, values.data(), half), Fault::None);
+    EXPECT_GE(pair.sent(), 3u);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    for (int i = 0; i < 8; ++i)
+        EXPECT_EQ(std::memcmp(pair.target.bytes() + i * 65536, values.data(), half), 0);
+}
+
+TEST(FabricStream, EachOperationHasItsMessageWithProtocolMessages) {
+    Pair pair(plain(Protocol::Messages));
+    const std::uint64_t value = 3;
+    for (std::int64_t i = 0; i < 50; ++i)
+        EXPECT_EQ(pair.add(0, value), Fault::None);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.sent(), 50u);
+    EXPECT_EQ(pair.words()[0], 150u);
+}
+
+// Eight requests are under way at most: an origin that issues faster is held up, and loses nothing.
+TEST(FabricStream, FlightsAreBounded) {
+    JobSetup setup = plain(Protocol::Messages);
+    setup.behaviour.delay = 20;
+    Pair pair(setup);
+    const std::uint64_t value = 1;
+    for (std::int64_t i = 0; i < 500; ++i) {
+        EXPECT_EQ(pair.add(0, value), Fault::None);
+        pair.all.went_on();
+        EXPECT_LE(pair.sent(), 8u + 8u);
+    }
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.words()[0], 500u);
+}
+
+// Requests do not wait for a place under way: the network's backlog sends them, whatever the thread waits for.
+TEST(FabricStream, RequestsWaitForNothing) {
+    JobSetup setup = plain(Protocol::Messages);
+    setup.behaviour.delay = 20;
+    Pair pair(setup);
+    std::array<std::uint64_t, 300> results{};
+    const std::uint64_t one = 1;
+    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+    std::vector<net::SharedTicket> tickets;
+    const std::uint64_t polls = pair.all.fabric().totals().messages;
+    for (std::uint64_t& result : results)
+        tickets.push_back(pair.origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); }));
+    // Eight, as many as there are places; nothing was polled meanwhile.
+    EXPECT_LE(pair.all.fabric().totals().messages - polls, 8u);
+    EXPECT_FALSE(tickets.back()->ended());
+    pair.origin.to(1).await(*tickets.back());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        EXPECT_TRUE(tickets[i]->ended());
+        EXPECT_EQ(tickets[i]->status(), net::Status::Done);
+        EXPECT_EQ(results[i], i);
+    }
+}
+
+TEST(FabricStream, LargeTransfersGoDirectlyInParts) {
+    for (const bool virtual_addresses : {false, true}) {
+        JobSetup setup = plain(Protocol::Auto);
+        setup.behaviour.virtual_addresses = virtual_addresses;
+        setup.behaviour.largest_transfer = 4096;
+        setup.behaviour.splits = 2;
+        setup.behaviour.delay = 10;
+        Pair pair(setup);
+        std::vector<std::byte> mine(100000);
+        for (std::size_t i = 0; i < mine.size(); ++i)
+            mine[i] = static_cast<std::byte>(i * 13 >> 3);
+        EXPECT_EQ(pair.put(123, mine.data(), mine.size()), Fault::None);
+        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(pair.all.fabric().totals().writes, 25u);
+        EXPECT_EQ(std::memcmp(pair.target.bytes() + 123, mine.data(), mine.size()), 0);
+        std::vector<std::byte> back(mine.size());
+        EXPECT_EQ(pair.get(123, back.data(), back.size()), Fault::None);
+        EXPECT_EQ(pair.origin.far->settle_local(1), Fault::None);
+        EXPECT_EQ(pair.all.fabric().totals().reads, 25u);
+        EXPECT_EQ(back, mine);
+        EXPECT_EQ(pair.sent(), 0u);
+    }
+}
+
+// One operation that is awaited next goes directly, unless the provider's transfers are too short for it.
+TEST(FabricStream, OneOperationAloneGoesDirectly) {
+    for (const std::size_t largest : {512u, 4096u}) {
+        JobSetup setup = plain(Protocol::Auto);
+        setup.behaviour.largest_transfer = largest;
+        setup.behaviour.direct_from = 32768;
+        Pair pair(setup);
+        std::array<std::uint64_t, 100> mine;
+        std::iota(mine.begin(), mine.end(), 1);
+        EXPECT_EQ(pair.put(8, mine.data(), sizeof mine), Fault::None);
+        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(std::memcmp(pair.words() + 1, mine.data(), sizeof mine), 0);
+        std::array<std::uint64_t, 100> back{};
+        EXPECT_EQ(pair.get(8, back.data(), sizeof back), Fault::None);
+        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(back, mine);
+        const bool direct = largest >= sizeof mine;
+        EXPECT_EQ(pair.all.fabric().totals().writes, direct ? 1u : 0u);
+        EXPECT_EQ(pair.all.fabric().totals().reads, direct ? 1u : 0u);
+        EXPECT_EQ(pair.sent(), direct ? 0u : 2u);
+    }
+}
+
+// More transfers than places under way: those with tickets are parked, and go in their order.
+TEST(FabricStream, TransfersAreParked) {
+    JobSetup setup = plain(Protocol::Direct);
+    setup.behaviour.delay = 20;
+    setup.behaviour.queue = 3;
+    setup.behaviour.full = 300;
+    Pair pair(setup);
+    std::vector<std::uint64_t> mine(200);
+    std::iota(mine.begin(), mine.end(), 1);
+    std::vector<net::SharedTicket> tickets;
+    for (std::size_t i = 0; i < mine.size(); ++i)
+        tickets.push_back(pair.origin.request(
+            1, [&](Transport& t) { t.put(static_cast<std::int64_t>(8 * i), &mine[i], sizeof mine[i]); }));
+    EXPECT_FALSE(tickets.back()->ended());
+    for (const net::SharedTicket& ticket : tickets)
+        pair.origin.to(1).await(*ticket);
+    EXPECT_EQ(std::memcmp(pair.words(), mine.data(), mine.size() * 8), 0);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.all.fabric().totals().writes, mine.size());
+    EXPECT_GT(pair.all.fabric().totals().full, 0u);
+}
+
+// A lock, an operation and the unlock are one message; what goes directly waits until the lock is had.
+TEST(FabricStream, ALockTravelsWithItsOperations) {
+    Pair pair(plain(Protocol::Auto));
+    const std::uint64_t value = 5;
+    EXPECT_EQ(pair.origin.far->lock(1, sync::LockKind::Exclusive, false), Fault::None);
+    EXPECT_EQ(pair.put(0, &value, sizeof value), Fault::None);
+    EXPECT_EQ(pair.origin.far->unlock(1), Fault::None);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.sent(), 1u);
+    EXPECT_EQ(pair.words()[0], 5u);
+    const std::vector<std::byte> large(10000, std::byte{3});
+    EXPECT_EQ(pair.origin.far->lock(1, sync::LockKind::Exclusive, false), Fault::None);
+    EXPECT_EQ(pair.put(64, large.data(), large.size()), Fault::None);
+    EXPECT_EQ(pair.all.fabric().totals().writes, 0u);  // the request for the lock has not been answered
+    EXPECT_EQ(pair.origin.far->unlock(1), Fault::None);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.sent(), 2u);
+    EXPECT_EQ(pair.all.fabric().totals().writes, 1u);
+    EXPECT_EQ(std::memcmp(pair.target.bytes() + 64, large.data(), large.size()), 0);
+}
+
+// An operation outside of the window is the target's to refuse, with an error of the call that settles; then all goes
+// on.
+TEST(FabricStream, AFaultIsReportedOnce) {
+    Pair pair(plain(Protocol::Buffered, 4096));
+    const std::uint64_t value = 5;
+    EXPECT_EQ(pair.put(4096, &value, sizeof value), Fault::None);
+    EXPECT_EQ(pair.settle(), Fault::Range);
+    EXPECT_STREQ(diag::fault_text(), "memory that rank 1 does not expose in the window");
+    EXPECT_EQ(pair.put(4088, &value, sizeof value), Fault::None);
+    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.words()[511], 5u);
+}
+
+// Whatever the provider does with operations to the dead, what waits for them ends.
+TEST(FabricStream, ADeadTargetEndsWhatWaitsForIt) {
+    // Operations that never end are left to the provider with their stream, and so with the whole fabric.
+    static auto* const left = new std::vector<std::unique_ptr<Pair>>;
+    for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
+        for (const Protocol protocol : {Protocol::Buffered, Protocol::Direct}) {
+            JobSetup setup = plain(protocol);
+            setup.timeout_ms = 300;
+            setup.behaviour.dead = dead;
+            setup.progress = Progress::Thread;
+            left->push_back(std::make_unique<Pair>(setup));
+            Pair& pair = *left->back();
+            static const std::array<std::uint64_t, 64> kValues{};
+            EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
+            EXPECT_EQ(pair.settle(), Fault::None);
+            net::SharedTicket ticket = pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
+            pair.all.fabric().kill(1);
+            EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
+            EXPECT_EQ(pair.settle(), Fault::Dead);
+            EXPECT_STREQ(diag::fault_text(), "rank 1 died, or does not answer any more");
+            pair.origin.to(1).await(*ticket);
+            EXPECT_FALSE(pair.origin.network.alive(*pair.origin.network.connect(pair.all.book().cards[1])));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace osc::test
