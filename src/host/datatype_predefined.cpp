@@ -135,6 +135,9 @@ void enter(std::initializer_list<Predefined> types) {
 #ifdef MPI_REAL16
         {MPI_REAL16, Basic::F128},
 #endif
+#ifdef MPI_COMPLEX4
+        {MPI_COMPLEX4, Basic::C16},
+#endif
 #ifdef MPI_COMPLEX8
         {MPI_COMPLEX8, Basic::C32},
 #endif
@@ -156,6 +159,12 @@ void enter(std::initializer_list<Predefined> types) {
 #ifdef MPI_LOGICAL8
         {MPI_LOGICAL8, Basic::Logical8},
 #endif
+#ifdef MPI_LOGICAL16
+        {MPI_LOGICAL16, Basic::Logical16},
+#endif
+#ifdef MPIX_BFLOAT16
+        {MPIX_BFLOAT16, Basic::Bf16},
+#endif
 #ifdef MPIX_C_FLOAT16
         {MPIX_C_FLOAT16, Basic::F16},
 #endif
@@ -169,12 +178,15 @@ void enter(std::initializer_list<Predefined> types) {
 #ifdef MPICH_NUMVERSION
     // Types that MPICH has from 5.0 on, by the handles of its ABI: a library built with an older one serves them too.
     enter({
-        {0x4c001032, Basic::I128},      // MPI_INTEGER16
-        {0x4c000226, Basic::F16},       // MPI_REAL2
-        {0x4c000147, Basic::Logical1},  // MPI_LOGICAL1
-        {0x4c000248, Basic::Logical2},  // MPI_LOGICAL2
-        {0x4c000449, Basic::Logical4},  // MPI_LOGICAL4
-        {0x4c00084a, Basic::Logical8},  // MPI_LOGICAL8
+        {0x4c001032, Basic::I128},       // MPI_INTEGER16
+        {0x4c000226, Basic::F16},        // MPI_REAL2
+        {0x4c00042e, Basic::C16},        // MPI_COMPLEX4
+        {0x4c000147, Basic::Logical1},   // MPI_LOGICAL1
+        {0x4c000248, Basic::Logical2},   // MPI_LOGICAL2
+        {0x4c000449, Basic::Logical4},   // MPI_LOGICAL4
+        {0x4c00084a, Basic::Logical8},   // MPI_LOGICAL8
+        {0x4c00104b, Basic::Logical16},  // MPI_LOGICAL16
+        {0x4c00024c, Basic::Bf16},       // MPIX_BFLOAT16
     });
 #endif
     return true;

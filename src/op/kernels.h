@@ -50,6 +50,9 @@ bool admits(Op op, Basic basic) noexcept;
 ///   from the origin is ignored, and so is the sign of a zero;
 /// - MINLOC and MAXLOC compare values in the same way; of equal values the target's stays, with the lower index;
 /// - the product of complex numbers is (ac - bd) + (ad + bc)i as in Fortran, without C's recovery of infinities;
+/// - types of 16 bits of floating point are computed in float: a sum, a product and each part of a complex product is
+/// rounded
+///   to 16 bits once, to the nearest, ties to even;
 /// - logical types are true when any bit is set; results are stored as 1 and 0.
 Kernel kernel(Op op, Basic basic) noexcept;
 

@@ -43,21 +43,46 @@ struct UnsignedOf<16> : std::type_identity<Uint128> {};
 template <class T>
 inline constexpr bool is_small_unsigned = std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint16_t>;
 
-/// What T is computed in: small unsigned integers would be promoted to int, whose product may overflow.
 template <class T>
-using Computed = std::conditional_t<is_small_unsigned<T>, std::uint32_t, T>;
+inline constexpr bool is_half = std::is_same_v<T, Bfloat16> || (has_float16 && std::is_same_v<T, Float16>);
+
+/// What T is computed in: small unsigned integers would be promoted to int, whose product may overflow; a float holds
+/// enough digits that its sums and products round to 16 bits as the exact ones do.
+template <class T>
+using Computed = std::conditional_t<is_small_unsigned<T>, std::uint32_t, std::conditional_t<is_half<T>, float, T>>;
+
+template <class T>
+Computed<T> widen(T value) {
+    if constexpr (std::is_same_v<T, Bfloat16>) {
+        return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+    } else {
+        return static_cast<Computed<T>>(value);
+    }
+}
+
+/// Rounds to the nearest value of T, ties to even. A NaN stays one and becomes quiet.
+template <class T>
+T narrow(Computed<T> value) {
+    if constexpr (std::is_same_v<T, Bfloat16>) {
+        const auto bits = __builtin_bit_cast(std::uint32_t, value);
+        const std::uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);
+        const std::uint32_t kept = value != value ? bits | 0x400000 : rounded;
+        return {static_cast<std::uint16_t>(kept >> 16)};
+    } else {
+        return static_cast<T>(value);
+    }
+}
 
 template <Op TheOp, class T>
 T combine(T target, T origin) {
-    using C = Computed<T>;
     if constexpr (TheOp == Op::Max) {
-        return origin > target ? origin : target;
+        return widen(origin) > widen(target) ? origin : target;
     } else if constexpr (TheOp == Op::Min) {
-        return origin < target ? origin : target;
+        return widen(origin) < widen(target) ? origin : target;
     } else if constexpr (TheOp == Op::Sum) {
-        return static_cast<T>(static_cast<C>(target) + static_cast<C>(origin));
+        return narrow<T>(widen(target) + widen(origin));
     } else if constexpr (TheOp == Op::Prod) {
-        return static_cast<T>(static_cast<C>(target) * static_cast<C>(origin));
+        return narrow<T>(widen(target) * widen(origin));
     } else if constexpr (TheOp == Op::Land) {
         return static_cast<T>((target != 0) & (origin != 0));
     } else if constexpr (TheOp == Op::Lor) {
@@ -112,12 +137,12 @@ void multiply_complex(void* target, const void* origin, std::size_t count) {
     const auto* o = static_cast<const Loose<ComplexOf<Part>>*>(origin);
     OSC_INDEPENDENT_ITERATIONS
     for (std::size_t i = 0; i < count; ++i) {
-        const Part a = t[i].value.re;
-        const Part b = t[i].value.im;
-        const Part c = o[i].value.re;
-        const Part d = o[i].value.im;
-        t[i].value.re = a * c - b * d;
-        t[i].value.im = a * d + b * c;
+        const Computed<Part> a = widen(t[i].value.re);
+        const Computed<Part> b = widen(t[i].value.im);
+        const Computed<Part> c = widen(o[i].value.re);
+        const Computed<Part> d = widen(o[i].value.im);
+        t[i].value.re = narrow<Part>(a * c - b * d);
+        t[i].value.im = narrow<Part>(a * d + b * c);
     }
 }
 

@@ -31,6 +31,12 @@ using Float16 = Opaque<2>;
 inline constexpr bool has_float16 = false;
 #endif
 
+/// The bits of a bfloat16. Its own type, because not every supported compiler has one with arithmetic; kernels_loops.h
+/// computes in float.
+struct Bfloat16 {
+    std::uint16_t bits;
+};
+
 #if defined(__SIZEOF_FLOAT128__)
 __extension__ using Float128 = __float128;
 inline constexpr bool has_float128 = true;
@@ -81,10 +87,12 @@ template <> struct Representation<Basic::U16>         : Represented<Group::Integ
 template <> struct Representation<Basic::U32>         : Represented<Group::Integer, std::uint32_t> {};
 template <> struct Representation<Basic::U64>         : Represented<Group::Integer, std::uint64_t> {};
 template <> struct Representation<Basic::F16>         : Represented<Group::Floating, Float16, has_float16> {};
+template <> struct Representation<Basic::Bf16>        : Represented<Group::Floating, Bfloat16> {};
 template <> struct Representation<Basic::F32>         : Represented<Group::Floating, float> {};
 template <> struct Representation<Basic::F64>         : Represented<Group::Floating, double> {};
 template <> struct Representation<Basic::LongDouble>  : Represented<Group::Floating, long double> {};
 template <> struct Representation<Basic::F128>        : Represented<Group::Floating, Float128, has_float128> {};
+template <> struct Representation<Basic::C16>         : Represented<Group::Complex, ComplexOf<Float16>, has_float16> {};
 template <> struct Representation<Basic::C32>         : Represented<Group::Complex, ComplexOf<float>> {};
 template <> struct Representation<Basic::C64>         : Represented<Group::Complex, ComplexOf<double>> {};
 template <> struct Representation<Basic::CLongDouble> : Represented<Group::Complex, ComplexOf<long double>> {};
@@ -94,6 +102,7 @@ template <> struct Representation<Basic::Logical1>    : Represented<Group::Logic
 template <> struct Representation<Basic::Logical2>    : Represented<Group::Logical, std::uint16_t> {};
 template <> struct Representation<Basic::Logical4>    : Represented<Group::Logical, std::uint32_t> {};
 template <> struct Representation<Basic::Logical8>    : Represented<Group::Logical, std::uint64_t> {};
+template <> struct Representation<Basic::Logical16>   : Represented<Group::Logical, Uint128> {};
 template <> struct Representation<Basic::Byte>        : Represented<Group::Byte, std::uint8_t> {};
 template <> struct Representation<Basic::Char>        : Represented<Group::Text, std::uint8_t> {};
 template <> struct Representation<Basic::Char4>       : Represented<Group::Text, std::uint32_t> {};

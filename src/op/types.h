@@ -22,19 +22,22 @@ enum class Basic : std::uint8_t {
     U32,
     U64,
     F16,
+    Bf16,  // bfloat16: the upper half of an F32
     F32,
     F64,
     LongDouble,
     F128,
+    C16,          // complex of two F16
     C32,          // complex of two F32
     C64,          // complex of two F64
     CLongDouble,  // complex of two long double
     C128,         // complex of two F128
     Bool,         // C _Bool, C++ bool
-    Logical1,     // Fortran LOGICAL of 1, 2, 4, 8 bytes
+    Logical1,     // Fortran LOGICAL of 1, 2, 4, 8, 16 bytes
     Logical2,
     Logical4,
     Logical8,
+    Logical16,
     Byte,  // MPI_BYTE, MPI_PACKED: bitwise operations only
     Char,  // MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
     Char4,

@@ -163,6 +163,15 @@ void predefined_types() {
         {MPI_LB, Basic::None},
         {MPI_UB, Basic::None},
         {MPI_CXX_BOOL, Basic::Bool},
+#ifdef MPI_COMPLEX4
+        {MPI_COMPLEX4, Basic::C16},
+#endif
+#ifdef MPI_LOGICAL16
+        {MPI_LOGICAL16, Basic::Logical16},
+#endif
+#ifdef MPIX_BFLOAT16
+        {MPIX_BFLOAT16, Basic::Bf16},
+#endif
     };
     for (const auto& [type, basic] : expected) {
         const TypeInfo* info = osc::host::predefined(type);

@@ -38,6 +38,23 @@ void logical(void* element, int i) {
     const bool value = i % 2 == 0;
     std::memcpy(element, &value, sizeof value);
 }
+// 1, 2 and 3 in the 16 bits of a float of IEEE 754 and of a bfloat16.
+[[maybe_unused]] void half(void* element, int i) {
+    constexpr std::uint16_t bits[] = {0x3c00, 0x4000, 0x4200};
+    std::memcpy(element, &bits[i % 3], sizeof bits[0]);
+}
+[[maybe_unused]] void half_complex(void* element, int i) {
+    half(element, i);
+    half(static_cast<char*>(element) + 2, i + 1);
+}
+[[maybe_unused]] void bfloat16(void* element, int i) {
+    constexpr std::uint16_t bits[] = {0x3f80, 0x4000, 0x4040};
+    std::memcpy(element, &bits[i % 3], sizeof bits[0]);
+}
+[[maybe_unused]] void logical16(void* element, int i) {
+    std::memset(element, 0, 16);
+    logical(element, i);
+}
 template <class T>
 void pair(void* element, int i) {
     struct {
@@ -96,6 +113,18 @@ const Type kTypes[] = {
     TYPE(MPI_COMPLEX16, Complex, number<std::complex<double>>),
     TYPE(MPI_C_BOOL, Logical, logical),
     TYPE(MPI_LOGICAL, Logical, number<int>),
+#ifdef MPI_REAL2
+    TYPE(MPI_REAL2, Floating, half),
+#endif
+#ifdef MPI_COMPLEX4
+    TYPE(MPI_COMPLEX4, Complex, half_complex),
+#endif
+#ifdef MPI_LOGICAL16
+    TYPE(MPI_LOGICAL16, Logical, logical16),
+#endif
+#ifdef MPIX_BFLOAT16
+    TYPE(MPIX_BFLOAT16, Floating, bfloat16),
+#endif
     TYPE(MPI_BYTE, Bytes, number<char>),
     TYPE(MPI_FLOAT_INT, Pair, pair<float>),
     TYPE(MPI_DOUBLE_INT, Pair, pair<double>),

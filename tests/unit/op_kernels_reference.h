@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -41,10 +42,12 @@ inline constexpr Expected expectations[] = {
     {Basic::U32, 'I', 4, 4},
     {Basic::U64, 'I', 8, 8},
     {Basic::F16, has_float16 ? 'F' : 'T', 2, 2},
+    {Basic::Bf16, 'F', 2, 2},
     {Basic::F32, 'F', 4, 4},
     {Basic::F64, 'F', 8, 8},
     {Basic::LongDouble, 'F', long_double, long_double},
     {Basic::F128, has_float128 ? 'F' : 'T', 16, 16},
+    {Basic::C16, has_float16 ? 'C' : 'T', 4, 4},
     {Basic::C32, 'C', 8, 8},
     {Basic::C64, 'C', 16, 16},
     {Basic::CLongDouble, 'C', 2 * long_double, 2 * long_double},
@@ -54,6 +57,7 @@ inline constexpr Expected expectations[] = {
     {Basic::Logical2, 'L', 2, 2},
     {Basic::Logical4, 'L', 4, 4},
     {Basic::Logical8, 'L', 8, 8},
+    {Basic::Logical16, 'L', 16, 16},
     {Basic::Byte, 'B', 1, 1},
     {Basic::Char, 'T', 1, 1},
     {Basic::Char4, 'T', 4, 4},
@@ -169,6 +173,43 @@ void floating_element(Op op, unsigned char* target, const unsigned char* origin)
     }
 }
 
+/// A bfloat16 as a double, which holds sums and products of two exactly.
+inline double bfloat16_value(std::uint16_t bits) {
+    const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+    float value = 0;
+    std::memcpy(&value, &wide, sizeof value);
+    return static_cast<double>(value);
+}
+
+/// The bfloat16 nearest to a finite value, of two at the same distance the even one: by trying the neighbours.
+inline std::uint16_t nearest_bfloat16(double value) {
+    const auto cut = static_cast<float>(value);
+    std::uint32_t wide = 0;
+    std::memcpy(&wide, &cut, sizeof wide);
+    const auto below = static_cast<std::uint16_t>(wide >> 16);  // towards zero
+    const auto above = static_cast<std::uint16_t>(below + 1);
+    const double down = std::abs(value - bfloat16_value(below));
+    const double up = std::abs(value - bfloat16_value(above));
+    return down < up || (down == up && below % 2 == 0) ? below : above;
+}
+
+inline void bfloat16_element(Op op, unsigned char* target, const unsigned char* origin) {
+    const auto t_bits = load<std::uint16_t>(target);
+    const auto o_bits = load<std::uint16_t>(origin);
+    const double t = bfloat16_value(t_bits);
+    const double o = bfloat16_value(o_bits);
+    switch (op) {
+        case Op::Max:
+            return store(target, t < o ? o_bits : t_bits);
+        case Op::Min:
+            return store(target, t > o ? o_bits : t_bits);
+        case Op::Sum:
+            return store(target, nearest_bfloat16(t + o));
+        default:
+            return store(target, nearest_bfloat16(t * o));
+    }
+}
+
 template <class T>
 void complex_element(Op op, unsigned char* target, const unsigned char* origin) {
     const T a = load<T>(target);
@@ -214,6 +255,8 @@ inline void reference_element(Op op, Basic basic, unsigned char* target, const u
         case Basic::U16: case Basic::Logical2: return integer_element<std::uint16_t>(op, target, origin);
         case Basic::U32: case Basic::Logical4: return integer_element<std::uint32_t>(op, target, origin);
         case Basic::U64: case Basic::Logical8: return integer_element<std::uint64_t>(op, target, origin);
+        case Basic::Logical16: return integer_element<Uint128>(op, target, origin);
+        case Basic::Bf16: return bfloat16_element(op, target, origin);
         case Basic::F32: return floating_element<float>(op, target, origin);
         case Basic::F64: return floating_element<double>(op, target, origin);
         case Basic::LongDouble: return floating_element<long double>(op, target, origin);
@@ -234,6 +277,9 @@ inline void reference_element(Op op, Basic basic, unsigned char* target, const u
     if constexpr (has_float16) {
         if (basic == Basic::F16) {
             return floating_element<Float16>(op, target, origin);
+        }
+        if (basic == Basic::C16) {
+            return complex_element<Float16>(op, target, origin);
         }
     }
     if constexpr (has_float128) {
@@ -286,6 +332,11 @@ inline Bytes random_array(Basic basic, std::size_t count) {
     }
     // clang-format off
     switch (basic) {
+        case Basic::Bf16:
+            for (std::size_t at = 0; at < bytes.size(); at += 2) {
+                store(bytes.data() + at, nearest_bfloat16(random_in(-1000, 1000) * 0.37));
+            }
+            break;
         case Basic::F32: case Basic::C32: fill_floats<float>(bytes, row.kind); break;
         case Basic::F64: case Basic::C64: fill_floats<double>(bytes, row.kind); break;
         case Basic::LongDouble: case Basic::CLongDouble: fill_floats<long double>(bytes, row.kind); break;
@@ -301,7 +352,7 @@ inline Bytes random_array(Basic basic, std::size_t count) {
     }
     // clang-format on
     if constexpr (has_float16) {
-        if (basic == Basic::F16) {
+        if (basic == Basic::F16 || basic == Basic::C16) {
             fill_floats<Float16>(bytes, row.kind);
         }
     }
