@@ -36,7 +36,7 @@ int c_keyval(int keyval) {
 
 extern "C" __attribute__((visibility("default"))) int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag,
                                                                         int kind) {
-    static const auto host = reinterpret_cast<GetAttr>(osc::host::next_symbol("MPII_Win_get_attr"));
+    static const auto host = reinterpret_cast<GetAttr>(osc::host::host_symbol("MPII_Win_get_attr"));
     osc::Window* const window = osc::find_window(win);
     void* found = nullptr;
     if (window == nullptr || !osc::predefined_attribute(*window, c_keyval(keyval), found))
