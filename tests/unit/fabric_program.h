@@ -262,22 +262,24 @@ inline void Program::on_counter(std::uint32_t target) {
 inline void Program::on_common(std::uint32_t target) {
     There& there = there_[target];
     if (there.common_used) settle(target);
-    confirm(target);
     there.common_used = true;
-    std::vector<std::byte>& model = common_.bytes[target];
     const std::size_t bytes = 1 + below(Common::kBytes);
     const std::size_t at = below(Common::kBytes - bytes + 1);
     std::byte* const mine = claim(bytes);
     const std::int64_t disp = common_.common() + static_cast<std::int64_t>(at);
+    const auto model = common_.bytes[target].begin() + static_cast<std::ptrdiff_t>(at);
+    // The lock may be under way; the model is this program's only once the lock has been granted.
     if (below(2) == 0) {
         for (std::size_t i = 0; i < bytes; ++i)
             mine[i] = static_cast<std::byte>(random_());
-        std::memcpy(model.data() + at, mine, bytes);
-        return issue_plain(target, [&](Transport& t) { t.put(disp, mine, bytes); }, {});
+        issue_plain(target, [&](Transport& t) { t.put(disp, mine, bytes); }, {});
+        confirm(target);
+        std::copy(mine, mine + bytes, model);
+    } else {
+        issue_plain(target, [&](Transport& t) { t.get(disp, mine, bytes); }, {});
+        confirm(target);
+        there.results.push_back({mine, std::vector<std::byte>(model, model + static_cast<std::ptrdiff_t>(bytes))});
     }
-    const auto from = model.begin() + static_cast<std::ptrdiff_t>(at);
-    std::vector<std::byte> expected(from, from + static_cast<std::ptrdiff_t>(bytes));
-    issue_plain(target, [&](Transport& t) { t.get(disp, mine, bytes); }, {{mine, std::move(expected)}});
 }
 
 inline void Program::look_at_tickets(std::uint32_t target) {
