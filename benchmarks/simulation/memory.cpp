@@ -1,7 +1,7 @@
 // What libosc keeps for a window and for its communicator.
 #include "agent/book.h"
 #include "agent/network.h"
-#include "epoch/core.h"
+#include "strategy/core.h"
 #include "protocols.h"
 #include "transport/net/far.h"
 #include "transport/net/stream.h"

@@ -13,6 +13,46 @@ extern "C" char** environ;
 namespace osc::config {
 namespace {
 
+// What strategies.def says of each kind: the names, separated by bars, and the help.
+#define OSC_STRATEGY_PSCW(name, maker, help)
+#define OSC_STRATEGY_LOCK(name, maker, help)
+#define OSC_STRATEGY_FENCE(name, maker, help) name "|"
+constexpr char kFenceNames[] =
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_FENCE
+#define OSC_STRATEGY_FENCE(name, maker, help) "; " name ": " help
+constexpr char kFenceHelp[] = "when operations between fences are done"
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_FENCE
+#define OSC_STRATEGY_FENCE(name, maker, help)
+#undef OSC_STRATEGY_PSCW
+#define OSC_STRATEGY_PSCW(name, maker, help) name "|"
+constexpr char kPscwNames[] =
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_PSCW
+#define OSC_STRATEGY_PSCW(name, maker, help) "; " name ": " help
+constexpr char kPscwHelp[] = "when posts are awaited"
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_PSCW
+#define OSC_STRATEGY_PSCW(name, maker, help)
+#undef OSC_STRATEGY_LOCK
+#define OSC_STRATEGY_LOCK(name, maker, help) name "|"
+constexpr char kLockNames[] =
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_LOCK
+#define OSC_STRATEGY_LOCK(name, maker, help) "; " name ": " help
+constexpr char kLockHelp[] = "when locks are acquired"
+#include "strategy/strategies.def"
+    ;
+#undef OSC_STRATEGY_FENCE
+#undef OSC_STRATEGY_PSCW
+#undef OSC_STRATEGY_LOCK
+
 const Option kTable[] = {
 #define OSC_OPTION(id, variable, key, type, limits, fallback, help) {variable, key, Type::type, limits, fallback, help},
 #include "config/options.def"

@@ -5,6 +5,7 @@
 
 #include "diag/inject.h"
 #include "epoch/epoch.h"
+#include "strategy/targets.h"
 #include "sync/pscw.h"
 
 namespace osc::epoch {
@@ -20,50 +21,10 @@ void close_touched(Core& core) {
 namespace {
 
 using diag::fail;
-
-Fault died(int rank, const char* doing) {
-    return fail(Fault::Dead, "rank %d died; %s can never complete", rank, doing);
-}
-
-// Waits with the state let go, and reports the member of `ranks` that died if the wait was given up.
-template <class Wait>
-Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing, Wait&& wait) {
-    int dead = -1;
-    const auto look = [&] {
-        for (const std::uint32_t rank : ranks)
-            if (dead < 0 && !core.alive(rank)) dead = static_cast<int>(rank);
-        return dead >= 0;
-    };
-    if (guard.unlocked([&] { return wait(look); })) return Fault::None;
-    return died(dead, doing);
-}
-
-Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
-    const std::uint32_t rank = peer.rank;
-    return wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits",
-                    [&](auto&& dead) { return sync::take_post(core.slot, core.me, rank, dead); });
-}
+using strategy::died;
+using strategy::wait_for;
 
 }  // namespace
-
-Fault open_started(Core& core, StateGuard& guard, Peer& peer) {
-    if (core.epoch.no_check || peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return Fault::None;
-    if (peer.post == Post::Awaited) {  // by another thread, which will consume the one bit for both
-        return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
-            return shm::wait_until(
-                core.mine().pscw_bell, [&] { return peer.post == Post::Taken; }, dead);
-        });
-    }
-    peer.post = Post::Awaited;
-    if (const Fault fault = await_post(core, guard, peer); fault != Fault::None) {
-        peer.post = Post::Open;
-        if (core.threaded) core.mine().pscw_bell.ring();
-        return fault;
-    }
-    peer.post = Post::Taken;
-    if (core.threaded) core.mine().pscw_bell.ring();
-    return Fault::None;
-}
 
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
     StateGuard guard(core);
@@ -102,9 +63,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
         peer.started = true;
         peer.post = Post::Open;
     }
-    if (may_wait && core.pscw_mode == Mode::Immediate)
-        for (const std::uint32_t target : targets)
-            static_cast<void>(open_started(core, guard, core.peer(target)));  // of the dead, complete tells
+    if (may_wait) core.strategies.pscw->start(core, guard, targets);
     return Fault::None;
 }
 
@@ -117,7 +76,7 @@ Fault complete(Core& core) {
     int dead = -1;
     for (std::size_t i = 0; i < epoch.group.size();) {
         Peer& peer = core.peer(epoch.group[i]);
-        if (open_started(core, guard, peer) == Fault::None) {
+        if (strategy::await_post(core, guard, peer) == Fault::None) {
             ++i;
             continue;
         }
@@ -148,7 +107,7 @@ Fault complete(Core& core) {
     }
     close_touched(core);
     epoch.access = Access::None;
-    return dead < 0 ? late : died(dead, "the post that this epoch awaits");
+    return dead < 0 ? late : died(static_cast<std::uint32_t>(dead), "the post that this epoch awaits");
 }
 
 namespace {
@@ -202,12 +161,12 @@ Fault test(Core& core, bool& done) {
         yields = epoch.tests % kYieldEvery == 0;
     }
     // A thread that polls would keep the window's other threads out if it held the state meanwhile, or never yielded.
-    poll_host();
+    shm::poll_host();
     if (yields) ::sched_yield();
     for (const std::uint32_t origin : doubtful) {
         if (core.alive(origin)) continue;
         StateGuard guard(core);
-        if (core.epoch.posted) return lost(core.epoch, died(static_cast<int>(origin), "this exposure epoch"));
+        if (core.epoch.posted) return lost(core.epoch, died(origin, "this exposure epoch"));
     }
     return Fault::None;
 }

@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "epoch/core.h"
-#include "epoch/deferred_lock.h"
+#include "strategy/core.h"
+#include "strategy/deferred_lock.h"
 
 namespace osc::epoch {
 
@@ -24,14 +24,8 @@ enum Assert : unsigned {
 /// before.
 Fault open_target(Core& core, Peer& peer, bool* later = nullptr);
 
-/// Has done what was put off for a target: the lock or post that it needs is awaited.
-Fault do_now(Core& core, std::uint32_t target);
-
 /// Ends what the targets that operations have gone to allow, all but those locked one by one.
 void close_touched(Core& core);
-
-/// In a start epoch: awaits the post of a target of the group, once.
-Fault open_started(Core& core, StateGuard& guard, Peer& peer);
 
 Fault fence(Core& core, unsigned asserts);                                         // 12.5.1
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts);  // 12.5.2
@@ -63,7 +57,7 @@ Fault may_free(Core& core);
 template <bool kThreaded, bool kDeferring>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
-    if (kDeferring && t_lock_deferred) return false;
+    if (kDeferring && strategy::t_lock_deferred) return false;
     Peer& peer = core.peers[target];
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;
@@ -116,13 +110,9 @@ bool opens(Core& core, std::uint32_t target);
 /// loads and stores through the pointers are not seen by libosc.
 Fault pointers_given(Core& core);
 
-/// Drives the host's progress once (I3): a program may poll with flush, sync, test or unlock for something that a peer
-/// does only after having received a message of this process.
-void poll_host();
-
 /// Orders everything this thread has done before against everything after, for every observer. A read-modify-write
 /// rather than a fence because ThreadSanitizer understands it; and since it counts, it tells when a polling program's
-/// host is to be driven: true once in kPollEvery calls, for the caller to call poll_host().
+/// host is to be driven: true once in kPollEvery calls, for the caller to call shm::poll_host().
 inline constexpr std::uint32_t kPollEvery = 1024;
 [[nodiscard]] inline bool order_and_count(Core& core) {
     return core.order.fetch_sub(1, std::memory_order_seq_cst) == 1;

@@ -1,23 +1,19 @@
-// Passive target: lock, unlock, lock_all, unlock_all, flush.
-//
-// lock_all is lazy: a target's shared lock is taken with the first operation to it, so that the call costs nothing for
-// targets that are not used. It is eager where the user may load and store without libosc seeing it: for this
-// process's own memory always, for the others once their pointers have been given out.
-//
-// Deferred, MPI_Win_lock is lazy too: the lock is taken when what was put off is done, and not at all if there is
-// nothing; but for memory that the user may load and store.
-//
-// By the two-level scheme nothing is lazy: lock and lock_all have what they ask for when they return.
+// Passive target: lock, unlock, lock_all, unlock_all, flush. What is legal; the window's lock strategy acquires the
+// locks.
 #include <utility>
 
 #include "diag/inject.h"
-#include "epoch/targets.h"
+#include "epoch/epoch.h"
+#include "strategy/targets.h"
 #include "transport/shm/compare.h"
 
 namespace osc::epoch {
 namespace {
 
 using diag::fail;
+using strategy::do_now;
+using strategy::drop;
+using strategy::give_back_far;
 using sync::LockKind;
 
 const char* access_name(Access access) {
@@ -37,20 +33,6 @@ const char* access_name(Access access) {
     return "";
 }
 
-Fault take_all(Core& core, StateGuard& guard) {
-    for (std::uint32_t rank = 0; rank < core.size; ++rank) {
-        Peer& peer = core.peer(rank);
-        if (peer.held != Held::None || !core.here(rank)) continue;
-        const bool inside = !core.epoch.touched.empty();
-        // In an open epoch another thread may be about to take it.
-        const Fault fault = core.epoch.access == Access::LockAll ? make_ready(core, guard, peer)
-                                                                 : acquire(core, guard, peer, LockKind::Shared, inside);
-        if (fault != Fault::None) return fault;
-        core.epoch.touch(peer);
-    }
-    return Fault::None;
-}
-
 Fault may_lock(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
     if (access == Access::FenceUsed || access == Access::Start || access == Access::LockAll)
@@ -68,10 +50,10 @@ Fault may_lock_all(Core& core) {
 // Waits for this thread's deferred lock. Another thread may change the epoch meanwhile, so `may` is asked again.
 template <class May>
 Fault await_order(Core& core, StateGuard& guard, May&& may) {
-    if (OSC_FAULT(lock_blocks_process)) return acquire_deferred_locks(core, guard);
-    if (!t_lock_deferred) return Fault::None;
+    if (OSC_FAULT(lock_blocks_process)) return strategy::acquire_deferred_locks(core, guard);
+    if (!strategy::t_lock_deferred) return Fault::None;
     guard.unlocked([] {
-        acquire_deferred_lock();
+        strategy::acquire_deferred_lock();
         return true;
     });
     return may();
@@ -98,15 +80,10 @@ Fault settle_and_count(Core& core, std::uint32_t target) {
 
 }  // namespace
 
-void poll_host() {
-    const shm::WaitPolicy policy = shm::wait_policy();
-    if (policy.progress != nullptr) policy.progress();
-}
-
 void full_order(Core& core) {
     if (!order_and_count(core)) return;
     core.order.store(kPollEvery, std::memory_order_relaxed);
-    poll_host();
+    shm::poll_host();
 }
 
 void unlock_late(Core& core, std::uint32_t target, bool threaded) {
@@ -118,7 +95,7 @@ void unlock_late(Core& core, std::uint32_t target, bool threaded) {
 
 void unlocked_often(Core& core) {
     core.unlocks.store(kPollEvery, std::memory_order_relaxed);
-    poll_host();
+    shm::poll_host();
 }
 
 Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
@@ -130,25 +107,14 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     if (fault == Fault::None && !no_check) fault = await_order(core, guard, may);
     if (fault != Fault::None) return fault;
     Peer& peer = core.peer(target);
-    const bool later = core.lock_mode == Mode::Deferred && target != core.me && core.here(target) &&
-                       !core.pointers_given && core.puts_off();
-    if (no_check) {
+    if (no_check)
         peer.held = Held::NoCheck;
-    } else if (core.two_level != nullptr) {
-        fault = guard.unlocked([&] { return core.two_level->lock(target, kind); });
-        if (fault != Fault::None) return fault;
-        peer.held = kind == LockKind::Shared ? Held::SharedWord : Held::ExclusiveWord;
-    } else if (later) {
-        peer.held = kind == LockKind::Shared ? Held::SharedLater : Held::ExclusiveLater;
-    } else if (fault = acquire(core, guard, peer, kind); fault != Fault::None) {
-        return fault;
-    }
+    else
+        fault = core.strategies.lock->lock(core, guard, peer, kind);
+    if (fault != Fault::None) return fault;
     epoch.access = Access::Lock;
     ++epoch.locks;
-    const bool asked =
-        !core.here(target) && !no_check && core.two_level == nullptr && core.lock_mode != Mode::Immediate;
-    if (asked || is_later(peer.held)) defer_lock(core, target);
-    if (!is_later(peer.held)) peer.allow();
+    if (!strategy::is_later(peer.held)) peer.allow();
     return Fault::None;
 }
 
@@ -164,17 +130,17 @@ Fault unlock(Core& core, std::uint32_t target) {
         const Fault ended = core.settle(target);
         return done != Fault::None ? done : asked != Fault::None ? asked : ended;
     });
-    end_deferred_lock(core, guard, target);
+    strategy::end_deferred_lock(core, guard, target);
     if (core.peer(target).held == Held::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     const Held held = core.peer(target).held;
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    if (!is_word(held)) return late;
-    // By this thread alone; what was done under the lock has ended.
-    const LockKind kind = held == Held::SharedWord ? LockKind::Shared : LockKind::Exclusive;
-    const Fault given = guard.unlocked([&] { return core.two_level->unlock(target, kind); });
+    if (held == Held::NoCheck) return late;
+    const bool shared = held == Held::Shared || held == Held::SharedLater || held == Held::SharedWord;
+    const LockKind kind = shared ? LockKind::Shared : LockKind::Exclusive;
+    const Fault given = core.strategies.lock->unlocked(core, guard, target, kind);
     return given != Fault::None ? given : late;
 }
 
@@ -187,25 +153,8 @@ Fault lock_all(Core& core, unsigned asserts) {
     if (allowed == Fault::None && !no_check) allowed = await_order(core, guard, may);
     if (allowed != Fault::None) return allowed;
     epoch.no_check = no_check;
-    if (!epoch.no_check) {
-        if (core.two_level != nullptr) {
-            if (const Fault fault = guard.unlocked([&] { return core.two_level->lock_all(); }); fault != Fault::None)
-                return fault;
-            epoch.no_check = epoch.whole = true;
-        } else if (core.pointers_given) {
-            if (const Fault fault = take_all(core, guard); fault != Fault::None) {
-                // There is no epoch that would give back what was taken.
-                for (const std::uint32_t rank : epoch.touched)
-                    drop(core, core.peer(rank));
-                epoch.touched.clear();
-                return fault;
-            }
-        } else {
-            Peer& own = core.peer(core.me);
-            if (const Fault fault = acquire(core, guard, own, LockKind::Shared); fault != Fault::None) return fault;
-            epoch.touch(own);
-        }
-    }
+    if (!no_check)
+        if (const Fault fault = core.strategies.lock->lock_all(core, guard); fault != Fault::None) return fault;
     epoch.access = Access::LockAll;
     // A complete may have left its last operations under way.
     const bool settled = core.unsettled.load(std::memory_order_acquire) == 0;
@@ -233,8 +182,7 @@ Fault unlock_all(Core& core) {
     epoch.access = Access::None;
     core.flushable.store(0, std::memory_order_relaxed);
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    if (!std::exchange(epoch.whole, false)) return late;
-    const Fault given = guard.unlocked([&] { return core.two_level->unlock_all(); });
+    const Fault given = core.strategies.lock->all_unlocked(core, guard);
     return given != Fault::None ? given : late;
 }
 
@@ -307,9 +255,9 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
-    if (core.epoch.access == Access::Lock) return acquire_deferred_locks(core, guard);
+    if (core.epoch.access == Access::Lock) return strategy::acquire_deferred_locks(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
-    return take_all(core, guard);
+    return strategy::acquire_all_here(core, guard);
 }
 
 }  // namespace osc::epoch

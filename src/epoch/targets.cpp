@@ -1,207 +1,27 @@
-// Opening targets for operations, now or later; taking and dropping their locks.
-#include "epoch/targets.h"
-
-#include <ctime>
-#include <string>
-
-#include "diag/inject.h"
+// Opening targets for operations, now or later.
+#include "epoch/epoch.h"
+#include "strategy/targets.h"
 
 namespace osc::epoch {
 namespace {
 
 using diag::fail;
-using sync::LockKind;
-using sync::LockResult;
 
-Fault died(const sync::LockContext& context, std::uint32_t target) {
-    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more",
-                context.dead_rank, target);
-}
-
-// A shared lock is noted before it is asked for, until after it was released, so that a process which dies in between
-// is known as its holder: also one that dies in the queue and is granted the lock after that. Only this process writes
-// the word, under the window's state.
-void note_shared(Core& core, std::uint32_t target) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
-    noted.store(noted.load(std::memory_order_relaxed) | shm::ControlBlock::bit(target), std::memory_order_release);
-}
-
-void forget_shared(Core& core, std::uint32_t target) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
-    noted.store(noted.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(target), std::memory_order_release);
-}
-
-// Lets another thread go on.
-int nap() {
-    const timespec moment{0, 50000};
-    return ::nanosleep(&moment, nullptr);
-}
-
-}  // namespace
-
-Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool inside_lock_all) {
-    if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
-        : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
-                                     : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
-        peer.held = Held::NoCheck;
-        return Fault::None;
-    }
-    const bool shared = kind == LockKind::Shared;
-    const Held before = peer.held;
-    if (!core.here(peer.rank)) {
-        // Held once it is asked for: an operation that another thread sends must come behind that.
-        const Fault fault = guard.unlocked([&] { return core.far_sync->lock(peer.rank, kind, inside_lock_all); });
-        if (fault != Fault::None) return fault;
-        peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
-        if (core.lock_mode != Mode::Immediate) return Fault::None;
-        // It is had with the first reply; or given back, whatever the fault was.
-        const Fault told = guard.unlocked([&] { return core.settle(peer.rank); });
-        if (told == Fault::None) return told;
-        const std::string text = diag::fault_text();
-        guard.unlocked([&] {
-            static_cast<void>(core.far_sync->unlock(peer.rank));
-            return core.settle(peer.rank);
-        });
-        peer.held = Held::None;
-        return fail(told, "%s", text.c_str());
-    }
-    if (shared) note_shared(core, peer.rank);
-    const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
-                                                 : sync::try_lock_shared(peer.control().lock);
-    if (!got) {
-        sync::LockContext context = core.lock_context();
-        context.inside_lock_all = inside_lock_all;
-        context.may_queue = !core.cell_busy;
-        core.cell_busy = true;
-        const bool mine = context.may_queue;
-        const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
-        if (mine) core.cell_busy = false;
-        if (result != LockResult::Granted) {
-            if (shared && peer.held == before) forget_shared(core, peer.rank);
-            return died(context, peer.rank);
-        }
-        if (peer.held != before) {  // another thread of a lock_all epoch took it while this one waited
-            sync::unlock_shared(context, peer.rank);
-            return Fault::None;
-        }
-        if (shared) note_shared(core, peer.rank);  // another thread that failed may have taken the note away
-    }
-    peer.held = shared ? Held::Shared : Held::Exclusive;
-    return Fault::None;
-}
-
-void drop(Core& core, Peer& peer) {
-    sync::LockContext context = core.lock_context();
-    const Held held = peer.held;
-    peer.held = Held::None;
-    peer.touched = false;
-    peer.forbid();
-    core.discard_put_off(peer.rank);    // there is nothing, unless the lock was not to be had
-    if (!core.here(peer.rank)) return;  // given back by give_back_far
-    if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
-        sync::unlock_exclusive(context, peer.rank);
-    } else if (held == Held::Shared) {
-        sync::unlock_shared(context, peer.rank);
-        forget_shared(core, peer.rank);
-    }
-}
-
-Fault give_back_far(Core& core, const Peer& peer) {
-    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck || is_word(peer.held))
-        return Fault::None;
-    return core.far_sync->unlock(peer.rank);
-}
-
-namespace {
-
-// One thread takes the lock for all: a second one that asked for it could wait behind an exclusive waiter, who waits
-// for this process.
-template <class IsHeld, class Take>
-Fault take_once(StateGuard& guard, Peer& peer, IsHeld&& is_held, Take&& take) {
-    while (!is_held() && peer.post == Post::Awaited)
-        guard.unlocked(nap);
-    if (is_held()) return Fault::None;
-    peer.post = Post::Awaited;
-    const Fault fault = take();
-    peer.post = Post::Open;
-    return fault;
-}
-
-// Waits until a target of this node has made the fence that this process has made.
-Fault await_fence(Core& core, StateGuard& guard, Peer& peer) {
-    shm::ControlBlock& block = peer.control();
-    const std::uint64_t fence = core.epoch.fences;
-    const auto made = [&] { return block.fences.load(std::memory_order_seq_cst) >= fence; };
-    if (made()) return Fault::None;
-    const bool met =
-        guard.unlocked([&] { return shm::wait_until(block.pscw_bell, made, [&] { return !core.alive(peer.rank); }); });
-    return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", peer.rank);
-}
-
-// Whether operations on `peer` are put off in the open epoch, which allows them.
-bool puts_off(const Core& core, const Peer& peer) {
-    const Epoch& epoch = core.epoch;
-    switch (epoch.access) {
+// What the strategy of the open epoch, which allows operations on `peer`, decides.
+strategy::Decision decide(const Core& core, const Peer& peer) {
+    switch (core.epoch.access) {
         case Access::None:
         case Access::Fence:
-            return false;
+            break;
         case Access::FenceUsed:
-            // What goes to other nodes waits there.
-            return core.fence_mode == Mode::Deferred && core.here(peer.rank);
+            return core.strategies.fence->on_operation(core, peer);
         case Access::Lock:
-            return is_later(peer.held);
         case Access::LockAll:
-            return core.lock_mode == Mode::Deferred && peer.held == Held::None && !epoch.no_check &&
-                   core.here(peer.rank);
+            return core.strategies.lock->on_operation(core, peer);
         case Access::Start:
-            return core.pscw_mode == Mode::Deferred && peer.post != Post::Taken && !epoch.no_check;
+            return core.strategies.pscw->on_operation(core, peer);
     }
-    return false;
-}
-
-}  // namespace
-
-Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
-    const Epoch& epoch = core.epoch;
-    switch (epoch.access) {
-        case Access::None:
-        case Access::Fence:
-            return Fault::None;
-        case Access::FenceUsed:
-            if (!epoch.apart || !core.here(peer.rank))
-                return Fault::None;  // other nodes' targets keep what comes early
-            return await_fence(core, guard, peer);
-        case Access::Lock: {
-            if (peer.held == Held::None) return fail(Fault::Sync, "rank %u is not locked", peer.rank);
-            const LockKind kind = peer.held == Held::SharedLater ? LockKind::Shared : LockKind::Exclusive;
-            return take_once(
-                guard, peer, [&] { return !is_later(peer.held); }, [&] { return acquire(core, guard, peer, kind); });
-        }
-        case Access::LockAll:
-            if (epoch.no_check) return Fault::None;
-            return take_once(
-                guard, peer, [&] { return peer.held != Held::None; },
-                [&] { return acquire(core, guard, peer, LockKind::Shared, true); });
-        case Access::Start:
-            return open_started(core, guard, peer);
-    }
-    return Fault::None;
-}
-
-namespace {
-
-// Ready, with nothing left that was put off before.
-Fault make_open(Core& core, StateGuard& guard, Peer& peer) {
-    if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
-    if (core.has_put_off(peer.rank)) {
-        const Fault fault = guard.unlocked([&] { return core.do_put_off(peer.rank); });
-        if (fault != Fault::None) return fault;
-    }
-    if (core.epoch.access == Access::Lock)
-        peer.allow();
-    else
-        core.epoch.touch(peer);
-    return Fault::None;
+    return strategy::Decision::Now;
 }
 
 }  // namespace
@@ -218,7 +38,7 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
         case Access::Lock:
             if (peer.held == Held::None)
                 return fail(Fault::Sync, "rank %u is not locked; lock it before the operation", peer.rank);
-            if (!is_later(peer.held) && !core.has_put_off(peer.rank)) return Fault::None;
+            if (!strategy::is_later(peer.held) && !core.has_put_off(peer.rank)) return Fault::None;
             break;
         case Access::LockAll:
             if (peer.held != Held::None && !core.has_put_off(peer.rank)) return Fault::None;
@@ -230,12 +50,12 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
         case Access::FenceUsed:
             break;
     }
-    if (later != nullptr && puts_off(core, peer)) {
+    if (later != nullptr && decide(core, peer) == strategy::Decision::Queue) {
         if (epoch.access != Access::Lock) epoch.note(peer);
         *later = true;
         return Fault::None;
     }
-    return make_open(core, guard, peer);
+    return strategy::make_open(core, guard, peer);
 }
 
 bool opens(Core& core, std::uint32_t target) {
@@ -244,12 +64,6 @@ bool opens(Core& core, std::uint32_t target) {
     if (peer.full_reach == 0 || peer.reach.load(std::memory_order_relaxed) != 0) return false;
     bool later = false;
     return open_target(core, peer, &later) == Fault::None && !later;
-}
-
-Fault do_now(Core& core, std::uint32_t target) {
-    if (!core.has_put_off(target)) return Fault::None;
-    StateGuard guard(core);
-    return make_open(core, guard, core.peer(target));
 }
 
 }  // namespace osc::epoch

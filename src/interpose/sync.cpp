@@ -155,7 +155,7 @@ Fault do_sync(Window& window) {
 
 // A lock that the host serves comes behind this thread's deferred lock too.
 void keep_order(Entry entry) {
-    if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) epoch::acquire_deferred_lock();
+    if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) strategy::acquire_deferred_lock();
 }
 
 }  // namespace

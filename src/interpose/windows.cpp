@@ -75,7 +75,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         return false;
     }
     if (!host::threads()) serve_one_thread();
-    if (window->defers_locks() && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
+    if (window->strategies.lock->may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
     if (config::verbose("windows"))

@@ -283,7 +283,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         error = MPI_ERR_OTHER;
     }
     raise_error(header, error);
-    raise_to(header.fence_mode, static_cast<std::uint32_t>(wanted_mode(Kind::Fence, request.info)));
+    raise_to(header.fence_strategy, static_cast<std::uint32_t>(wanted_strategy(strategy::Kind::Fence, request.info)));
     raise_to(header.checks, config::values().check ? 1 : 0);
     window->state_agent_need();
     const auto meet = [&] {
@@ -312,14 +312,14 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (window->slot.places != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network(two_level != 0);
-        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_mode.load(std::memory_order_relaxed)),
+        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
                         window->lacks_lock_words() ? 1 : 0,
                         static_cast<int>(header.checks.load(std::memory_order_relaxed))};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
         lacking = agreed[3] != 0;
-        header.fence_mode.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
+        header.fence_strategy.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
         header.checks.store(static_cast<std::uint32_t>(agreed[4]), std::memory_order_relaxed);
     }
     if (!met && error == MPI_SUCCESS) {
@@ -331,7 +331,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
         window->choose_lock_scheme(two_level != 0, lacking);
-        window->choose_modes(request.info, static_cast<Mode>(header.fence_mode.load(std::memory_order_relaxed)));
+        window->choose_strategies(request.info,
+                                  static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)));
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
         register_window(window->handle, window.get());
         result = window.release();

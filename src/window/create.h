@@ -35,14 +35,9 @@ int error_class(Fault fault);
 /// The info in use at creation and after MPI_Win_set_info.
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 
-/// The kinds of synchronisation of which a program chooses when operations are done; by environment and info key.
-enum class Kind { Fence, Pscw, Lock };
-
-/// What this process wants of a kind.
-Mode wanted_mode(Kind kind, MPI_Info info);
+/// The number of the strategy that this process wants, by info key and environment.
+int wanted_strategy(strategy::Kind kind, MPI_Info info);
 /// Whether this process wants two-level locks.
 bool wants_two_level(MPI_Info info);
-/// Notes what is in use.
-void note_mode(InfoInUse& known, Kind kind, Mode mode);
 
 }  // namespace osc

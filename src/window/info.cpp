@@ -42,9 +42,8 @@ bool in_order_list(const char* value) {
     }
 }
 
-// Read at creation. By Kind, and by Mode.
-constexpr const char* kModeKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
-constexpr std::string_view kModes[] = {"auto", "immediate", "deferred"};
+// Read at creation. By strategy::Kind.
+constexpr const char* kStrategyKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
 
 bool acceptable(const Key& key, const char* value) {
     if (std::strcmp(key.allowed, "bool") == 0)
@@ -98,15 +97,12 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     return now;
 }
 
-Mode wanted_mode(Kind kind, MPI_Info info) {
+int wanted_strategy(strategy::Kind kind, MPI_Info info) {
     const config::Values& options = config::values();
     const std::string* const defaults[] = {&options.fence, &options.pscw, &options.lock};
-    const auto given = value_of(info, kModeKeys[static_cast<std::size_t>(kind)]);
-    for (const std::string& name : {given.value_or(""), *defaults[static_cast<std::size_t>(kind)]}) {
-        const auto* found = std::find(std::begin(kModes), std::end(kModes), name);
-        if (found != std::end(kModes)) return static_cast<Mode>(found - kModes);
-    }
-    return Mode::Auto;
+    const auto given = value_of(info, kStrategyKeys[static_cast<std::size_t>(kind)]);
+    const int asked = strategy::find(kind, given.value_or("").c_str());
+    return asked >= 0 ? asked : std::max(strategy::find(kind, defaults[static_cast<std::size_t>(kind)]->c_str()), 0);
 }
 
 bool wants_two_level(MPI_Info info) {
@@ -115,33 +111,28 @@ bool wants_two_level(MPI_Info info) {
     return config::values().lock_scheme == "two_level";
 }
 
-void note_mode(InfoInUse& known, Kind kind, Mode mode) {
-    known.emplace_back(kModeKeys[static_cast<std::size_t>(kind)], kModes[static_cast<std::size_t>(mode)]);
-}
-
-void Window::choose_modes(MPI_Info hints, Mode fences) {
-    fence_mode = fences;
-    pscw_mode = wanted_mode(Kind::Pscw, hints);
-    lock_mode = wanted_mode(Kind::Lock, hints);
-    note_mode(info, Kind::Fence, fence_mode);
-    note_mode(info, Kind::Pscw, pscw_mode);
-    note_mode(info, Kind::Lock, lock_mode);
+void Window::choose_strategies(MPI_Info hints, int fences) {
+    const int pscws = wanted_strategy(strategy::Kind::Pscw, hints);
+    const int locks = wanted_strategy(strategy::Kind::Lock, hints);
+    strategies.fence = strategy::make_fence(fences);
+    strategies.pscw = strategy::make_pscw(pscws);
+    strategies.lock = strategy::make_lock(locks);
+    info.emplace_back(kStrategyKeys[0], strategies.fence->name());
+    info.emplace_back(kStrategyKeys[1], strategies.pscw->name());
+    info.emplace_back(kStrategyKeys[2], strategies.lock->name());
     // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
-    if (fence_mode == Mode::Auto && !puts_off()) fence_mode = Mode::Immediate;
+    if (fences == 0 && !puts_off())
+        strategies.fence = strategy::make_fence(strategy::find(strategy::Kind::Fence, "immediate"));
+    if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock();
     if (me != 0 || !config::verbose("strategy")) return;
     const bool far = far_sync != nullptr;
-    const auto told = [](Mode mode, const char* chosen) {
-        return mode == Mode::Auto ? chosen : kModes[static_cast<std::size_t>(mode)].data();
+    const auto text = [&](const auto& chosen) {
+        const std::string how = chosen->explain(*this);
+        return how.empty() ? chosen->name() : chosen->name() + (" (" + how + ')');
     };
     diag::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
-              static_cast<unsigned>(handle), size, far ? "several nodes" : "one node",
-              told(fence_mode, far ? "deferred (auto, until an epoch would have been faster without)"
-                                   : "immediate (auto: by load and store)"),
-              told(pscw_mode, "with the first operation to each target (auto)"),
-              two_level != nullptr
-                  ? "two-level"
-                  : told(lock_mode, far ? "immediate on this node, deferred to others (auto: one message)"
-                                        : "immediate (auto: by load and store)"));
+              static_cast<unsigned>(handle), size, far ? "several nodes" : "one node", text(strategies.fence).c_str(),
+              text(strategies.pscw).c_str(), text(strategies.lock).c_str());
     if (far) diag::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
 }
 

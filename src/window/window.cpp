@@ -10,6 +10,7 @@
 #include "diag/inject.h"
 #include "epoch/epoch.h"
 #include "op/pack.h"
+#include "strategy/targets.h"
 #include "transport/agent/remote.h"
 #include "transport/cma/cma_transport.h"
 #include "transport/dynamic.h"
@@ -201,7 +202,7 @@ Fault Window::put_off(Peer& target, op::PutOff&& operation) {
     if (lock.owns_lock()) lock.unlock();
     if (fault != Fault::None || nothing) return fault;
     const std::uint32_t rank = target.rank;
-    return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None : epoch::do_now(*this, rank);
+    return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None : strategy::do_now(*this, rank);
 }
 
 Fault Window::do_put_off(std::uint32_t target) {

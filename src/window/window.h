@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "epoch/core.h"
+#include "strategy/core.h"
 #include "op/call.h"
 #include "op/queue.h"
 #include "transport/agent/outbox.h"
@@ -50,8 +50,8 @@ class Window final : public Core {
     }
     std::vector<std::uint32_t> put_off_targets() const override { return queue_.targets(); }
 
-    /// Sets the modes of synchronisation: of fences the one that all have agreed on.
-    void choose_modes(MPI_Info hints, Mode fences);
+    /// Makes the window's strategies: of fences the one of this number, on which all processes have agreed.
+    void choose_strategies(MPI_Info hints, int fences);
 
     /// Tells in the slot's header what speaks for agents here; before the creation's first barrier.
     void state_agent_need();

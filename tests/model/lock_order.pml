@@ -1,11 +1,11 @@
-/* The order of deferred locks (src/epoch/deferred_lock.{h,cpp}): two processes on two nodes, two windows, one lock in each
+/* The order of deferred locks (src/strategy/deferred_lock.{h,cpp}): two processes on two nodes, two windows, one lock in each
  * for each process, and two threads in process 0. MPI_Win_lock of the own process's lock acquires it at once (the fast path).
  * Of the other process's it returns at once; the lock is acquired by the thread's next MPI_Win_lock, whatever window that
  * is of, or by its flush. Every thread asks for its locks in ascending order, so no order of events may end in a deadlock
  * (an invalid end state). Two threads that ask for one lock stand for two processes of the node.
  * A blocked lock blocks its thread only: process 1 holds its lock of window 0 until thread 1 of process 0 has
  * had a lock of its own.
- * CODE: src/epoch/deferred_lock.h src/epoch/deferred_lock.cpp
+ * CODE: src/strategy/deferred_lock.h src/strategy/deferred_lock.cpp
  * MUTATIONS: FAST_PATH_IGNORES_DEFERRED ONE_RECORD_PER_WINDOW NO_ORDER
  * MUTATIONS: ONE_RECORD_PER_PROCESS UNLOCK_LEAVES_RECORD FREE_WHILE_ACQUIRING
  */

@@ -46,7 +46,7 @@ endforeach()
 osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
   ARGS each_epoch_is_whole_when_its_fence_returns)
 set_tests_properties(fence_epochs.nodes.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
-  "2 processes on several nodes: fences deferred .auto.*fences are immediate from now on.*fences are deferred from now on"
+  "2 processes on several nodes: fences auto .deferred until.*fences are immediate from now on.*fences are deferred from now on"
   FAIL_REGULAR_EXPRESSION "FAILED|BAD TERMINATION")
 osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
   ARGS empty_epochs_tell_nothing)

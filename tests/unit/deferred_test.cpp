@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "epoch/epoch.h"
+#include "strategy/targets.h"
 #include "late_core.h"
 #include "op/queue.h"
 
@@ -124,7 +125,7 @@ TEST(Deferred, AFullQueueAwaitsTheTargetsFence) {
         ASSERT_EQ(epoch::fence(core, epoch::kNoPrecede), Fault::None);
         if (core.me == 0) {
             core.increment(1);
-            ASSERT_EQ(epoch::do_now(core, 1), Fault::None);
+            ASSERT_EQ(strategy::do_now(core, 1), Fault::None);
             EXPECT_TRUE(made.load());
         }
         ASSERT_EQ(epoch::fence(core, epoch::kNoSucceed), Fault::None);

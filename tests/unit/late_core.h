@@ -13,7 +13,9 @@ class LateCore final : public Core {
   public:
     LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
         slot = ranks.slot();
-        fence_mode = pscw_mode = lock_mode = Mode::Deferred;
+        strategies.fence = strategy::make_fence(strategy::find(strategy::Kind::Fence, "deferred"));
+        strategies.pscw = strategy::make_pscw(strategy::find(strategy::Kind::Pscw, "deferred"));
+        strategies.lock = strategy::make_lock(strategy::find(strategy::Kind::Lock, "deferred"));
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
     bool puts_off() const override { return true; }

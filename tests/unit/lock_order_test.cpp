@@ -52,7 +52,7 @@ TEST(LockOrder, HoldsOverTwoWindows) {
 TEST(LockOrder, ALockOnAnotherNodeIsAwaitedBeforeTheNextOne) {
     Ranks ranks(3);
     SpanningCore core(ranks, 0);
-    ASSERT_TRUE(core.defers_locks());
+    ASSERT_TRUE(core.strategies.lock->may_defer(core));
     ASSERT_EQ(exclusive(core, 2), Fault::None);
     EXPECT_EQ(core.awaited, 0);
     // The fast path of a process with such windows leaves the next lock to the slow path.

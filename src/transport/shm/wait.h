@@ -29,6 +29,12 @@ void set_wait_policy(const WaitPolicy& policy);
 /// Sets `network` alone, which set_wait_policy() leaves as it is.
 void set_wait_network(void (*drive)());
 
+/// Drives the host's progress once (I3): a program may poll with flush, sync, test or unlock for something that a peer
+/// does only after having received a message of this process.
+inline void poll_host() {
+    if (void (*const progress)() = wait_policy().progress; progress != nullptr) progress();
+}
+
 inline void cpu_relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

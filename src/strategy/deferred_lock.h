@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "epoch/core.h"
+#include "strategy/core.h"
 
-namespace osc::epoch {
+namespace osc::strategy {
 
 /// A lock that MPI_Win_lock has returned without acquiring. Shared by its window and by the thread that called. The
 /// window outlives the states Pending and Acquiring: MPI_Win_unlock ends the first and awaits the end of the second.
@@ -39,4 +39,4 @@ Fault acquire_deferred_locks(Core& core, StateGuard& guard);
 /// thread is acquiring it.
 void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target);
 
-}  // namespace osc::epoch
+}  // namespace osc::strategy

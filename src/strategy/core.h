@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diag/fault.h"
+#include "strategy/strategy.h"
 #include "sync/far.h"
 #include "sync/lock.h"
 #include "sync/two_level.h"
@@ -16,7 +17,7 @@
 
 namespace osc {
 
-namespace epoch {
+namespace strategy {
 struct DeferredLock;
 }
 
@@ -79,18 +80,13 @@ static_assert(sizeof(Peer) == 64);
 /// MPI_Win_lock may follow the first three.
 enum class Access : std::uint8_t { None, Fence, Lock, FenceUsed, Start, LockAll };
 
-/// When a kind of synchronisation has its operations done: as they are called, or with the call that ends the epoch.
-/// See docs/STRATEGIES.md.
-enum class Mode : std::uint8_t { Auto, Immediate, Deferred };
-
 struct Epoch {
     Access access = Access::None;
     bool no_check = false;               // the open start or lock_all promised that no synchronisation is needed
-    bool whole = false;                  // the open lock_all is held as one lock, by the two-level scheme
+    bool two_level_lock_all = false;     // the open lock_all is held as one lock, by the two-level scheme
     bool posted = false;                 // an exposure epoch by post is open
-    bool immediate = false;              // what `auto` has made of fences between nodes; the same on all processes
     bool fence_failed = false;           // somebody died: there is no other
-    bool apart = false;                  // neighbours may not have made the last fence: operations on them await it
+    bool needs_peer_fence = false;       // neighbours may not have made the last fence: operations on them await it
     std::uint64_t fences = 0;            // made in this window
     std::uint64_t checks = 0;            // meetings about asserts
     bool origin_died = false;            // in an exposure epoch of this process
@@ -99,7 +95,7 @@ struct Epoch {
     std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
-    std::vector<std::shared_ptr<epoch::DeferredLock>> deferred_locks;  // of all threads
+    std::vector<std::shared_ptr<strategy::DeferredLock>> deferred_locks;  // of all threads
 
     /// A target that was locked by itself is so no longer.
     void end_lock(Peer& peer) {
@@ -164,12 +160,6 @@ class Core : public sync::Liveness {
 
     bool here(std::uint32_t rank) const { return slot.here(rank); }
 
-    /// Whether MPI_Win_lock may return before it has acquired a lock. Constant once the window's modes are known.
-    bool defers_locks() const {
-        const bool far = far_sync != nullptr && two_level == nullptr && lock_mode != Mode::Immediate;
-        return far || (lock_mode == Mode::Deferred && puts_off());
-    }
-
     /// Whether operations may be put off at all.
     virtual bool puts_off() const { return false; }
     /// Whether operations on a target have been put off; and does them, in their order: the first fault that was met.
@@ -207,23 +197,16 @@ class Core : public sync::Liveness {
     sync::Far* far_sync = nullptr;        // null: all processes are on this node
     sync::TwoLevel* two_level = nullptr;  // null: locks are queued. On all processes or none, if no two share a node
     sync::Costs costs;                    // of messages to other nodes; the same on all processes
-    // Of fences it is the same on all processes.
-    Mode fence_mode = Mode::Auto;
-    Mode pscw_mode = Mode::Auto;
-    Mode lock_mode = Mode::Auto;
+    strategy::Strategies strategies;      // when operations are done
     Epoch epoch;
     // Ranks below it may be flushed without ado: `size` in a lock_all epoch with nothing under way, else 0.
     std::atomic<std::uint32_t> flushable{0};
     std::atomic<std::uint32_t> unsettled{0};  // operations under way, and faults of such that nobody was told yet
     std::atomic<std::uint32_t> unlocks{1};    // until the host is driven again
     std::atomic<std::uint32_t> order{1};      // see epoch::full_order
-    /// Whether the fast paths may see this window: they take locks at once, do not look for what another thread has put
-    /// off, and check no asserts. Constant once the window's modes are known.
-    bool allows_fast_paths() const {
-        const bool deferred =
-            fence_mode == Mode::Deferred || pscw_mode == Mode::Deferred || lock_mode == Mode::Deferred;
-        return !deferred && !checks;
-    }
+    /// Whether the fast paths may see this window: they take locks at once, do not look for queued operations, and
+    /// check no asserts. Constant once the window's strategies are chosen.
+    bool allows_fast_paths() const { return strategies.allow_fast_paths() && !checks; }
 
     bool checks = false;          // asserts are checked, on all processes
     bool threaded = false;        // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`

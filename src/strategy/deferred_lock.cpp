@@ -1,14 +1,14 @@
 // Acquiring deferred locks in order.
-#include "epoch/deferred_lock.h"
+#include "strategy/deferred_lock.h"
 
 #include <algorithm>
 #include <ctime>
 #include <memory>
 
 #include "diag/inject.h"
-#include "epoch/targets.h"
+#include "strategy/targets.h"
 
-namespace osc::epoch {
+namespace osc::strategy {
 
 constinit thread_local bool t_lock_deferred = false;
 
@@ -26,7 +26,7 @@ auto find(Core& core, std::uint32_t target) {
 
 // Another thread is acquiring the lock: it drives the network, this one drives the host.
 int yield_to_other_thread() {
-    poll_host();
+    shm::poll_host();
     const timespec moment{0, 50000};
     return ::nanosleep(&moment, nullptr);
 }
@@ -86,4 +86,4 @@ void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target) {
     }
 }
 
-}  // namespace osc::epoch
+}  // namespace osc::strategy

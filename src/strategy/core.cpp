@@ -1,5 +1,5 @@
 // Knowing targets.
-#include "epoch/core.h"
+#include "strategy/core.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -112,7 +112,7 @@ bool Core::meet_here() {
 
 void Core::let_in(std::uint64_t fence, bool ahead) {
     if (far_sync != nullptr) far_sync->opened(fence, ahead);
-    if (!epoch.apart && fence != ~std::uint64_t{0}) return;
+    if (!epoch.needs_peer_fence && fence != ~std::uint64_t{0}) return;
     mine().fences.exchange(fence, std::memory_order_seq_cst);
     mine().pscw_bell.ring();
 }

@@ -1,0 +1,35 @@
+// Locks of targets on this node are acquired by MPI_Win_lock. Those of other nodes are asked for by the message that
+// carries the operations, and are acquired when its reply comes.
+#include "strategy/core.h"
+#include "strategy/deferred_lock.h"
+#include "strategy/lock_queued.h"
+#include "strategy/registry.h"
+#include "strategy/targets.h"
+
+namespace osc::strategy {
+namespace {
+
+class AutomaticLock final : public QueuedLock {
+  public:
+    const char* name() const override { return "auto"; }
+    std::string explain(const Core& core) const override {
+        return core.far_sync != nullptr ? "immediate on this node, deferred to others: one message"
+                                        : "immediate, by load and store";
+    }
+
+    Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
+        const Fault fault = acquire(core, guard, peer, kind);
+        if (fault == Fault::None && !core.here(peer.rank)) defer_lock(core, peer.rank);
+        return fault;
+    }
+
+    bool may_defer(const Core& core) const override { return core.far_sync != nullptr; }
+};
+
+}  // namespace
+
+std::unique_ptr<LockStrategy> make_lock_auto() {
+    return std::make_unique<AutomaticLock>();
+}
+
+}  // namespace osc::strategy

@@ -1,0 +1,29 @@
+// lock_all over queued locks.
+#include "strategy/lock_queued.h"
+
+#include "strategy/core.h"
+#include "strategy/targets.h"
+
+namespace osc::strategy {
+
+Fault QueuedLock::lock_one_of_all(Core& core, StateGuard& guard, Peer& peer) {
+    return acquire(core, guard, peer, sync::LockKind::Shared, true);
+}
+
+Fault QueuedLock::lock_all(Core& core, StateGuard& guard) {
+    if (!core.pointers_given) {
+        Peer& own = core.peer(core.me);
+        if (const Fault fault = acquire(core, guard, own, sync::LockKind::Shared); fault != Fault::None) return fault;
+        core.epoch.touch(own);
+        return Fault::None;
+    }
+    const Fault fault = acquire_all_here(core, guard);
+    if (fault == Fault::None) return fault;
+    // There is no epoch that would give back what was acquired.
+    for (const std::uint32_t rank : core.epoch.touched)
+        drop(core, core.peer(rank));
+    core.epoch.touched.clear();
+    return fault;
+}
+
+}  // namespace osc::strategy

@@ -1,0 +1,26 @@
+// MPI_Win_start returns at once and operations are queued; MPI_Win_complete awaits the posts and has the operations
+// done (G4).
+#include "strategy/core.h"
+#include "strategy/registry.h"
+
+namespace osc::strategy {
+namespace {
+
+class DeferredPscw final : public PscwStrategy {
+  public:
+    const char* name() const override { return "deferred"; }
+
+    Decision on_operation(const Core& core, const Peer& peer) const override {
+        return peer.post != Post::Taken && !core.epoch.no_check ? Decision::Queue : Decision::Now;
+    }
+
+    bool allows_fast_paths() const override { return false; }
+};
+
+}  // namespace
+
+std::unique_ptr<PscwStrategy> make_pscw_deferred() {
+    return std::make_unique<DeferredPscw>();
+}
+
+}  // namespace osc::strategy

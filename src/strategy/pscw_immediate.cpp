@@ -1,0 +1,26 @@
+// MPI_Win_start awaits the posts of its group (G4).
+#include "strategy/core.h"
+#include "strategy/registry.h"
+#include "strategy/targets.h"
+
+namespace osc::strategy {
+namespace {
+
+class ImmediatePscw final : public PscwStrategy {
+  public:
+    const char* name() const override { return "immediate"; }
+
+    // MPI_Win_complete reports targets that died.
+    void start(Core& core, StateGuard& guard, std::span<const std::uint32_t> targets) override {
+        for (const std::uint32_t target : targets)
+            static_cast<void>(await_post(core, guard, core.peer(target)));
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<PscwStrategy> make_pscw_immediate() {
+    return std::make_unique<ImmediatePscw>();
+}
+
+}  // namespace osc::strategy

@@ -1,0 +1,89 @@
+// Finds strategies by kind and name.
+#include "strategy/registry.h"
+
+#include <cstddef>
+#include <cstring>
+
+namespace osc::strategy {
+namespace {
+
+template <class Strategy>
+using Maker = std::unique_ptr<Strategy> (*)();
+
+#define OSC_STRATEGY_PSCW(name, maker, help)
+#define OSC_STRATEGY_LOCK(name, maker, help)
+#define OSC_STRATEGY_FENCE(name, maker, help) {name, help},
+constexpr Entry kFences[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_FENCE
+#define OSC_STRATEGY_FENCE(name, maker, help) &maker,
+constexpr Maker<FenceStrategy> kFenceMakers[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_FENCE
+#undef OSC_STRATEGY_PSCW
+
+#define OSC_STRATEGY_FENCE(name, maker, help)
+#define OSC_STRATEGY_PSCW(name, maker, help) {name, help},
+constexpr Entry kPscws[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_PSCW
+#define OSC_STRATEGY_PSCW(name, maker, help) &maker,
+constexpr Maker<PscwStrategy> kPscwMakers[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_PSCW
+#undef OSC_STRATEGY_LOCK
+
+#define OSC_STRATEGY_PSCW(name, maker, help)
+#define OSC_STRATEGY_LOCK(name, maker, help) {name, help},
+constexpr Entry kLocks[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_LOCK
+#define OSC_STRATEGY_LOCK(name, maker, help) &maker,
+constexpr Maker<LockStrategy> kLockMakers[] = {
+#include "strategy/strategies.def"
+};
+#undef OSC_STRATEGY_FENCE
+#undef OSC_STRATEGY_PSCW
+#undef OSC_STRATEGY_LOCK
+
+}  // namespace
+
+std::span<const Entry> entries(Kind kind) {
+    switch (kind) {
+        case Kind::Fence:
+            return kFences;
+        case Kind::Pscw:
+            return kPscws;
+        case Kind::Lock:
+            break;
+    }
+    return kLocks;
+}
+
+int find(Kind kind, const char* name) {
+    const std::span<const Entry> all = entries(kind);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (std::strcmp(all[i].name, name) == 0) return static_cast<int>(i);
+    return -1;
+}
+
+std::unique_ptr<FenceStrategy> make_fence(int number) {
+    return kFenceMakers[number]();
+}
+
+std::unique_ptr<PscwStrategy> make_pscw(int number) {
+    return kPscwMakers[number]();
+}
+
+std::unique_ptr<LockStrategy> make_lock(int number) {
+    return kLockMakers[number]();
+}
+
+Strategies::Strategies() : fence(make_fence(0)), pscw(make_pscw(0)), lock(make_lock(0)) {}
+
+}  // namespace osc::strategy

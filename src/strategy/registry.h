@@ -1,0 +1,18 @@
+// The makers that strategies.def names.
+#pragma once
+
+#include <memory>
+
+#include "strategy/strategy.h"
+
+namespace osc::strategy {
+
+#define OSC_STRATEGY_FENCE(name, maker, help) std::unique_ptr<FenceStrategy> maker();
+#define OSC_STRATEGY_PSCW(name, maker, help) std::unique_ptr<PscwStrategy> maker();
+#define OSC_STRATEGY_LOCK(name, maker, help) std::unique_ptr<LockStrategy> maker();
+#include "strategy/strategies.def"
+#undef OSC_STRATEGY_FENCE
+#undef OSC_STRATEGY_PSCW
+#undef OSC_STRATEGY_LOCK
+
+}  // namespace osc::strategy
