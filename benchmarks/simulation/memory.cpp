@@ -1,8 +1,8 @@
 // What libosc keeps for a window and for its communicator.
 #include "agent/book.h"
 #include "agent/network.h"
-#include "strategy/core.h"
 #include "protocols.h"
+#include "strategy/core.h"
 #include "transport/net/far.h"
 #include "transport/net/stream.h"
 #include "transport/shm/control.h"

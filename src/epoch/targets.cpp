@@ -1,6 +1,7 @@
 // Opening targets for operations, now or later.
-#include "epoch/epoch.h"
 #include "strategy/targets.h"
+
+#include "epoch/epoch.h"
 
 namespace osc::epoch {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "strategy/core.h"
 #include "op/call.h"
 #include "op/queue.h"
+#include "strategy/core.h"
 #include "transport/agent/outbox.h"
 #include "transport/net/lock_words.h"
 #include "transport/net/ticket.h"

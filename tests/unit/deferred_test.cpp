@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "epoch/epoch.h"
-#include "strategy/targets.h"
 #include "late_core.h"
 #include "op/queue.h"
+#include "strategy/targets.h"
 
 namespace osc::test {
 namespace {

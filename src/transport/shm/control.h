@@ -140,9 +140,9 @@ struct alignas(64) SlotHeader {
     // process can be one such fence ahead, not two: they meet.
     std::atomic<std::uint64_t> put_off[2]{};
     std::atomic<std::uint32_t> fence_strategy{0};  // the last in the table that a process wants
-    std::atomic<std::uint32_t> checks{0};      // whether one of them wants asserts to be checked
-    std::atomic<std::uint32_t> checked[3]{};   // what they tell of asserts, by the meeting's number
-    std::atomic<std::uint32_t> device{0};      // a process's memory is a device's: the host serves the window
+    std::atomic<std::uint32_t> checks{0};          // whether one of them wants asserts to be checked
+    std::atomic<std::uint32_t> checked[3]{};       // what they tell of asserts, by the meeting's number
+    std::atomic<std::uint32_t> device{0};          // a process's memory is a device's: the host serves the window
 };
 
 /// What the processes of a node tell their first one at a fence, and it them, between barriers of the node; in windows
