@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
@@ -192,6 +194,37 @@ TEST(Memory, FreedPiecesAreKeptUpToTheBound) {
     EXPECT_TRUE(arena.release(huge.address));
     EXPECT_EQ(arena.kept(), 12 * kMiB);
     EXPECT_EQ(backed(arena), before + 12 * kMiB);
+}
+
+// A fresh piece takes the address that the kernel chooses, unless the alignment asks for another one. Nothing of a
+// larger reservation stays mapped.
+TEST(Memory, FreshPiecesHaveTheirAlignment) {
+    Arena arena(FakeSystem().memory(), 0);
+    ASSERT_TRUE(arena.open());
+    const auto mappings = [] {
+        std::ifstream maps("/proc/self/maps");
+        return std::count_if(std::istreambuf_iterator<char>(maps), {}, [](char c) { return c == '\n'; });
+    };
+    const Piece warm = arena.allocate(3 * kMiB, 64, false);
+    EXPECT_TRUE(arena.release(warm.address));
+    const auto before = mappings();
+    std::vector<Piece> pieces;
+    for (std::size_t alignment = 64; alignment <= 64 * kMiB; alignment *= 4) {
+        const Piece piece = arena.allocate(3 * kMiB, alignment, false);
+        ASSERT_TRUE(piece);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece.address) % alignment, 0u) << alignment;
+        EXPECT_EQ(arena.at(piece.offset), piece.address);
+        std::memset(piece.address, static_cast<int>(pieces.size() + 1), 3 * kMiB);
+        pieces.push_back(piece);
+    }
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const auto value = static_cast<std::byte>(i + 1);
+        EXPECT_TRUE(
+            std::all_of(pieces[i].address, pieces[i].address + 3 * kMiB, [&](std::byte b) { return b == value; }));
+    }
+    for (const Piece& piece : pieces)
+        EXPECT_TRUE(arena.release(piece.address));
+    EXPECT_EQ(mappings(), before);
 }
 
 // Windows' memory reads as zero whatever was freed before.

@@ -154,8 +154,13 @@ Piece Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
     return {address, *start, bytes};
 }
 
-// Where `length` bytes at `offset` of the file are mapped, at a multiple of `alignment`; null with errno set.
+// Where `length` bytes at `offset` of the file are mapped, at a multiple of `alignment`; null with errno set. The
+// kernel's own choice usually has the alignment and costs one call; otherwise a larger reservation is cut to it.
 std::byte* Arena::map_aligned(std::uint64_t offset, std::size_t length, std::size_t alignment) {
+    void* chosen = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
+    if (chosen == MAP_FAILED) return nullptr;
+    if (reinterpret_cast<std::uintptr_t>(chosen) % alignment == 0) return static_cast<std::byte*>(chosen);
+    ::munmap(chosen, length);
     const std::size_t reserve = length + alignment;
     void* room = ::mmap(nullptr, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return nullptr;
@@ -175,8 +180,8 @@ std::byte* Arena::map_aligned(std::uint64_t offset, std::size_t length, std::siz
     return static_cast<std::byte*>(mapping);
 }
 
-// A new mapping of offsets that have no pages; no address, with errno set, if the system refuses. File and address are
-// aligned alike to 2 MiB, so that the kernel can use huge pages where it is set to.
+// A new mapping of offsets that have no pages; no address, with errno set, if the system refuses. Offsets are multiples
+// of 2 MiB; where the kernel uses huge pages for shared memory, it chooses an address that is one too.
 Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     const std::optional<std::uint64_t> offset = large_free_.take(length, kLarge);
     if (!offset) {
@@ -188,7 +193,7 @@ Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     Mapping fresh{nullptr, *offset, length};
     const bool backed =
         extend_file(*offset + length) && (!system_.allocates_early() || ::fallocate(fd_, 0, at, bytes) == 0);
-    if (backed) fresh.address = map_aligned(*offset, length, std::max({alignment, page(), kLarge}));
+    if (backed) fresh.address = map_aligned(*offset, length, std::max(alignment, page()));
     if (fresh.address == nullptr) {
         const int error = errno;
         free_offsets(*offset, length);
