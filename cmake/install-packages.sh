@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|bench|hosts...
+#   sh cmake/install-packages.sh build|test|bench|hosts|apps...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
@@ -8,6 +8,7 @@ build="g++ cmake make mpich libmpich-dev libfabric-dev"
 test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib openmpi-bin libopenmpi-dev debootstrap"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
+apps="mpich nwchem-mpich" # examples/apps
 
 wanted=""
 for group in "$@"; do
@@ -16,8 +17,9 @@ for group in "$@"; do
         test) wanted="$wanted $build $test_only" ;;
         hosts) wanted="$wanted $build $hosts_only" ;;
         bench) wanted="$wanted $build $bench_only" ;;
+        apps) wanted="$wanted $apps" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, bench and hosts" >&2
+            echo "install-packages: no group '$group'; there are build, test, bench, hosts and apps" >&2
             exit 2
             ;;
     esac
