@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sync/pscw.h"
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::net {
 namespace {

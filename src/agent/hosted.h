@@ -17,10 +17,10 @@
 
 #include "agent/arrivals.h"
 #include "agent/leases.h"
+#include "op/transport.h"
 #include "sync/lock.h"
 #include "transport/ofi/endpoint.h"
 #include "transport/shm/regions.h"
-#include "transport/transport.h"
 
 namespace osc::net {
 

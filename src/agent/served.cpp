@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::agent {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "agent/message.h"
-#include "transport/shm/locked.h"
+#include "op/transport.h"
+#include "transport/direct/locked.h"
 #include "transport/shm/regions.h"
-#include "transport/transport.h"
 
 namespace osc::agent {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "agent/status.h"
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::agent {
 

@@ -5,8 +5,8 @@
 
 #include "diag/inject.h"
 #include "host/datatype.h"
+#include "transport/direct/direct.h"
 #include "transport/shm/compare.h"
-#include "transport/shm/direct.h"
 #include "window/window.h"
 
 namespace osc::fast {

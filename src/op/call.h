@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "op/layout.h"
-#include "transport/transport.h"
+#include "op/transport.h"
 
 namespace osc::op {
 

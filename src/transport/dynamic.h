@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 #include "transport/shm/regions.h"
 
 namespace osc {

@@ -13,8 +13,8 @@
 #include "strategy/targets.h"
 #include "transport/agent/remote.h"
 #include "transport/cma/cma_transport.h"
+#include "transport/direct/direct.h"
 #include "transport/dynamic.h"
-#include "transport/shm/direct.h"
 
 namespace osc {
 

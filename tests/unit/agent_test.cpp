@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "transport/agent/remote.h"
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::agent {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "transport/cma/updates.h"
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace {
 

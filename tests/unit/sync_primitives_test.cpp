@@ -6,7 +6,7 @@
 #include "sync/pscw.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
-#include "transport/shm/locked.h"
+#include "transport/direct/locked.h"
 
 namespace osc::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "transport/agent/answer.h"
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::agent {
 // Makes sure that a message of this kind is being filled that has room for data, and returns for how many bytes; 0 if

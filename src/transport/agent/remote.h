@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "agent/message.h"
+#include "op/transport.h"
 #include "transport/agent/outbox.h"
-#include "transport/transport.h"
 
 namespace osc::agent {
 

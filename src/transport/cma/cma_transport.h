@@ -2,9 +2,9 @@
 // read-compute-write under the target's stripe lock.
 #pragma once
 
+#include "op/transport.h"
 #include "transport/cma/cma.h"
 #include "transport/cma/updates.h"
-#include "transport/transport.h"
 
 namespace osc::cma {
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <span>
 
+#include "op/transport.h"
 #include "transport/cma/cma.h"
-#include "transport/shm/locked.h"
-#include "transport/transport.h"
+#include "transport/direct/locked.h"
 
 namespace osc::cma {
 

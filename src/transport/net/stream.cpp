@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
 namespace osc::net {
 namespace {

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "agent/network.h"
+#include "op/transport.h"
 #include "sync/costs.h"
 #include "transport/net/region_cache.h"
 #include "transport/net/ticket.h"
-#include "transport/transport.h"
 
 namespace osc::net {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "transport/transport.h"
+#include "op/transport.h"
 
 namespace osc {
 

@@ -1,7 +1,7 @@
 // Updates by load and store.
-#include "transport/shm/direct.h"
+#include "transport/direct/direct.h"
 
-#include "transport/faulty_update.h"
+#include "op/faulty_update.h"
 
 namespace osc::shm {
 

@@ -1,8 +1,8 @@
 // The transport to memory that is mapped here: loads and stores.
 #pragma once
 
-#include "transport/shm/locked.h"
-#include "transport/transport.h"
+#include "op/transport.h"
+#include "transport/direct/locked.h"
 
 namespace osc::shm {
 

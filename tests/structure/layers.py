@@ -1,0 +1,59 @@
+"""Reads the includes of src/ and fails on an arrow that runs up, on a room that the order does not name, and on mpi.h outside
+the rooms that may use it. The order is docs/ARCHITECTURE.md's: a room includes only itself and rooms below it. Tables
+(*.def) may be included from anywhere."""
+import pathlib
+import re
+import sys
+
+# From the bottom up. A room is a folder of src/, or of src/transport/.
+ORDER = ["diag", "config", "op", "transport/shm", "sync", "transport/direct", "transport/ofi", "transport/fake",
+         "transport/cma", "agent", "transport/agent", "transport/net", "transport", "strategy", "epoch", "host",
+         "window", "request", "interpose"]
+TOOLS = "tools"  # beside the library: includes tables and options
+WITH_MPI = {"host", "window", "request", "interpose"}
+# Rooms that include nothing of these, although they lie above them: interpose and window alone call the host.
+NOT_FROM = {"host": {"window", "request", "interpose"}}
+
+
+def room_of(path):
+    parts = path.split("/")
+    if parts[0] == "transport" and len(parts) > 2:
+        return "/".join(parts[:2])
+    return parts[0] if len(parts) > 1 else ""
+
+
+def wrong_includes(source):
+    for path in sorted(source.rglob("*")):
+        if path.suffix not in (".h", ".cpp"):
+            continue
+        name = path.relative_to(source).as_posix()
+        room = room_of(name)
+        if room != TOOLS and room not in ORDER:
+            yield f"{name}: the order of rooms does not name '{room}'"
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.match(r"\s*#\s*include <mpi\.h>", line) and room not in WITH_MPI:
+                yield f"{name}:{number}: mpi.h is for {', '.join(sorted(WITH_MPI))}"
+            found = re.match(r'\s*#\s*include "([^"]+)"', line)
+            if not found or found[1].endswith(".def") or "/" not in found[1] or found[1].startswith("osc/"):
+                continue
+            to = room_of(found[1])
+            if to not in ORDER:
+                yield f"{name}:{number}: {found[1]} is in no room"
+            elif room == TOOLS:
+                if to not in ("config", "diag"):
+                    yield f"{name}:{number}: tools include options and tables, not {found[1]}"
+            elif ORDER.index(to) > ORDER.index(room):
+                yield f"{name}:{number}: {room} lies below {to}, which {found[1]} is in"
+            elif to in NOT_FROM and room != to and room not in NOT_FROM[to]:
+                yield f"{name}:{number}: {found[1]} is for {', '.join(sorted(NOT_FROM[to]))}"
+
+
+def main():
+    wrong = list(wrong_includes(pathlib.Path(sys.argv[1]) / "src"))
+    print("\n".join(wrong) if wrong else "layers: every include goes down")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Trees that layers.py must find fault with, one arrow each, and one that it must not."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CASES = [
+    ({"epoch/a.cpp": '#include "strategy/b.h"\n'}, 0),
+    ({"epoch/a.cpp": '#include "interpose/entries.def"\n'}, 0),
+    ({"strategy/a.cpp": '#include "epoch/b.h"\n'}, 1),
+    ({"transport/shm/a.h": '#include "transport/direct/b.h"\n'}, 1),
+    ({"agent/a.cpp": "#include <mpi.h>\n"}, 1),
+    ({"epoch/a.cpp": '#include "host/b.h"\n'}, 1),
+    ({"transport/net/a.cpp": '#include "host/b.h"\n'}, 1),
+    ({"tools/a.cpp": '#include "window/b.h"\n'}, 1),
+    ({"newroom/a.cpp": ""}, 1),
+]
+
+
+def main():
+    failed = 0
+    for files, wanted in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder) / "src" / name
+                path.parent.mkdir(parents=True)
+                path.write_text(text, encoding="utf-8")
+            run = subprocess.run([sys.executable, sys.argv[1], folder], stdout=subprocess.PIPE, text=True, timeout=20)
+            if run.returncode != wanted:
+                print(f"{files}: exit {run.returncode}, not {wanted}: {run.stdout}")
+                failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
