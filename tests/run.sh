@@ -12,9 +12,9 @@ if [ "${1-}" = --full ]; then
 fi
 sh cmake/install-packages.sh test
 # Only --full runs the benchmarks' programs for Open MPI.
-[ -n "${OSC_TEST_FULL-}" ] || OSC_CONFIGURE=-DOSC_BENCHMARK_OPEN_MPI=OFF
-export OSC_CONFIGURE="${OSC_CONFIGURE-}"
-sh cmake/build-preset.sh release
+configure=
+[ -n "${OSC_TEST_FULL-}" ] || configure=-DOSC_BENCHMARK_OPEN_MPI=OFF
+OSC_CONFIGURE=$configure sh cmake/build-preset.sh release
 if [ -n "${OSC_TEST_FULL-}" ]; then
     echo "tests: all tests, in their long variants"
 else
