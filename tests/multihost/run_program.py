@@ -14,7 +14,7 @@ import sys
 import testbed
 
 # The names that libosc takes, and those that libfabric 1 and 2 know (2 has net under the name tcp).
-PROVIDERS = {"tcp": ("tcp;ofi_rxm", "tcp;ofi_rxm"), "net": ("net", "net,tcp")}
+PROVIDERS = {"tcp": ("tcp;ofi_rxm", "tcp"), "net": ("net", "net,tcp")}
 
 
 def main():
@@ -31,7 +31,8 @@ def main():
     settings = [tuple(setting.split("=", 1)) for setting in options.env]
     if options.provider:
         # libosc asks for it by name, and libfabric has no other.
-        settings += [("OSC_OFI_PROVIDER", PROVIDERS[options.provider]), ("FI_PROVIDER", options.provider)]
+        name, known = PROVIDERS[options.provider]
+        settings += [("OSC_OFI_PROVIDER", name), ("FI_PROVIDER", known)]
     command = testbed.mpi_command(options.ranks, options.program, settings, options.per_host)
     return testbed.run(options.hosts, command, options.seconds, link=options.link)[0]
 
