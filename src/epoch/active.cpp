@@ -166,7 +166,10 @@ Fault test(Core& core, bool& done) {
     for (const std::uint32_t origin : doubtful) {
         if (core.alive(origin)) continue;
         StateGuard guard(core);
-        if (core.epoch.posted) return lost(core.epoch, died(origin, "this exposure epoch"));
+        // Another thread may have ended that epoch and begun one without this origin.
+        const std::vector<std::uint32_t>& origins = core.epoch.origins;
+        if (core.epoch.posted && std::find(origins.begin(), origins.end(), origin) != origins.end())
+            return lost(core.epoch, died(origin, "this exposure epoch"));
     }
     return Fault::None;
 }

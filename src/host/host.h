@@ -58,7 +58,8 @@ inline MPI_Request constant_request() {
 /// that give such requests, and the host's completion calls do nothing for them. Thread-safe.
 inline int completed_request(MPI_Request* request) {
     const MPI_Request constant = constant_request();
-    if (__builtin_expect(constant == MPI_REQUEST_NULL, 0)) return detail::make_completed_request(request);
+    if (__builtin_expect(constant == MPI_REQUEST_NULL || request == nullptr, 0))
+        return detail::make_completed_request(request);
     *request = constant;
     if (__builtin_expect(shm::count_down(detail::g_until_progress), 0)) return detail::progress_with_request();
     return MPI_SUCCESS;

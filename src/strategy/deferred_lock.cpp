@@ -17,7 +17,12 @@ namespace {
 using State = DeferredLock::State;
 
 // The lock that t_lock_deferred speaks of; of a thread that never defers, null.
-thread_local std::shared_ptr<DeferredLock> t_last;
+// Emptied when the thread ends: static destructors may still call MPI after the main thread's own.
+struct LastLock {
+    std::shared_ptr<DeferredLock> lock;
+    ~LastLock() { lock.reset(); }
+};
+thread_local LastLock t_last;
 
 auto find(Core& core, std::uint32_t target) {
     std::vector<std::shared_ptr<DeferredLock>>& locks = core.epoch.deferred_locks;
@@ -35,18 +40,18 @@ int yield_to_other_thread() {
 
 void defer_lock(Core& core, std::uint32_t target) {
     // The window has let go of the last one, most of the time.
-    if (t_last == nullptr || t_last.use_count() != 1) t_last = std::make_shared<DeferredLock>();
-    t_last->core = &core;
-    t_last->target = target;
-    t_last->state.store(State::Pending, std::memory_order_release);
-    core.epoch.deferred_locks.push_back(t_last);
+    if (t_last.lock == nullptr || t_last.lock.use_count() != 1) t_last.lock = std::make_shared<DeferredLock>();
+    t_last.lock->core = &core;
+    t_last.lock->target = target;
+    t_last.lock->state.store(State::Pending, std::memory_order_release);
+    core.epoch.deferred_locks.push_back(t_last.lock);
     t_lock_deferred = true;
 }
 
 void acquire_deferred_lock() {
     if (!t_lock_deferred || OSC_FAULT(lock_order_ignored)) return;
     t_lock_deferred = false;
-    DeferredLock& lock = *t_last;
+    DeferredLock& lock = *t_last.lock;
     State pending = State::Pending;
     if (!lock.state.compare_exchange_strong(pending, State::Acquiring, std::memory_order_acq_rel)) return;
     Core& core = *lock.core;
@@ -78,7 +83,7 @@ void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target) {
         if (found == core.epoch.deferred_locks.end()) return;
         State pending = State::Pending;
         if ((*found)->state.compare_exchange_strong(pending, State::Ended, std::memory_order_acq_rel)) {
-            if (*found == t_last) t_lock_deferred = false;
+            if (*found == t_last.lock) t_lock_deferred = false;
             core.epoch.deferred_locks.erase(found);
             return;
         }

@@ -87,7 +87,7 @@ void Stream::Flight::answered(Status status, const std::byte* data, std::size_t 
             shm::move_bytes(landing.to, data + at, landing.bytes);
         at += padded(landing.bytes);
     }
-    if (!landings.empty()) stream->local_.fetch_sub(1, std::memory_order_relaxed);
+    if (!landings.empty()) stream->local_.fetch_sub(1, std::memory_order_release);
     landings.clear();
     for (const SharedTicket& ticket : tickets)
         ticket->end(status);
@@ -109,7 +109,7 @@ void Stream::moved(Transfer& transfer, int error) {
     if (move.entry != nullptr) stream.regions_.release(*move.entry);
     if (const SharedTicket ticket = std::move(move.ticket); ticket != nullptr)
         ticket->end(error != 0 ? Status::PeerDied : Status::Done);
-    stream.local_.fetch_sub(1, std::memory_order_relaxed);
+    stream.local_.fetch_sub(1, std::memory_order_release);
     if (Message* const lent = std::exchange(move.lent, nullptr); lent != nullptr) stream.network_.give_back(lent);
     move.serial.exchange(0, std::memory_order_seq_cst);
 }
