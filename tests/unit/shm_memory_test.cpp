@@ -224,7 +224,11 @@ TEST(Memory, FreshPiecesHaveTheirAlignment) {
     }
     for (const Piece& piece : pieces)
         EXPECT_TRUE(arena.release(piece.address));
+#ifndef __SANITIZE_ADDRESS__  // which maps memory of its own meanwhile
     EXPECT_EQ(mappings(), before);
+#else
+    static_cast<void>(before);
+#endif
 }
 
 // Windows' memory reads as zero whatever was freed before.
