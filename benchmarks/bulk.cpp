@@ -1,4 +1,4 @@
-// Large transfers on allocated windows: put and get of 64 KiB and 4 MiB (held against memcpy by the driver) and
+// Large transfers on allocated windows: put and get of 64 KiB and 4 MiB (the driver compares them with memcpy) and
 // accumulate of 64 KiB of double.
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +22,7 @@ std::uint64_t pattern(std::size_t i) {
     return i % 509 + 1;
 }
 
-// First and last word of a put carry its stamp, so that the last of many equal blocks is told from the others.
+// The first and last word of a put carry its stamp, which distinguishes the last of many equal blocks.
 std::uint64_t expected_put(std::size_t i, std::size_t words, std::size_t k, std::uint64_t runs) {
     return i == 0 || i == words - 1 ? stamp(k, runs - 1) : pattern(i);
 }

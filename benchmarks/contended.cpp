@@ -18,7 +18,7 @@ void add_until_told(const Context& c, MPI_Win win, std::vector<std::uint64_t>& a
     MPI_Request stop = MPI_REQUEST_NULL;
     MPI_Irecv(nullptr, 0, MPI_BYTE, kOrigin, kStopTag, c.comm, &stop);
     MPI_Win_lock_all(0, win);
-    for (int told = 0; told == 0;) {
+    for (int stopped = 0; stopped == 0;) {
         for (int i = 0; i < 64; ++i) {
             const std::size_t at = pick(random);
             const double one = 1;
@@ -28,7 +28,7 @@ void add_until_told(const Context& c, MPI_Win win, std::vector<std::uint64_t>& a
             MPI_Win_flush(kTarget, win);
             ++added[at];
         }
-        MPI_Test(&stop, &told, MPI_STATUS_IGNORE);
+        MPI_Test(&stop, &stopped, MPI_STATUS_IGNORE);
     }
     MPI_Win_unlock_all(win);
 }

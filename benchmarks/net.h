@@ -30,14 +30,14 @@ inline constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kBlocksPerFlush = 16;
 inline constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
 
-// The target of the "computing" measures is away this long at a time.
-inline constexpr double kAwayNs = 50e6;
+// The target of the "computing" measures computes this long at a time.
+inline constexpr double kComputingNs = 50e6;
 
 inline double idle_ns(bool brief) {
     return brief ? 3e8 : 1e10;
 }
 
-// Processor time of the whole process so far.
+// Processor time of the whole process.
 inline double cpu_ns() {
     timespec t{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -82,7 +82,7 @@ template <class Body>
 Timing sampled(bool brief, Body&& once) {
     constexpr std::size_t kAtLeast = 5;
     // Several of the target's absences.
-    const double until = now_ns() + (brief ? 1.2 : 6.5) * kAwayNs;
+    const double until = now_ns() + (brief ? 1.2 : 6.5) * kComputingNs;
     std::vector<double> each;
     while (each.size() < kAtLeast || now_ns() < until) {
         const double begin = now_ns();

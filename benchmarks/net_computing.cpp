@@ -13,10 +13,10 @@ constexpr int kWarmUps = 20;
 constexpr int kStopTag = 1;
 
 void compute_until_told(MPI_Comm comm) {
-    int told = 0;
-    while (told == 0) {
-        spin_for_ns(kAwayNs);
-        MPI_Iprobe(kOrigin, kStopTag, comm, &told, MPI_STATUS_IGNORE);
+    int stopped = 0;
+    while (stopped == 0) {
+        spin_for_ns(kComputingNs);
+        MPI_Iprobe(kOrigin, kStopTag, comm, &stopped, MPI_STATUS_IGNORE);
     }
     MPI_Recv(nullptr, 0, MPI_BYTE, kOrigin, kStopTag, comm, MPI_STATUS_IGNORE);
 }
@@ -37,7 +37,7 @@ void run_computing(const Context& c, const std::string& name) {
     Timing timing;
     if (c.origin()) {
         set.lock_all();
-        // While the target waits in the next barrier: connections are made and locks taken before it goes away.
+        // While the target waits in the next barrier: makes connections and takes locks before the target computes.
         for (int i = 0; i < kWarmUps; ++i)
             once();
     }

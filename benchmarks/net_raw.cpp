@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kWarmUps = 20;
 
-// `time(turn)` is the origin's part, `attend()` the target's until it is told of the end.
+// The origin runs time(turn), the target attend() until the origin announces the end.
 template <class Time, class Attend>
 void run_one(Process& p, const Raw& what, const std::string& name, Time&& time, Attend&& attend) {
     if (what.atomic && !p.endpoint().atomics()) return;
@@ -57,8 +57,8 @@ void run_computing(Process& p, const Raw& what) {
         return sampled(p.brief(), turn);
     };
     run_one(p, what, "computing." + what.name, time, [&] {
-        while (!p.control().told())
-            spin_for_ns(kAwayNs);
+        while (!p.control().stopped())
+            spin_for_ns(kComputingNs);
     });
 }
 

@@ -20,9 +20,9 @@ Timing paced(const Context& c, Once&& once, double long_ns = 1e8) {
     // Of a shorter loop, where processes share cores, a good part is how they get out of the host's own collectives,
     // which poll for whole time slices.
     constexpr std::uint64_t kFewest = 256;
-    constexpr int kSettle = 2;
-    const auto settle = [&] {
-        for (int i = 0; i < kSettle; ++i)
+    constexpr int kWarmUps = 2;
+    const auto warm_up = [&] {
+        for (int i = 0; i < kWarmUps; ++i)
             once();
     };
     const double start = now_ns();
@@ -32,12 +32,12 @@ Timing paced(const Context& c, Once&& once, double long_ns = 1e8) {
         MPI_Barrier(c.comm);
         // Neither the way out of the barrier nor the others' way into the next collective, where they may poll for
         // whole time slices, belongs to the calls.
-        settle();
+        warm_up();
         const double begin = now_ns();
         for (std::uint64_t i = 0; i < calls; ++i)
             once();
         const double mine = now_ns() - begin;
-        settle();
+        warm_up();
         double longest = 0;
         MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, c.comm);
         const bool few = calls < kFewest && longest < long_ns;

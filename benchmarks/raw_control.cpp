@@ -96,7 +96,7 @@ std::uint64_t Control::swap(std::uint64_t mine) const {
     return other;
 }
 
-bool Control::told() const {
+bool Control::stopped() const {
     char byte = 0;
     // An end of the connection counts too: the receive that follows reports it.
     return recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;

@@ -1,7 +1,7 @@
-// The two processes of net_raw talk beside the network under test through one TCP connection: for addresses, for
-// meeting each other and for who is done. A lost peer ends the program.
-// Who waits polls: the kernel likes to wake a sleeper on its waker's core, and two processes that then poll on one core
-// measure its time slices.
+// The control connection of net_raw: its two processes exchange addresses, barriers and the end of a run over one TCP
+// connection beside the network under test. A lost peer ends the program.
+// A waiting process polls: the kernel tends to wake a sleeper on its waker's core, and two processes that poll on one
+// core measure its time slices.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ class Control {
     void send(const void* data, std::size_t bytes) const;
     void receive(void* data, std::size_t bytes) const;
 
-    // Both give and take a value; returns the other's. Nobody leaves before the other has come.
+    // A barrier in which both processes give a value; returns the other's.
     std::uint64_t swap(std::uint64_t mine) const;
     void meet() const { swap(0); }
 
     // Whether the other has sent something that waits to be received.
-    bool told() const;
+    bool stopped() const;
 
     // The address of this host on the way to the other, in figures.
     std::string own_address() const;

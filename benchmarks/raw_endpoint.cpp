@@ -64,7 +64,7 @@ void Endpoint::open(const std::string& provider, const std::string& address) {
     fi_cq_attr cq{};
     cq.size = kQueue;
     cq.format = FI_CQ_FORMAT_CONTEXT;
-    // A wait object has its price: who only polls does without.
+    // A wait object costs time, so a process that only polls has none.
     cq.wait_obj = progress_ == Progress::thread ? FI_WAIT_FD : FI_WAIT_NONE;
     must(fi_cq_open(domain_, &cq, &completions_, nullptr), "fi_cq_open");
     must(fi_endpoint(domain_, info_, &endpoint_, nullptr), "fi_endpoint");

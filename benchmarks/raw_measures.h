@@ -60,7 +60,7 @@ class Process {
     }
     void clear() { std::memset(memory_.get(), 0, kMemory); }
     void poll_until_told() {
-        while (!control_.told()) {
+        while (!control_.stopped()) {
             for (int i = 0; i < kPollsPerLook; ++i)
                 endpoint_.poll();
         }

@@ -1,5 +1,5 @@
-// What the simulation of large jobs is held against, and its constants: run by benchmarks/scale with a rank on each
-// host.
+// Measures the constants of the simulation of large jobs, and the times that check it. benchmarks/scale runs it with a
+// rank on each host.
 //   scale_bench [--repeats N] [--list] [SCENARIO...]
 // Prints a line of JSON for each: ns and libosc's messages of one epoch, acquisition or window, the longest of all
 // ranks and their average; checks the data. "way" and "host_way" are half of a round trip, "gap" the time of one
@@ -59,9 +59,8 @@ struct Repeat {
     double counted;
 };
 
-// `once(i)` is one repeat, collective or not. Repeats before and after the clock keep the host's own barrier away from
-// it.
-// `look`, if given, checks what the `turns` repeats have left, after all of them.
+// once(i) is one repeat, collective or not. Repeats before and after the timed ones keep the host's own barrier out of
+// the measurement. look(), if given, checks the data after all `turns` repeats.
 void timed(const std::string& name, Repeat repeat, const std::function<void(long)>& once,
            const std::function<void(long turns)>& look = {}) {
     constexpr int kSettle = 2;
@@ -71,7 +70,8 @@ void timed(const std::string& name, Repeat repeat, const std::function<void(long
             once(++turn);
     };
     once(++turn);  // asks for what is asked for once
-    // Between two barriers nobody sends: what this process's thread answers counts too, whoever begins first.
+    // No process sends between the two barriers, so the replies of this process's network thread are counted too,
+    // whichever process starts first.
     MPI_Barrier(MPI_COMM_WORLD);
     const double before = sent();
     MPI_Barrier(MPI_COMM_WORLD);
@@ -140,7 +140,7 @@ void host_way(const std::string& name) {
     });
 }
 
-// What libosc asks the host for who shares a node.
+// The host call by which libosc finds the processes of a node.
 void host_split(const std::string& name) {
     timed(name, {1, 1}, [&](long) {
         MPI_Comm node = MPI_COMM_NULL;
@@ -161,7 +161,7 @@ MPI_Group group_of(int first, int step, int count) {
     return some;
 }
 
-// Every other epoch in the same word: who is through a fence may put again while its neighbour looks.
+// Epochs alternate between two words: a process that has left a fence may put again while its neighbour checks.
 void fence(const std::string& name) {
     Longs window(2);
     const bool puts = name == "fence_put";

@@ -3,8 +3,7 @@
 // processes and a shared mapping.
 //   seed_000_shared [--short] [MEASURE...]      a measure is openmp1 to openmp4, a dot and n
 // 1: all in one routine; 2: a routine each; 3: the addresses come from a window structure; 4: the arguments and
-// look-ups of the MPI functions. A lock is a flag that is set by an exchange: a flag that is only stored to would
-// exclude nobody.
+// look-ups of the MPI functions. A lock is a flag that is set by an exchange: a plain store would not exclude.
 #include <cstring>
 
 #include "reference.h"

@@ -4,8 +4,8 @@
 // latency.OPERATION.BYTES, one operation between two processes by post, start, complete and wait (Figures 2 to 4), and
 // bandwidth.OPERATION.BYTES, one of many in such an epoch (Figures 2 and 3); and the ghost-cell exchange, one or many,
 // by fence or pscw, and n, as in many.fence.1024: each process puts n doubles to both neighbours of a ring, in one put
-// each or in n puts (Figures 6 and 7). Beside the time of these it tells how many messages and direct writes libosc
-// says that a process sent in one exchange.
+// each or in n puts (Figures 6 and 7). With the times of these it prints libosc's counts of messages and direct writes
+// that a process sent in one exchange.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -108,7 +108,7 @@ class Exchange {
 void run_exchange(const Context& c, const std::string& name, std::size_t count, bool many, bool fences) {
     Exchange exchange(c, count, many, fences);
     const Timing timing = paced(c, [&] { exchange.once(); });
-    // Messages are told of exchanges that nothing else lies between.
+    // Messages are counted over exchanges with nothing else in between.
     constexpr int kCounted = 4;
     MPI_Barrier(c.comm);
     const unsigned long long messages = counted("network.messages");

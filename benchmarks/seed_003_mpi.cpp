@@ -45,7 +45,7 @@ void run_send(const Context& c, const std::string& name, std::size_t bytes) {
     c.report(name, timing, arrives(c, mine.at(), bytes, once));
 }
 
-// As many messages as operations are in flight, and an answer that tells that they have come.
+// As many messages as operations are in flight, and a reply confirms their arrival.
 void run_send_stream(const Context& c, const std::string& name, std::size_t bytes) {
     const osu::Memory mine(bytes * kInFlight);
     std::vector<MPI_Request> requests(kInFlight);

@@ -22,7 +22,7 @@ inline Budget seed_budget(bool brief) {
     return brief ? budget(true) : Budget{2e6, 2e6, 5};
 }
 
-// A flush with nothing to wait for, which is no synchronisation of data but has a cost that the seeds tell.
+// A flush with nothing to wait for. It synchronises no data, but the seeds report its cost.
 extern const osu::Synchronisation kEmptyFlush;
 
 // A loop is this long at least, if its calls are slow.

@@ -143,7 +143,7 @@ struct Put32 : Base {
     }
 };
 
-// A word is put, and the one behind it gotten, which nobody changes.
+// Puts a word, and gets the one behind it, which no process changes.
 struct PutAndGet : Base {
     static constexpr std::size_t kBytes = 16;
 

@@ -103,7 +103,7 @@ static void register_first(const table_t* t, int word, int64_t position) {
 }
 
 // Counts the words of this rank's part. The frequent ones are collected and added by Accumulate in batches; each of
-// the others is one Fetch_and_op, whose answer tells whether the word is new to the table.
+// the others is one Fetch_and_op, whose result shows whether the word is new to the table.
 static void count_words(const table_t* t, int64_t words) {
     enum { kFrequent = 16 };
     int64_t collected[kFrequent] = {0};

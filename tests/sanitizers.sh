@@ -15,7 +15,7 @@ case ${1-} in
     address) preset=asan ;;
     address-mpi)
         preset=asan
-        # Whole stacks, because a frame of the host tells its leaks (lsan.supp). No strict strings: the check of strndup then
+        # Whole stacks, because lsan.supp recognises the host's leaks by a frame. No strict strings: the check of strndup then
         # reads one character more than libgfortran's strings have.
         strings=fast_unwind_on_malloc=0
         if [ -n "${OSC_TEST_FULL-}" ]; then

@@ -20,7 +20,7 @@ IMPLEMENTATIONS = (HOST, LIBOSC, OPENMPI, SHM, CMA)
 OPENMPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-# Who is told to end ends what it has started.
+# A process that is asked to end also ends the processes that it has started.
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 

@@ -116,7 +116,7 @@ def on_a_node(documents):
 def choice(documents):
     lines = [["where", "epoch", "immediate", "deferred", "auto / better"]]
     left_out = 0
-    for name, place in ((HOSTS, "two hosts"), (DELAYED, "two hosts, each way %d us longer"), (NODE, "one node")):
+    for name, place in ((HOSTS, "two hosts"), (DELAYED, "two hosts, +%d us each way"), (NODE, "one node")):
         read = Read(documents, name)
         if name == DELAYED:
             place %= read.document["delay_us"]
@@ -128,10 +128,9 @@ def choice(documents):
                 continue
             left_out -= 1
             lines.append([place, measure] + [cell(t) for t in each[:2]] + ["%.2f" % ratio])
-    sources = "; ".join(Read(documents, name).source() for name in (HOSTS, DELAYED, NODE))
-    return ("%s: medians of one run. A row is named by its epoch, the number of its puts (or of what it names) and their bytes. "
-            "Shown are epochs of one operation of 8 bytes, and those above %g; of the other %d `auto` is within that.\n\n%s"
-            % (sources, NEAR, left_out, markdown(lines)))
+    return ("Medians of the runs of `benchmarks/strategies` above, and of %s. A row is named by its epoch, the number of its operations and "
+            "their bytes. Shown are epochs of one operation of 8 bytes, and those above %g; of the other %d `auto` is within that.\n\n%s"
+            % (Read(documents, DELAYED).source(), NEAR, left_out, markdown(lines)))
 
 
 def consistent(documents):
@@ -147,7 +146,8 @@ def consistent(documents):
                 slower.append("%s %s: %s against %s" % (function, place, cell(read(name, "function")), cell(read(name, "built"))))
         lines.append([function, others] + cells)
     told = "Slower are: %s." % "; ".join(slower) if slower else "None is slower by more than %g." % SLOWER
-    return "%s; %s: time of the function / of the others.\n\n%s\n\n%s" % (node.source(), hosts.source(), markdown(lines), told)
+    return ("Time of the function / of the others, of the runs of `benchmarks/consistency` above.\n\n%s\n\n%s"
+            % (markdown(lines), told))
 
 
 PARTS = {"between_hosts": between_hosts, "on_a_node": on_a_node, "choice": choice, "consistent": consistent}

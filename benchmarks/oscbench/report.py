@@ -25,7 +25,12 @@ def losing(ratio):
 def size_range(sizes):
     if sizes[0] is None:
         return "-"
-    return str(sizes[0]) if len(sizes) == 1 else "%d - %d" % (sizes[0], sizes[-1])
+    return str(sizes[0]) if len(sizes) == 1 else "%d-%d" % (sizes[0], sizes[-1])
+
+
+def worst(ratio, size, sizes):
+    """The size is said where it is one of several."""
+    return ratio if len(sizes) == 1 else "%s at %d" % (ratio, size)
 
 
 def behind(document, wanted):
@@ -39,13 +44,18 @@ def behind(document, wanted):
             yield ours["median"] / theirs["median"], name, implementation, size, ours, theirs
 
 
+def named(measure, other):
+    """The host is the other one where none is named."""
+    return measure if other == HOST else "%s, %s" % (measure, OTHERS[other])
+
+
 def slower_fences(documents):
     """Of seed 000's Figure 2."""
     for ratio, name, implementation, ranks, ours, theirs in behind(documents["seed_000"],
                                                                    lambda n: n.split(".")[1].startswith("fences")):
         asserts = ", asserts" if "asserted" in name else ""
-        yield (ratio, ["%s of %d processes, empty epoch%s" % (name.replace("_asserted", ""), ranks, asserts),
-                       OTHERS[implementation], "-", "%.2f, of the medians" % ratio, time_cell(ours), time_cell(theirs)])
+        yield (ratio, [named("%s, empty, seed_000%s" % (name.replace("_asserted", ""), asserts), implementation), str(ranks),
+                       "%.2f" % ratio, time_cell(ours), time_cell(theirs)])
 
 
 def slower_functions(documents):
@@ -58,8 +68,8 @@ def slower_functions(documents):
             by_measure.setdefault((seed, found[1], found[2]), []).append(found)
     for (seed, name, implementation), of in by_measure.items():
         ratio, _, _, size, ours, theirs = max(of, key=lambda f: f[0])
-        yield (ratio, ["%s, %s" % (name, seed.replace("_", " ")), OTHERS[implementation],
-                       size_range(sorted(f[3] for f in of)), "%.2f, of the medians, at %d" % (ratio, size),
+        sizes = sorted(f[3] for f in of)
+        yield (ratio, [named("%s, %s" % (name, seed), implementation), size_range(sizes), worst("%.2f" % ratio, size, sizes),
                        time_cell(ours), time_cell(theirs)])
 
 
@@ -67,18 +77,18 @@ def losses(documents):
     """Where another MPI is faster: of a curve one line, with the worst size."""
     found = []
     for row in documents[curves.NODE]["measures"] + documents[curves.HOSTS]["measures"]:
-        for other, label in OTHERS.items():
+        for other in OTHERS:
             slower = [r for r in row["ratios"].get(other, []) if losing(r)]
             if not slower:
                 continue
-            worst = max(slower, key=lambda r: r["median"])
-            size = worst["size"]
-            found.append((worst["median"], [
-                row["name"], label, size_range([r["size"] for r in slower]),
-                ratio_text(worst) + ("" if size is None else " at %d" % size),
+            slowest = max(slower, key=lambda r: r["median"])
+            size = slowest["size"]
+            sizes = [r["size"] for r in slower]
+            found.append((slowest["median"], [
+                named(row["name"], other), size_range(sizes), worst(ratio_text(slowest), size, sizes),
                 comparison.cell(row, LIBOSC, size), comparison.cell(row, other, size)]))
     found += list(slower_fences(documents)) + list(slower_functions(documents))
-    lines = [["measure", "faster is", "bytes (seeds: or processes, or operations)", "libosc's time / its (worst)", "libosc", "the other"]]
+    lines = [["measure", "bytes", "ratio (worst)", "libosc", "the other"]]
     return markdown(lines + [line for _, line in sorted(found, key=lambda f: -f[0])])
 
 
@@ -105,22 +115,22 @@ def conditions(documents):
     lines = ["- machine: %s, %d cores, %s GiB, Linux %s, %s; the two hosts are network namespaces of it"
              % (machine["processor"], machine["cores"], machine["memory_gib"], machine["kernel"], machine["system"]),
              "- versions: " + ", ".join("%s %s" % item for item in first["versions"].items())]
-    table = [["file", "command", "when", "commit", "rounds", "load at the start", "failed starts"]]
+    table = [["file", "command", "when", "commit", "rounds", "load"]]
     for name, d in documents.items():
         table.append(["[%s](performance/%s)" % (name, FILES[name]), "`%s`" % d["command"], d["when"],
                       d["commit"][:10] + (" and changes" if d["changed"] else ""), str(d.get("rounds", 1)),
-                      str(d["machine"]["load_at_start"]), str(len(d["trouble"]))])
+                      str(d["machine"]["load_at_start"])])
     failed = ["- a start that failed (%s): %s" % (name, text) for name, d in documents.items() for text in d["trouble"]]
-    return "\n".join(lines) + "\n\n" + markdown(table) + ("\n\n" + "\n".join(failed) if failed else "")
+    return "\n".join(lines) + "\n\n" + markdown(table) + "\n\n" + ("\n".join(failed) if failed else "No start failed.")
 
 
 def compared(documents, where):
     rows = [row for row in documents[where]["measures"] if row["where"] == where and row["figures"]]
     lines = [[cell.split(".", 1)[1] if column == 0 and "." in cell else cell for column, cell in enumerate(line)]
              for line in comparison.table_lines(rows, comparison.ends)]
-    # A column of another place is empty.
-    kept = [k for k in range(len(lines[0])) if k == 1 or any(line[k] != "-" for line in lines[1:])]
-    return markdown([[line[k] for k in kept] for line in lines])
+    # A column of another place is empty. Most measures have one size, in their name.
+    kept = [k for k in range(2, len(lines[0])) if any(line[k] != "-" for line in lines[1:])]
+    return markdown([[", ".join(cell for cell in line[:2] if cell != "-")] + [line[k] for k in kept] for line in lines])
 
 
 def table1(documents):
@@ -163,10 +173,17 @@ def ghost_cells(documents):
 
 
 def instructions(documents):
-    lines = [["call", "threads", "host MPI", "libosc", "Open MPI", "bar"]]
+    """A line for each call; two figures are MPI_THREAD_SINGLE's and MPI_THREAD_MULTIPLE's, one is both's."""
+    calls = {}
     for row in documents["instructions"]["counts"]:
-        counts = ["%.0f" % row["instructions"][i] if i in row["instructions"] else "-" for i in (HOST, LIBOSC, OPENMPI)]
-        lines.append([row["call"], row["threads"]] + counts + ["<= %d" % row["bar"]])
+        calls.setdefault((row["call"], row["bar"]), []).append(row["instructions"])
+    lines = [["call", "host MPI", "libosc", "Open MPI", "bar"]]
+    for (call, bar), rows in calls.items():
+        cells = []
+        for i in (HOST, LIBOSC, OPENMPI):
+            counts = ["%.0f" % row[i] if i in row else "-" for row in rows]
+            cells.append(counts[0] if len(set(counts)) == 1 else "; ".join(counts))
+        lines.append([call] + cells + ["<= %d" % bar])
     return markdown(lines)
 
 

@@ -13,14 +13,12 @@ WITHIN = 0.25
 # contended atomic, which this machine has too few cores to show.
 MEET_NS, MEET_MORE_NS = 200, 50
 NEAR_WAY_NS = 1000
-TITLES = {"fence": "pair of fences, nothing between them", "fence_put": "pair of fences, a put to the next node",
-          "pscw": "post, start, put, complete, wait: 1 neighbour", "pscw.3": "the same: 3 neighbours",
-          "lock_all": "lock_all, put, unlock_all: 1 target", "lock_all.3": "the same: 3 targets",
-          "contended_lock": "contended lock, one acquisition", "window": "MPI_Win_allocate",
-          "first_window": "the first on a communicator"}
+TITLES = {"fence": "fences", "fence_put": "fences, put to the next node", "pscw": "post-start, 1 neighbour",
+          "pscw.3": "post-start, 3 neighbours", "lock_all": "lock_all, 1 target", "lock_all.3": "lock_all, 3 targets",
+          "contended_lock": "contended lock", "window": "MPI_Win_allocate", "first_window": "the first window"}
 CREATION = ["window", "first_window"]
-# Whoever waits in the host's collectives polls: where 16 do on two cores each step takes some milliseconds more, which a
-# network as slow as this hides.
+# A process that waits in the host's collectives polls. If 16 do on two cores, each step takes some milliseconds more,
+# which a network as slow as this hides.
 HOSTS_SLOWER = 5
 
 
@@ -186,6 +184,8 @@ def times_table(documents):
                  + ["{:,}".format(n) for n in sizes]]
         for name in TITLES:
             of = {r["processes"]: r for r in rows if r["scenario"] == name}
+            if not of:
+                continue
             lines.append([TITLES[name]] + [time_text(of[n]["ns"]) if n in of else " " for n in sizes])
         parts.append(markdown(lines))
     return "\n\n".join(parts)

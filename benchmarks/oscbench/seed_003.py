@@ -212,7 +212,7 @@ def claims(read):
                 try:
                     holds, detail = judge(read, place, i)
                 except KeyError:
-                    # A figure is missing, which the document tells among its trouble.
+                    # A figure is missing; the document lists that under its problems.
                     continue
                 found.append({"claim": text, "where": place, "implementation": i, "holds": holds, "found": detail})
     return found

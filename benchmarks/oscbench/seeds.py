@@ -12,7 +12,7 @@ from .document import Parser, add_build_options, head, positive, rounded, tell, 
 from .launch import HOST, LIBOSC, OPENMPI
 
 CORES = len(os.sched_getaffinity(0))
-# Where processes share cores MPICH gives its own away between polls, or it would measure time slices; Open MPI does so itself.
+# If processes share cores, MPICH must yield between polls, or it would measure time slices; Open MPI does so itself.
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
 NODE, HOSTS = "node", "hosts"
 PLACES = {NODE: "one node", HOSTS: "two hosts"}

@@ -183,7 +183,7 @@ std::string usage(const Program& program, const std::vector<Entry>& entries) {
 }
 
 struct LongNames {
-    // Stop at the first operand (none is wanted), and tell a missing value from an unknown option.
+    // Stop at the first operand (none is allowed), and distinguish a missing value from an unknown option.
     std::string letters = "+:";
     std::vector<option> words;
 

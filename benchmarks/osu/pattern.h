@@ -1,5 +1,5 @@
-// Reproducible data: every seed gives other bytes at every place, so that data of another iteration, size, rank or
-// place is told from the right one.
+// Reproducible data: every seed gives other bytes at every offset, so that data of another iteration, size, rank or
+// offset is recognised as wrong.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,7 @@ class Ring {
     }
     void put_mark(int target) { put_word(target, rank_, &mark_); }
 
-    // Counts one up at `target`, which is right only if nobody else does meanwhile.
+    // Increments a counter at `target` without atomicity, which is right only if no other process does meanwhile.
     void count_if_counting(int target) {
         if (!counting_) return;
         MPI_Get(&counted_, kWord, MPI_BYTE, target, place(target, ranks_), kWord, MPI_BYTE, win());

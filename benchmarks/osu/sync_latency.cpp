@@ -44,7 +44,7 @@ bool all_synchronise(Ring& ring) {
     return all != 0;
 }
 
-// Ranks that have no part in a row sleep: polling they would take cores from those that are measured.
+// Ranks without a part in a row sleep, because polling would take cores from the measured ranks.
 void meet_idly(MPI_Comm comm) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(comm, &request);

@@ -108,7 +108,8 @@ bool finds_marks(const Ring& ring, Reaches reaches) {
 
 }  // namespace
 
-// A target of an active epoch looks at once, because the epoch's end is all that it may wait for; the others are told.
+// The target of an active epoch checks at once, because only the epoch's end may order the data; other targets get a
+// message first.
 bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round, int epochs) {
     bool right = true;
     kind.begin(ring);

@@ -31,8 +31,8 @@ extern const Synchronisation kSynchronisation[kSynchronisations];
 // Of this name, which there is.
 const Synchronisation& synchronisation(std::string_view name);
 
-// Collective: whether `epochs` of this one carry data as they should; `round` is raised by those that are used. After
-// this every epoch of the ring puts its mark.
+// Collective: whether `epochs` epochs of this kind deliver their data; adds their number to `round`. After this every
+// epoch of the ring puts its mark.
 bool synchronises(Ring& ring, const Synchronisation& kind, std::uint64_t& round, int epochs = kBatches);
 
 // Collective: whether exclusive locks keep the others out.

@@ -54,7 +54,7 @@ Window::Window(Creation creation, std::size_t bytes, MPI_Comm comm)
       win_(make_window(creation, mine_, whole_pages(bytes), comm)),
       addresses_(exchanged_addresses(creation, mine_, comm)) {
     std::memset(mine_, 0, whole_pages(bytes));
-    // Nobody may reach memory that its owner has not zeroed or attached yet.
+    // No process may access memory that its owner has not zeroed or attached yet.
     MPI_Barrier(comm);
 }
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/network.h"
 #include "protocols.h"
+#include "transport/am/network_stack.h"
 
 namespace simulation {
 namespace {
@@ -27,7 +27,7 @@ struct Round {
     Process from;
     std::size_t bytes;
 };
-constexpr Process kNobody = ~Process{0};
+constexpr Process kNoProcess = ~Process{0};
 
 class Rows final : public Protocol {
   public:
@@ -48,7 +48,7 @@ class Rows final : public Protocol {
     struct State {
         std::uint32_t stage = 0;
         std::uint32_t round = 0;
-        bool told = false;
+        bool has_sent = false;
         std::vector<std::uint64_t> came;  // rounds of others' that it has heard of
     };
     struct Node {
@@ -77,11 +77,11 @@ class Rows final : public Protocol {
         const std::uint32_t more = all - power;  // the first 2 * more stand for each other in pairs
         if (more > 0 && me < 2 * more) {
             if (me % 2 == 0) {  // is stood for
-                round = number == 0 ? Round{me + 1, kNobody, stage.bytes} : Round{kNobody, me + 1, stage.bytes};
+                round = number == 0 ? Round{me + 1, kNoProcess, stage.bytes} : Round{kNoProcess, me + 1, stage.bytes};
                 return number < 2;
             }
             if (number == 0) {
-                round = {kNobody, me - 1, stage.bytes};
+                round = {kNoProcess, me - 1, stage.bytes};
                 return true;
             }
             --number;
@@ -95,7 +95,7 @@ class Rows final : public Protocol {
             return true;
         }
         if (distance == power && more > 0 && me < 2 * more) {
-            round = {me - 1, kNobody, stage.bytes};
+            round = {me - 1, kNoProcess, stage.bytes};
             return true;
         }
         return false;
@@ -108,20 +108,20 @@ class Rows final : public Protocol {
             if (stage.kind == Stage::Work) {
                 engine_.work(process, stage.ns);
             } else if (stage.kind == Stage::Gather && stage.bytes * job_.processes >= kRingFrom) {
-                // As many steps as processes: they all take the same time, so nobody need simulate them.
+                // As many steps as processes, all with the same time, so they are not simulated one by one.
                 const Costs& host = engine_.machine().host;
                 const double step = host.send + host.way + host.receive + host.byte * static_cast<double>(stage.bytes);
                 engine_.work(process, step * (job_.processes - 1));
             } else if (stage.kind == Stage::Meet) {
-                // Messages of those that are further may come while it waits here.
-                if (std::exchange(state.told, true) || !meet(process)) return;
-                state.told = false;
+                // Messages of processes in later stages may arrive while this one waits here.
+                if (std::exchange(state.has_sent, true) || !meet(process)) return;
+                state.has_sent = false;
             } else {
                 Round round{};
                 while (round_of(stage, process, state.round, round)) {
-                    if (!std::exchange(state.told, true) && round.to != kNobody) send(process, round);
-                    if (round.from != kNobody && !take(state, key(state, round.from))) return;
-                    state.told = false;
+                    if (!std::exchange(state.has_sent, true) && round.to != kNoProcess) send(process, round);
+                    if (round.from != kNoProcess && !take(state, key(state, round.from))) return;
+                    state.has_sent = false;
                     ++state.round;
                 }
                 state.round = 0;
@@ -150,15 +150,15 @@ class Rows final : public Protocol {
         const std::uint32_t number = job_.node_of(process);
         Node& node = nodes_[number];
         node.latest = node.here == 0 ? engine_.time(process) : std::max(node.latest, engine_.time(process));
-        if (++node.here < job_.mates(number)) return false;
+        if (++node.here < job_.local_size(number)) return false;
         node.here = 0;
         const Process first = job_.leader(number);
-        for (Process mate = first; mate < first + job_.mates(number); ++mate) {
-            engine_.until(mate, node.latest + engine_.machine().meeting(job_.mates(number)));
-            if (mate == process) continue;
-            ++states_[mate].stage;
-            states_[mate].told = false;
-            engine_.send({mate, mate, By::Itself, kPing, 0, 0, 0});
+        for (Process peer = first; peer < first + job_.local_size(number); ++peer) {
+            engine_.until(peer, node.latest + engine_.machine().meeting(job_.local_size(number)));
+            if (peer == process) continue;
+            ++states_[peer].stage;
+            states_[peer].has_sent = false;
+            engine_.send({peer, peer, By::Itself, kPing, 0, 0, 0});
         }
         return true;
     }
@@ -187,12 +187,13 @@ std::vector<Stage> of_window(const Machine& machine) {
 }
 
 // Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp before it: the host's
-// MPI_Comm_split_type, both exchanges of cards with an agreement behind the first and two behind the second, and
+// MPI_Comm_split_type, both exchanges of addresses with an agreement behind the first and two behind the second, and
 // the slowest measurement.
 std::vector<Stage> of_first_window(const Machine& machine) {
     std::vector<Stage> stages(static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
-    const Stage exchange[] = {{Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::net::Card)},
-                              {Stage::Reduce, 4},         {Stage::Reduce, 4}, {Stage::Reduce, 8}};
+    const Stage exchange[] = {
+        {Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::am::ProcessAddress)},
+        {Stage::Reduce, 4},         {Stage::Reduce, 4}, {Stage::Reduce, 8}};
     stages.insert(stages.end(), std::begin(exchange), std::end(exchange));
     const std::vector<Stage> window = of_window(machine);
     stages.insert(stages.end(), window.begin(), window.end());

@@ -1,4 +1,4 @@
-// Simulated time goes on from event to event: a message arrives, or a process takes the next of those that wait for it.
+// Simulated time advances from event to event: a message arrives, or a process takes the next message from its queue.
 #include "engine.h"
 
 namespace simulation {

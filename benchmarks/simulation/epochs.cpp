@@ -14,8 +14,8 @@ Outcome outcome(const Engine& engine, const Job& job) {
             static_cast<double>(engine.sent()) / (static_cast<double>(job.processes) * job.repeats)};
 }
 
-// Targets are the processes of the next nodes, origins those of the nodes before. The reply to a message with a put and
-// the complete goes by itself; nobody waits for it.
+// Targets are processes of the next nodes, origins processes of the previous nodes. The reply to a message with a put
+// and the complete is a message of its own; the origin does not wait for it.
 class Pscw final : public Protocol {
   public:
     Pscw(Engine& engine, const Job& job) : engine_(engine), job_(job), states_(job.processes) {}

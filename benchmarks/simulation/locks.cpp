@@ -1,20 +1,20 @@
-// One exclusive lock that everybody wants. Its owner is the library's own code: requests are executed, wait and get
-// their turns in net::Hosted, on a lock word and queue as in a window; only the network in between is simulated.
+// One exclusive lock that all processes request. The target runs the library's own code: am::TargetService executes,
+// queues and grants requests on the lock word and queue of a window. Only the network is simulated.
 #include <cstring>
 #include <vector>
 
-#include "agent/hosted.h"
 #include "protocols.h"
+#include "transport/am/target/target_service.h"
 #include "transport/shm/control.h"
 
 namespace simulation {
 namespace {
 
-using osc::net::Frame;
-using osc::net::FrameKind;
-using osc::net::LockAsk;
-using osc::net::Record;
-using osc::net::What;
+using osc::am::Frame;
+using osc::am::FrameKind;
+using osc::am::LockAsk;
+using osc::am::Opcode;
+using osc::am::Record;
 
 constexpr std::uint64_t kWindow = 1;
 constexpr Process kOwner = 0;
@@ -27,23 +27,23 @@ struct AllLive final : osc::sync::Liveness {
 // The owner's node, on which it is alone, with a window of one word.
 class Owner {
   public:
-    Owner(std::uint32_t processes, osc::net::Answers& answers) : hosted(answers), tokens_(processes) {
-        place_of_.assign(processes, osc::shm::Places::kElsewhere);
+    Owner(std::uint32_t processes, osc::am::Answers& answers) : hosted(answers), tokens_(processes) {
+        place_of_.assign(processes, osc::shm::LocalRanks::kRemote);
         place_of_[kOwner] = 0;
-        places_.place_of = place_of_;
-        places_.rank_at = {kOwner};
-        const std::size_t bytes = (osc::shm::Slot::bytes_for(1, processes) + 63) / 64 * 64;
+        local_ranks_.local_index = place_of_;
+        local_ranks_.rank_at = {kOwner};
+        const std::size_t bytes = (osc::shm::ControlTable::bytes_for(1, processes) + 63) / 64 * 64;
         memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
         if (memory_ == nullptr) throw std::bad_alloc();
-        slot_ = {memory_.get(), osc::shm::Slot::stride_for(processes), &places_};
-        osc::shm::construct(slot_, processes);
+        controls_ = {memory_.get(), osc::shm::ControlTable::stride_for(processes), &local_ranks_};
+        osc::shm::construct(controls_, processes);
         for (std::uint32_t rank = 0; rank < processes; ++rank)
             tokens_[rank] = rank;
-        osc::net::Serving serving;
+        osc::am::ExposedWindow serving;
         serving.id = kWindow;
         serving.base = reinterpret_cast<std::byte*>(&word);
         serving.size = sizeof word;
-        serving.slot = &slot_;
+        serving.controls = &controls_;
         serving.rank = kOwner;
         serving.processes = processes;
         serving.liveness = &lives_;
@@ -51,7 +51,7 @@ class Owner {
         hosted.add(serving);
     }
 
-    osc::net::Hosted hosted;
+    osc::am::TargetService hosted;
     std::uint64_t word = 0;
 
   private:
@@ -60,15 +60,15 @@ class Owner {
     };
     std::vector<std::uint64_t> tokens_;
     std::vector<std::uint32_t> place_of_;
-    osc::shm::Places places_;
+    osc::shm::LocalRanks local_ranks_;
     std::unique_ptr<std::byte, Free> memory_;
-    osc::shm::Slot slot_;
+    osc::shm::ControlTable controls_;
     AllLive lives_;
 };
 
 // Lock and get, whose reply says that the lock is had; then a put and the unlock, whose reply ends the epoch. The put
 // writes what was got plus one, so the word counts the acquisitions.
-class Contended final : public Protocol, osc::net::Answers {
+class Contended final : public Protocol, osc::am::Answers {
   public:
     Contended(Engine& engine, const Job& job)
         : engine_(engine),
@@ -107,19 +107,19 @@ class Contended final : public Protocol, osc::net::Answers {
             const auto* data = static_cast<const std::byte*>(from);
             body.insert(body.end(), data, data + bytes);
         };
-        const auto step = [&](What what, std::uint32_t bytes, std::int64_t disp) {
-            const Record record{what, osc::Basic::None, osc::Op::None, 0, bytes, disp};
+        const auto step = [&](Opcode opcode, std::uint32_t bytes, std::int64_t disp) {
+            const Record record{opcode, osc::Basic::None, osc::Op::None, 0, bytes, disp};
             append(&record, sizeof record);
         };
         constexpr auto kExclusive = static_cast<std::int64_t>(LockAsk::Exclusive);
         const std::uint64_t next = got_[message.from] + 1;
         if (message.kind == kGet) {
-            step(What::Lock, 0, kExclusive);
-            step(What::Get, sizeof next, 0);
+            step(Opcode::Lock, 0, kExclusive);
+            step(Opcode::Get, sizeof next, 0);
         } else {
-            step(What::Put, sizeof next, 0);
+            step(Opcode::Put, sizeof next, 0);
             append(&next, sizeof next);
-            step(What::Unlock, 0, kExclusive);
+            step(Opcode::Unlock, 0, kExclusive);
         }
         Frame frame;
         frame.kind = FrameKind::Request;
@@ -131,7 +131,7 @@ class Contended final : public Protocol, osc::net::Answers {
         if (owner_.hosted.waits()) owner_.hosted.resume();
     }
 
-    void answer(std::uint64_t token, std::uint32_t, osc::net::Status, const std::byte* data,
+    void answer(std::uint64_t token, std::uint32_t, osc::am::Status, const std::byte* data,
                 std::size_t bytes) override {
         const auto origin = static_cast<Process>(token);
         if (bytes == sizeof got_[origin]) std::memcpy(&got_[origin], data, bytes);

@@ -1,5 +1,5 @@
-// The protocols of libosc between nodes, as far as time and messages depend on them: who tells whom what, and who waits
-// for it. Processes are on nodes in blocks. docs/SCALING.md says what stands for what, and what is left out.
+// The protocols of libosc between nodes, as far as time and messages depend on them: the messages, and the processes
+// that wait for them. Consecutive ranks share a node. docs/SCALING.md says what is modelled and what is left out.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Job {
     std::uint32_t nodes() const { return (processes + per_node - 1) / per_node; }
     std::uint32_t node_of(Process process) const { return process / per_node; }
     Process leader(std::uint32_t node) const { return node * per_node; }
-    std::uint32_t mates(std::uint32_t node) const { return std::min(per_node, processes - leader(node)); }
+    std::uint32_t local_size(std::uint32_t node) const { return std::min(per_node, processes - leader(node)); }
     /// The process as many nodes further, or before.
     Process across(Process process, std::int64_t nodes) const {
         const std::int64_t far = process + nodes * per_node;
@@ -34,7 +34,7 @@ struct Outcome {
 };
 
 /// Pairs of a fence and the epoch that it ends, deferred as `auto` has them; with a put to the process on the next node
-/// in each epoch, or none. sync::Dissemination, sync::News and net::Arrivals are the library's own.
+/// in each epoch, or none. sync::Dissemination, sync::FenceSummary and am::Arrivals are the library's own.
 Outcome fences(const Machine& machine, const Job& job, bool put);
 
 /// Post, start, a put to each neighbour, complete, wait.
@@ -44,7 +44,8 @@ Outcome pscw(const Machine& machine, const Job& job);
 Outcome lock_all(const Machine& machine, const Job& job);
 
 /// One exclusive lock that all processes but its owner want all the time, each for one get and, when that has come, one
-/// put; each is a node. The owner is the library's own net::Hosted, which is given the bytes that an origin sends.
+/// put; each is a node. The owner is the library's own am::TargetService, which is given the bytes that an origin
+/// sends.
 Outcome contended_lock(const Machine& machine, const Job& job);
 
 /// Bytes that libosc keeps for a process, by the sizes of its own structures.

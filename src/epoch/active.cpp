@@ -1,9 +1,10 @@
-// Active target with groups: post, start, complete, wait, test.
+// General active target synchronisation: post, start, complete, wait, test.
 #include <sched.h>
 
 #include <algorithm>
 
-#include "diag/inject.h"
+#include "base/assert.h"
+#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "strategy/targets.h"
 #include "sync/pscw.h"
@@ -20,7 +21,7 @@ void close_touched(Core& core) {
 
 namespace {
 
-using diag::fail;
+using base::fail;
 using strategy::died;
 using strategy::wait_for;
 
@@ -40,10 +41,11 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
     if ((asserts & kNoCheck) != 0) return Fault::None;
     Fault fault = Fault::None;
     for (const std::uint32_t origin : origins) {
-        if (core.here(origin)) {
-            sync::send_post(core.slot, core.me, origin);
-        } else if (const Fault far = core.far_sync->post(origin); far != Fault::None) {
-            fault = far;
+        if (core.is_local(origin)) {
+            [[maybe_unused]] const bool is_only_one = sync::send_post(core.controls, core.me, origin);
+            OSC_ASSERT(is_only_one);
+        } else if (const Fault sent = core.remote_sync->post(origin); sent != Fault::None) {
+            fault = sent;
         }
     }
     return fault;
@@ -59,7 +61,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     epoch.group.assign(targets.begin(), targets.end());
     for (const std::uint32_t target : targets) {
         Peer& peer = core.peer(target);
-        if (OSC_FAULT(complete_early) && core.here(target)) sync::send_complete(core.slot, target);
+        if (OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
         peer.started = true;
         peer.post = Post::Open;
     }
@@ -71,8 +73,9 @@ Fault complete(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::Start) return fail(Fault::Sync, "MPI_Win_start has not been called");
-    // A target that was not used still has to be awaited: its post must not be left for the next epoch. One that died
-    // before it came leaves the group: the epoch ends all the same, and the others are told, who wait for that.
+    // The post of an unused target must be consumed too: it must not be left for the next epoch. A target that died
+    // before its post leaves the group. The epoch ends all the same, and the other targets, which wait for that, get
+    // their complete.
     int dead = -1;
     for (std::size_t i = 0; i < epoch.group.size();) {
         Peer& peer = core.peer(epoch.group[i]);
@@ -82,28 +85,29 @@ Fault complete(Core& core) {
         }
         dead = static_cast<int>(peer.rank);
         peer.started = false;
-        core.discard_put_off(peer.rank);
+        core.discard_deferred(peer.rank);
         epoch.group.erase(epoch.group.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // The operations are over here when this returns, and at a target when its wait does (12.5.2). So a complete for
-    // another node goes behind them in the same message, whose answer is left to the next call that needs it.
+    // MPI_Win_complete returns when the operations are complete at the origin; MPI_Win_wait returns when they are
+    // complete at the target (12.5.2). So the complete for a remote target follows them in the same message, and a
+    // later call awaits its reply.
     const Fault late = guard.unlocked([&] {
         Fault first = Fault::None;
         for (const std::uint32_t target : epoch.group)
-            if (const Fault fault = core.do_put_off(target); fault != Fault::None) first = fault;
+            if (const Fault fault = core.perform_deferred(target); fault != Fault::None) first = fault;
         for (const std::uint32_t target : epoch.group) {
-            const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->complete(target);
+            const Fault fault = core.is_local(target) ? core.complete_ops(target) : core.remote_sync->complete(target);
             if (fault != Fault::None) first = fault;
         }
         for (const std::uint32_t target : epoch.group) {
-            if (core.here(target)) continue;
-            if (const Fault fault = core.settle_local(target); fault != Fault::None) first = fault;
+            if (core.is_local(target)) continue;
+            if (const Fault fault = core.complete_local(target); fault != Fault::None) first = fault;
         }
         return first;
     });
     for (const std::uint32_t target : epoch.group) {
         core.peer(target).started = false;
-        if (!OSC_FAULT(complete_early) && core.here(target)) sync::send_complete(core.slot, target);
+        if (!OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
     }
     close_touched(core);
     epoch.access = Access::None;
@@ -112,8 +116,8 @@ Fault complete(Core& core) {
 
 namespace {
 
-// An exposure epoch one of whose origins died is over. Completes of the others may still come, and would be taken for
-// those of the next one, which there must not be.
+// Ends an exposure epoch of which an origin died, and forbids another one: completes of the other origins may still
+// arrive and would count for it.
 Fault lost(Epoch& epoch, Fault fault) {
     epoch.posted = false;
     epoch.origin_died = true;
@@ -131,8 +135,9 @@ Fault wait(Core& core) {
         return Fault::None;
     }
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
-    const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch",
-                                 [&](auto&& dead) { return sync::await_completes(core.slot, core.me, count, dead); });
+    const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch", [&](auto&& dead) {
+        return sync::await_completes(core.controls, core.me, count, dead);
+    });
     if (fault != Fault::None) return lost(epoch, fault);
     epoch.posted = false;
     return Fault::None;
@@ -151,16 +156,16 @@ Fault test(Core& core, bool& done) {
         StateGuard guard(core);
         Epoch& epoch = core.epoch;
         if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
-        done = sync::take_completes(core.slot, core.me, static_cast<std::uint32_t>(epoch.origins.size()));
+        done = sync::take_completes(core.controls, core.me, static_cast<std::uint32_t>(epoch.origins.size()));
         if (done) {
             epoch.posted = false;
             return Fault::None;
         }
-        // Asking the system about the origins is too slow for every test of a polling program.
+        // Asking the system whether the origins live is too slow for every test of a polling program.
         if (++epoch.tests % kPollEvery == 0) doubtful = epoch.origins;
         yields = epoch.tests % kYieldEvery == 0;
     }
-    // A thread that polls would keep the window's other threads out if it held the state meanwhile, or never yielded.
+    // A thread that polls with the state lock held, or without ever yielding, would starve the window's other threads.
     shm::poll_host();
     if (yields) ::sched_yield();
     for (const std::uint32_t origin : doubtful) {

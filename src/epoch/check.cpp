@@ -1,5 +1,5 @@
-// Checking asserts. What one process cannot know of itself is told by a meeting of its own behind each fence, and by
-// two words of each control block: that nobody may update, and who has.
+// Checks asserts. An extra barrier behind each fence exchanges the asserts of all processes. Two words of each control
+// block check MPI_MODE_NOPUT: `no_put` says that no process may update, `updated` names a process that has.
 #include "epoch/check.h"
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace osc::epoch {
 namespace {
 
-using diag::fail;
+using base::fail;
 using sync::LockKind;
 
-// What the processes tell each other, or-ed together; beside sync::Want.
+// The asserts of a process, or-ed over all processes. The bits do not overlap with sync::Want.
 enum Given : std::uint32_t {
     kPrecedes = 4,
     kPrecedesNot = 8,
@@ -18,29 +18,29 @@ enum Given : std::uint32_t {
     kSucceedsNot = 32,
 };
 
-// All processes meet; what they have told, or 0 if one has died. On a node the words go round: the one for the meeting
-// after this is cleared before it, when nobody looks at it any more or yet.
+// A barrier that ors the bits `mine` of all processes; 0 if a process has died. On one node three words take turns:
+// rank 0 clears the next one before the barrier, when no process reads or writes it.
 std::uint32_t exchange(Core& core, std::uint32_t mine) {
-    if (core.far_sync != nullptr) {
-        core.slot.fence_news().wants.fetch_or(mine, std::memory_order_relaxed);
-        return core.meet() ? core.slot.fence_news().wanted : 0;
+    if (core.remote_sync != nullptr) {
+        core.controls.fence_counts().wants.fetch_or(mine, std::memory_order_relaxed);
+        return core.barrier() ? core.controls.fence_counts().wanted : 0;
     }
-    shm::SlotHeader& header = core.slot.header();
+    shm::ControlTableHeader& header = core.controls.header();
     const std::uint64_t now = core.epoch.checks++;
     std::atomic<std::uint32_t>& word = header.checked[now % 3];
     word.fetch_or(mine, std::memory_order_relaxed);
     if (core.me == 0) header.checked[(now + 1) % 3].store(0, std::memory_order_relaxed);
-    return core.meet() ? word.load(std::memory_order_relaxed) : 0;
+    return core.barrier() ? word.load(std::memory_order_relaxed) : 0;
 }
 
-// Ends a promise that nobody updates this window; a fault if somebody has.
+// Ends the promise of MPI_MODE_NOPUT; a fault if a process has updated this process's memory.
 Fault end_promise(Core& core, const char* call) {
     shm::ControlBlock& own = core.mine();
     own.no_put.store(0, std::memory_order_seq_cst);
-    const std::uint32_t who = own.updated.exchange(0, std::memory_order_seq_cst);
-    if (who == 0) return Fault::None;
+    const std::uint32_t updater = own.updated.exchange(0, std::memory_order_seq_cst);
+    if (updater == 0) return Fault::None;
     return fail(Fault::Assert, "MPI_MODE_NOPUT was given to %s, but rank %u has updated the window of rank %u since",
-                call, who - 1, core.me);
+                call, updater - 1, core.me);
 }
 
 void promise(Core& core, unsigned asserts) {
@@ -48,11 +48,11 @@ void promise(Core& core, unsigned asserts) {
     core.mine().no_put.store((asserts & kNoPut) != 0 ? 1 : 0, std::memory_order_seq_cst);
 }
 
-// Whether this process would have to wait.
-bool taken(Core& core, std::uint32_t target, LockKind kind) {
-    if (core.two_level != nullptr || !core.here(target)) return false;
+// Whether another process holds a conflicting lock.
+bool conflicts(Core& core, std::uint32_t target, LockKind kind) {
+    if (core.two_level != nullptr || !core.is_local(target)) return false;
     const std::uint64_t word = core.peer(target).control().lock.word.load(std::memory_order_acquire);
-    if ((word & sync::kBroken) != 0) return false;  // the lock tells
+    if ((word & sync::kBroken) != 0) return false;  // lock() reports it
     return (word & sync::kExclusive) != 0 || (kind == LockKind::Exclusive && (word & sync::kCountMask) != 0);
 }
 
@@ -64,12 +64,13 @@ Fault checked_fence(Core& core, unsigned asserts) {
     const bool denied = !precedes && core.epoch.access == Access::FenceUsed;
     const std::uint64_t made = core.epoch.fences;
     const Fault done = fence(core, asserts & kNoSucceed);
-    const std::string text = diag::fault_text();
-    // A fault of an operation is told by a fence that all have gone through: the others go on to the exchange.
+    const std::string text = base::fault_text();
+    // A fence that failed ends here. After a mere fault of an operation the other processes go on to the exchange, so
+    // this one must take part.
     if (core.epoch.fences == made || core.epoch.fence_failed) return done;
     const Fault updated = end_promise(core, "the fence before");
-    const std::string promised = diag::fault_text();
-    // Before anybody is told, and so before anybody goes on.
+    const std::string promised = base::fault_text();
+    // Set before the barrier of the exchange, and so before any process starts the next epoch.
     promise(core, asserts);
     const std::uint32_t all =
         exchange(core, (precedes ? kPrecedes : kPrecedesNot) | (succeeds ? kSucceeds : kSucceedsNot));
@@ -96,10 +97,10 @@ Fault checked_start(Core& core, std::span<const std::uint32_t> targets, unsigned
     const bool promised = (asserts & kNoCheck) != 0;
     if (promised)
         for (const std::uint32_t target : targets)
-            if (core.here(target) &&
+            if (core.is_local(target) &&
                 (core.mine().posts(target).load(std::memory_order_acquire) & shm::ControlBlock::bit(target)) == 0)
                 late = static_cast<int>(target);
-    // As without the check, this call waits for nobody: with a false assert the post may come only after it.
+    // This call must not wait for a post: with a false assert the target may post only after it.
     const Fault done = start(core, targets, asserts & ~unsigned{kNoCheck}, !promised);
     if (done != Fault::None || late < 0) return done;
     return fail(Fault::Assert, "MPI_MODE_NOCHECK, but rank %d has not posted yet", late);
@@ -119,20 +120,20 @@ Fault checked_test(Core& core, bool& done) {
 }
 
 Fault checked_lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
-    const bool denied = (asserts & kNoCheck) != 0 && taken(core, target, kind);
+    const bool denied = (asserts & kNoCheck) != 0 && conflicts(core, target, kind);
     const Fault done = lock(core, target, kind, 0);
     if (done != Fault::None || !denied) return done;
     return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held a conflicting lock on rank %u", target);
 }
 
 Fault checked_lock_all(Core& core, unsigned asserts) {
-    int held = -1;
+    int locked = -1;
     if ((asserts & kNoCheck) != 0)
         for (std::uint32_t target = 0; target < core.size; ++target)
-            if (taken(core, target, LockKind::Shared)) held = static_cast<int>(target);
+            if (conflicts(core, target, LockKind::Shared)) locked = static_cast<int>(target);
     const Fault done = lock_all(core, 0);
-    if (done != Fault::None || held < 0) return done;
-    return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held an exclusive lock on rank %d", held);
+    if (done != Fault::None || locked < 0) return done;
+    return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held an exclusive lock on rank %d", locked);
 }
 
 }  // namespace osc::epoch

@@ -1,6 +1,6 @@
-// What is legal now, and the synchronisation calls: each checks the state of the window's epochs, changes it, and has
-// the sync room do the work. Collective and passive calls alike return a Fault; diag::fault_text() says the rule.
-// Thread-safe where the window is (MPI_THREAD_MULTIPLE). Sections are those of the MPI 4.1 report.
+// The synchronisation calls. Each checks that it is legal in the state of the window's epochs, changes that state, and
+// calls the window's strategies. Each returns a Fault; base::fault_text() names the violated rule. Thread-safe at
+// MPI_THREAD_MULTIPLE. Sections are those of the MPI 4.1 report.
 #pragma once
 
 #include <span>
@@ -19,17 +19,17 @@ enum Assert : unsigned {
     kNoSucceed = 16,
 };
 
-/// Lets an operation go to `peer` in the epoch that is open. With `later`, it may be set: then the operation is to be
-/// put off. Otherwise takes the lock or awaits the post that it needs, and has done what was put off for this target
-/// before.
-Fault open_target(Core& core, Peer& peer, bool* later = nullptr);
+/// Prepares an operation on `peer` in the open epoch. If `deferred` is not null and becomes true, the caller queues the
+/// operation. Otherwise this function has acquired the lock or awaited the post or fence that the operation needs, and
+/// has performed the operations queued before it.
+Fault open_target(Core& core, Peer& peer, bool* deferred = nullptr);
 
-/// Ends what the targets that operations have gone to allow, all but those locked one by one.
+/// Closes for the fast path all targets opened by a fence, start or lock_all.
 void close_touched(Core& core);
 
 Fault fence(Core& core, unsigned asserts);                                         // 12.5.1
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts);  // 12.5.2
-/// Without `may_wait` posts are awaited by what needs them, also where starts are immediate.
+/// Without `may_wait` the first operation awaits the post, also if the strategy is immediate.
 Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts, bool may_wait = true);  // 12.5.2
 Fault complete(Core& core);                                                                               // 12.5.2
 Fault wait(Core& core);                                                                                   // 12.5.2
@@ -38,22 +38,22 @@ Fault lock(Core& core, std::uint32_t target, sync::LockKind kind, unsigned asser
 Fault unlock(Core& core, std::uint32_t target);                                                           // 12.5.3
 Fault lock_all(Core& core, unsigned asserts);                                                             // 12.5.3
 Fault unlock_all(Core& core);                                                                             // 12.5.3
-/// The flush calls (12.5.4). Operations by load and store are complete when they return: what is left is order, and
-/// waiting for those that an agent executes. All are locally complete when they return.
+/// The flush calls (12.5.4). An operation by load and store is complete when it returns and needs ordering only;
+/// messages to an agent or to another node must be awaited.
 Fault flush(Core& core, std::uint32_t target);
 Fault flush_all(Core& core);
 Fault flush_local(Core& core, std::uint32_t target);
 Fault flush_local_all(Core& core);
-/// Whether operations that give a request may be called: in a lock or lock_all epoch (12.3.5).
+/// A fault unless a lock or lock_all epoch is open, which request-based operations require (12.3.5).
 Fault may_request(Core& core);
-/// After an operation that is still under way to `peer`: the calls that complete it must not take their fast paths.
-void left_under_way(Core& core, Peer& peer);
-/// Whether the window may be freed now (12.2.5).
+/// Called after an operation on `peer` that is not complete yet: the calls that complete it must take their slow paths.
+void mark_incomplete(Core& core, Peer& peer);
+/// A fault if an open epoch forbids MPI_Win_free (12.2.5).
 Fault may_free(Core& core);
 
-/// MPI_Win_lock, exclusive and without asserts, where nothing stands in the way: a known target, an epoch state that
-/// allows it, nobody else at the lock. False, with nothing changed, leaves it all to lock(). kThreaded: whether other
-/// threads may be in the window. kDeferring: whether windows of this process defer locks.
+/// The fast path of MPI_Win_lock, exclusive and without asserts: a described target, an epoch state that allows the
+/// lock, and a free lock word. Returns false without any effect if one of these does not hold; the caller then uses
+/// lock(). kThreaded: other threads may use the window. kDeferring: windows of this process defer locks.
 template <bool kThreaded, bool kDeferring>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
@@ -62,10 +62,10 @@ inline bool try_lock(Core& core, std::uint32_t target) {
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;
     if (kThreaded && !core.state.try_lock()) return false;
-    const bool taken =
-        core.epoch.access <= Access::Lock && peer.held == Held::None && sync::try_lock_as(block->lock, core.exclusive);
+    const bool taken = core.epoch.access <= Access::Lock && peer.held_lock == HeldLock::None &&
+                       sync::try_lock_as(block->lock, core.exclusive);
     if (taken) {
-        peer.held = Held::Exclusive;
+        peer.held_lock = HeldLock::Exclusive;
         core.epoch.access = Access::Lock;
         ++core.epoch.locks;
         peer.allow();
@@ -74,14 +74,15 @@ inline bool try_lock(Core& core, std::uint32_t target) {
     return taken;
 }
 
-/// MPI_Win_unlock of an exclusive lock that nobody waits for. No, with nothing changed, leaves it to unlock(); what is
-/// neither No nor Yes has released the lock and leaves all the rest to unlock_late(), the window's state too.
+/// The fast path of MPI_Win_unlock of an exclusive lock without waiters. No: nothing has changed, and the caller uses
+/// unlock(). Yes: done. Any other value: the lock is released, but the caller must call unlock_late(), which also
+/// releases the window's state lock.
 template <bool kThreaded>
 inline sync::Released try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return sync::Released::No;
     Peer& peer = core.peers[target];
     if (kThreaded && !core.state.try_lock()) return sync::Released::No;
-    const sync::Released released = __builtin_expect(peer.held == Held::Exclusive, 1)
+    const sync::Released released = __builtin_expect(peer.held_lock == HeldLock::Exclusive, 1)
                                         ? sync::try_unlock_as(peer.control().lock, core.exclusive)
                                         : sync::Released::No;
     if (__builtin_expect(released == sync::Released::No, 0)) {
@@ -95,33 +96,33 @@ inline sync::Released try_unlock(Core& core, std::uint32_t target) {
 }
 void unlock_late(Core& core, std::uint32_t target, bool threaded);
 
-/// MPI_Win_flush and MPI_Win_flush_local of a target with nothing under way: all that is left to do is order. False
-/// leaves it all to flush() or flush_local(). A negative rank is a huge number here.
+/// The fast path of MPI_Win_flush and MPI_Win_flush_local: true if no operation at the target is incomplete, so that
+/// the flush needs ordering only. If false, the caller uses flush() or flush_local(). A negative rank converts to a
+/// huge number.
 inline bool may_order_only(const Core& core, std::uint32_t target) {
     return target < core.flushable.load(std::memory_order_relaxed);
 }
 
-/// The first operation on a target in an epoch opens it for the fast path of the operations. False if the epoch's state
-/// was not what kept it from there, or if the target cannot be opened: the general path then finds the same, and says
-/// it.
+/// Opens a target for the fast path of operations, on the first operation of an epoch. False if the target is open
+/// already or cannot be opened; the general path then reports the fault.
 bool opens(Core& core, std::uint32_t target);
 
-/// After the user got pointers to other processes' memory: an open lock_all must hold their locks from now on, because
-/// loads and stores through the pointers are not seen by libosc.
+/// Called when the user gets pointers to other processes' memory. An open lock_all must hold their locks from now on,
+/// because libosc does not see loads and stores through the pointers.
 Fault pointers_given(Core& core);
 
-/// Orders everything this thread has done before against everything after, for every observer. A read-modify-write
-/// rather than a fence because ThreadSanitizer understands it; and since it counts, it tells when a polling program's
-/// host is to be driven: true once in kPollEvery calls, for the caller to call shm::poll_host().
+/// Orders this thread's earlier memory accesses before its later ones. It is a read-modify-write instead of a fence
+/// because ThreadSanitizer understands it. The same word counts calls: true once in kPollEvery calls, for the caller to
+/// call shm::poll_host(), so that a polling program drives the host.
 inline constexpr std::uint32_t kPollEvery = 1024;
 [[nodiscard]] inline bool order_and_count(Core& core) {
     return core.order.fetch_sub(1, std::memory_order_seq_cst) == 1;
 }
 
-/// Drives the host after kPollEvery unlocks, counted by Core::unlocks.
+/// Drives the host after kPollEvery unlocks, which Core::unlocks counts.
 void unlocked_often(Core& core);
 
-/// The same as order_and_count, with the host driven where it is due.
+/// order_and_count(), and poll_host() when it is due.
 void full_order(Core& core);
 
 }  // namespace osc::epoch

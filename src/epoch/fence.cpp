@@ -1,12 +1,12 @@
-// MPI_Win_fence: what is legal, and the window's strategy called in its order. A fence without MPI_MODE_NOPRECEDE is a
-// barrier also if no fence was before it, because operations under locks may have been (12.5.1).
-#include "diag/inject.h"
+// MPI_Win_fence: legality, and the calls of the window's fence strategy. A fence without MPI_MODE_NOPRECEDE is a
+// barrier also if it is the first one, because operations under locks may precede it (12.5.1).
+#include "base/inject.h"
 #include "epoch/epoch.h"
 
 namespace osc::epoch {
 namespace {
 
-using diag::fail;
+using base::fail;
 
 }  // namespace
 
@@ -29,22 +29,22 @@ Fault fence(Core& core, unsigned asserts) {
         call.is_empty() || OSC_FAULT(fence_unsynchronised) || (OSC_FAULT(opening_fence_skipped) && !call.precedes);
     epoch.needs_peer_fence = !nothing && fences.runs_ahead(core, call);
     Fault late = Fault::None;
-    // A fault of an operation is reported, but the fence is gone through all the same: other processes wait in it.
+    // The fence goes on after a fault of an operation, because other processes wait in it.
     const bool met = guard.unlocked([&] {
         if (!nothing) return fences.synchronise(core, call, late);
-        late = core.settle();
+        late = core.complete_ops();
         return true;
     });
     const bool early = !nothing && fences.opens_early(core);
     if (!nothing) fences.conclude(core, call);
-    // After a death there will be no other fence: no operation waits for it.
-    core.let_in(met ? epoch.fences : ~std::uint64_t{0}, met && early);
+    // After a death no further fence completes, so no operation may wait for one.
+    core.announce_fence(met ? epoch.fences : ~std::uint64_t{0}, met && early);
     if (met) return late;
-    // The epoch is over, with what it has not done.
+    // The epoch has ended; its queued operations are dropped.
     epoch.fence_failed = true;
-    for (const std::uint32_t target : core.put_off_targets())
-        core.discard_put_off(target);
-    if (core.far_sync != nullptr) core.far_sync->forget_results();
+    for (const std::uint32_t target : core.deferred_targets())
+        core.discard_deferred(target);
+    if (core.remote_sync != nullptr) core.remote_sync->forget_results();
     const int dead = core.any_dead();
     return dead >= 0 ? fail(Fault::Dead, "rank %d died; the fence can never complete", dead)
                      : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");

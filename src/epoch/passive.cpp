@@ -1,8 +1,8 @@
-// Passive target: lock, unlock, lock_all, unlock_all, flush. What is legal; the window's lock strategy acquires the
-// locks.
+// Passive target synchronisation: legality of lock, unlock, lock_all, unlock_all and flush. The window's lock strategy
+// acquires the locks.
 #include <utility>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "strategy/targets.h"
 #include "transport/shm/compare.h"
@@ -10,10 +10,10 @@
 namespace osc::epoch {
 namespace {
 
-using diag::fail;
-using strategy::do_now;
+using base::fail;
 using strategy::drop;
-using strategy::give_back_far;
+using strategy::perform_queued;
+using strategy::release_remote;
 using sync::LockKind;
 
 const char* access_name(Access access) {
@@ -37,7 +37,7 @@ Fault may_lock(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
     if (access == Access::FenceUsed || access == Access::Start || access == Access::LockAll)
         return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(access));
-    if (core.peer(target).held == Held::None) return Fault::None;
+    if (core.peer(target).held_lock == HeldLock::None) return Fault::None;
     return fail(Fault::Sync, "rank %u is locked by this process already", target);
 }
 
@@ -47,7 +47,7 @@ Fault may_lock_all(Core& core) {
     return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(access));
 }
 
-// Waits for this thread's deferred lock. Another thread may change the epoch meanwhile, so `may` is asked again.
+// Acquires this thread's deferred lock first. Another thread may change the epoch meanwhile, so may() is called again.
 template <class May>
 Fault await_order(Core& core, StateGuard& guard, May&& may) {
     if (OSC_FAULT(lock_blocks_process)) return strategy::acquire_deferred_locks(core, guard);
@@ -59,21 +59,22 @@ Fault await_order(Core& core, StateGuard& guard, May&& may) {
     return may();
 }
 
-// Has done all that was put off; the first fault that was met.
-Fault do_all_now(Core& core) {
+// Performs the queued operations at all targets; returns their first fault.
+Fault perform_all_queued(Core& core) {
     Fault first = Fault::None;
-    for (const std::uint32_t target : core.put_off_targets())
-        if (const Fault fault = do_now(core, target); fault != Fault::None) first = fault;
+    for (const std::uint32_t target : core.deferred_targets())
+        if (const Fault fault = perform_queued(core, target); fault != Fault::None) first = fault;
     return first;
 }
 
-// Waits for what is under way; with nothing left, the next flush may be the fast one again. An operation that another
-// thread leaves meanwhile counts before it takes the state, so one of the two sees the other.
-Fault settle_and_count(Core& core, std::uint32_t target) {
-    const Fault fault = core.settle(target);
+// Completes the operations. If none is left incomplete, the next flush may take its fast path. Another thread's
+// operation increments `incomplete` before it takes the state lock to clear `flushable`, so either this thread sees the
+// count, or that one clears `flushable` after this.
+Fault complete_and_count(Core& core, std::uint32_t target) {
+    const Fault fault = core.complete_ops(target);
     if (core.epoch.access != Access::LockAll) return fault;
     StateGuard guard(core);
-    if (core.unsettled.load(std::memory_order_acquire) == 0 && core.epoch.access == Access::LockAll)
+    if (core.incomplete.load(std::memory_order_acquire) == 0 && core.epoch.access == Access::LockAll)
         core.flushable.store(core.size, std::memory_order_relaxed);
     return fault;
 }
@@ -108,37 +109,38 @@ Fault lock(Core& core, std::uint32_t target, LockKind kind, unsigned asserts) {
     if (fault != Fault::None) return fault;
     Peer& peer = core.peer(target);
     if (no_check)
-        peer.held = Held::NoCheck;
+        peer.held_lock = HeldLock::NoCheck;
     else
         fault = core.strategies.lock->lock(core, guard, peer, kind);
     if (fault != Fault::None) return fault;
     epoch.access = Access::Lock;
     ++epoch.locks;
-    if (!strategy::is_later(peer.held)) peer.allow();
+    if (!strategy::is_deferred(peer.held_lock)) peer.allow();
     return Fault::None;
 }
 
 Fault unlock(Core& core, std::uint32_t target) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
-    if (epoch.access != Access::Lock || core.peer(target).held == Held::None)
+    if (epoch.access != Access::Lock || core.peer(target).held_lock == HeldLock::None)
         return fail(Fault::Sync, "rank %u is not locked by this process", target);
-    // A fault of an operation is told, and the lock is released all the same.
+    // A fault of an operation is returned, but the lock is released all the same.
     const Fault late = guard.unlocked([&] {
-        const Fault done = do_now(core, target);
-        const Fault asked = give_back_far(core, core.peer(target));
-        const Fault ended = core.settle(target);
-        return done != Fault::None ? done : asked != Fault::None ? asked : ended;
+        const Fault done = perform_queued(core, target);
+        const Fault released = release_remote(core, core.peer(target));
+        const Fault ended = core.complete_ops(target);
+        return done != Fault::None ? done : released != Fault::None ? released : ended;
     });
     strategy::end_deferred_lock(core, guard, target);
-    if (core.peer(target).held == Held::None)
+    if (core.peer(target).held_lock == HeldLock::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
-    const Held held = core.peer(target).held;
+    const HeldLock held = core.peer(target).held_lock;
     drop(core, core.peer(target));
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (shm::count_down(core.unlocks)) unlocked_often(core);
-    if (held == Held::NoCheck) return late;
-    const bool shared = held == Held::Shared || held == Held::SharedLater || held == Held::SharedWord;
+    if (held == HeldLock::NoCheck) return late;
+    const bool shared =
+        held == HeldLock::Shared || held == HeldLock::SharedDeferred || held == HeldLock::SharedTwoLevel;
     const LockKind kind = shared ? LockKind::Shared : LockKind::Exclusive;
     const Fault given = core.strategies.lock->unlocked(core, guard, target, kind);
     return given != Fault::None ? given : late;
@@ -156,9 +158,9 @@ Fault lock_all(Core& core, unsigned asserts) {
     if (!no_check)
         if (const Fault fault = core.strategies.lock->lock_all(core, guard); fault != Fault::None) return fault;
     epoch.access = Access::LockAll;
-    // A complete may have left its last operations under way.
-    const bool settled = core.unsettled.load(std::memory_order_acquire) == 0;
-    core.flushable.store(settled ? core.size : 0, std::memory_order_relaxed);
+    // MPI_Win_complete may have left operations whose replies are outstanding.
+    const bool none_incomplete = core.incomplete.load(std::memory_order_acquire) == 0;
+    core.flushable.store(none_incomplete ? core.size : 0, std::memory_order_relaxed);
     return Fault::None;
 }
 
@@ -167,15 +169,15 @@ Fault unlock_all(Core& core) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
     const Fault late = guard.unlocked([&] {
-        Fault asked = do_all_now(core);
+        Fault first = perform_all_queued(core);
         for (const std::uint32_t rank : epoch.touched)
-            if (const Fault fault = give_back_far(core, core.peer(rank)); fault != Fault::None) asked = fault;
-        const Fault ended = core.settle();
-        return asked != Fault::None ? asked : ended;
+            if (const Fault fault = release_remote(core, core.peer(rank)); fault != Fault::None) first = fault;
+        const Fault ended = core.complete_ops();
+        return first != Fault::None ? first : ended;
     });
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
-    if (epoch.no_check) full_order(core);  // else the releases are as good
+    if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
     for (const std::uint32_t rank : epoch.touched)
         drop(core, core.peer(rank));
     epoch.touched.clear();
@@ -186,17 +188,17 @@ Fault unlock_all(Core& core) {
     return given != Fault::None ? given : late;
 }
 
-void left_under_way(Core& core, Peer& peer) {
+void mark_incomplete(Core& core, Peer& peer) {
     StateGuard guard(core);
     core.flushable.store(0, std::memory_order_relaxed);
-    if (peer.held == Held::Exclusive) peer.held = Held::ExclusiveInUse;
+    if (peer.held_lock == HeldLock::Exclusive) peer.held_lock = HeldLock::ExclusiveInUse;
 }
 
 namespace {
 
 Fault may_flush(Core& core, std::uint32_t target) {
     const Access access = core.epoch.access;
-    if (access != Access::LockAll && (access != Access::Lock || core.peer(target).held == Held::None))
+    if (access != Access::LockAll && (access != Access::Lock || core.peer(target).held_lock == HeldLock::None))
         return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
     full_order(core);
     return Fault::None;
@@ -213,26 +215,26 @@ Fault may_flush_all(Core& core) {
 
 Fault flush(Core& core, std::uint32_t target) {
     if (const Fault fault = may_flush(core, target); fault != Fault::None) return fault;
-    if (const Fault fault = do_now(core, target); fault != Fault::None) return fault;
-    return settle_and_count(core, target);
+    if (const Fault fault = perform_queued(core, target); fault != Fault::None) return fault;
+    return complete_and_count(core, target);
 }
 
 Fault flush_all(Core& core) {
     if (const Fault fault = may_flush_all(core); fault != Fault::None) return fault;
-    if (const Fault fault = do_all_now(core); fault != Fault::None) return fault;
-    return settle_and_count(core, Core::kEveryTarget);
+    if (const Fault fault = perform_all_queued(core); fault != Fault::None) return fault;
+    return complete_and_count(core, Core::kEveryTarget);
 }
 
 Fault flush_local(Core& core, std::uint32_t target) {
     Fault fault = may_flush(core, target);
-    if (fault == Fault::None) fault = do_now(core, target);
-    return fault == Fault::None ? core.settle_local(target) : fault;
+    if (fault == Fault::None) fault = perform_queued(core, target);
+    return fault == Fault::None ? core.complete_local(target) : fault;
 }
 
 Fault flush_local_all(Core& core) {
     Fault fault = may_flush_all(core);
-    if (fault == Fault::None) fault = do_all_now(core);
-    return fault == Fault::None ? core.settle_local(Core::kEveryTarget) : fault;
+    if (fault == Fault::None) fault = perform_all_queued(core);
+    return fault == Fault::None ? core.complete_local(Core::kEveryTarget) : fault;
 }
 
 Fault may_request(Core& core) {
@@ -257,7 +259,7 @@ Fault pointers_given(Core& core) {
     core.pointers_given = true;
     if (core.epoch.access == Access::Lock) return strategy::acquire_deferred_locks(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
-    return strategy::acquire_all_here(core, guard);
+    return strategy::acquire_all_local(core, guard);
 }
 
 }  // namespace osc::epoch

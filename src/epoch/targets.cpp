@@ -1,4 +1,4 @@
-// Opening targets for operations, now or later.
+// Opens targets for operations.
 #include "strategy/targets.h"
 
 #include "epoch/epoch.h"
@@ -6,9 +6,9 @@
 namespace osc::epoch {
 namespace {
 
-using diag::fail;
+using base::fail;
 
-// What the strategy of the open epoch, which allows operations on `peer`, decides.
+// The decision of the open epoch's strategy.
 strategy::Decision decide(const Core& core, const Peer& peer) {
     switch (core.epoch.access) {
         case Access::None:
@@ -27,7 +27,7 @@ strategy::Decision decide(const Core& core, const Peer& peer) {
 
 }  // namespace
 
-Fault open_target(Core& core, Peer& peer, bool* later) {
+Fault open_target(Core& core, Peer& peer, bool* deferred) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     switch (epoch.access) {
@@ -37,12 +37,12 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
             epoch.access = Access::FenceUsed;
             break;
         case Access::Lock:
-            if (peer.held == Held::None)
+            if (peer.held_lock == HeldLock::None)
                 return fail(Fault::Sync, "rank %u is not locked; lock it before the operation", peer.rank);
-            if (!strategy::is_later(peer.held) && !core.has_put_off(peer.rank)) return Fault::None;
+            if (!strategy::is_deferred(peer.held_lock) && !core.has_deferred(peer.rank)) return Fault::None;
             break;
         case Access::LockAll:
-            if (peer.held != Held::None && !core.has_put_off(peer.rank)) return Fault::None;
+            if (peer.held_lock != HeldLock::None && !core.has_deferred(peer.rank)) return Fault::None;
             break;
         case Access::Start:
             if (!peer.started)
@@ -51,9 +51,9 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
         case Access::FenceUsed:
             break;
     }
-    if (later != nullptr && decide(core, peer) == strategy::Decision::Queue) {
+    if (deferred != nullptr && decide(core, peer) == strategy::Decision::Queue) {
         if (epoch.access != Access::Lock) epoch.note(peer);
-        *later = true;
+        *deferred = true;
         return Fault::None;
     }
     return strategy::make_open(core, guard, peer);
@@ -62,9 +62,9 @@ Fault open_target(Core& core, Peer& peer, bool* later) {
 bool opens(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
     Peer& peer = core.peer(target);
-    if (peer.full_reach == 0 || peer.reach.load(std::memory_order_relaxed) != 0) return false;
-    bool later = false;
-    return open_target(core, peer, &later) == Fault::None && !later;
+    if (peer.full_limit == 0 || peer.fast_limit.load(std::memory_order_relaxed) != 0) return false;
+    bool deferred = false;
+    return open_target(core, peer, &deferred) == Fault::None && !deferred;
 }
 
 }  // namespace osc::epoch

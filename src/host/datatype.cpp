@@ -1,7 +1,7 @@
 // The cache of flattened datatypes. An attribute on the datatype owns one reference to its TypeInfo: the host calls
-// back when the type is duplicated or gone. The table is only a faster way to the same object.
+// back when the type is duplicated or freed. The table is only a faster way to the same object.
 //
-// No lock of ours is held while the host is called: it may call back while it holds its own.
+// libosc holds no lock while it calls the host, because the host may call back under a lock of its own.
 #include "host/datatype.h"
 
 #include <new>
@@ -51,8 +51,8 @@ bool plausible(MPI_Datatype type) {
     return (key & 0x3c000000) == 0x0c000000 && key >> 30 != 0;
 }
 
-// MPI has no query for this. Packing nothing is local, and the host checks the type first; a send to MPI_PROC_NULL
-// would not do, MPICH does not look at the type then.
+// MPI has no query for this. MPI_Pack of no elements is local, and the host checks the type first. A send to
+// MPI_PROC_NULL would not do, because MPICH does not check its type.
 int check_committed(MPI_Datatype type, MPI_Comm self) {
     char nothing = 0;
     int position = 0;
@@ -72,15 +72,15 @@ const TypeInfo* attached(MPI_Datatype type, int keyval) {
 
 const TypeInfo* enter(MPI_Datatype type, int keyval) {
     const std::uint64_t key = handle_key(type);
-    // A duplicate came with its attribute.
+    // A duplicate has inherited the attribute.
     if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
     const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false));
-    // Of two threads that use a new type at once, one gets its result in.
+    // If two threads flatten a new type at once, one of them enters its result.
     const TypeInfo* info = detail::g_types.insert(key, made.get());
     if (info != made.get()) return info;
     info->retain();
     if (real().Type_set_attr(type, keyval, const_cast<TypeInfo*>(info)) != MPI_SUCCESS) {
-        // Another thread may have found it in the meantime, so the reference is given up, not released.
+        // Another thread may have found the object meanwhile, so this thread drops its reference without a release.
         detail::g_types.erase(key);
         throw std::bad_alloc();
     }

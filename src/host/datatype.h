@@ -1,6 +1,6 @@
-// From the host's datatype handles to flattened layouts. Predefined types cost a table look-up, derived ones are
-// flattened once and found again without a lock. Owns the cache and the host's attribute key that tells when a
-// datatype goes away.
+// From the host's datatype handles to flattened layouts. Predefined types cost a table look-up; derived ones are
+// flattened once and found again without a lock. Owns the cache, and the host's attribute key whose callback runs when
+// a datatype is freed.
 #pragma once
 
 #include <mpi.h>
@@ -17,13 +17,13 @@ using op::TypeInfo;
 using op::TypeRef;
 
 /// Makes the cache ready; before the first type_info() of a derived type, after the host's MPI_Init. `self`: any
-/// communicator of this process whose error handler is MPI_ERRORS_RETURN, valid until release_types(). The host has no
-/// query for "is committed"; it is asked to pack nothing on `self` instead. Thread-safe; calls after the first do
-/// nothing. Returns an MPI error code.
+/// communicator of this process whose error handler is MPI_ERRORS_RETURN, valid until release_types(). MPI_Pack of no
+/// elements on `self` replaces a query for "is committed", which MPI does not have. Thread-safe; calls after the first
+/// do nothing. Returns an MPI error code.
 int init_types(MPI_Comm self) noexcept;
 
 /// Frees the attribute key and the cache, at MPI_Finalize before the host's. References stay valid; type_info() then
-/// serves predefined types only, until init_types() is called again. No other call may be under way.
+/// serves predefined types only, until init_types() is called again. No other call may run at the same time.
 void release_types() noexcept;
 
 namespace detail {
@@ -42,7 +42,7 @@ constexpr std::size_t predefined_slot(std::uint64_t key) noexcept {
 /// The slow path: flattens or finds the attribute. Null with an MPI error class in `error`.
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;
 
-/// Flattens a datatype by what the host says it was made of. Throws std::bad_alloc, std::length_error if it has
+/// Flattens a datatype from its constructor's arguments. Throws std::bad_alloc, std::length_error if it has
 /// too many irregular blocks, and std::invalid_argument for a constructor or predefined type that libosc does not know.
 op::Layout flatten(MPI_Datatype type);
 
@@ -60,7 +60,7 @@ inline const TypeInfo* predefined(MPI_Datatype type) noexcept {
     }
 }
 
-/// The size in bytes of a predefined type without gaps, or -1: for the fast path, which needs to know no more.
+/// The size in bytes of a predefined type without gaps, or -1; for the fast path.
 inline std::int64_t plain_size(MPI_Datatype type) noexcept {
     if constexpr (std::is_pointer_v<MPI_Datatype>) {
         const TypeInfo* info = predefined(type);
@@ -89,7 +89,7 @@ inline bool plain_integer64(MPI_Datatype type) noexcept {
     return basic == Basic::I64 || basic == Basic::U64;
 }
 
-/// What libosc knows of a committed datatype; valid while the caller's handle is, longer through a TypeRef. Null if
+/// The description of a committed datatype; valid while the caller's handle is, longer through a TypeRef. Null if
 /// the handle is MPI_DATATYPE_NULL or not committed (MPI_ERR_TYPE), libosc cannot describe it
 /// (MPI_ERR_UNSUPPORTED_OPERATION) or memory is short (MPI_ERR_NO_MEM); `error` then receives the class. Thread-safe;
 /// the first call for a derived type calls the host.

@@ -1,4 +1,4 @@
-// Asks the host what a datatype was made of.
+// Reads a datatype's constructor from the host.
 #include "host/datatype_contents.h"
 
 #include <stdexcept>
@@ -15,7 +15,7 @@ namespace {
     throw std::invalid_argument("the host does not tell what a datatype is made of");
 }
 
-// One more than asked for, because hosts refuse null arrays also where nothing is to be stored.
+// One element more than needed, because hosts refuse null arrays even if they store nothing.
 template <class T, class N>
 std::vector<T> room(N n) {
     return std::vector<T>(static_cast<std::size_t>(n) + 1);
@@ -66,7 +66,7 @@ Contents::Contents(MPI_Datatype type) {
 
 Contents::~Contents() {
     for (MPI_Datatype& type : types_) {
-        // A type whose envelope the host refuses is not worth more than its reference.
+        // The host refuses the type's envelope; free the reference all the same.
         try {
             if (is_reference(type)) real().Type_free(&type);
         } catch (const std::invalid_argument&) {

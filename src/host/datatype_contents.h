@@ -1,5 +1,5 @@
-// What a derived datatype was made of, as MPI_Type_get_envelope and MPI_Type_get_contents tell (MPI 4.1
-// section 5.1.13). Owns the datatype handles that the host returns with it.
+// The constructor's arguments of a derived datatype, by MPI_Type_get_envelope and MPI_Type_get_contents (MPI 4.1
+// section 5.1.13). Owns the datatype handles that the host returns with them.
 #pragma once
 
 #include <mpi.h>
@@ -10,13 +10,13 @@
 
 namespace osc::host::detail {
 
-/// The combiner of a datatype. Throws std::invalid_argument if the host refuses to tell.
+/// The combiner of a datatype. Throws std::invalid_argument if the host refuses.
 int combiner_of(MPI_Datatype type);
 
 /// The constructor's arguments, read one after the other in the order of the constructor's C binding. Types from
 /// large-count constructors keep counts and displacements in one list, the others keep counts among the integers and
-/// displacements apart; the readers hide that. One thread at a time. All throw std::invalid_argument if the host
-/// returned fewer arguments than the constructor has.
+/// displacements in a list of their own; the readers hide that. One thread at a time. All throw std::invalid_argument
+/// if the host returned fewer arguments than the constructor has.
 class Contents {
   public:
     explicit Contents(MPI_Datatype type);

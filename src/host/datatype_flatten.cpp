@@ -1,5 +1,6 @@
-// Rebuilds a derived datatype as a layout from what it was made of. Bounds come from the host, which knows its own
-// rules of alignment; here only the order and place of the data are computed (MPI 4.1 section 5.1.2 to 5.1.4).
+// Builds the layout of a derived datatype from its constructor's arguments. Bounds come from the host, which knows its
+// own rules of alignment; this file computes the order and the displacements of the data (MPI 4.1 section 5.1.2 to
+// 5.1.4).
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -32,37 +33,37 @@ void add_vector(LayoutBuilder& to, Contents& from, const Layout& child, bool str
 void add_indexed(LayoutBuilder& to, Contents& from, const Layout& child, bool in_bytes) {
     const auto count = size_of(from.count());
     const auto lengths = from.counts(count);
-    const auto places = in_bytes ? from.addresses(count) : from.counts(count);
+    const auto displacements = in_bytes ? from.addresses(count) : from.counts(count);
     const std::int64_t unit = in_bytes ? 1 : child.extent();
     for (std::size_t i = 0; i < count; ++i)
-        to.add(places[i] * unit, size_of(lengths[i]), child);
+        to.add(displacements[i] * unit, size_of(lengths[i]), child);
 }
 
 void add_indexed_block(LayoutBuilder& to, Contents& from, const Layout& child, bool in_bytes) {
     const auto count = size_of(from.count());
     const auto length = size_of(from.count());
-    const auto places = in_bytes ? from.addresses(count) : from.counts(count);
+    const auto displacements = in_bytes ? from.addresses(count) : from.counts(count);
     const std::int64_t unit = in_bytes ? 1 : child.extent();
-    for (const std::int64_t place : places)
-        to.add(place * unit, length, child);
+    for (const std::int64_t displacement : displacements)
+        to.add(displacement * unit, length, child);
 }
 
 // Many members often share few types, and flattening each again would grow exponentially with the depth of nesting.
 void add_struct(LayoutBuilder& to, Contents& from) {
     const auto count = size_of(from.count());
     const auto lengths = from.counts(count);
-    const auto places = from.addresses(count);
+    const auto displacements = from.addresses(count);
     std::map<std::uint64_t, Layout> known;
     if (from.types().size() != count) throw std::invalid_argument("struct");
     for (std::size_t i = 0; i < count; ++i) {
         if (lengths[i] == 0) continue;
         const auto [entry, is_new] = known.try_emplace(handle_key(from.types()[i]));
         if (is_new) entry->second = flatten(from.types()[i]);
-        to.add(places[i], size_of(lengths[i]), entry->second);
+        to.add(displacements[i], size_of(lengths[i]), entry->second);
     }
 }
 
-// One dimension of an array: which of its `size` lines, each described by `line`, are taken.
+// One dimension of an array: the selected ones of its `size` lines, each described by `line`.
 struct Dimension {
     std::int64_t size;
     std::int64_t first;   // the first block of lines starts here,
@@ -144,7 +145,7 @@ Layout darray(Contents& from, const Layout& child) {
     return take_all(std::move(dimensions), fortran, child);
 }
 
-// MPI_Type_create_f90_*: predefined types without a name of their own, told apart by size.
+// MPI_Type_create_f90_*: predefined types without a name of their own, distinguished by size.
 Layout of_kind(MPI_Datatype type, int combiner) {
     struct Kind {
         int combiner;
@@ -158,9 +159,11 @@ Layout of_kind(MPI_Datatype type, int combiner) {
         {MPI_COMBINER_F90_INTEGER, 4, Basic::I32},
         {MPI_COMBINER_F90_INTEGER, 8, Basic::I64},
         {MPI_COMBINER_F90_INTEGER, 16, Basic::I128},
+        {MPI_COMBINER_F90_REAL, 2, Basic::F16},
         {MPI_COMBINER_F90_REAL, 4, Basic::F32},
         {MPI_COMBINER_F90_REAL, 8, Basic::F64},
         {MPI_COMBINER_F90_REAL, 16, Basic::LongDouble},
+        {MPI_COMBINER_F90_COMPLEX, 4, Basic::C16},
         {MPI_COMBINER_F90_COMPLEX, 8, Basic::C32},
         {MPI_COMBINER_F90_COMPLEX, 16, Basic::C64},
         {MPI_COMBINER_F90_COMPLEX, 32, Basic::CLongDouble},

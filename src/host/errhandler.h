@@ -1,11 +1,11 @@
-// What becomes of an error that is raised.
+// The error handlers that the host has set.
 #pragma once
 
 #include <mpi.h>
 
 namespace osc::host {
 
-/// Whether errors end the program, because of the error handler there.
+/// Whether the error handler there ends the program.
 bool window_errors_are_fatal(MPI_Win window);
 bool comm_errors_are_fatal(MPI_Comm comm);
 

@@ -24,7 +24,7 @@ using Destroy = void (*)(void* worker);
 Disconnect g_disconnect = nullptr;  // UCX's own
 Destroy g_destroy = nullptr;
 
-// Another thread of the host may read too.
+// Another thread of the host may call read() too.
 thread_local bool t_closing = false;
 
 // The workers that MPI_Finalize has driven and not destroyed. Never freed: a program may call MPI_Finalize in a static
@@ -87,7 +87,7 @@ bool blocks(int descriptor) {
 }
 
 ssize_t read_with_progress(int descriptor, void* data, size_t bytes) {
-    // The wait is in poll(), not in a loop of progress: peers that still close may need this core.
+    // The wait sleeps in poll() instead of polling for progress: peers that still close may need this core.
     if (t_closing && blocks(descriptor))
         while (!readable(descriptor))
             progress_all();
@@ -102,7 +102,7 @@ void hook_finalize() {
     if (g_disconnect == nullptr || g_destroy == nullptr || exported_to_host("ucp_worker_progress") == nullptr ||
         exported_to_host("read") == nullptr)
         return;
-    // A replacement that fails leaves a part that does nothing without the others.
+    // If one replacement fails, the others have no effect without it.
     if (replace_import("ucp_worker_destroy", reinterpret_cast<void*>(&destroy)) &&
         replace_import("read", reinterpret_cast<void*>(&read_with_progress)) &&
         replace_import("ucp_worker_progress", reinterpret_cast<void*>(&progress)))

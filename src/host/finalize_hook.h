@@ -5,8 +5,8 @@
 
 namespace osc::host {
 
-/// From now on the calling thread makes progress while its MPI_Finalize waits in that barrier. Changes nothing on a
-/// host that lacks one of the functions involved. One thread, before the host's MPI_Finalize.
+/// Makes the calling thread's MPI_Finalize progress while it waits in that barrier. Has no effect on a host that lacks
+/// one of the functions involved. One thread calls it, before the host's MPI_Finalize.
 void hook_finalize();
 
 }  // namespace osc::host

@@ -1,12 +1,12 @@
-// Tells MPI libraries of another ABI than MPICH's, by the functions and data that only they have. libosc calls none of
-// their functions that take a handle.
+// Recognises MPI libraries with another ABI than MPICH's by functions and data that only they have. libosc calls none
+// of their functions that take a handle.
 #pragma once
 
 #include <string>
 
 namespace osc::host {
 
-/// Finds a symbol of the library in question, or null.
+/// The address of a symbol of the library, or null.
 using Find = void* (*)(const char* symbol);
 
 /// Whether the library is Open MPI or has the ABI of the MPI 5 standard. Calls MPI_Abi_get_version of a library that

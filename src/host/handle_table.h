@@ -1,4 +1,4 @@
-// From a host handle (datatype, window) to what libosc knows of it. Readers take no lock and never wait. Owns the
+// A map from host handles (datatypes, windows) to libosc's objects. Readers take no lock and never wait. Owns the
 // slots, not the entries.
 #pragma once
 
@@ -21,8 +21,8 @@ std::uint64_t handle_key(Handle handle) noexcept {
 }
 
 /// An open-addressing hash table whose removed entries keep their key. Hosts reuse handles, so the keys ever seen stay
-/// few, and a reader can probe without noticing that neighbours come and go. Tables that were outgrown stay, because a
-/// reader may still be in one; their sizes double, so they sum up to less than the current one.
+/// few, and insertions and removals of other keys do not disturb a reader's probing. Outgrown tables stay, because a
+/// reader may still use one; sizes double, so together they are smaller than the current one.
 ///
 /// A lookup needs its own handle to be valid throughout, which is the user's duty for every MPI call; hence an entry
 /// found is current even if other handles are created and freed meanwhile.
@@ -31,7 +31,7 @@ class HandleTable {
   public:
     /// The entry of `key` or null. Lock-free.
     [[nodiscard]] T* find(std::uint64_t key) const noexcept {
-        const Slots* slots = current_.load(std::memory_order_acquire);
+        const Buckets* slots = current_.load(std::memory_order_acquire);
         if (!slots) return nullptr;
         for (std::size_t i = slots->home(key);; i = (i + 1) & slots->mask) {
             const std::uint64_t seen = slots->slot[i].key.load(std::memory_order_acquire);
@@ -51,9 +51,9 @@ class HandleTable {
     /// Removes the entry of `key`, if any, and returns it.
     T* erase(std::uint64_t key) noexcept {
         const std::lock_guard lock(mutex_);
-        Slots* slots = current_.load(std::memory_order_relaxed);
+        Buckets* slots = current_.load(std::memory_order_relaxed);
         if (!slots) return nullptr;
-        Slot& slot = probe(*slots, key);
+        Bucket& slot = probe(*slots, key);
         if (slot.key.load(std::memory_order_relaxed) != key) return nullptr;
         return slot.entry.exchange(nullptr, std::memory_order_acq_rel);
     }
@@ -62,7 +62,7 @@ class HandleTable {
     template <class Visit>
     void for_each(Visit&& visit) const {
         const std::lock_guard lock(mutex_);
-        const Slots* slots = current_.load(std::memory_order_relaxed);
+        const Buckets* slots = current_.load(std::memory_order_relaxed);
         for (std::size_t i = 0; slots != nullptr && i <= slots->mask; ++i)
             if (T* entry = slots->slot[i].entry.load(std::memory_order_relaxed))
                 visit(slots->slot[i].key.load(std::memory_order_relaxed), *entry);
@@ -71,53 +71,53 @@ class HandleTable {
   private:
     static constexpr std::uint64_t kEmpty = 0;  // no host's handle
 
-    struct Slot {
+    struct Bucket {
         std::atomic<std::uint64_t> key{kEmpty};
         std::atomic<T*> entry{nullptr};
     };
-    struct Slots {
-        explicit Slots(std::size_t size) : slot(std::make_unique<Slot[]>(size)), mask(size - 1) {}
+    struct Buckets {
+        explicit Buckets(std::size_t size) : slot(std::make_unique<Bucket[]>(size)), mask(size - 1) {}
         [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
             return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 32) & mask;
         }
-        std::unique_ptr<Slot[]> slot;
+        std::unique_ptr<Bucket[]> slot;
         std::size_t mask;
         std::size_t used = 0;  // keys, with and without entry; never more than half, so that probing ends
     };
 
-    static Slot& probe(Slots& slots, std::uint64_t key) noexcept {
+    static Bucket& probe(Buckets& slots, std::uint64_t key) noexcept {
         for (std::size_t i = slots.home(key);; i = (i + 1) & slots.mask) {
             const std::uint64_t seen = slots.slot[i].key.load(std::memory_order_relaxed);
             if (seen == key || seen == kEmpty) return slots.slot[i];
         }
     }
 
-    // The entry before the key: whoever sees the key sees what belongs to it.
-    static void put(Slots& slots, std::uint64_t key, T* entry) noexcept {
-        Slot& slot = probe(slots, key);
+    // The entry is stored before the key: a reader that sees the key sees its entry.
+    static void put(Buckets& slots, std::uint64_t key, T* entry) noexcept {
+        Bucket& slot = probe(slots, key);
         slot.entry.store(entry, std::memory_order_release);
         if (slot.key.load(std::memory_order_relaxed) == key) return;
         ++slots.used;
         slot.key.store(key, std::memory_order_release);
     }
 
-    Slots& room_for_one() {
-        Slots* old = current_.load(std::memory_order_relaxed);
+    Buckets& room_for_one() {
+        Buckets* old = current_.load(std::memory_order_relaxed);
         if (old && 2 * (old->used + 1) <= old->mask + 1) return *old;
-        auto grown = std::make_unique<Slots>(old ? 2 * (old->mask + 1) : 64);
+        auto grown = std::make_unique<Buckets>(old ? 2 * (old->mask + 1) : 64);
         all_.reserve(all_.size() + 1);
         for (std::size_t i = 0; old != nullptr && i <= old->mask; ++i)
             if (T* entry = old->slot[i].entry.load(std::memory_order_relaxed))
                 put(*grown, old->slot[i].key.load(std::memory_order_relaxed), entry);
-        Slots* slots = grown.get();
+        Buckets* slots = grown.get();
         all_.push_back(std::move(grown));
         current_.store(slots, std::memory_order_release);
         return *slots;
     }
 
-    mutable std::mutex mutex_;  // of the writers
-    std::vector<std::unique_ptr<Slots>> all_;
-    std::atomic<Slots*> current_{nullptr};
+    mutable std::mutex mutex_;  // taken by writers
+    std::vector<std::unique_ptr<Buckets>> all_;
+    std::atomic<Buckets*> current_{nullptr};
 };
 
 }  // namespace osc::host

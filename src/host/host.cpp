@@ -8,13 +8,13 @@
 #include <mutex>
 #include <type_traits>
 
-#include "config/options.h"
+#include "base/options.h"
 #include "transport/shm/wait.h"
 
 namespace osc::host {
 
 namespace detail {
-std::atomic<MPI_Request> g_completed{MPI_REQUEST_NULL};
+std::atomic<MPI_Request> g_completed{kNoRequest};
 std::atomic<std::uint32_t> g_until_progress{1};
 }  // namespace detail
 
@@ -25,8 +25,8 @@ constexpr std::uint32_t kProgressEvery = 1024;
 
 std::mutex g_mutex;
 std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
-// Asking for the status of a request that is not complete is what drives the host's progress: this one never is,
-// until release(). A probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
+// A status query of an incomplete request drives the host's progress. This request stays incomplete until release(). A
+// probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
 MPI_Request g_pending = MPI_REQUEST_NULL;
 std::atomic<int> g_threads{-1};
 int g_node_ranks = 1;
@@ -50,8 +50,7 @@ int pending_cancel(void*, int) {
 MPI_Request find_constant_request(MPI_Comm self) {
     MPI_Request made[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     for (MPI_Request& request : made)
-        if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS)
-            return MPI_REQUEST_NULL;
+        if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS) return kNoRequest;
     const MPI_Request handle = made[0];
     bool constant = made[0] == made[1];
     if constexpr (std::is_integral_v<MPI_Request>)
@@ -60,7 +59,7 @@ MPI_Request find_constant_request(MPI_Comm self) {
         constant = false;
     for (MPI_Request& request : made)
         real().Wait(&request, MPI_STATUS_IGNORE);
-    return constant ? handle : MPI_REQUEST_NULL;
+    return constant ? handle : kNoRequest;
 }
 
 }  // namespace
@@ -127,10 +126,10 @@ void set_wait_policy(int node_ranks) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     const int available = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    const config::Values& options = config::values();
+    const base::Values& options = base::values();
     shm::WaitPolicy policy;
     const bool crowded = g_node_ranks > available;
-    // Where processes outnumber cores, whom this one waits for may need its core: it yields at once.
+    // If processes outnumber cores, the awaited process may need this core, so the wait yields at once.
     policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 0 : 2000;
     policy.yields = crowded ? 500 : 50;
     policy.sleep_ms = options.sleep_ms;
@@ -141,7 +140,7 @@ void set_wait_policy(int node_ranks) {
 void release() {
     MPI_Comm self = g_self.exchange(MPI_COMM_NULL);
     if (self == MPI_COMM_NULL) return;
-    detail::g_completed.store(MPI_REQUEST_NULL, std::memory_order_relaxed);
+    detail::g_completed.store(kNoRequest, std::memory_order_relaxed);
     real().Comm_free(&self);
     real().Grequest_complete(g_pending);
     real().Wait(&g_pending, MPI_STATUS_IGNORE);

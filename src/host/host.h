@@ -22,8 +22,8 @@ MPI_Comm self_comm();
 /// Drives the host's progress once, cheaply (invariant I3).
 void progress();
 
-/// Waits for a nonblocking host operation, yielding, and calls `meanwhile` in each round, which gives the wait up by
-/// returning false: the operation is still under way then. Returns its error code.
+/// Waits for a nonblocking host operation, yielding, and calls meanwhile() in each round. If that returns false, the
+/// wait ends while the operation is still in flight. Returns the operation's error code.
 template <class F>
 int wait(MPI_Request& request, F&& meanwhile) {
     int done = 0;
@@ -48,17 +48,20 @@ int make_completed_request(MPI_Request* request);
 int progress_with_request();
 }  // namespace detail
 
-/// The host's handle of a request that is complete already and may be handed out any number of times; MPI_REQUEST_NULL
-/// if the host has none, or before self_comm() is made.
+/// The value of "none" among request handles: a handle of the host has at least one of its two highest bits set.
+inline constexpr MPI_Request kNoRequest = 0x0badc0de;
+
+/// The host's handle of a request that is complete and may be given to the user any number of times; kNoRequest if
+/// the host has none, or before self_comm() is made.
 inline MPI_Request constant_request() {
     return detail::g_completed.load(std::memory_order_relaxed);
 }
 
-/// A request that is complete already. Drives the host now and then (invariant I3): a program may poll with operations
-/// that give such requests, and the host's completion calls do nothing for them. Thread-safe.
+/// A completed request. Drives the host now and then (invariant I3): a program may poll with operations that return
+/// such requests, and the host's completion calls make no progress for them. Thread-safe.
 inline int completed_request(MPI_Request* request) {
     const MPI_Request constant = constant_request();
-    if (__builtin_expect(constant == MPI_REQUEST_NULL || request == nullptr, 0))
+    if (__builtin_expect(constant == kNoRequest || request == nullptr, 0))
         return detail::make_completed_request(request);
     *request = constant;
     if (__builtin_expect(shm::count_down(detail::g_until_progress), 0)) return detail::progress_with_request();
@@ -68,7 +71,7 @@ inline int completed_request(MPI_Request* request) {
 /// Sets how this process waits: `node_ranks` processes share the cores that this one may use.
 void set_wait_policy(int node_ranks);
 
-/// Releases what this room holds; at MPI_Finalize.
+/// Frees this room's communicators and requests; at MPI_Finalize.
 void release();
 
 }  // namespace osc::host

@@ -15,7 +15,7 @@
 namespace osc::host {
 namespace {
 
-// What the dynamic section of a loaded library says; glibc has made addresses of it.
+// The dynamic section of a loaded library; glibc has relocated its entries to addresses.
 struct Imports {
     const ElfW(Rela) * jumps = nullptr;
     std::size_t count = 0;
@@ -36,7 +36,7 @@ Imports imports_of(const link_map& library) {
     return imports;
 }
 
-// Where a library keeps the address of a function that it imports; null if it does not import it.
+// The import-table entry of a function in a library; null if the library does not import the function.
 void** entry_of(const link_map& library, const char* name) {
     const Imports imports = imports_of(library);
     if (imports.jumps == nullptr) return nullptr;

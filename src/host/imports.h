@@ -7,7 +7,7 @@ namespace osc::host {
 /// The function `name` that the host's calls reach; null if the host does not import it. Thread-safe.
 void* exported_to_host(const char* name);
 
-/// From now on the host's calls of `name` reach `by`; false if the host does not import `name` or its table cannot be
+/// Redirects the host's calls of `name` to `by`; false if the host does not import `name` or its table cannot be
 /// written. Calls of this function must not overlap.
 bool replace_import(const char* name, void* by);
 

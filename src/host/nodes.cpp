@@ -1,4 +1,4 @@
-// Asks the host for nodes, and its environment for made-up ones.
+// Asks the host for nodes, and the environment for simulated ones.
 #include "host/nodes.h"
 
 #include <cstdlib>
@@ -38,9 +38,9 @@ int least(MPI_Comm comm, int mine, int& result) {
     return error == MPI_SUCCESS ? wait(request) : error;
 }
 
-int node_of(MPI_Comm comm, int rank, bool apart) {
+int node_of(MPI_Comm comm, int rank, bool alone) {
     MPI_Comm node = MPI_COMM_NULL;
-    const int type = apart ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
+    const int type = alone ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
     if (real().Comm_split_type(comm, type, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
     if (node == MPI_COMM_NULL) return rank;
     int first = rank;

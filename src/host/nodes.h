@@ -1,4 +1,4 @@
-// What the host MPI says of nodes: which processes share one, and whether the user has made nodes up.
+// The host MPI's nodes: which processes share one, and whether the user has the host simulate nodes.
 #pragma once
 
 #include <mpi.h>
@@ -6,14 +6,14 @@
 namespace osc::host {
 
 /// The rank in `comm` of the first process that shares a node with this one, which is rank `rank` of `comm`; -1 if the
-/// host cannot say. Collective over `comm`. With `apart` this process counts as alone on a node.
-int node_of(MPI_Comm comm, int rank, bool apart);
+/// host does not know. Collective over `comm`. With `alone` this process counts as the only one of its node.
+int node_of(MPI_Comm comm, int rank, bool alone);
 
-/// The least of what the processes of `comm` give; collective. A host error code.
+/// Computes the minimum of a value over the processes of `comm`; collective. A host error code.
 int least(MPI_Comm comm, int mine, int& result);
 
-/// Whether the user has the host make nodes up, by MPICH's variables for tests (MPIR_CVAR_NUM_CLIQUES and the like):
-/// libosc then takes the host's nodes as they are.
+/// Whether the user has the host simulate nodes, by MPICH's variables for tests (MPIR_CVAR_NUM_CLIQUES and the like).
+/// libosc then uses the host's nodes without joining any.
 bool nodes_made_up();
 
 }  // namespace osc::host

@@ -1,6 +1,6 @@
-// MPICH over UCX looks for messages by ucp_worker_progress, a function of UCX's public interface that it imports: its
-// entry in the host's own table of imports is replaced by one that looks at libosc's network too. Nobody else's calls
-// are touched, and no name is exported for it.
+// MPICH over UCX polls for messages with ucp_worker_progress, a public function of UCX that it imports. This file
+// replaces that entry of the host's import table by a function that also drives libosc's network. Other libraries'
+// calls do not change, and libosc exports no name for it.
 #include "host/progress_hook.h"
 
 #include <atomic>
@@ -17,9 +17,9 @@ constexpr const char* kProgress = "ucp_worker_progress";
 std::atomic<Progress> g_progress{nullptr};  // UCX's own
 std::atomic<void (*)()> g_called{nullptr};
 
-// Reached through the table's entry, which is no atomic to those who read it: what was stored before it may come into
-// sight a little later.
-unsigned progress_and_tell(void* worker) {
+// Called through the table's entry, which its readers load without synchronisation: stores before the entry's may
+// become visible a little later.
+unsigned count_progress(void* worker) {
     Progress progress = nullptr;
     while ((progress = g_progress.load(std::memory_order_acquire)) == nullptr) {
     }
@@ -38,14 +38,14 @@ bool hook_progress(void (*called)()) {
     auto* const function = reinterpret_cast<Progress>(exported_to_host(kProgress));
     if (function == nullptr) return false;
     g_progress.store(function, std::memory_order_release);
-    if (replace_import(kProgress, reinterpret_cast<void*>(&progress_and_tell))) return true;
+    if (replace_import(kProgress, reinterpret_cast<void*>(&count_progress))) return true;
     g_progress.store(nullptr, std::memory_order_relaxed);
     return false;
 }
 
 unsigned progress_of(void* worker) {
     static const auto function = reinterpret_cast<Progress>(exported_to_host(kProgress));
-    return g_progress.load(std::memory_order_acquire) != nullptr ? progress_and_tell(worker) : function(worker);
+    return g_progress.load(std::memory_order_acquire) != nullptr ? count_progress(worker) : function(worker);
 }
 
 }  // namespace osc::host

@@ -1,15 +1,15 @@
-// Hears of the host MPI looking for what has come, so that libosc's network is looked at by the same loop: a process
-// that waits inside the host would otherwise share its core with libosc's thread, and each message for it would cost
-// two changes of threads. Only an optimisation: without it the thread does all.
+// Hooks the host MPI's progress function, so that a thread inside the host also drives libosc's network. Otherwise a
+// process that waits inside the host shares its core with libosc's network thread, and each message costs two context
+// switches. Only an optimisation: without the hook the network thread handles all messages.
 #pragma once
 
 namespace osc::host {
 
-/// From now on `called` is called by each look of the host for messages, by any thread of the application, perhaps
-/// under locks of the host: it must not call MPI nor wait. False where this host gives no occasion. Thread-safe.
+/// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under locks
+/// of the host: `called` must not call MPI and must not wait. False if this host has no function to hook. Thread-safe.
 bool hook_progress(void (*called)());
 
-/// UCX's ucp_worker_progress as the host calls it, with what hook_progress() has added. Only where the host imports it.
+/// ucp_worker_progress as the host calls it, with the hook. Only if the host imports that function.
 unsigned progress_of(void* worker);
 
 }  // namespace osc::host

@@ -30,8 +30,8 @@ void* open_next(const char* symbol) {
     return ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// A library that is not in the search order, because a language binding has opened it with RTLD_LOCAL: its file name
-// starts as those of MPI libraries do, and it defines `symbol`. Null if there is none.
+// A library outside the search order, which a language binding has opened with RTLD_LOCAL. Its file name starts like an
+// MPI library's, and it defines `symbol`. Null if there is none.
 void* open_hidden(const char* symbol) {
     std::vector<std::string> files;
     ::dl_iterate_phdr(
@@ -51,7 +51,7 @@ void* open_hidden(const char* symbol) {
     return nullptr;
 }
 
-// Looks in the host's library and in those that it needs, not in others of the process.
+// Searches the host's library and the libraries that it needs, but no others of the process.
 void* library_symbol(const char* symbol) {
     return g_library != nullptr ? ::dlsym(g_library, symbol) : nullptr;
 }

@@ -6,6 +6,9 @@
 
 #include <string>
 
+#include "base/assert.h"
+#include "base/helper_thread.h"
+
 namespace osc::host {
 
 /// The host's PMPI functions. A member is null if the host does not have the function.
@@ -25,12 +28,13 @@ namespace detail {
 extern Real g_real;
 }
 
-/// The table; filled by find_host() where that returns Host::Mpich, and empty otherwise.
+/// The table; find_host() fills it if it returns Host::Mpich.
 inline const Real& real() {
+    OSC_ASSERT(!base::t_helper_thread);
     return detail::g_real;
 }
 
-/// What MPI library the process has loaded.
+/// The MPI library that the process has loaded.
 enum class Host {
     None,
     Mpich,    // of MPICH's ABI: libosc works over it
@@ -41,7 +45,7 @@ enum class Host {
 /// language binding that was opened at run time). Thread-safe; the answer stays once it is not Host::None.
 Host find_host();
 
-/// A foreign host in words: its name, version and file. Valid after find_host() has returned Host::Foreign.
+/// A text with a foreign host's name, version and file. Valid after find_host() has returned Host::Foreign.
 std::string describe_foreign_host();
 
 /// The host's definition of `symbol`, or null. Valid after find_host() has found a host.

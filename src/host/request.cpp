@@ -1,9 +1,9 @@
 // Generalized requests with the host's extension.
 //
-// MPICH (4.0.2's src/mpi/request was read) calls the poll function in MPI_Wait, in the calls for some or any and in all
-// tests, and the wait function in MPI_Waitall, one request at a time; it holds no lock meanwhile. The status that it
-// passes may be no status at all, so nothing is written there. In MPI_Wait and MPI_Waitall nobody but these functions
-// drives the host, which may owe a peer the rest of a message (invariant I3).
+// MPICH (by src/mpi/request of 4.0.2) calls the poll function in MPI_Wait, in the calls for some or any, and in all
+// tests; it calls the wait function in MPI_Waitall, for one request at a time. It holds no lock meanwhile. The status
+// that it passes may be invalid, so these functions do not write to it. In MPI_Wait and MPI_Waitall only these
+// functions drive the host, which may have to send a peer the rest of a message (invariant I3).
 #include "host/request.h"
 
 #include <sched.h>
@@ -14,10 +14,10 @@
 namespace osc::host {
 namespace {
 
-constexpr int kDriveEvery = 16;   // looks
-constexpr int kYieldAfter = 256;  // looks without an end of any
+constexpr int kDriveEvery = 16;   // polls
+constexpr int kYieldAfter = 256;  // polls in a row without a completion
 
-thread_local int t_looks = 0;  // in a row, without an end
+thread_local int t_looks = 0;  // polls in a row without a completion
 
 Awaited& awaited(void* state) {
     return *static_cast<Awaited*>(state);
@@ -50,7 +50,7 @@ int release_state(void* state) {
     return MPI_SUCCESS;
 }
 
-// What is on its way cannot be called back: the request completes as without this (section 3.8.4).
+// An operation in flight cannot be cancelled: the request completes normally (section 3.8.4).
 int cancel(void*, int) {
     return MPI_SUCCESS;
 }

@@ -1,5 +1,5 @@
-// The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route, with its
-// arguments as they came. This file does not include mpi.h, which declares the same names with the host's types.
+// The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route with
+// unchanged arguments. This file does not include mpi.h, which declares the same names with the host's types.
 #include "interpose/route_table.h"
 
 namespace osc {

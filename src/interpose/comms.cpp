@@ -5,7 +5,7 @@
 namespace osc::entry {
 
 int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-    // The host words the errors, and splits intercommunicators.
+    // The host reports errors, and splits intercommunicators.
     int inter = 0;
     if (comm == MPI_COMM_NULL || newcomm == nullptr)
         OSC_FORWARD(Comm_split_type, (comm, split_type, key, info, newcomm));

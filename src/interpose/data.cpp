@@ -1,17 +1,17 @@
-// Checks of arguments, then the epoch, then the window.
+// The general path of operations: checks the arguments, prepares the target in the epoch, and calls the window.
 #include "interpose/data.h"
 
 #include <utility>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
-#include "request/request.h"
+#include "window/request.h"
 
 namespace osc {
 namespace {
 
-using diag::fail;
+using base::fail;
 
 Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand,
                const op::TypeInfo*& info) {
@@ -26,25 +26,26 @@ Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type
     return Fault::None;
 }
 
-bool reads_origin(op::Kind kind, Op op) {
-    return kind != op::Kind::GetAccumulate || op != Op::NoOp;
+bool reads_origin(op::OpKind kind, Op op) {
+    return kind != op::OpKind::GetAccumulate || op != Op::NoOp;
 }
 
-Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op handle, net::Asked* asked = nullptr) {
+Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle,
+                  am::PendingOp* asked = nullptr) {
     op::Call call;
     call.kind = kind;
-    if (kind == op::Kind::Accumulate || kind == op::Kind::GetAccumulate) {
+    if (kind == op::OpKind::Accumulate || kind == op::OpKind::GetAccumulate) {
         call.op = op_of(handle);
         if (call.op == Op::None) return fail(Fault::Op, "only predefined operations are allowed");
-        if (call.op == Op::NoOp && kind == op::Kind::Accumulate)
+        if (call.op == Op::NoOp && kind == op::OpKind::Accumulate)
             return fail(Fault::Op, "MPI_NO_OP is for get_accumulate and fetch_and_op only");
     }
     Fault fault = Fault::None;
     const op::TypeInfo* types[3] = {};
-    // With MPI_NO_OP the origin arguments mean nothing, whatever they are.
+    // MPI_NO_OP ignores the origin arguments.
     if (reads_origin(kind, call.op))
         fault = describe("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin, types[0]);
-    if (fault == Fault::None && (kind == op::Kind::GetAccumulate || kind == op::Kind::CompareAndSwap))
+    if (fault == Fault::None && (kind == op::OpKind::GetAccumulate || kind == op::OpKind::CompareAndSwap))
         fault = describe("result", buffers.result, buffers.result_count, buffers.result_type, call.result, types[1]);
     if (fault == Fault::None)
         fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target, types[2]);
@@ -59,40 +60,39 @@ Fault try_perform(Window& window, op::Kind kind, const Buffers& buffers, MPI_Op 
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
     Peer& target = window.peer(static_cast<std::uint32_t>(rank));
     bool later = false;
-    // Whoever gets a request may wait for it before anything else.
-    const bool may_wait = asked == nullptr && window.puts_off();
+    // The program may wait for the request before it makes any other call, so the operation cannot stay queued.
+    const bool may_wait = asked == nullptr && window.can_defer();
     if (fault = epoch::open_target(window, target, may_wait ? &later : nullptr); fault != Fault::None) return fault;
-    if (later)
-        return window.put_off(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
+    if (later) return window.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
     return window.execute(target, call, asked);
 }
 
 }  // namespace
 
-int perform_element(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op) {
+int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
     if (host::predefined(buffers.target_type) == nullptr && host::type_info(buffers.target_type) != nullptr)
         return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
     return perform(window, function, kind, buffers, op);
 }
 
-int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op) {
+int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
     return finish(window, function, try_perform(window, kind, buffers, op));
 }
 
 namespace {
 
-// The user's buffer is only read where the standard says so; Operand has no const half.
+// The const_cast is safe: libosc only reads an origin buffer. Operand has no const variant.
 void* plain(const void* address) {
     return const_cast<void*>(address);
 }
 
-int perform_request(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op,
+int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                     MPI_Request* request) {
-    net::Asked asked;
+    am::PendingOp asked;
     int host_error = MPI_SUCCESS;
     Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_request(window) : Fault::None;
     if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked);
-    if (fault == Fault::None && asked.ticket == nullptr) return host::completed_request(request);
+    if (fault == Fault::None && asked.completion == nullptr) return host::completed_request(request);
     if (fault == Fault::None) fault = request::give(window, std::move(asked), request, host_error);
     return fault != Fault::None ? raise(window, function, fault) : host_error;
 }
@@ -110,20 +110,20 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
             target_rank, target_disp, target_count, target_datatype                                             \
     }
 
-// One general entry point: `kind` with the buffers, after the window is found.
+// The body of a general entry point: finds the window and performs `kind` with the buffers.
 #define OSC_GENERAL(name, kind, buffers, handle, arguments)      \
     Window* const window = find_window(win);                     \
     if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
     count_served(Entry::name);                                   \
-    return perform(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle)
-#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments)                                                \
-    Window* const window = find_window(win);                                                                       \
-    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);                                                   \
-    count_served(Entry::name);                                                                                     \
-    OSC_FAULT_EARLY_REQUEST(                                                                                       \
-        op::Kind::kind == op::Kind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
-        perform(*window, "MPI_" #name, op::Kind::kind, buffers, handle), host::completed_request(request));        \
-    return perform_request(*window, "MPI_" #name, ::osc::op::Kind::kind, buffers, handle, request)
+    return perform(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle)
+#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments)                                                    \
+    Window* const window = find_window(win);                                                                           \
+    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);                                                       \
+    count_served(Entry::name);                                                                                         \
+    OSC_FAULT_EARLY_REQUEST(                                                                                           \
+        op::OpKind::kind == op::OpKind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
+        perform(*window, "MPI_" #name, op::OpKind::kind, buffers, handle), host::completed_request(request));          \
+    return perform_request(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, request)
 
 #define OSC_TRANSFER_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
@@ -131,7 +131,7 @@ int perform_request(Window& window, const char* function, op::Kind kind, const B
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
         target_count, target_datatype, op
 
-// Both counts of the functions whose int form has its fast path in data_requests.cpp.
+// The large-count forms of the functions whose int form has its fast path in data_requests.cpp.
 #define OSC_BOTH_COUNTS(suffix, count)                                                                                \
     int Rput##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,      \
                      MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \

@@ -21,15 +21,15 @@ struct Buffers {
 };
 
 /// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already.
-int perform(Window& window, const char* function, op::Kind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
+int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
 
 /// The same for MPI_Fetch_and_op and MPI_Compare_and_swap, which take predefined datatypes only (12.3.4).
-int perform_element(Window& window, const char* function, op::Kind kind, const Buffers& buffers,
+int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers,
                     MPI_Op op = MPI_OP_NULL);
 
-/// Lets the first operation on a target in an epoch open it for the fast paths. True if the caller's fast path may
-/// succeed now. False if the target was open already, is not for the fast paths, or cannot be opened: the general path
-/// then finds the fault again and reports it.
+/// Opens a target for the fast paths, on the first operation of an epoch. True if the caller's fast path may succeed
+/// now. False if the target was open already, has no fast path, or cannot be opened: the general path then finds the
+/// fault again and reports it.
 bool opens(Window* window, int rank);
 
 /// The general forms of the calls whose fast paths are in data_requests.cpp.

@@ -1,5 +1,4 @@
-// The fast paths of the operations that give no request and return at most one element; everything else goes to
-// perform().
+// The fast paths of the operations without a request that return at most one element; all other calls use perform().
 #include "interpose/data_fast.h"
 
 #include "epoch/epoch.h"
@@ -13,7 +12,7 @@ using namespace fast;
 #define OSC_TRY_PUT_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 
-// Compares and swaps one element of type T, likewise.
+// Compares and swaps one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
 template <class T>
 inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* origin, const void* compare, void* result) {
     if (!OSC_LIKELY(window != nullptr)) return false;
@@ -35,14 +34,14 @@ bool opens(Window* window, int rank) {
 
 namespace slow {
 
-// The same calls in general. They are functions of the same arguments, so that the fast path ends in a jump to them.
+// The general forms of the calls. They have the same arguments, so that the fast path ends in a jump to them.
 
 [[gnu::noinline]] int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     Window* const window = find_window(win);
     if (window == nullptr) OSC_FORWARD_ON(win, Put, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Put);
-    return perform(*window, "MPI_Put", op::Kind::Put,
+    return perform(*window, "MPI_Put", op::OpKind::Put,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
                     nullptr, target_rank, target_disp, target_count, target_datatype});
 }
@@ -52,7 +51,7 @@ namespace slow {
     Window* const window = find_window(win);
     if (window == nullptr) OSC_FORWARD_ON(win, Get, (OSC_TRY_PUT_ARGUMENTS, win));
     count_served(Entry::Get);
-    return perform(*window, "MPI_Get", op::Kind::Get,
+    return perform(*window, "MPI_Get", op::OpKind::Get,
                    {origin_addr, origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank,
                     target_disp, target_count, target_datatype});
 }
@@ -63,7 +62,7 @@ namespace slow {
     Window* const window = find_window(win);
     if (window == nullptr) OSC_FORWARD_ON(win, Accumulate, (OSC_TRY_PUT_ARGUMENTS, op, win));
     count_served(Entry::Accumulate);
-    return perform(*window, "MPI_Accumulate", op::Kind::Accumulate,
+    return perform(*window, "MPI_Accumulate", op::OpKind::Accumulate,
                    {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
                     nullptr, target_rank, target_disp, target_count, target_datatype},
                    op);
@@ -75,7 +74,7 @@ namespace slow {
     if (window == nullptr)
         OSC_FORWARD_ON(win, Fetch_and_op, (origin_addr, result_addr, datatype, target_rank, target_disp, op, win));
     count_served(Entry::Fetch_and_op);
-    return perform_element(*window, "MPI_Fetch_and_op", op::Kind::GetAccumulate,
+    return perform_element(*window, "MPI_Fetch_and_op", op::OpKind::GetAccumulate,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
                             target_disp, 1, datatype},
                            op);
@@ -88,12 +87,12 @@ namespace slow {
         OSC_FORWARD_ON(win, Compare_and_swap,
                        (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win));
     count_served(Entry::Compare_and_swap);
-    return perform_element(*window, "MPI_Compare_and_swap", op::Kind::CompareAndSwap,
+    return perform_element(*window, "MPI_Compare_and_swap", op::OpKind::CompareAndSwap,
                            {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr,
                             target_rank, target_disp, 1, datatype});
 }
 
-// Where both sides are the same, six arguments say it all: they stay in registers, and the fast path has the rest.
+// The slow paths of a put or get with one datatype and count on both sides. Their six arguments stay in registers.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
     const bool again = opens(find_front(win), target_rank);
@@ -106,7 +105,7 @@ namespace slow {
     return (again ? entry::Get : Get)(origin_addr, count, type, target_rank, target_disp, count, type, win);
 }
 
-// Updates that need no table, of the other types and operations.
+// One-element updates of the remaining types and operations that need no table of kernels.
 template <bool kFetch>
 bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin,
                   void* result) {
@@ -124,7 +123,7 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
     }
 }
 
-// The same of a row of them.
+// The same for a row of elements.
 [[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
@@ -177,10 +176,7 @@ int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
             fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
         return slow::put_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
     count_served(Entry::Put);
-    if (OSC_LIKELY(bytes == 8))
-        store(target, load<std::uint64_t>(origin_addr));
-    else
-        shm::move_bytes(target, origin_addr, bytes);
+    move_bytes(target, origin_addr, bytes);
     return MPI_SUCCESS;
 }
 
@@ -194,10 +190,7 @@ int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int t
             fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
         return slow::get_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
     count_served(Entry::Get);
-    if (OSC_LIKELY(bytes == 8))
-        store(origin_addr, load<std::uint64_t>(target));
-    else
-        shm::move_bytes(origin_addr, target, bytes);
+    move_bytes(origin_addr, target, bytes);
     return MPI_SUCCESS;
 }
 

@@ -1,9 +1,9 @@
-// Parts of the fast paths (invariant I8): a contiguous predefined type, a target whose memory is mapped here, an epoch
-// that is open for it. No allocation, no system call, no virtual call, no call of the host; accumulates take one stripe
-// lock. Every function returns false, with nothing done, where the general path must decide.
+// Parts of the fast paths (invariant I8), for a contiguous predefined type and an open target whose memory is mapped
+// here. They make no allocation, system call, virtual call or call of the host; accumulates take one stripe lock. Every
+// function returns false, with nothing done, if the general path must decide.
 #pragma once
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "host/datatype.h"
 #include "transport/direct/direct.h"
 #include "transport/shm/compare.h"
@@ -13,14 +13,14 @@ namespace osc::fast {
 
 #define OSC_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-// Where `bytes` bytes at `disp` lie in a target that may be accessed now; false if the fast path may not. A negative
-// rank, displacement or size is a huge number here and fails its comparison.
+// The address of `bytes` bytes at `disp` of a target; false if the fast path may not access them. A negative rank,
+// displacement or size converts to a huge number and fails its comparison.
 inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
                         std::uint64_t& offset) {
     if (OSC_FAULT_ANY) return false;  // faults are built into the general path
     if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
     peer = &window.peers[static_cast<std::uint32_t>(rank)];
-    if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->reach))) return false;
+    if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->fast_limit))) return false;
     offset = static_cast<std::uint64_t>(disp) * peer->unit;
     return OSC_LIKELY(bytes <= peer->size - offset);
 }
@@ -51,8 +51,16 @@ inline void store(void* to, T value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// The operations that need no table: what counters, queues and histograms do. MPI_NO_OP is one of those that fetch only
-// (MPI 4.1 section 12.3.4).
+// One 64-bit element is the most frequent transfer.
+inline void move_bytes(void* to, const void* from, std::uint64_t bytes) {
+    if (OSC_LIKELY(bytes == 8))
+        store(to, load<std::uint64_t>(from));
+    else
+        shm::move_bytes(to, from, bytes);
+}
+
+// The operations that need no table of kernels: those of counters, queues and histograms. MPI_NO_OP only fetches (MPI
+// 4.1 section 12.3.4).
 template <bool kFetch>
 inline bool is_quick(MPI_Op op) {
     return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
@@ -89,10 +97,10 @@ inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, con
     });
 }
 
-// Of longer rows the kernels, which use the processor's widest vectors, repay the way to them.
+// Longer rows go to the kernels, which use the processor's widest vectors.
 inline constexpr std::size_t kRowBytes = 2048;
 
-// Updates a row of elements that one stripe's lock guards, likewise.
+// Updates a row of elements under one stripe's lock; false if the fast path may not, with nothing done.
 template <class T, bool kFetch>
 inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
     if (!OSC_LIKELY(window != nullptr && is_quick<kFetch>(op))) return false;

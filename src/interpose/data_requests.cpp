@@ -1,5 +1,5 @@
-// The fast paths of MPI_Get_accumulate and of the operations that give a request, and of the two calls that complete
-// one request. On a node an operation is complete when its call returns, so its request is the host's constant one.
+// The fast paths of MPI_Get_accumulate, of the request-based operations, and of the two calls that complete one
+// request. On a node an operation is complete when its call returns, so its request is the host's constant one.
 #include "interpose/data.h"
 #include "interpose/data_fast.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 using namespace fast;
 
-// Whether an operation on `rank` may give a request: a lock or lock_all epoch is open (MPI 4.1 section 12.3.5). Where
-// other threads may change the epoch, only the word that they may read without the state's lock is looked at.
+// Whether a request-based operation on `rank` is legal: a lock or lock_all epoch is open (MPI 4.1 section 12.3.5). If
+// other threads may change the epoch, this reads only the word that needs no state lock.
 inline bool gives_requests(const Window& window, int rank) {
     if (OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.flushable.load(std::memory_order_relaxed))) return true;
     if (window.threaded) return false;
@@ -29,7 +29,14 @@ inline bool same_operands(int origin_count, MPI_Datatype origin_type, int result
     return OSC_LIKELY(origin_count == count && origin_type == type) || op == MPI_NO_OP;
 }
 
-// What a counter's or a queue's program fetches comes first: one 64-bit integer, to which another is added.
+// fast_transfer() for an operation with a request, if both sides have the same datatype and count.
+inline bool requested_transfer(MPI_Win win, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint disp,
+                               int count, MPI_Datatype type, std::byte*& target, std::uint64_t& bytes) {
+    return OSC_LIKELY(origin_count == count && origin_type == type) &&
+           OSC_LIKELY(fast_transfer(requesting(win, rank), count, type, rank, disp, target, bytes));
+}
+
+// The most frequent case comes first: a counter or a queue adds to one 64-bit integer.
 inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
                         const void* origin, void* result) {
     if (OSC_LIKELY(count == 1 && op == MPI_SUM && host::plain_integer64(type)))
@@ -40,14 +47,14 @@ inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, 
 // Whether libosc completes a request: it is the constant one, and the caller wants no status.
 inline bool ends_here(const MPI_Request* request, const MPI_Status* status) {
     if (request == nullptr || status != MPI_STATUS_IGNORE) return false;
-    const MPI_Request handle = *request;
-    return handle == host::constant_request() && handle != MPI_REQUEST_NULL;
+    return *request == host::constant_request();
 }
 
 }  // namespace
 
 namespace entry {
 
+#define OSC_TRANSFER_SIDES origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 #define OSC_TRANSFER_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 #define OSC_FETCH_ARGUMENTS                                                                                           \
@@ -73,15 +80,10 @@ int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
-        !OSC_LIKELY(fast_transfer(requesting(win, target_rank), target_count, target_datatype, target_rank, target_disp,
-                                  target, bytes)))
+    if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
     count_served(Entry::Rput);
-    if (OSC_LIKELY(bytes == 8))
-        store(target, load<std::uint64_t>(origin_addr));
-    else
-        shm::move_bytes(target, origin_addr, bytes);
+    move_bytes(target, origin_addr, bytes);
     return host::completed_request(request);
 }
 
@@ -89,15 +91,10 @@ int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int 
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
-        !OSC_LIKELY(fast_transfer(requesting(win, target_rank), target_count, target_datatype, target_rank, target_disp,
-                                  target, bytes)))
+    if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
     count_served(Entry::Rget);
-    if (OSC_LIKELY(bytes == 8))
-        store(origin_addr, load<std::uint64_t>(target));
-    else
-        shm::move_bytes(origin_addr, target, bytes);
+    move_bytes(origin_addr, target, bytes);
     return host::completed_request(request);
 }
 

@@ -1,6 +1,6 @@
-// What the host's Fortran layer calls beside MPI_X and PMPI_X: MPICH's mpi_win_get_attr_ and mpi_win_get_attr_f08_
-// fetch attributes through MPII_Win_get_attr, where Fortran's rules for predefined attributes apply (MPI 4.1 section
-// 19.3.7): the value is the integer itself, not its address.
+// The function that the host's Fortran layer calls beside MPI_X and PMPI_X: MPICH's mpi_win_get_attr_ and
+// mpi_win_get_attr_f08_ fetch attributes through MPII_Win_get_attr. Fortran's rules for predefined attributes apply
+// there (MPI 4.1 section 19.3.7): the value is the integer itself, not its address.
 #include <cstring>
 
 #include "host/real.h"
@@ -10,11 +10,11 @@
 
 namespace {
 
-// The kinds of attribute value that MPICH's Fortran layer asks for, by their order in its interface.
+// The kinds of attribute value that MPICH's Fortran layer requests, in the order of its interface.
 constexpr int kPointerValue = 0;
 using GetAttr = int (*)(MPI_Win, int, void*, int*, int);
 
-// The predefined keys as Fortran has them are one more than in C.
+// A predefined key in Fortran is the key in C plus one.
 int c_keyval(int keyval) {
     switch (keyval) {
         case MPI_WIN_BASE + 1:

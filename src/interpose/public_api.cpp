@@ -2,10 +2,10 @@
 #include <cstring>
 #include <string>
 
-#include "agent/network.h"
-#include "diag/log.h"
+#include "base/log.h"
 #include "interpose/routes.h"
 #include "osc/osc.h"
+#include "transport/am/network_stack.h"
 #include "transport/shm/arena.h"
 #include "window/window.h"
 
@@ -33,7 +33,8 @@ unsigned long long read(const std::atomic<unsigned long long>* counters, const c
 unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
     visit_windows([&](const Window& window) {
-        bytes += sizeof window + shm::Slot::bytes_for(window.team.mates(), window.size) / window.team.mates();
+        bytes += sizeof window +
+                 shm::ControlTable::bytes_for(window.team.local_size(), window.size) / window.team.local_size();
         bytes += window.bytes_of_peers();
     });
     return bytes;
@@ -45,8 +46,8 @@ unsigned long long windows() {
     return count;
 }
 
-const net::Counts& network() {
-    return net::Network::mine().counts();
+am::NetworkStack& network() {
+    return am::NetworkStack::mine();
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ void report_counters() {
         line += std::string(" ") + kNames[i] + "=" + std::to_string(served);
         if (forwarded != 0) line += "+" + std::to_string(forwarded) + " by the host";
     }
-    diag::say("served:%s", line.c_str());
+    base::say("served:%s", line.c_str());
 }
 
 }  // namespace osc

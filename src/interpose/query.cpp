@@ -1,27 +1,27 @@
-// Entry points that ask about windows: attributes, groups, info, shared_query; and the end of the program.
+// Queries of windows: attributes, groups, info, shared_query; and MPI_Finalize.
 #include <climits>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "host/finalize_hook.h"
 #include "interpose/attributes.h"
 #include "interpose/serve.h"
-#include "request/request.h"
+#include "window/request.h"
 
 namespace osc {
 namespace {
 
-using diag::fail;
+using base::fail;
 
-// The member whose memory a query for MPI_PROC_NULL gives: the lowest rank with memory (MPI 4.1 section 12.2.3).
+// The member whose memory a query for MPI_PROC_NULL returns: the lowest rank with memory (MPI 4.1 section 12.2.3).
 std::uint32_t first_with_memory(Window& window) {
     for (std::uint32_t rank = 0; rank < window.size; ++rank)
-        if (window.here(rank) && window.slot.block(rank).size > 0) return rank;
+        if (window.is_local(rank) && window.controls.block(rank).size > 0) return rank;
     return window.size;
 }
 
@@ -36,7 +36,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
         return fail(Fault::Flavor, "a dynamic window has no memory of its own to ask for");
     if (target == window.size) return Fault::None;
     Peer& peer = window.peer(target);
-    // Memory that this process cannot load and store is none for this call, whatever the flavour.
+    // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
     if (peer.path != Path::Direct) return Fault::None;
     size = static_cast<MPI_Aint>(peer.size);
     unit = static_cast<MPI_Aint>(peer.unit);
@@ -44,7 +44,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     return target == window.me ? Fault::None : epoch::pointers_given(window);
 }
 
-// A copy: the host MPI, which reads and writes info objects, is never called with the window's state held.
+// A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
 InfoInUse info_in_use(Window& window) {
     const StateGuard guard(window);
     return window.info;
@@ -153,23 +153,22 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     return host::real().Request_get_status(request, flag, status);
 }
 
-// Windows that the user did not free end here, each process for itself: the others may be gone. What is left of them
-// would keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs only
-// then, finds their handles invalid. Their memory stays, because others may still reach for it: this list holds on to
-// it.
+// Ends windows that the user did not free, without the other processes, which may have ended. Their host windows would
+// keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs later, finds
+// their handles invalid. Their memory stays, because other processes may still access it; this list refers to it.
 int Finalize() {
-    if (config::verbose("counters")) report_counters();
+    if (base::verbose("counters")) report_counters();
     static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
     for (Window* window : left) {
         MPI_Win handle = window->handle;
-        window->settle();
+        window->complete_ops();
         unregister_window(handle);
         host::real().Win_free(&handle);
     }
     request::reap();
     host::release_types();
     host::release();
-    if (config::values().host_polls) host::hook_finalize();
+    if (base::values().host_progress_hook) host::hook_finalize();
     return host::real().Finalize();
 }
 

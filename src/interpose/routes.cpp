@@ -6,8 +6,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "host/real.h"
 #include "osc/osc.h"
 
@@ -28,7 +28,7 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
 }
 
 void serve() {
-    const bool disabled = config::values().disable;
+    const bool disabled = base::values().disable;
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);
@@ -36,8 +36,8 @@ void serve() {
 #undef OSC_ENTRY
 }
 
-// Whether this process prints what every process of its job finds: the first rank as the job's launcher numbers them,
-// or any process if no launcher does.
+// Whether this process prints messages that every process of its job would print: the launcher's first rank does, or
+// any process without a launcher.
 bool speaks_for_job() {
     for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
         if (const char* rank = std::getenv(variable); rank != nullptr) return std::strcmp(rank, "0") == 0;
@@ -56,14 +56,15 @@ void stand_aside() {
     pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
 #include "interpose/entries.def"
 #undef OSC_ENTRY
-    if (config::values().disable || !speaks_for_job()) return;
-    diag::say(
+    if (base::values().disable || !speaks_for_job()) return;
+    base::say(
         "the program's MPI library (%s) has another ABI than MPICH's: libosc serves nothing and passes every call on; "
         "it needs a program built for MPICH or a library of its ABI",
         host::describe_foreign_host().c_str());
 }
 
-// Sets the routes once; false if there is no host yet, or if a foreign one may wait for its first call.
+// Sets the routes once. False if there is no host yet, or if it is a foreign one and this is not a call (`called`): the
+// message about a foreign host waits for the first call.
 bool connect(bool called) {
     static std::mutex mutex;
     static bool done = false;
@@ -86,12 +87,12 @@ __attribute__((constructor)) void connect_at_load() {
 
 void connect_or_die() {
     if (connect(true)) return;
-    diag::say("no MPI library is loaded; preload libosc only into MPI programs");
+    base::say("no MPI library is loaded; preload libosc only into MPI programs");
     std::abort();
 }
 
 void die_missing(const char* function) {
-    diag::say("the program calls %s, which its MPI library (%s) does not have", function,
+    base::say("the program calls %s, which its MPI library (%s) does not have", function,
               host::describe_foreign_host().c_str());
     std::abort();
 }

@@ -1,8 +1,8 @@
-// Where a call of the application goes: to libosc, through a tool first, or (OSC_DISABLE=1) to the host.
+// The route of an application's call: to libosc, to a tool first, or (OSC_DISABLE=1) to the host.
 //
-// A PMPI tool loaded before libosc defines MPI_X and calls PMPI_X, which is ours: nothing to do. For a tool loaded
-// after libosc, our MPI_X passes the call to the tool's, which calls PMPI_X, again ours. Routes are one indirect jump
-// and are found once; calls that libosc makes itself go to the host's addresses and no tool sees them.
+// A PMPI tool loaded before libosc defines MPI_X and calls PMPI_X, which is libosc's; this needs no route. For a tool
+// loaded after libosc, libosc's MPI_X passes the call to the tool's MPI_X, which calls libosc's PMPI_X. A route is one
+// indirect jump and is found once. libosc's own calls use the host's addresses, and no tool sees them.
 #pragma once
 
 #include <mpi.h>
@@ -26,8 +26,8 @@ extern std::atomic<unsigned long long> g_served[static_cast<unsigned>(Entry::Cou
 extern std::atomic<unsigned long long> g_forwarded[static_cast<unsigned>(Entry::Count)];
 }  // namespace detail
 
-/// Counts a call. One instruction, not atomic as a whole: under MPI_THREAD_MULTIPLE a count may be lost, which is what
-/// osc_served() says.
+/// Counts a call. One instruction, but not an atomic one: under MPI_THREAD_MULTIPLE a count may be lost, as
+/// osc_served() documents.
 inline void count_up(std::atomic<unsigned long long>& counter) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     asm("incq %0" : "+m"(counter));
@@ -50,11 +50,11 @@ auto as_route(int (*function)(A...)) {
     return reinterpret_cast<int (*)(WordOf<A>...)>(reinterpret_cast<void (*)()>(function));
 }
 
-/// Takes the routes that are for one thread at a time; at the first window, when the host's level of threads is known
-/// to be below MPI_THREAD_MULTIPLE.
+/// Installs the routes for one thread at a time; called at the first window if the thread level is below
+/// MPI_THREAD_MULTIPLE.
 void serve_one_thread();
 
-/// Takes the route of MPI_Win_lock that respects deferred locks; at the first window that defers locks, and after
+/// Installs the route of MPI_Win_lock that respects deferred locks; called at the first window that defers locks, after
 /// serve_one_thread().
 void serve_deferred_locks();
 

@@ -1,7 +1,7 @@
 // Error reports.
 #include "interpose/serve.h"
 
-#include "diag/log.h"
+#include "base/log.h"
 #include "host/errhandler.h"
 
 namespace osc {
@@ -13,15 +13,15 @@ int raise(Window& window, const char* function, Fault fault) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int length = 0;
         mpi.Win_get_name(window.handle, name, &length);
-        diag::say("window 0x%x%s%s%s, rank %u of it: %s: %s", static_cast<unsigned>(window.handle),
-                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.me, function, diag::fault_text());
+        base::say("window 0x%x%s%s%s, rank %u of it: %s: %s", static_cast<unsigned>(window.handle),
+                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.me, function, base::fault_text());
     }
     mpi.Win_call_errhandler(window.handle, error);
     return error;
 }
 
 int raise(MPI_Comm comm, const char* function, int error) {
-    if (host::comm_errors_are_fatal(comm)) diag::say("%s: %s", function, diag::fault_text());
+    if (host::comm_errors_are_fatal(comm)) base::say("%s: %s", function, base::fault_text());
     host::real().Comm_call_errhandler(comm, error);
     return error;
 }
@@ -33,7 +33,7 @@ int raise(const char* function, Fault fault) {
 }
 
 int raise_freed(const char* function) {
-    return raise(function, diag::fail(Fault::Win, "the window has been freed"));
+    return raise(function, base::fail(Fault::Win, "the window has been freed"));
 }
 
 }  // namespace osc

@@ -1,9 +1,9 @@
-// What every entry point needs: the window of a handle or the way to the host, and the way an error takes.
+// The common parts of the entry points: the window of a handle, forwarding to the host, and the report of an error.
 #pragma once
 
 #include <mpi.h>
 
-#include "diag/fault.h"
+#include "base/fault.h"
 #include "host/host.h"
 #include "interpose/routes.h"
 #include "window/create.h"
@@ -11,7 +11,7 @@
 
 namespace osc {
 
-/// Passes a call on a window that is not ours to the host, which also judges handles that are no windows at all.
+/// Passes a call on a window that libosc does not serve to the host, which also reports invalid handles.
 #define OSC_FORWARD(name, arguments)                                \
     do {                                                            \
         const int forwarded = ::osc::host::real().name arguments;   \
@@ -19,22 +19,22 @@ namespace osc {
         return forwarded;                                           \
     } while (0)
 
-/// The same for a call on a window. The host may crash on a handle that was freed: it takes it for a window still.
+/// The same for a call on a window. A freed handle is refused here, because the host may crash on it.
 #define OSC_FORWARD_ON(handle, name, arguments)                         \
     do {                                                                \
         if (was_freed(handle)) return ::osc::raise_freed("MPI_" #name); \
         OSC_FORWARD(name, arguments);                                   \
     } while (0)
 
-/// Raises `fault` (with diag::fault_text()) of MPI function `function` through the window's error handler; where that
-/// ends the program, one line is printed first that says what was wrong. Returns the error class.
+/// Raises `fault` (with base::fault_text()) of MPI function `function` through the window's error handler. If that ends
+/// the program, it first prints one line with the cause. Returns the error class.
 int raise(Window& window, const char* function, Fault fault);
 
 /// The same for errors before a window exists, through the communicator's handler.
 int raise(MPI_Comm comm, const char* function, int error);
 
-/// The same for errors of calls that have neither: through MPI_COMM_SELF's handler (MPI 4.1 section 9.3), if there is
-/// one, which is not so in a program of Sessions only.
+/// The same for calls with neither: through MPI_COMM_SELF's handler (MPI 4.1 section 9.3), unless the program uses
+/// Sessions only and has none.
 int raise(const char* function, Fault fault);
 
 /// MPI_ERR_WIN for the handle of a window that libosc has freed.

@@ -1,8 +1,8 @@
-// Entry points of the synchronisation calls: arguments are checked and the host's constants become ours.
+// Entry points of the synchronisation calls: they check arguments and translate the host's constants.
 #include <span>
 #include <vector>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "epoch/check.h"
 #include "interpose/serve.h"
 #include "transport/shm/compare.h"
@@ -10,7 +10,7 @@
 namespace osc {
 namespace {
 
-using diag::fail;
+using base::fail;
 
 struct AssertBit {
     int host;
@@ -143,7 +143,7 @@ Fault at_rank(Window& window, int rank, Call&& call) {
 Fault do_test(Window& window, int* flag) {
     bool done = false;
     const Fault fault = window.checks ? epoch::checked_test(window, done) : epoch::test(window, done);
-    // A false assert is told when the epoch has ended.
+    // The fault of a false assert is returned after the epoch has ended.
     if (fault == Fault::None || fault == Fault::Assert) *flag = done ? 1 : 0;
     return fault;
 }
@@ -153,14 +153,14 @@ Fault do_sync(Window& window) {
     return Fault::None;
 }
 
-// A lock that the host serves comes behind this thread's deferred lock too.
+// A lock of a window that the host serves also comes after this thread's deferred lock.
 void keep_order(Entry entry) {
     if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) strategy::acquire_deferred_lock();
 }
 
 }  // namespace
 
-// An entry point that does `what` on our window and goes to the host on others.
+// An entry point that calls `what` for libosc's windows and the host for others.
 #define OSC_SYNC(...) OSC_SYNC_AS(, __VA_ARGS__)
 #define OSC_SYNC_AS(attribute, name, parameters, arguments, what) \
     attribute int name parameters {                               \
@@ -207,7 +207,7 @@ template <bool kThreaded>
 
 namespace {
 
-// The commonest cases end here, in a few dozen instructions and without a call; the rest is the slow path's.
+// The most frequent cases end here, in a few dozen instructions and without a call; others take the slow path.
 
 template <bool kThreaded, bool kDeferring>
 inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
@@ -231,7 +231,7 @@ inline int fast_unlock(int rank, MPI_Win win) {
     return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
 }
 
-// With nothing under way the two flushes are the same.
+// If no operation is incomplete, the two flushes are the same.
 template <Entry kEntry>
 inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
     Window* const window = find_front(win);
@@ -251,7 +251,7 @@ void serve_one_thread() {
     }
 }
 
-// Other threads may call through the routes: their calls either find the new route or have no deferred lock.
+// Other threads may call through the routes meanwhile: a call that still takes the old route has no deferred lock.
 void serve_deferred_locks() {
     for (Routes* routes : {&g_mpi, &g_pmpi}) {
         const std::atomic_ref route(routes->Win_lock);

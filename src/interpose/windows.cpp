@@ -5,21 +5,22 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "config/options.h"
-#include "diag/inject.h"
-#include "diag/log.h"
+#include "base/inject.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/serve.h"
-#include "request/request.h"
 #include "window/device.h"
+#include "window/request.h"
 
 namespace osc {
 namespace {
 
-using diag::fail;
+using base::fail;
 
-// Sizes and units that the standard forbids (MPI 4.1 section 12.2.1). Found here, agreed on by all in create_window.
+// Finds sizes and units that the standard forbids (MPI 4.1 section 12.2.1). create_window() then fails on all
+// processes.
 Fault check_arguments(MPI_Aint size, MPI_Aint unit, void* out) {
     if (size < 0) return fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
     if (unit <= 0) return fail(Fault::Disp, "displacement unit %lld is not positive", static_cast<long long>(unit));
@@ -29,7 +30,7 @@ Fault check_arguments(MPI_Aint size, MPI_Aint unit, void* out) {
 
 bool is_intercommunicator(MPI_Comm comm, int& error) {
     int inter = 0;
-    error = host::real().Comm_test_inter(comm, &inter);  // raises MPI_ERR_COMM for what is no communicator
+    error = host::real().Comm_test_inter(comm, &inter);  // raises MPI_ERR_COMM for an invalid handle
     return inter != 0;
 }
 
@@ -47,7 +48,7 @@ const char* memory_name(shm::Memory memory) {
     return "";
 }
 
-// Creates the window, or says how the host is to be asked (returns false).
+// Creates the window; false if the host must create it.
 bool served(const Request& request, const char* function, MPI_Win* win, void** base, int& error) {
     const bool inter = is_intercommunicator(request.comm, error);
     if (error != MPI_SUCCESS) return true;
@@ -66,27 +67,27 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     if (window == nullptr) {
         int rank = 0;
         host::real().Comm_rank(request.comm, &rank);
-        if (config::values().fallback == "error") {
+        if (base::values().fallback == "error") {
             fail(Fault::Other, "%s, and OSC_FALLBACK=error forbids to leave the window to the host MPI", reason);
             error = raise(request.comm, function, MPI_ERR_OTHER);
             return true;
         }
-        if (rank == 0) diag::say("%s: the host MPI serves this window, because %s", function, reason);
+        if (rank == 0) base::say("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
     if (!host::threads()) serve_one_thread();
     if (window->strategies.lock->may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
-    if (config::verbose("windows"))
-        diag::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s", function,
+    if (base::verbose("windows"))
+        base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s", function,
                   static_cast<unsigned>(window->handle), window->size, static_cast<long long>(window->bytes),
                   window->base, memory_name(window->mine().memory));
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
     return true;
 }
 
-// What MPI_Alloc_mem has given out: the arena knows its pieces, but a window's memory is one too.
+// The live pieces of MPI_Alloc_mem. The arena knows its pieces, but those of windows are among them.
 class Allocated {
   public:
     void add(void* base) {
@@ -164,7 +165,7 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     } else if (size > 0 && base == nullptr) {
         fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
     } else if (size > 0 && in_device_memory(base)) {
-        // The window cannot change hands any more.
+        // The host cannot take over the window any more.
         fault = fail(Fault::Attach, "device memory cannot be attached: libosc serves this window, by load and store");
     } else {
         fault = window->regions->attach(base, static_cast<std::size_t>(size));
@@ -188,8 +189,8 @@ int Win_free(MPI_Win* win) {
     count_served(Entry::Win_free);
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
-    // Told while there is a window to tell it; the others wait for this process to come.
-    const int late = finish(*window, "MPI_Win_free", window->settle());
+    // Checked while the window exists; the other processes wait in MPI_Win_free until this one comes.
+    const int late = finish(*window, "MPI_Win_free", window->complete_ops());
     request::reap();
     const Fault fault = free_window(window, host_error);
     if (host_error != MPI_SUCCESS) return host_error;
@@ -198,11 +199,11 @@ int Win_free(MPI_Win* win) {
 }
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
-    if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host words the error
+    if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
     const std::size_t alignment = wanted_alignment(info);
-    const shm::Piece piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), alignment, false);
+    const shm::ArenaBlock piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), alignment, false);
     void* base = piece.address;
-    // Without shared memory there is still the heap. Not the host's function: MPICH 4.0.2 gives out 0x10 when it fails.
+    // Without shared memory use the heap. The host's function would not do: MPICH 4.0.2 returns 0x10 when it fails.
     if (base == nullptr && ::posix_memalign(&base, alignment, static_cast<std::size_t>(size)) != 0) {
         fail(Fault::NoMem, "no memory for %lld bytes", static_cast<long long>(size));
         return raise("MPI_Alloc_mem", Fault::NoMem);

@@ -4,13 +4,13 @@
 #include <memory>
 #include <new>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "op/pack.h"
 
 namespace osc::op {
 namespace {
 
-using diag::fail;
+using base::fail;
 
 // Computed as a number: the base may be MPI_BOTTOM, which is null, with offsets that are addresses.
 std::byte* at(void* base, std::ptrdiff_t offset) {
@@ -22,7 +22,7 @@ std::size_t total(const Operand& operand) {
     return operand.layout->bytes(operand.count, bytes) ? bytes : ~std::size_t{0};
 }
 
-// The elements of an operand as one array, copied out (and back) only where they do not lie so already.
+// The elements of an operand as one array; copied out, and back, only if they are not contiguous.
 class Flat {
   public:
     Flat(const Operand& operand, const Update& what, std::size_t elements, bool fill)
@@ -74,7 +74,7 @@ Fault no_memory(std::size_t bytes) {
 Fault execute_update(const Call& call, const Update& what, std::int64_t start, Transport& target) {
     const std::size_t elements = total(call.target) / significant_size(what.basic);
     const bool reads = call.op != Op::NoOp;
-    const bool returns = call.kind == Kind::GetAccumulate;
+    const bool returns = call.kind == OpKind::GetAccumulate;
     const Flat origin(reads ? call.origin : Operand{nullptr, 0, call.target.layout}, what, reads ? elements : 0, reads);
     Flat result(returns ? call.result : Operand{nullptr, 0, call.target.layout}, what, returns ? elements : 0, false);
     if ((reads && origin.data() == nullptr) || (returns && result.data() == nullptr))
@@ -96,9 +96,9 @@ Fault execute_update(const Call& call, const Update& what, std::int64_t start, T
 
 Fault check(const Call& call, Update& what) {
     const std::size_t there = total(call.target);
-    if (call.kind == Kind::Put || call.kind == Kind::Get) {
+    if (call.kind == OpKind::Put || call.kind == OpKind::Get) {
         const std::size_t here = total(call.origin);
-        if (call.kind == Kind::Put ? here > there : there > here)
+        if (call.kind == OpKind::Put ? here > there : there > here)
             return fail(Fault::Truncate, "%zu bytes at the origin, %zu at the target: the data does not fit", here,
                         there);
         return Fault::None;
@@ -108,7 +108,7 @@ Fault check(const Call& call, Update& what) {
     if (there == 0) return Fault::None;
     if (basic == Basic::None)
         return fail(Fault::Type, "the target datatype of an accumulate must be made of one predefined datatype");
-    if (call.kind == Kind::CompareAndSwap) {
+    if (call.kind == OpKind::CompareAndSwap) {
         if (!admits_compare(basic)) return fail(Fault::Type, "MPI_Compare_and_swap does not take %s", name(basic));
         return Fault::None;
     }
@@ -126,11 +126,11 @@ Fault check(const Call& call, Update& what) {
     };
     if (call.op != Op::NoOp)
         if (const Fault fault = agree(call.origin, "origin"); fault != Fault::None) return fault;
-    if (call.kind == Kind::GetAccumulate) return agree(call.result, "result");
+    if (call.kind == OpKind::GetAccumulate) return agree(call.result, "result");
     return Fault::None;
 }
 
-Fault reach(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& touched) {
+Fault find_extent(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& touched) {
     Bounds bounds;
     if (__builtin_mul_overflow(call.disp, static_cast<std::int64_t>(unit), &start) ||
         !call.target.layout->bounds(call.target.count, bounds) ||
@@ -142,22 +142,22 @@ Fault reach(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& t
 
 Fault execute(const Call& call, const Update& what, std::int64_t start, Transport& target) {
     switch (call.kind) {
-        case Kind::Put:
+        case OpKind::Put:
             for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
                           [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
                               target.put(start + there, at(call.origin.base, here), bytes);
                           });
             return target.finish();
-        case Kind::Get:
+        case OpKind::Get:
             for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
                           [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
                               target.get(start + there, at(call.origin.base, here), bytes);
                           });
             return target.finish();
-        case Kind::Accumulate:
-        case Kind::GetAccumulate:
+        case OpKind::Accumulate:
+        case OpKind::GetAccumulate:
             return execute_update(call, what, start, target);
-        case Kind::CompareAndSwap:
+        case OpKind::CompareAndSwap:
             target.compare_and_swap(what, start, call.origin.base, call.compare, call.result.base);
             return target.finish();
     }

@@ -40,7 +40,7 @@ void Cursor::next_piece() noexcept {
     }
     if (next < run_.count) return load(next, 0);
     const auto runs = shape_->runs();
-    const bool merged = block_ == plain_;  // the piece took the next element's first block along
+    const bool merged = block_ == plain_;  // the piece included the next element's first block
     next = 0;
     if (++index_ == runs.size()) {
         index_ = 0;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "op/kernels.h"
 #include "op/layout.h"
 
@@ -21,7 +21,7 @@ struct Batch {
 };
 
 /// A resumable position in the data of `count` elements; copyable, one thread at a time. Pieces are maximal: blocks
-/// that touch across elements come as one. Displacements must have been checked (Layout::bounds).
+/// that touch across elements are one piece. Displacements must have been checked (Layout::bounds).
 class Cursor {
   public:
     Cursor(const Shape& shape, std::size_t count) noexcept;
@@ -74,7 +74,7 @@ class Cursor {
     std::size_t element_ = 0;
     std::size_t index_ = 0;  // of run_ in the shape
     std::size_t block_ = 0;  // in run_
-    std::size_t plain_ = 0;  // blocks of run_ that are pieces by themselves; a last one may merge into the next element
+    std::size_t plain_ = 0;  // blocks of run_ that are pieces of their own; the last one may touch the next element
     std::ptrdiff_t off_ = 0;
     std::size_t left_ = 0;
 };
@@ -108,7 +108,7 @@ inline void for_each_batch(Cursor& a, Cursor& b, F&& f) {
 }
 
 /// Calls `f(origin_off, target_off, bytes)` for every piece that is contiguous on both sides, in typemap order. Both
-/// sides must hold equally many bytes; the walk ends with the shorter one.
+/// sides should have the same number of bytes; the walk ends with the shorter one.
 template <class F>
 inline void for_each_pair(const Layout& origin, std::size_t origin_count, const Layout& target,
                           std::size_t target_count, F&& f) {

@@ -1,7 +1,7 @@
-// Faults in how elements are updated (diag/inject.h). Only test builds call this.
+// Faults in how elements are updated (base/inject.h). Only test builds call this.
 #pragma once
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 #ifdef OSC_FAULTS
 
@@ -16,7 +16,7 @@ namespace osc {
 inline bool updated_wrongly(const Update& how, std::byte* target, const std::byte* origin, std::size_t count) {
     if (OSC_FAULT(swapped_accumulates) && how.op != Op::NoOp) {
         std::vector<std::byte> data(origin, origin + count * how.width);
-        diag::postpone([how, target, data, count] { how.apply(target, data.data(), count); }, true);
+        base::postpone([how, target, data, count] { how.apply(target, data.data(), count); }, true);
         return true;
     }
     if (OSC_FAULT(padding_overwritten) && how.op == Op::Replace) {
@@ -25,7 +25,7 @@ inline bool updated_wrongly(const Update& how, std::byte* target, const std::byt
     }
     if (OSC_FAULT(tie_keeps_index) && (how.op == Op::Minloc || how.op == Op::Maxloc)) {
         for (std::size_t i = 0; i < count; ++i, target += how.width, origin += how.width)
-            if (std::memcmp(target, origin, op::pieces(how.basic).piece[0].size) != 0) how.apply(target, origin, 1);
+            if (std::memcmp(target, origin, op::data_runs(how.basic).run[0].size) != 0) how.apply(target, origin, 1);
         return true;
     }
     return false;

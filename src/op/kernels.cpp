@@ -1,5 +1,4 @@
-// Look-up of kernels and of what is known about types: their layout and comparison, the choice of the
-// instruction set.
+// Look-up of kernels and of types' layouts and comparisons; the choice of the instruction set.
 #include "op/kernels.h"
 
 #include <cstring>
@@ -19,7 +18,7 @@ struct Element {
     std::uint8_t size;
     std::uint8_t significant;
     bool comparable;
-    Pieces pieces;
+    DataRuns runs;
 };
 
 template <Basic TheBasic>
@@ -30,8 +29,8 @@ consteval Element element_of() {
         return {0, 0, false, {0, {}}};
     } else if constexpr (R::group == Group::Pair) {
         using T = typename R::Type;
-        constexpr Piece value{0, sizeof(T::value)};
-        constexpr Piece index{offsetof(T, index), sizeof(T::index)};
+        constexpr DataRun value{0, sizeof(T::value)};
+        constexpr DataRun index{offsetof(T, index), sizeof(T::index)};
         return {sizeof(T), value.size + index.size, comparable, {2, {value, index}}};
     } else {
         constexpr std::uint8_t size = sizeof(typename R::Type);
@@ -96,8 +95,8 @@ struct Choice {
     const KernelTable* table;
 };
 
-// Initialised at compile time and improved when the library is loaded: a constructor of another library that comes
-// first gets right, only slower, kernels, and the look-up needs no test.
+// Initialised at compile time and improved when the library is loaded, so that the look-up needs no test. A constructor
+// of another library that runs earlier gets correct but slower kernels.
 constinit Choice chosen{Isa::Baseline, &baseline_table};
 
 [[gnu::constructor]] void choose() {
@@ -119,8 +118,8 @@ std::size_t significant_size(Basic basic) noexcept {
     return element(basic).significant;
 }
 
-Pieces pieces(Basic basic) noexcept {
-    return element(basic).pieces;
+DataRuns data_runs(Basic basic) noexcept {
+    return element(basic).runs;
 }
 
 bool admits(Op op, Basic basic) noexcept {
@@ -145,9 +144,9 @@ bool admits_compare(Basic basic) noexcept {
 }
 
 bool equal(Basic basic, const void* a, const void* b) noexcept {
-    const Pieces data = pieces(basic);
+    const DataRuns data = data_runs(basic);
     for (std::size_t i = 0; i < data.count; ++i) {
-        const auto [offset, size] = data.piece[i];
+        const auto [offset, size] = data.run[i];
         if (std::memcmp(static_cast<const char*>(a) + offset, static_cast<const char*>(b) + offset, size) != 0) {
             return false;
         }

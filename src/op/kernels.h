@@ -1,5 +1,5 @@
-// Reduction kernels: what MPI's predefined operations do to arrays of predefined types, which pairs of the two the
-// standard admits, and how an element of each type lies in memory. No locks here: atomicity is the caller's concern.
+// Reduction kernels: MPI's predefined operations on arrays of predefined types, the pairs that the standard admits, and
+// the memory layout of an element. No locks: the caller ensures atomicity.
 //
 // Everything below may be called from any thread at any time. None of it allocates, locks or throws.
 #pragma once
@@ -16,15 +16,15 @@ namespace osc::op {
 using Kernel = void (*)(void* target, const void* origin, std::size_t count);
 
 /// A run of bytes within one element that carries data.
-struct Piece {
+struct DataRun {
     std::uint8_t offset;  // bytes from the element's start
     std::uint8_t size;    // bytes
 };
 
-/// All data of one element: one piece, or two for the pair types, between and after which there may be padding.
-struct Pieces {
+/// All data of one element: one run, or two for the pair types; padding may lie between and behind them.
+struct DataRuns {
     std::uint8_t count;
-    Piece piece[2];
+    DataRun run[2];
 };
 
 /// Bytes from one element to the next in an array, padding included (16 for DoubleInt); 0 for None.
@@ -32,7 +32,7 @@ std::size_t element_size(Basic basic) noexcept;
 
 /// Where the data of an element lies. A copy that moves more than these bytes writes padding, which a target may
 /// use for something else (MPI 4.1 section 5.1: a datatype's gaps are not part of a message).
-Pieces pieces(Basic basic) noexcept;
+DataRuns data_runs(Basic basic) noexcept;
 
 /// Bytes of data in one element, which is what MPI_Type_size reports (12 for DoubleInt). Equal to element_size(basic)
 /// exactly when an array of the type may be copied as one run of bytes.
@@ -50,8 +50,7 @@ bool admits(Op op, Basic basic) noexcept;
 ///   from the origin is ignored, and so is the sign of a zero;
 /// - MINLOC and MAXLOC compare values in the same way; of equal values the target's stays, with the lower index;
 /// - the product of complex numbers is (ac - bd) + (ad + bc)i as in Fortran, without C's recovery of infinities;
-/// - types of 16 bits of floating point are computed in float: a sum, a product and each part of a complex product is
-/// rounded
+/// - 16-bit floating-point types are computed in float: a sum, a product and each part of a complex product is rounded
 ///   to 16 bits once, to the nearest, ties to even;
 /// - logical types are true when any bit is set; results are stored as 1 and 0.
 Kernel kernel(Op op, Basic basic) noexcept;
@@ -62,8 +61,8 @@ bool admits_compare(Basic basic) noexcept;
 /// Whether the elements at `a` and `b`, at any alignment, hold the same bits of data; padding does not count.
 bool equal(Basic basic, const void* a, const void* b) noexcept;
 
-/// For messages to the user: MPI's name of an operation, a descriptive name of a type, which may stand for several
-/// MPI types. Static storage; never nullptr, also for values outside the enumerations.
+/// For messages to the user: MPI's name of an operation; a descriptive name of a type, which may comprise several MPI
+/// types. Static storage; never nullptr, even for values outside the enumerations.
 const char* name(Op op) noexcept;
 const char* name(Basic basic) noexcept;
 

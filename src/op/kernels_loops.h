@@ -10,7 +10,7 @@
 #include "op/kernels_table.h"
 #include "op/representation.h"
 
-// One iteration's store is never another's load, also when both arrays are the same. Without being told, GCC tests
+// One iteration's store is never another's load, also when both arrays are the same. Without this hint GCC tests
 // for overlap at run time and takes the scalar loop for equal pointers.
 #if defined(__GNUC__) && !defined(__clang__)
 #define OSC_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "op/kernels.h"
 
 namespace osc::op {
@@ -124,10 +124,10 @@ Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(run
 
 Layout Layout::leaf(Basic basic) {
     const auto extent = static_cast<std::ptrdiff_t>(element_size(basic));
-    const Pieces data = pieces(basic);
+    const DataRuns data = data_runs(basic);
     RunList runs;
     for (std::size_t i = 0; i < data.count; ++i)
-        append(runs, {data.piece[i].offset, data.piece[i].size});
+        append(runs, {data.run[i].offset, data.run[i].size});
     Layout layout;
     layout.data_ = Shape(std::move(runs), extent);
     if (is_padded(basic))

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 namespace osc::op {
 

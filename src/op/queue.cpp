@@ -1,13 +1,16 @@
-// Keeping operations by target.
+// Queues operations by target.
 #include "op/queue.h"
 
 #include <utility>
 
+#include "base/assert.h"
+
 namespace osc::op {
 
-std::size_t Queue::add(std::uint32_t target, PutOff&& operation) {
+std::size_t Queue::add(std::uint32_t target, Deferral&& operation) {
     const std::lock_guard lock(mutex_);
-    std::vector<PutOff>& all = operations_[target];
+    OSC_ASSERT(some_.load(std::memory_order_relaxed) == operations_.size());
+    std::vector<Deferral>& all = operations_[target];
     all.push_back(std::move(operation));
     some_.store(operations_.size(), std::memory_order_release);
     return all.size();
@@ -18,12 +21,13 @@ bool Queue::holds(std::uint32_t target) const {
     return operations_.contains(target);
 }
 
-// All that there are; with none left, the target goes.
-std::vector<PutOff> Queue::take(std::uint32_t target) {
+// Removes and returns all operations of a target. The target keeps an empty entry while they are performed, so that
+// holds() stays true; a call that finds the entry empty removes it.
+std::vector<Deferral> Queue::take(std::uint32_t target) {
     const std::lock_guard lock(mutex_);
     const auto found = operations_.find(target);
     if (found == operations_.end()) return {};
-    std::vector<PutOff> taken = std::exchange(found->second, {});
+    std::vector<Deferral> taken = std::exchange(found->second, {});
     if (taken.empty()) operations_.erase(found);
     some_.store(operations_.size(), std::memory_order_release);
     return taken;

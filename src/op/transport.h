@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "diag/fault.h"
+#include "base/fault.h"
 #include "op/kernels.h"
 
 namespace osc {
@@ -35,7 +35,7 @@ class Transport {
     virtual void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
                                   void* result) = 0;
 
-    /// Ends the operation: all of it is at the target. The first fault met, if any.
+    /// Ends the operation: all of it is at the target on return. Returns the first fault.
     virtual Fault finish() = 0;
 };
 

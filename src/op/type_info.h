@@ -1,4 +1,4 @@
-// What libosc knows of a datatype, apart from the host's handle, and the reference that keeps it while an operation is
+// The description of a datatype without the host's handle, and a reference that keeps it alive while an operation is
 // queued: the user may free the datatype right after the call that used it (MPI 4.1 section 5.1.9).
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace osc::op {
 
-/// A committed datatype. Immutable but for the count of references, so any thread may read it. The first fields repeat
-/// what the layout knows: they are what the fast path looks at.
+/// A committed datatype. Immutable except for its reference count, so any thread may read it. The first fields repeat
+/// properties of the layout for the fast path.
 class TypeInfo {
   public:
     /// `handle`: the host's, as a number. `builtin`: a predefined type, which lives as long as the process.
@@ -56,7 +56,7 @@ class TypeRef {
     explicit TypeRef(const TypeInfo* info) noexcept : info_(info) {
         if (info_) info_->retain();
     }
-    /// Takes over the reference that a new TypeInfo is born with.
+    /// Takes over the initial reference of a new TypeInfo.
     static TypeRef adopt(const TypeInfo* info) noexcept {
         TypeRef reference;
         reference.info_ = info;

@@ -41,7 +41,7 @@ enum class Basic : std::uint8_t {
     Byte,  // MPI_BYTE, MPI_PACKED: bitwise operations only
     Char,  // MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
     Char4,
-    FloatInt,  // pairs for MINLOC and MAXLOC; they may hold padding that nobody may write
+    FloatInt,  // pairs for MINLOC and MAXLOC; their padding must not be written
     DoubleInt,
     LongInt,
     ShortInt,

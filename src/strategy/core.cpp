@@ -1,4 +1,4 @@
-// Knowing targets.
+// Descriptions of targets, and the barrier of a window.
 #include "strategy/core.h"
 
 #include <sched.h>
@@ -9,6 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/assert.h"
+
 namespace osc {
 
 void StateLock::contended() {
@@ -17,8 +19,8 @@ void StateLock::contended() {
 
 namespace {
 
-// A few from the heap; more as a mapping, of which only the touched pages take memory: a window's size does not depend
-// on how many processes it has. Zero is a valid Peer.
+// A few peers come from the heap. More come from a mapping, of which only the touched pages take memory: a window's
+// resident size does not grow with the number of its processes. Zero bytes are a valid Peer.
 constexpr std::size_t kFew = 4 * sizeof(Peer);
 constexpr std::size_t kPage = 4096;
 
@@ -38,9 +40,9 @@ Peer* make_peers(std::uint32_t processes) {
     return static_cast<Peer*>(memory);
 }
 
-// Stands for the block of a process on another node, so that a known target always has one: its lock is never to be
-// had, which keeps the fast path of MPI_Win_lock away without a further question.
-shm::ControlBlock& elsewhere() {
+// The block of every process on another node, so that a described target always has one. Its lock word is never free,
+// so the fast path of MPI_Win_lock fails on it without a further test.
+shm::ControlBlock& remote_block() {
     static auto* block = [] {
         auto* made = new shm::ControlBlock;
         made->lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
@@ -71,50 +73,76 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     const std::lock_guard lock(know_mutex_);
     if (entry.block.load(std::memory_order_relaxed) != nullptr) return entry;
     known_.store(true, std::memory_order_relaxed);
-    shm::ControlBlock& block = here(rank) ? slot.block(rank) : elsewhere();
+    shm::ControlBlock& block = is_local(rank) ? controls.block(rank) : remote_block();
     entry.rank = rank;
     entry.unit = 1;
     describe(entry, block);
     // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
-    entry.full_reach = entry.path == Path::Direct ? entry.size / entry.unit + 1 : 0;
+    entry.full_limit = entry.path == Path::Direct ? entry.size / entry.unit + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }
 
-// Tells the other nodes what this one's processes have left in the slot, and them what the others have told.
-Fault Core::tell_nodes() {
-    shm::FenceNews& left = slot.fence_news();
-    sync::News news;
-    news.wants = left.wants.exchange(0, std::memory_order_relaxed);
-    left.take(size, [&](std::uint32_t target, std::uint32_t closes) { news.closes[target] = closes; });
-    if (const Fault fault = far_sync->barrier(*this, news); fault != Fault::None) return fault;
-    left.wanted = news.wants;
-    left.any_closes = !news.closes.empty();
-    for (const auto& [target, closes] : news.closes)
-        if (here(target)) slot.block(target).closes += closes;
+// Sends the other nodes a summary of this node's FenceCounts, and stores their answers in the control table, where this
+// node's processes read them.
+Fault Core::exchange_between_nodes() {
+    shm::FenceCounts& counts = controls.fence_counts();
+    sync::FenceSummary summary;
+    summary.wants = counts.wants.exchange(0, std::memory_order_relaxed);
+    counts.take(size, [&](std::uint32_t target, std::uint32_t closes) { summary.closes[target] = closes; });
+    if (const Fault fault = remote_sync->barrier(*this, summary); fault != Fault::None) return fault;
+    counts.wanted = summary.wants;
+    counts.any_closes = !summary.closes.empty();
+    for (const auto& [target, closes] : summary.closes)
+        if (is_local(target)) controls.block(target).closes += closes;
     return Fault::None;
 }
 
-// First the node, then the nodes' first processes among each other, then the node again, which learns of it.
-bool Core::meet() {
-    if (!meet_here()) return false;
-    if (far_sync == nullptr) return true;
-    if (slot.rank_at(0) == me && tell_nodes() != Fault::None) {
-        slot.header().barrier.give_up();  // the others wait here for what they cannot hear of any more
+// A barrier of the node; a barrier of the nodes' first processes; a second barrier of the node, which passes their
+// result on.
+bool Core::barrier() {
+    if (!node_barrier()) return false;
+    if (remote_sync == nullptr) return true;
+    if (controls.rank_at(0) == me && exchange_between_nodes() != Fault::None) {
+        controls.header().barrier.give_up();  // the node's other processes must not wait for a result that cannot come
         return false;
     }
-    return meet_here();
+    return node_barrier();
 }
 
-bool Core::meet_here() {
-    return slot.header().barrier.arrive_and_wait(slot.count_here(size), [&] { return any_dead() >= 0; });
+bool Core::node_barrier() {
+    return controls.header().barrier.arrive_and_wait(controls.local_count(size), [&] { return any_dead() >= 0; });
 }
 
-void Core::let_in(std::uint64_t fence, bool ahead) {
-    if (far_sync != nullptr) far_sync->opened(fence, ahead);
-    if (!epoch.needs_peer_fence && fence != ~std::uint64_t{0}) return;
-    mine().fences.exchange(fence, std::memory_order_seq_cst);
+void Core::announce_fence(std::uint64_t fence, bool ahead) {
+    if (remote_sync != nullptr) remote_sync->opened(fence, ahead);
+    // The last fence of all; a free of the window that an attribute callback refuses takes it back.
+    constexpr std::uint64_t kLast = ~std::uint64_t{0};
+    const std::uint64_t before = mine().fences.load(std::memory_order_relaxed);
+    if (!epoch.needs_peer_fence && fence != kLast && before != kLast) return;
+    OSC_ASSERT(before <= fence || before == kLast);
+    mine().fences.store(fence, std::memory_order_seq_cst);
     mine().pscw_bell.ring();
+}
+
+bool Core::is_consistent() const {
+    if (threaded) return true;  // another thread may wait inside a call, between two of its changes
+    const bool is_open = epoch.access != Access::None && epoch.access != Access::Fence;
+    std::uint32_t locked = 0;
+    std::uint32_t touched = 0;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+        const Peer& peer = peers[rank];
+        if (peer.block.load(std::memory_order_acquire) == nullptr) continue;
+        if (peer.fast_limit.load(std::memory_order_relaxed) != 0 && (!is_open || peer.path != Path::Direct))
+            return false;
+        if (peer.held_lock != HeldLock::None) ++locked;
+        if (peer.touched) ++touched;
+    }
+    if ((epoch.access == Access::Lock) != (epoch.locks > 0)) return false;
+    if (epoch.access == Access::Lock && locked != epoch.locks) return false;
+    if (touched > epoch.touched.size()) return false;
+    const std::uint32_t below = flushable.load(std::memory_order_relaxed);
+    return below == 0 || (below == size && epoch.access == Access::LockAll);
 }
 
 int Core::any_dead() {

@@ -1,8 +1,9 @@
-// Deferred fences (G2). On a node the window queues the operations; the fence behind them meets, has them done, and
-// meets again if a process of the node had queued any. Between nodes operations are sent, but no process awaits
-// replies: each one tells its targets, behind its operations, that they are over; the processes tell each other how
-// many will tell each target; and each one waits until it has been told so often. docs/NETWORK.md says why that is
-// right, tests/model/fence.pml shows it.
+// Deferred fences (G2). On a node the window queues the operations. The fence behind them passes a barrier, performs
+// them, and passes a second barrier if a process of the node had queued any.
+//
+// Between nodes the origin sends the operations and awaits no replies. Behind them it sends each target a close
+// message. The barrier adds up how many close messages each target will receive, and each target waits for that many.
+// docs/NETWORK.md has the argument, tests/model/fence.pml the model.
 #include "strategy/core.h"
 #include "strategy/registry.h"
 #include "strategy/targets.h"
@@ -10,84 +11,86 @@
 namespace osc::strategy {
 namespace {
 
-// Before all processes meet: awaits what was done on targets of this node, and tells other nodes' targets that all is
-// over.
+// Before the barrier: completes the operations on local targets, and sends the close messages to remote targets.
 Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
     Fault first = Fault::None;
-    const bool tells = core.slot.rank_at(0) == core.me;
+    const bool calls_barrier = core.controls.rank_at(0) == core.me;
     for (const std::uint32_t target : targets) {
-        const Fault fault = core.here(target) ? core.settle(target) : core.far_sync->close(target, tells);
+        const Fault fault =
+            core.is_local(target) ? core.complete_ops(target) : core.remote_sync->close(target, calls_barrier);
         if (fault != Fault::None)
             first = fault;
-        else if (!core.here(target))
-            core.slot.fence_news().add(target, core.size);
+        else if (!core.is_local(target))
+            core.controls.fence_counts().add(target, core.size);
     }
     return first;
 }
 
-// After that: does what was queued.
-Fault do_queued(Core& core, const std::vector<std::uint32_t>& targets) {
+// After the barrier: performs the queued operations.
+Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) {
     Fault first = Fault::None;
     for (const std::uint32_t target : targets) {
-        if (!core.has_put_off(target)) continue;
-        const Fault done = core.do_put_off(target);
-        const Fault ended = core.settle(target);
+        if (!core.has_deferred(target)) continue;
+        const Fault done = core.perform_deferred(target);
+        const Fault ended = core.complete_ops(target);
         if (done != Fault::None || ended != Fault::None) first = done != Fault::None ? done : ended;
     }
     return first;
 }
 
-// Waits until the operations of other processes on this process and its neighbours are over. Neighbours load and store
-// as soon as they have left the fence, so all of the node wait for each other if anything is awaited.
-bool await_others(Core& core, bool queued) {
-    const bool closes = core.far_sync != nullptr && core.slot.fence_news().any_closes;
-    if (closes && !core.far_sync->await_closes(core.mine().closes, core)) {
-        core.slot.header().barrier.give_up();
+// Waits until the operations of other processes on this node's processes are complete. A local process loads and stores
+// in its neighbours' memory as soon as it has left the fence, so if one of them awaits close messages, all pass a
+// barrier.
+bool await_incoming(Core& core, bool queued) {
+    const bool closes = core.remote_sync != nullptr && core.controls.fence_counts().any_closes;
+    if (closes && !core.remote_sync->await_closes(core.mine().closes, core)) {
+        core.controls.header().barrier.give_up();
         return false;
     }
-    return (!closes && !queued) || core.meet_here();
+    return (!closes && !queued) || core.node_barrier();
 }
 
 class DeferredFence final : public FenceStrategy {
   public:
     const char* name() const override { return "deferred"; }
 
-    // Operations before a fence with MPI_MODE_NOPRECEDE are against the assert, but none is lost.
+    // Operations before a fence with MPI_MODE_NOPRECEDE violate the assert, but none is lost.
     void prepare(Core& core, StateGuard& guard, const FenceCall& call) override {
         if (call.precedes) return;
         for (const std::uint32_t target : call.targets) {
-            static_cast<void>(guard.unlocked([&] { return do_now(core, target); }));
-            core.discard_put_off(target);
+            static_cast<void>(guard.unlocked([&] { return perform_queued(core, target); }));
+            core.discard_deferred(target);
         }
     }
 
-    // Replies are not awaited before all meet, so those to a neighbour's gets may still come behind the fence.
+    // The barrier does not wait for replies, so a reply to a local process's get may arrive after the fence.
     bool runs_ahead(const Core& core, const FenceCall& call) const override {
-        return !call.precedes || core.far_sync != nullptr;
+        return !call.precedes || core.remote_sync != nullptr;
     }
 
     bool synchronise(Core& core, const FenceCall& call, Fault& late) override {
         if (!call.precedes) {
-            // Of epochs of other kinds there may be replies under way, which nobody needs now.
-            late = call.targets.empty() ? core.settle_local(Core::kEveryTarget) : core.settle();
-            return !core.shared_flavour || core.meet_here();
+            // Only replies of earlier epochs of another kind may be outstanding. Wait until they no longer use this
+            // process's buffers.
+            late = call.targets.empty() ? core.complete_local(Core::kEveryTarget) : core.complete_ops();
+            return !core.shared_flavour || core.node_barrier();
         }
         const std::uint64_t fence = core.epoch.fences;
-        std::atomic<std::uint64_t>& queued = core.slot.header().put_off[fence % 2];
+        std::atomic<std::uint64_t>& queued = core.controls.header().queued_fence[fence % 2];
         late = end_operations(core, call.targets);
-        if (!core.put_off_targets().empty()) queued.store(fence, std::memory_order_relaxed);
-        if (!core.meet()) return false;
-        if (const Fault fault = do_queued(core, call.targets); fault != Fault::None) late = fault;
-        if (!await_others(core, queued.load(std::memory_order_relaxed) == fence)) return false;
-        if (const Fault fault = core.settle_local(Core::kEveryTarget); late == Fault::None) late = fault;
+        if (!core.deferred_targets().empty()) queued.store(fence, std::memory_order_relaxed);
+        if (!core.barrier()) return false;
+        if (const Fault fault = perform_all_queued(core, call.targets); fault != Fault::None) late = fault;
+        if (!await_incoming(core, queued.load(std::memory_order_relaxed) == fence)) return false;
+        if (const Fault fault = core.complete_local(Core::kEveryTarget); late == Fault::None) late = fault;
         return true;
     }
 
     bool opens_early(const Core&) const override { return true; }
 
-    // What goes to other nodes waits there for the target's fence.
+    // A target on another node delays the messages itself until it has made its fence.
     Decision on_operation(const Core& core, const Peer& peer) const override {
-        return core.here(peer.rank) ? Decision::Queue : Decision::Now;
+        return core.is_local(peer.rank) ? Decision::Queue : Decision::Now;
     }
 
     bool allows_fast_paths() const override { return false; }

@@ -1,6 +1,6 @@
-// Immediate fences: operations are done as they are called; the fence awaits those of this process, and then all
-// processes meet (G1). With MPI_MODE_NOPRECEDE a fence on one node awaits nobody: the first operation to each target
-// awaits that target's fence.
+// Immediate fences: the call performs the operation; the fence completes this process's operations and passes a barrier
+// (G1). With MPI_MODE_NOPRECEDE a fence on one node does not wait: the first operation to each target awaits that
+// target's fence.
 #include "strategy/core.h"
 #include "strategy/registry.h"
 
@@ -12,14 +12,14 @@ class ImmediateFence final : public FenceStrategy {
     const char* name() const override { return "immediate"; }
 
     bool runs_ahead(const Core& core, const FenceCall& call) const override {
-        return !call.precedes && core.far_sync == nullptr;
+        return !call.precedes && core.remote_sync == nullptr;
     }
 
     bool synchronise(Core& core, const FenceCall& call, Fault& late) override {
-        late = core.settle();
-        if (!runs_ahead(core, call)) return core.meet();
-        // Loads and stores through the pointers that all processes have await nobody, so there the neighbours meet.
-        return !core.shared_flavour || core.meet_here();
+        late = core.complete_ops();
+        if (!runs_ahead(core, call)) return core.barrier();
+        // Loads and stores through the user's pointers wait for no fence, so a shared window needs the node's barrier.
+        return !core.shared_flavour || core.node_barrier();
     }
 };
 

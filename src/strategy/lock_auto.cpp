@@ -1,5 +1,5 @@
-// Locks of targets on this node are acquired by MPI_Win_lock. Those of other nodes are asked for by the message that
-// carries the operations, and are acquired when its reply comes.
+// MPI_Win_lock acquires the locks of local targets. The message that carries the operations requests the lock of a
+// remote target, and its reply grants it.
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
 #include "strategy/lock_queued.h"
@@ -13,17 +13,17 @@ class AutomaticLock final : public QueuedLock {
   public:
     const char* name() const override { return "auto"; }
     std::string explain(const Core& core) const override {
-        return core.far_sync != nullptr ? "immediate on this node, deferred to others: one message"
-                                        : "immediate, by load and store";
+        return core.remote_sync != nullptr ? "immediate on this node, deferred to others: one message"
+                                           : "immediate, by load and store";
     }
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         const Fault fault = acquire(core, guard, peer, kind);
-        if (fault == Fault::None && !core.here(peer.rank)) defer_lock(core, peer.rank);
+        if (fault == Fault::None && !core.is_local(peer.rank)) defer_lock(core, peer.rank);
         return fault;
     }
 
-    bool may_defer(const Core& core) const override { return core.far_sync != nullptr; }
+    bool may_defer(const Core& core) const override { return core.remote_sync != nullptr; }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// MPI_Win_lock acquires nothing: operations are queued, and unlock or flush acquires the lock, has the operations done
-// and, for targets of other nodes, sends lock, operations and unlock as one message (G5). A lock with no operations
-// under it is never acquired. Memory that the program may load and store is locked by the call.
+// MPI_Win_lock acquires nothing, and the window queues operations. Unlock or flush acquires the lock and performs the
+// operations; to a target on another node it sends lock, operations and unlock as one message (G5). A lock with no
+// operations under it is never acquired. MPI_Win_lock does acquire the lock of memory that the program may load and
+// store.
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
 #include "strategy/lock_queued.h"
@@ -15,27 +16,27 @@ class DeferredLocks final : public QueuedLock {
     const char* name() const override { return "deferred"; }
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
-        const bool far = !core.here(peer.rank);
-        if (!far && (peer.rank == core.me || core.pointers_given || !core.puts_off()))
+        const bool local = core.is_local(peer.rank);
+        if (local && (peer.rank == core.me || core.pointers_given || !core.can_defer()))
             return acquire(core, guard, peer, kind);
-        if (far) {
+        if (!local) {
             if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) return fault;
         } else {
-            peer.held = kind == sync::LockKind::Shared ? Held::SharedLater : Held::ExclusiveLater;
+            peer.held_lock = kind == sync::LockKind::Shared ? HeldLock::SharedDeferred : HeldLock::ExclusiveDeferred;
         }
         defer_lock(core, peer.rank);
         return Fault::None;
     }
 
-    // What goes to other nodes is gathered there in one message anyway.
+    // RemoteSync gathers the operations on a remote target in one message anyway.
     Decision on_operation(const Core& core, const Peer& peer) const override {
         const bool all = core.epoch.access == Access::LockAll;
-        const bool later =
-            all ? peer.held == Held::None && !core.epoch.no_check && core.here(peer.rank) : is_later(peer.held);
+        const bool later = all ? peer.held_lock == HeldLock::None && !core.epoch.no_check && core.is_local(peer.rank)
+                               : is_deferred(peer.held_lock);
         return later ? Decision::Queue : Decision::Now;
     }
 
-    bool may_defer(const Core& core) const override { return core.far_sync != nullptr || core.puts_off(); }
+    bool may_defer(const Core& core) const override { return core.remote_sync != nullptr || core.can_defer(); }
     bool allows_fast_paths() const override { return false; }
 };
 

@@ -1,4 +1,4 @@
-// Every lock is held when the call that asks for it returns (G5).
+// MPI_Win_lock holds the lock when it returns (G5).
 #include <string>
 
 #include "strategy/core.h"
@@ -23,20 +23,20 @@ class ImmediateLock final : public QueuedLock {
     bool may_defer(const Core&) const override { return false; }
 
   private:
-    // A lock of another node is held with the first reply, or given back, whatever the fault is.
+    // The first reply grants the lock of a remote target. On a fault the request is taken back with an unlock.
     static Fault acquire_and_await(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind,
                                    bool inside_lock_all) {
         const Fault asked = acquire(core, guard, peer, kind, inside_lock_all);
-        if (asked != Fault::None || core.here(peer.rank) || peer.held == Held::NoCheck) return asked;
-        const Fault fault = guard.unlocked([&] { return core.settle(peer.rank); });
+        if (asked != Fault::None || core.is_local(peer.rank) || peer.held_lock == HeldLock::NoCheck) return asked;
+        const Fault fault = guard.unlocked([&] { return core.complete_ops(peer.rank); });
         if (fault == Fault::None) return fault;
-        const std::string text = diag::fault_text();
+        const std::string text = base::fault_text();
         guard.unlocked([&] {
-            static_cast<void>(core.far_sync->unlock(peer.rank));
-            return core.settle(peer.rank);
+            static_cast<void>(core.remote_sync->unlock(peer.rank));
+            return core.complete_ops(peer.rank);
         });
-        peer.held = Held::None;
-        return diag::fail(fault, "%s", text.c_str());
+        peer.held_lock = HeldLock::None;
+        return base::fail(fault, "%s", text.c_str());
     }
 };
 

@@ -17,9 +17,9 @@ Fault QueuedLock::lock_all(Core& core, StateGuard& guard) {
         core.epoch.touch(own);
         return Fault::None;
     }
-    const Fault fault = acquire_all_here(core, guard);
+    const Fault fault = acquire_all_local(core, guard);
     if (fault == Fault::None) return fault;
-    // There is no epoch that would give back what was acquired.
+    // No epoch is open whose end would release these locks.
     for (const std::uint32_t rank : core.epoch.touched)
         drop(core, core.peer(rank));
     core.epoch.touched.clear();

@@ -1,5 +1,5 @@
-// What the strategies over queued locks share: lock_all acquires the lock of a target with the first operation there,
-// but for memory that the program may load and store without libosc.
+// lock_all of the strategies over queued locks: the first operation on a target acquires its lock. The locks of memory
+// that the program may load and store are acquired by lock_all itself.
 #pragma once
 
 #include "strategy/strategy.h"

@@ -1,4 +1,4 @@
-// Two-level locks (sync/two_level.h, F3): each call has what it asks for when it returns, and operations go as under
+// Two-level locks (sync/two_level.h, F3): each call holds its locks when it returns, and operations run as with
 // MPI_MODE_NOCHECK. lock_all is one atomic, whatever the number of targets.
 #include <utility>
 
@@ -14,7 +14,8 @@ class TwoLevelLock final : public LockStrategy {
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         const Fault fault = guard.unlocked([&] { return core.two_level->lock(peer.rank, kind); });
-        if (fault == Fault::None) peer.held = kind == sync::LockKind::Shared ? Held::SharedWord : Held::ExclusiveWord;
+        if (fault == Fault::None)
+            peer.held_lock = kind == sync::LockKind::Shared ? HeldLock::SharedTwoLevel : HeldLock::ExclusiveTwoLevel;
         return fault;
     }
 
@@ -24,10 +25,10 @@ class TwoLevelLock final : public LockStrategy {
         return fault;
     }
 
-    // lock_all holds all of them.
+    // lock_all() has acquired the locks of all targets.
     Fault lock_one_of_all(Core&, StateGuard&, Peer&) override { return Fault::None; }
 
-    // By one thread, after all that was done under the lock has ended.
+    // One thread calls this, after the operations under the lock are complete.
     Fault unlocked(Core& core, StateGuard& guard, std::uint32_t target, sync::LockKind kind) override {
         return guard.unlocked([&] { return core.two_level->unlock(target, kind); });
     }

@@ -1,5 +1,5 @@
-// MPI_Win_start returns at once and operations are queued; MPI_Win_complete awaits the posts and has the operations
-// done (G4).
+// MPI_Win_start returns at once and the window queues operations; MPI_Win_complete awaits the posts and performs the
+// operations (G4).
 #include "strategy/core.h"
 #include "strategy/registry.h"
 

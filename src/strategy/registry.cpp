@@ -10,62 +10,48 @@ namespace {
 template <class Strategy>
 using Maker = std::unique_ptr<Strategy> (*)();
 
-#define OSC_STRATEGY_PSCW(name, maker, help)
-#define OSC_STRATEGY_LOCK(name, maker, help)
 #define OSC_STRATEGY_FENCE(name, maker, help) {name, help},
 constexpr Entry kFences[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_FENCE
 #define OSC_STRATEGY_FENCE(name, maker, help) &maker,
 constexpr Maker<FenceStrategy> kFenceMakers[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_FENCE
-#undef OSC_STRATEGY_PSCW
 
-#define OSC_STRATEGY_FENCE(name, maker, help)
 #define OSC_STRATEGY_PSCW(name, maker, help) {name, help},
 constexpr Entry kPscws[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_PSCW
 #define OSC_STRATEGY_PSCW(name, maker, help) &maker,
 constexpr Maker<PscwStrategy> kPscwMakers[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_PSCW
-#undef OSC_STRATEGY_LOCK
 
-#define OSC_STRATEGY_PSCW(name, maker, help)
 #define OSC_STRATEGY_LOCK(name, maker, help) {name, help},
 constexpr Entry kLocks[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_LOCK
 #define OSC_STRATEGY_LOCK(name, maker, help) &maker,
 constexpr Maker<LockStrategy> kLockMakers[] = {
 #include "strategy/strategies.def"
 };
-#undef OSC_STRATEGY_FENCE
-#undef OSC_STRATEGY_PSCW
-#undef OSC_STRATEGY_LOCK
 
 }  // namespace
 
-std::span<const Entry> entries(Kind kind) {
+std::span<const Entry> entries(SyncKind kind) {
     switch (kind) {
-        case Kind::Fence:
+        case SyncKind::Fence:
             return kFences;
-        case Kind::Pscw:
+        case SyncKind::Pscw:
             return kPscws;
-        case Kind::Lock:
+        case SyncKind::Lock:
             break;
     }
     return kLocks;
 }
 
-int find(Kind kind, const char* name) {
+int find(SyncKind kind, const char* name) {
     const std::span<const Entry> all = entries(kind);
     for (std::size_t i = 0; i < all.size(); ++i)
         if (std::strcmp(all[i].name, name) == 0) return static_cast<int>(i);

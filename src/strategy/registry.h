@@ -11,8 +11,5 @@ namespace osc::strategy {
 #define OSC_STRATEGY_PSCW(name, maker, help) std::unique_ptr<PscwStrategy> maker();
 #define OSC_STRATEGY_LOCK(name, maker, help) std::unique_ptr<LockStrategy> maker();
 #include "strategy/strategies.def"
-#undef OSC_STRATEGY_FENCE
-#undef OSC_STRATEGY_PSCW
-#undef OSC_STRATEGY_LOCK
 
 }  // namespace osc::strategy

@@ -1,16 +1,16 @@
-// Acquiring and dropping locks, awaiting posts and fences.
+// Acquires and releases locks; awaits posts and fences.
 #include "strategy/targets.h"
 
 #include <ctime>
 #include <string>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "sync/pscw.h"
 
 namespace osc::strategy {
 namespace {
 
-using diag::fail;
+using base::fail;
 using sync::LockKind;
 using sync::LockResult;
 
@@ -19,9 +19,9 @@ Fault lock_lost(const sync::LockContext& context, std::uint32_t target) {
                 context.dead_rank, target);
 }
 
-// A shared lock is noted before it is asked for, until after it was released, so that a process which dies in between
-// is known as its holder: also one that dies in the queue and is granted the lock after that. Only this process writes
-// the word, under the window's state.
+// A process notes a shared lock before it requests it, and removes the note after the release. If the process dies in
+// between, waiters find it as a holder: also if it dies in the queue and is granted the lock after its death. Only this
+// process writes the word, under the window's state lock.
 void note_shared(Core& core, std::uint32_t target) {
     std::atomic<std::uint64_t>& noted = core.mine().shared_locks(target);
     noted.store(noted.load(std::memory_order_relaxed) | shm::ControlBlock::bit(target), std::memory_order_release);
@@ -32,10 +32,9 @@ void forget_shared(Core& core, std::uint32_t target) {
     noted.store(noted.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(target), std::memory_order_release);
 }
 
-// Lets another thread go on.
-int nap() {
-    const timespec moment{0, 50000};
-    return ::nanosleep(&moment, nullptr);
+int sleep_briefly() {
+    const timespec pause{0, 50000};
+    return ::nanosleep(&pause, nullptr);
 }
 
 }  // namespace
@@ -48,16 +47,16 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
     if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
         : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
                                      : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
-        peer.held = Held::NoCheck;
+        peer.held_lock = HeldLock::NoCheck;
         return Fault::None;
     }
     const bool shared = kind == LockKind::Shared;
-    const Held before = peer.held;
-    if (!core.here(peer.rank)) {
-        // Held once it is asked for: an operation that another thread sends must come behind that.
-        const Fault fault = guard.unlocked([&] { return core.far_sync->lock(peer.rank, kind, inside_lock_all); });
+    const HeldLock before = peer.held_lock;
+    if (!core.is_local(peer.rank)) {
+        // Set held_lock after the request is queued: an operation that another thread sends must follow the request.
+        const Fault fault = guard.unlocked([&] { return core.remote_sync->lock(peer.rank, kind, inside_lock_all); });
         if (fault != Fault::None) return fault;
-        peer.held = shared ? Held::Shared : Held::ExclusiveInUse;
+        peer.held_lock = shared ? HeldLock::Shared : HeldLock::ExclusiveInUse;
         return Fault::None;
     }
     if (shared) note_shared(core, peer.rank);
@@ -72,49 +71,50 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
         if (mine) core.cell_busy = false;
         if (result != LockResult::Granted) {
-            if (shared && peer.held == before) forget_shared(core, peer.rank);
+            if (shared && peer.held_lock == before) forget_shared(core, peer.rank);
             return lock_lost(context, peer.rank);
         }
-        if (peer.held != before) {  // another thread of a lock_all epoch took it while this one waited
+        if (peer.held_lock != before) {  // another thread of a lock_all epoch acquired it while this one waited
             sync::unlock_shared(context, peer.rank);
             return Fault::None;
         }
-        if (shared) note_shared(core, peer.rank);  // another thread that failed may have taken the note away
+        if (shared) note_shared(core, peer.rank);  // another thread whose request failed may have removed the note
     }
-    peer.held = shared ? Held::Shared : Held::Exclusive;
+    peer.held_lock = shared ? HeldLock::Shared : HeldLock::Exclusive;
     return Fault::None;
 }
 
 void drop(Core& core, Peer& peer) {
     sync::LockContext context = core.lock_context();
-    const Held held = peer.held;
-    peer.held = Held::None;
+    const HeldLock held = peer.held_lock;
+    peer.held_lock = HeldLock::None;
     peer.touched = false;
     peer.forbid();
-    core.discard_put_off(peer.rank);    // there is nothing, unless the lock was not to be had
-    if (!core.here(peer.rank)) return;  // given back by give_back_far
-    if (held == Held::Exclusive || held == Held::ExclusiveInUse) {
+    core.discard_deferred(peer.rank);       // the queue is empty unless the lock could not be acquired
+    if (!core.is_local(peer.rank)) return;  // release_remote() releases it
+    if (held == HeldLock::Exclusive || held == HeldLock::ExclusiveInUse) {
         sync::unlock_exclusive(context, peer.rank);
-    } else if (held == Held::Shared) {
+    } else if (held == HeldLock::Shared) {
         sync::unlock_shared(context, peer.rank);
         forget_shared(core, peer.rank);
     }
 }
 
-Fault give_back_far(Core& core, const Peer& peer) {
-    if (core.here(peer.rank) || peer.held == Held::None || peer.held == Held::NoCheck || is_word(peer.held))
+Fault release_remote(Core& core, const Peer& peer) {
+    if (core.is_local(peer.rank) || peer.held_lock == HeldLock::None || peer.held_lock == HeldLock::NoCheck ||
+        is_two_level(peer.held_lock))
         return Fault::None;
-    return core.far_sync->unlock(peer.rank);
+    return core.remote_sync->unlock(peer.rank);
 }
 
 namespace {
 
-// One thread takes the lock for all: a second one that asked for it could wait behind an exclusive waiter, who waits
-// for this process.
+// One thread acquires the lock for all threads. A second request could wait behind an exclusive waiter that itself
+// waits for this process.
 template <class IsHeld, class Take>
 Fault take_once(StateGuard& guard, Peer& peer, IsHeld&& is_held, Take&& take) {
     while (!is_held() && peer.post == Post::Awaited)
-        guard.unlocked(nap);
+        guard.unlocked(sleep_briefly);
     if (is_held()) return Fault::None;
     peer.post = Post::Awaited;
     const Fault fault = take();
@@ -133,18 +133,18 @@ Fault await_fence(Core& core, StateGuard& guard, Peer& peer) {
     return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", peer.rank);
 }
 
-// The post of a target, which this thread is the one to consume.
+// Awaits and consumes the post of a target. One thread of the process does so.
 Fault consume_post(Core& core, StateGuard& guard, Peer& peer) {
     const std::uint32_t rank = peer.rank;
     return wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits",
-                    [&](auto&& dead) { return sync::take_post(core.slot, core.me, rank, dead); });
+                    [&](auto&& dead) { return sync::take_post(core.controls, core.me, rank, dead); });
 }
 
 }  // namespace
 
 Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
     if (core.epoch.no_check || peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return Fault::None;
-    if (peer.post == Post::Awaited) {  // by another thread, which will consume the one bit for both
+    if (peer.post == Post::Awaited) {  // another thread consumes the post for both
         return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
             return shm::wait_until(
                 core.mine().pscw_bell, [&] { return peer.post == Post::Taken; }, dead);
@@ -168,19 +168,20 @@ Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
         case Access::Fence:
             return Fault::None;
         case Access::FenceUsed:
-            if (!epoch.needs_peer_fence || !core.here(peer.rank))
-                return Fault::None;  // other nodes' targets keep what comes early
+            if (!epoch.needs_peer_fence || !core.is_local(peer.rank))
+                return Fault::None;  // targets on other nodes delay messages that arrive before their fence
             return await_fence(core, guard, peer);
         case Access::Lock: {
-            if (peer.held == Held::None) return fail(Fault::Sync, "rank %u is not locked", peer.rank);
-            const LockKind kind = peer.held == Held::SharedLater ? LockKind::Shared : LockKind::Exclusive;
+            if (peer.held_lock == HeldLock::None) return fail(Fault::Sync, "rank %u is not locked", peer.rank);
+            const LockKind kind = peer.held_lock == HeldLock::SharedDeferred ? LockKind::Shared : LockKind::Exclusive;
             return take_once(
-                guard, peer, [&] { return !is_later(peer.held); }, [&] { return acquire(core, guard, peer, kind); });
+                guard, peer, [&] { return !is_deferred(peer.held_lock); },
+                [&] { return acquire(core, guard, peer, kind); });
         }
         case Access::LockAll:
             if (epoch.no_check) return Fault::None;
             return take_once(
-                guard, peer, [&] { return peer.held != Held::None; },
+                guard, peer, [&] { return peer.held_lock != HeldLock::None; },
                 [&] { return core.strategies.lock->lock_one_of_all(core, guard, peer); });
         case Access::Start:
             return await_post(core, guard, peer);
@@ -188,12 +189,12 @@ Fault make_ready(Core& core, StateGuard& guard, Peer& peer) {
     return Fault::None;
 }
 
-Fault acquire_all_here(Core& core, StateGuard& guard) {
+Fault acquire_all_local(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Peer& peer = core.peer(rank);
-        if (peer.held != Held::None || !core.here(rank)) continue;
+        if (peer.held_lock != HeldLock::None || !core.is_local(rank)) continue;
         const bool inside = !core.epoch.touched.empty();
-        // In an open epoch another thread may be about to take it.
+        // In an open epoch another thread may be acquiring it.
         const Fault fault = core.epoch.access == Access::LockAll ? make_ready(core, guard, peer)
                                                                  : acquire(core, guard, peer, LockKind::Shared, inside);
         if (fault != Fault::None) return fault;
@@ -204,8 +205,8 @@ Fault acquire_all_here(Core& core, StateGuard& guard) {
 
 Fault make_open(Core& core, StateGuard& guard, Peer& peer) {
     if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
-    if (core.has_put_off(peer.rank)) {
-        const Fault fault = guard.unlocked([&] { return core.do_put_off(peer.rank); });
+    if (core.has_deferred(peer.rank)) {
+        const Fault fault = guard.unlocked([&] { return core.perform_deferred(peer.rank); });
         if (fault != Fault::None) return fault;
     }
     if (core.epoch.access == Access::Lock)
@@ -215,8 +216,8 @@ Fault make_open(Core& core, StateGuard& guard, Peer& peer) {
     return Fault::None;
 }
 
-Fault do_now(Core& core, std::uint32_t target) {
-    if (!core.has_put_off(target)) return Fault::None;
+Fault perform_queued(Core& core, std::uint32_t target) {
+    if (!core.has_deferred(target)) return Fault::None;
     StateGuard guard(core);
     return make_open(core, guard, core.peer(target));
 }

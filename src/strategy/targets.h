@@ -1,5 +1,5 @@
-// What strategies do to single targets: acquiring and dropping their locks, awaiting their posts and fences, and having
-// done what is queued for them. The caller holds the window's state with `guard`, which is let go while waiting.
+// What strategies do to single targets: acquire and release locks, await posts and fences, and perform queued
+// operations. The caller holds the window's state lock with `guard`; functions that wait release it meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -9,44 +9,45 @@
 
 namespace osc::strategy {
 
-inline bool is_later(Held held) {
-    return held == Held::SharedLater || held == Held::ExclusiveLater;
+inline bool is_deferred(HeldLock held) {
+    return held == HeldLock::SharedDeferred || held == HeldLock::ExclusiveDeferred;
 }
 
-inline bool is_word(Held held) {
-    return held == Held::SharedWord || held == Held::ExclusiveWord;
+inline bool is_two_level(HeldLock held) {
+    return held == HeldLock::SharedTwoLevel || held == HeldLock::ExclusiveTwoLevel;
 }
 
-/// Acquires the lock of a target of this node, waiting for its turn; asks for that of another node's, which is held
-/// with the next reply. Sets Peer::held. `inside_lock_all`: see sync::LockContext.
+/// Acquires the lock of a target: on this node it waits until the lock is granted; on another node it requests the
+/// lock, which this process holds from the next reply on. Sets Peer::held_lock. `inside_lock_all`: see
+/// sync::LockContext.
 Fault acquire(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind, bool inside_lock_all = false);
 
 /// Acquires the shared locks of all targets of this node that the epoch does not hold yet.
-Fault acquire_all_here(Core& core, StateGuard& guard);
+Fault acquire_all_local(Core& core, StateGuard& guard);
 
-/// Gives the lock back, if the target is on this node.
+/// Forgets the lock of a target, and releases it if the target is on this node.
 void drop(Core& core, Peer& peer);
 
-/// Gives the lock of a target of another node back with the last message to it, which the caller then awaits.
-Fault give_back_far(Core& core, const Peer& peer);
+/// Releases the lock of a target on another node with the last message to it, which the caller then awaits.
+Fault release_remote(Core& core, const Peer& peer);
 
 /// In a start epoch: awaits the post of a target of the group, once.
 Fault await_post(Core& core, StateGuard& guard, Peer& peer);
 
-/// Awaits what operations on `peer` need in the open epoch, whose kind allows them: its lock, post or fence.
+/// Awaits the lock, post or fence of `peer` that operations in the open epoch need.
 Fault make_ready(Core& core, StateGuard& guard, Peer& peer);
 
-/// The same, has done what was queued for the target, and opens it for the fast path.
+/// The same; then performs the operations queued for the target, and opens it for the fast path.
 Fault make_open(Core& core, StateGuard& guard, Peer& peer);
 
-/// Has done what was queued for a target, if anything was. The caller does not hold the state.
-Fault do_now(Core& core, std::uint32_t target);
+/// Performs the operations queued for a target. The caller does not hold the state lock.
+Fault perform_queued(Core& core, std::uint32_t target);
 
 /// "`doing` can never complete", because `rank` died.
 Fault died(std::uint32_t rank, const char* doing);
 
-/// Waits with the state let go: `wait(dead)` returns false if it gave up because dead() is true. Reports the member of
-/// `ranks` that died.
+/// Runs wait(dead) without the state lock; it returns false if it gave up because dead() is true. Reports the member
+/// of `ranks` that died.
 template <class Wait>
 Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing, Wait&& wait) {
     std::int64_t dead = -1;

@@ -12,10 +12,10 @@ Predicted predict(const Costs& costs, const Traffic& traffic) {
     const double messages = static_cast<double>(traffic.gathered) * costs.byte;
     const double direct = static_cast<double>(traffic.direct) * costs.byte;
     if (!traffic.any()) return {fences, fences};
-    // The last message's reply is awaited, or the last direct access's end.
+    // The origin awaits the reply to its last message, or the end of its last direct access.
     const double immediate = fences + messages + direct + reply;
-    // Nobody waits for a message's reply. The first direct access to a target awaits that the target has made the
-    // fence, which it has told when the messages that go meanwhile are through.
+    // The origin awaits no reply to a message. Its first direct access to a target waits until the target announces its
+    // fence; messages overlap with that.
     const double deferred =
         traffic.direct == 0 ? fences + messages : fences + std::max(messages, reply) + direct + reply;
     return {immediate, deferred};

@@ -1,6 +1,6 @@
-// What a fence's epoch costs by each strategy: the model by which `auto` chooses. Owns no measurement: the constants
-// come from the network (agent/measure.cpp), what an epoch was like from the window's streams. docs/MODEL.md derives
-// it.
+// The cost model by which the fence strategy `auto` chooses: the time of an epoch with each strategy. The constants
+// come from a measurement of the network (transport/am/measure.cpp), an epoch's traffic from the window's
+// streams. docs/MODEL.md derives the formulas.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace osc::sync {
 
-/// Of messages to other nodes, the same on all processes of a window. All zero: not measured.
+/// Costs of messages to other nodes, the same on all processes of a window. All zero: not measured.
 struct Costs {
-    double way = 0;            // ns: of a small message from one process to another, one way (alpha)
-    double byte = 0;           // ns: more for each byte (beta)
-    std::uint32_t rounds = 0;  // of messages, one after the other, until all nodes have heard of all
+    double way = 0;            // ns: one-way latency of a small message (alpha)
+    double byte = 0;           // ns: for each further byte (beta)
+    std::uint32_t rounds = 0;  // rounds of messages in a barrier of all nodes
 };
 
-/// What a process has sent to other nodes in an epoch.
+/// The traffic of a process to other nodes in an epoch.
 struct Traffic {
     std::uint64_t gathered = 0;  // bytes in messages
     std::uint64_t direct = 0;    // bytes written or read directly
@@ -27,22 +27,22 @@ struct Traffic {
     }
 };
 
-/// ns for an epoch between two fences, as far as this process's operations have to do with it.
+/// Predicted ns of an epoch between two fences, from this process's operations.
 struct Predicted {
     double immediate;
     double deferred;
 };
 Predicted predict(const Costs& costs, const Traffic& traffic);
 
-/// What a process wants the next epoch to be after one like that; what all want is or-ed together.
+/// A process's vote for the next epoch's strategy; the votes of all processes are or-ed.
 enum Want : std::uint32_t {
     kNothing = 0,
-    kImmediate = 1,  // goes before:
+    kImmediate = 1,  // outweighs kDeferred
     kDeferred = 2,
 };
 std::uint32_t wanted(const Predicted& predicted, const Traffic& traffic);
 
-/// "a message's way 6.2 us, 0.41 ns a byte, 1 round of a barrier": for people.
+/// A line for OSC_VERBOSE, such as "a message's way 6.2 us, 0.41 ns a byte, 1 round of messages in a barrier".
 std::string text_of(const Costs& costs);
 
 }  // namespace osc::sync

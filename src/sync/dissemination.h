@@ -1,9 +1,10 @@
-// How nodes meet by dissemination: in round k each tells the one 2^k places further and waits for the one 2^k places
-// before; after the last round each has heard, directly or not, of all. What is told of a process goes towards its
-// node: it takes the steps whose sum is the distance that is left, so it is told once in a round, and added up on the
-// way. So one meeting is also a reduce-scatter of what there is to tell.
+// A dissemination barrier of nodes. In round k node i sends to node i + 2^k and waits for node i - 2^k; after the last
+// round each node has heard, directly or not, from all. The messages also carry counts for processes: a count moves
+// towards the node of its process, in the steps whose sum is the remaining distance, and equal destinations are added
+// up on the way. So one barrier is also a reduce-scatter of the counts.
 //
-// Pure: the library's barrier of nodes and the simulation of large jobs (benchmarks/simulation) both go by it.
+// No communication here: the library's barrier of nodes and the simulation of large jobs (benchmarks/simulation) both
+// use this arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,15 @@ struct Dissemination {
     std::uint32_t next(std::uint32_t distance) const { return (node + distance) % nodes; }
     std::uint32_t before(std::uint32_t distance) const { return (node + nodes - distance) % nodes; }
 
-    /// Takes from `closes`, by process, what goes with the step of this distance, and hands it to
-    /// tell(process, number). `node_of`: the node of a process.
-    template <class NodeOf, class Tell>
+    /// Removes from `closes`, by process, the counts that travel with the step of this distance, and passes each to
+    /// send(process, count). `node_of`: the node of a process.
+    template <class NodeOf, class Send>
     void take(std::map<std::uint32_t, std::uint32_t>& closes, std::uint32_t distance, NodeOf&& node_of,
-              Tell&& tell) const {
+              Send&& send) const {
         std::erase_if(closes, [&](const auto& entry) {
             const std::uint32_t left = (node_of(entry.first) + nodes - node) % nodes;
             if ((left & distance) == 0) return false;
-            tell(entry.first, entry.second);
+            send(entry.first, entry.second);
             return true;
         });
     }

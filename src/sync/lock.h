@@ -1,26 +1,27 @@
 // The MPI lock of one target on a node: one 64-bit word taken by CPU atomics, and a FIFO queue for contention.
 //
-// Word: bit 62 somebody queues, bit 61 broken (a holder died); the low half: bit 31 exclusive, below it rank + 1 of the
-// exclusive holder, or the number of shared holders. Uncontended, a lock is one compare-and-swap, and its release one
-// too, or of an exclusive one a store. Who finds the word taken, or others queueing, appends itself to the queue (under
-// the guard, a short spin lock) and waits on its own cell; a release that finds the queue bit hands the word over to
-// the first waiter, or to all shared waiters at the queue's head. So the lock is fair (FIFO), a hand-over is one store
-// and at most one wake, and the state per process and window is one cell.
+// Word: bit 62 the queue is not empty, bit 61 broken (a holder died); the low half: bit 31 exclusive, below it rank + 1
+// of the exclusive holder, or the number of shared holders. Without contention an acquisition is one compare-and-swap;
+// a release is one atomic subtraction, or one store if the lock is exclusive. A process that finds the word taken, or
+// the queue bit set, appends itself to the queue (under the guard, a short spin lock) and waits on its own cell. A
+// release that finds the queue bit hands the word over to the first waiter, or to all shared waiters at the queue's
+// head. So the lock is fair (FIFO), a hand-over is one store and at most one wake, and the state per process and window
+// is one cell.
 //
-// Cells are numbered: rank + 1 for a process's own, with kAway or kAwayPassing for the two in which the target itself
-// stands in the queue for a process of another node, which asks by message. Nobody waits on these: the target's agent
-// looks for the answer now and then.
+// A cell has a number: rank + 1 for a process's own cell. kProxyWaiter and kBargingProxy mark the target's two proxy
+// cells, in which the target queues for a process of another node that requests the lock by message. No thread sleeps
+// on a proxy cell: the thread that drives the target's network polls it.
 //
-// Why no waiter is lost: the queue bit is set and the waiter appended under the guard. A release that sees the bit
-// hands over, for which it needs the guard, so it sees the appended waiter. One that does not, because it stores before
-// it can see it, leaves a word with the bit and without a holder: whoever waits looks for such a word and hands it over
-// itself. While the bit is set nobody takes the word but by hand-over. docs/ARCHITECTURE.md has the whole argument.
+// Why no waiter is lost: the waiter sets the queue bit and appends its cell under the guard. A release that sees the
+// bit hands over under the guard, so it sees the appended waiter. A release that stores before it can see the bit
+// leaves an abandoned word: the queue bit without a holder. Every waiter looks for an abandoned word and hands it over
+// itself. While the bit is set, only a hand-over takes the word. docs/ARCHITECTURE.md has the whole argument.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "sync/far.h"
+#include "sync/remote_sync.h"
 #include "transport/shm/control.h"
 
 namespace osc::sync {
@@ -32,25 +33,25 @@ inline constexpr std::uint64_t kCountMask = kExclusive - 1;
 
 enum class LockResult { Granted, HolderDied };
 
-/// One acquisition's view: the slot, who asks, and whom to ask about the dead.
+/// The arguments of one acquisition: the control table, the requesting process, and the test for dead processes.
 struct LockContext {
-    const shm::Slot& slot;
+    const shm::ControlTable& controls;
     std::uint32_t me;
     std::uint32_t processes;
     Liveness& liveness;
-    bool may_queue = true;  // false: another thread of this process stands in the queue with its only cell
-    /// The process holds a part of its lock_all already and asks for one more shared lock. It must not wait behind
-    /// exclusive requests, which may wait for what it holds: it joins shared holders past the queue, and behind an
-    /// exclusive holder it stands first.
+    bool may_queue = true;  // false: another thread of this process waits in the queue with the process's only cell
+    /// The process holds other locks of its lock_all already and requests one more shared lock. It must not wait behind
+    /// exclusive requests, whose processes may wait for the locks it holds: it joins shared holders past the queue, and
+    /// behind an exclusive holder it becomes the first waiter.
     bool inside_lock_all = false;
     std::uint32_t dead_rank = 0;  // set when a lock returns HolderDied
-    /// The process whose thread this is, if not `me`: a target's agent that acts for a process of another node.
+    /// The process that runs this code, if not `me`: the target, which acts for a process of another node.
     std::uint32_t runner = kMe;
     static constexpr std::uint32_t kMe = ~std::uint32_t{0};
 };
 
-inline constexpr std::uint32_t kAway = std::uint32_t{1} << 30;
-inline constexpr std::uint32_t kAwayPassing = kAway | std::uint32_t{1} << 29;
+inline constexpr std::uint32_t kProxyWaiter = std::uint32_t{1} << 30;
+inline constexpr std::uint32_t kBargingProxy = kProxyWaiter | std::uint32_t{1} << 29;
 
 /// The word of a lock that rank `me` holds exclusively.
 constexpr std::uint64_t exclusive_word(std::uint32_t me) {
@@ -75,49 +76,50 @@ inline bool try_lock_shared(shm::LockCell& cell) {
     return false;
 }
 
-/// Takes the lock of `target`, waiting as long as it takes; HolderDied if a process died while holding it.
+/// Acquires the lock of `target` and waits without a limit; HolderDied if a process died while it held the lock.
 LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
 
-enum class Asked { Granted, Queued, Broken };
+enum class LockReply { Granted, Queued, Broken };
 
-/// For the agent of `target`, on behalf of context.me, a process of another node: takes the lock, or queues for it with
-/// the cell for those inside a lock_all or the one for the others, which must not stand in the queue yet.
-Asked lock_ask(LockContext& context, std::uint32_t target, LockKind kind);
-/// What has become of it. The same context, without waiting.
-Asked lock_answered(LockContext& context, std::uint32_t target);
+// The next five functions run in the process `target`, on behalf of context.me, a process of another node. None waits.
 
-/// The same agent's, now and then while it waits: breaks the lock if a process of the node has died with it.
+/// Acquires the lock, or queues for it with a proxy cell: kBargingProxy if context.inside_lock_all, else kProxyWaiter.
+/// That cell must not be queued yet.
+LockReply lock_ask(LockContext& context, std::uint32_t target, LockKind kind);
+/// The state of that request. The same context.
+LockReply lock_answered(LockContext& context, std::uint32_t target);
+
+/// Called now and then while the request waits: breaks the lock if a process of this node has died with it.
 void break_if_dead(LockContext& context, std::uint32_t target);
 
-/// The same agent's, when `dead`, a process of another node, has died with the lock: nobody gets it any more.
+/// Breaks the lock because `dead`, a process of another node, died with it: no process acquires it any more.
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead);
 
-/// The same agent's, instead of the release of an exclusive lock that it holds for context.me: gives it to `next`, of
-/// another node too, past the queue. All processes of other nodes stand there with one cell; by turns that follow each
-/// other they get as many as those of the node, who have one each. False if the lock is broken, or somebody inside a
-/// lock_all waits, who must not be passed: then the lock is still to be released, and the cell, if it stands in the
-/// queue, stands there for `next`.
-bool pass_on(LockContext& context, std::uint32_t target, std::uint32_t next);
+/// Instead of releasing an exclusive lock of context.me, passes it past the queue to `next`, also a process of another
+/// node. All remote processes share one proxy cell, so with a batch of such grants they get as many turns as the local
+/// processes, which have a cell each. False if the lock is broken, or if the first waiter is inside a lock_all and must
+/// not be passed. The caller must then still release the lock, and the proxy cell, if it is queued, waits for `next`.
+bool hand_off(LockContext& context, std::uint32_t target, std::uint32_t next);
 
-/// Hands the word of `target` over to the first in the queue: `held`, by its exclusive holder; otherwise, after a
-/// release, if the word is abandoned, for which several may try.
-void hand_over(LockContext& context, std::uint32_t target, bool held);
+/// Hands the word of `target` over to the first waiter. `by_holder`: the exclusive holder calls. Otherwise the call
+/// does nothing unless the word is abandoned, so several processes may call after a release.
+void hand_over(LockContext& context, std::uint32_t target, bool by_holder);
 
-/// A word with somebody in the queue and no holder: for whoever sees it to hand over.
+/// True if the queue bit is set and no process holds the lock: any process that sees such a word hands it over.
 constexpr bool is_abandoned(std::uint64_t word) {
     return (word & (kQueued | kExclusive | kCountMask)) == kQueued;
 }
 
-/// Any other value is the half of the word with the queue bit and the broken bit, as the second look found it:
-/// released, but a hand_over() is due.
+/// Any other value is the high half of the word as try_unlock_as() read it last: the lock is released, but the caller
+/// must call hand_over().
 enum class Released : std::uint32_t { Yes = 0, No = 1 };
 
-/// Releases an exclusive lock if nobody waits.
-/// Only the half of the word that is the holder's is written, and by a store: at a read-modify-write the processor
-/// would wait for all the stores of the epoch. The second look finds who came while this thread did not run between the
-/// first and the store; who comes between the store and its becoming visible finds the word abandoned within that
-/// moment.
-/// The half lies at the word's own address, where ThreadSanitizer too looks for the release.
+/// Releases an exclusive lock unless the queue bit is set.
+/// It stores the low half of the word only, which belongs to the holder. A read-modify-write would wait until all
+/// stores of the epoch have left the processor's store buffer. The load after the store finds waiters that queued
+/// between the first load and the store. A waiter that queues before the store becomes visible finds the word abandoned
+/// as soon as it does.
+/// The low half lies at the word's own address, which ThreadSanitizer associates with the release.
 inline Released try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
     static_assert(std::endian::native == std::endian::little, "the low half of the word comes first");
     if (cell.word.load(std::memory_order_relaxed) != mine) return Released::No;
@@ -125,17 +127,17 @@ inline Released try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
     auto* const halves = reinterpret_cast<Half*>(&cell.word);
     __atomic_store_n(&halves[0], 0, __ATOMIC_RELEASE);
     const Released released{__atomic_load_n(&halves[1], __ATOMIC_RELAXED)};
-    if (released == Released::No) __builtin_unreachable();  // no bit of that half
+    if (released == Released::No) __builtin_unreachable();  // the high half never has that bit
     return released;
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
-    const Released released = try_unlock_as(context.slot.block(target).lock, exclusive_word(context.me));
+    const Released released = try_unlock_as(context.controls.block(target).lock, exclusive_word(context.me));
     if (released != Released::Yes) hand_over(context, target, released == Released::No);
 }
 
 inline void unlock_shared(LockContext& context, std::uint32_t target) {
-    shm::LockCell& cell = context.slot.block(target).lock;
+    shm::LockCell& cell = context.controls.block(target).lock;
     const std::uint64_t before = cell.word.fetch_sub(1, std::memory_order_seq_cst);
     if ((before & kQueued) != 0 && (before & kCountMask) == 1) hand_over(context, target, false);
 }

@@ -1,13 +1,14 @@
-// Post, start, complete, wait on a node.
+// Post, start, complete and wait between processes of one node.
 //
-// A post sets the poster's bit in the origin's control block; the origin's start (here: its first operation to that
-// target, or complete) awaits exactly its group's bits and clears only those. A complete adds one to the target's
-// counter; wait awaits as many as its group has members and subtracts them before the next post can be published.
+// A post sets the target's bit in the origin's control block. The origin awaits exactly the bits of its group and
+// clears only those: in start, with the first operation on a target, or in complete, as the strategy says. A complete
+// increments the target's counter. Wait awaits as many completes as its group has members and subtracts them before the
+// next post.
 //
-// Why that is right: a pair has at most one unconsumed post, because the poster's wait returns only after the origin's
-// complete, and the origin consumes the post no later than in complete. So one bit per pair holds all there is to
-// know, and the post of another process, however early, is another bit: it cannot be taken for this one. The counter
-// never holds completes of a later epoch, because those follow posts that follow the subtraction.
+// Why this is right: a pair of processes has at most one unconsumed post, because the target's wait returns only after
+// the origin's complete, and the origin consumes the post no later than in complete. So one bit per pair is enough, and
+// an early post of another process sets another bit. The counter never contains completes of a later epoch, because
+// those follow posts that follow the subtraction.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,19 @@
 
 namespace osc::sync {
 
-/// Tells `origin` that rank `me` has posted.
-inline void send_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t origin) {
-    shm::ControlBlock& block = slot.block(origin);
-    block.posts(me).fetch_or(shm::ControlBlock::bit(me), std::memory_order_seq_cst);
+/// Publishes the post of rank `me` to `origin`; false if its last post was not consumed yet.
+inline bool send_post(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t origin) {
+    shm::ControlBlock& block = controls.block(origin);
+    const std::uint64_t bit = shm::ControlBlock::bit(me);
+    const std::uint64_t before = block.posts(me).fetch_or(bit, std::memory_order_seq_cst);
     block.pscw_bell.ring();
+    return (before & bit) == 0;
 }
 
-/// Waits for the post of `target` and consumes it; false if `dead()` gave it up.
+/// Waits for the post of `target` and consumes it; false if dead() ended the wait.
 template <class Dead>
-bool take_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t target, Dead&& dead) {
-    shm::ControlBlock& block = slot.block(me);
+bool take_post(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t target, Dead&& dead) {
+    shm::ControlBlock& block = controls.block(me);
     std::atomic<std::uint64_t>& word = block.posts(target);
     const std::uint64_t bit = shm::ControlBlock::bit(target);
     if (!shm::wait_until(
@@ -36,26 +39,26 @@ bool take_post(const shm::Slot& slot, std::uint32_t me, std::uint32_t target, De
     return true;
 }
 
-/// Tells `target` that this origin's operations of the epoch are complete there.
-inline void send_complete(const shm::Slot& slot, std::uint32_t target) {
-    shm::ControlBlock& block = slot.block(target);
+/// Publishes to `target` that this origin's operations of the epoch are complete there.
+inline void send_complete(const shm::ControlTable& controls, std::uint32_t target) {
+    shm::ControlBlock& block = controls.block(target);
     block.completes.fetch_add(1, std::memory_order_seq_cst);
     block.pscw_bell.ring();
 }
 
-/// Whether `count` completes have come; consumes them if so.
-inline bool take_completes(const shm::Slot& slot, std::uint32_t me, std::uint32_t count) {
-    std::atomic<std::uint32_t>& completes = slot.block(me).completes;
+/// Whether `count` completes have arrived; consumes them if so.
+inline bool take_completes(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t count) {
+    std::atomic<std::uint32_t>& completes = controls.block(me).completes;
     if (completes.load(std::memory_order_seq_cst) < count) return false;
     completes.fetch_sub(count, std::memory_order_acq_rel);
     return true;
 }
 
-/// Waits for `count` completes and consumes them; false if `dead()` gave it up.
+/// Waits for `count` completes and consumes them; false if dead() ended the wait.
 template <class Dead>
-bool await_completes(const shm::Slot& slot, std::uint32_t me, std::uint32_t count, Dead&& dead) {
+bool await_completes(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t count, Dead&& dead) {
     return shm::wait_until(
-        slot.block(me).pscw_bell, [&] { return take_completes(slot, me, count); }, dead);
+        controls.block(me).pscw_bell, [&] { return take_completes(controls, me, count); }, dead);
 }
 
 }  // namespace osc::sync

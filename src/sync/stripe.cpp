@@ -1,4 +1,4 @@
-// Waiting for a stripe lock.
+// The contended path of a stripe lock.
 #include "sync/stripe.h"
 
 #include <sched.h>
@@ -19,8 +19,8 @@ bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness&
         } else if (round < spin + 1000) {
             ::sched_yield();
         } else {
-            const timespec nap{0, 1000000};
-            ::nanosleep(&nap, nullptr);
+            const timespec pause{0, 1000000};
+            ::nanosleep(&pause, nullptr);
             if ((round - spin) % 100 == 0 && seen != 0 && !liveness.alive(seen - 1)) {
                 dead = seen - 1;
                 return false;

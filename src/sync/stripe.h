@@ -1,12 +1,13 @@
-// The lock around every accumulate-family operation on a stripe of a target's memory (invariant I1). Held for one
-// chunk at most, never two together, so it cannot deadlock; a plain store releases it. Waiters spin, then yield, then
-// nap: the holder is a few hundred nanoseconds from its release unless it was preempted or has died.
+// The lock around every accumulate-family operation on a stripe of a target's memory (invariant I1). A thread holds it
+// for one chunk at most and never holds two, so it cannot deadlock; a plain store releases it. Waiters spin, then
+// yield, then sleep: the holder releases within a few hundred nanoseconds unless it was preempted or has died.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "diag/inject.h"
+#include "base/assert.h"
+#include "base/inject.h"
 #include "sync/lock.h"
 
 namespace osc::sync {
@@ -25,6 +26,7 @@ inline bool stripe_lock(std::atomic<std::uint32_t>& holder, std::uint32_t me, Li
 }
 
 inline void stripe_unlock(std::atomic<std::uint32_t>& holder) {
+    OSC_ASSERT(holder.load(std::memory_order_relaxed) != 0);
     holder.store(0, std::memory_order_release);
 }
 

@@ -1,4 +1,4 @@
-// Taking and giving back two-level locks, and how who does not get one waits.
+// Acquisition and release of two-level locks, and the waiting for a lock that is not free.
 #include "sync/two_level.h"
 
 #include <sched.h>
@@ -15,17 +15,17 @@
 namespace osc::sync {
 namespace {
 
-using diag::fail;
+using base::fail;
 using Clock = std::chrono::steady_clock;
 
-/// Between two looks at a word: twice as long each time, at random, so that those who have met do not meet again. The
-/// network and the host are driven meanwhile (invariant I3).
+/// The pause between two polls of a word. It doubles each time and is randomised, so that two processes that collided
+/// do not collide again. The waiting process drives the network and the host meanwhile (invariant I3).
 class BackOff {
   public:
     explicit BackOff(std::uint32_t rank)
         : random_(rank + static_cast<std::uint32_t>(Clock::now().time_since_epoch().count())) {}
 
-    void rest() {
+    void pause() {
         const auto limit = limit_.count();
         limit_ = std::min(2 * limit_, kLongest);
         const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit / 2 + random_() % (limit / 2));
@@ -33,18 +33,18 @@ class BackOff {
         do {
             if (policy.network != nullptr) policy.network();
             if (policy.progress != nullptr) policy.progress();
-            if (until - Clock::now() > kNap) {
-                const timespec nap{0, kNap.count()};
-                ::nanosleep(&nap, nullptr);
+            if (until - Clock::now() > kSleep) {
+                const timespec sleep{0, kSleep.count()};
+                ::nanosleep(&sleep, nullptr);
             } else {
                 ::sched_yield();
             }
         } while (Clock::now() < until);
     }
 
-    /// Whether to ask if those in a tally are dead: now and then. Who is alone there may not be for long, and is asked
-    /// for each time after a while.
-    bool doubts(std::uint32_t keeping) {
+    /// Whether it is time to ask if the processes of a tally are dead: every kAskEvery. A single process is tested at
+    /// each poll once kAskEvery has passed, because the tally may soon change.
+    bool is_check_due(std::uint32_t keeping) {
         const Clock::time_point now = Clock::now();
         if (now - (tally_count(keeping) == 1 ? begun_ : asked_) < kAskEvery) return false;
         asked_ = now;
@@ -52,7 +52,7 @@ class BackOff {
     }
 
   private:
-    static constexpr std::chrono::nanoseconds kNap{50000};
+    static constexpr std::chrono::nanoseconds kSleep{50000};
     static constexpr std::chrono::nanoseconds kLongest{1000000};
     static constexpr std::chrono::milliseconds kAskEvery{100};
     std::minstd_rand random_;
@@ -77,8 +77,8 @@ bool may_be_dead(std::uint32_t tally, std::span<const std::uint32_t> dead) {
     return least <= sum && sum <= most;
 }
 
-// A process stays in the tallies that it is in when it dies; others leave them. So sooner or later whoever waits for
-// the dead sees nobody else there. `keeping`: those for whom this process waits.
+// A dead process stays in its tallies, the others leave them. So a waiter eventually sees a tally of dead processes
+// only. `keeping`: the tally that this process waits for.
 Fault TwoLevel::look_for_dead(std::uint32_t rank, Word word, std::uint32_t keeping) {
     std::vector<std::uint32_t> dead;
     if (tally_count(keeping) == 1) {
@@ -95,7 +95,7 @@ Fault TwoLevel::look_for_dead(std::uint32_t rank, Word word, std::uint32_t keepi
                 rank);
 }
 
-// Enters one half of a word while nobody is in the other. Who finds somebody there goes out again, and waits outside.
+// Enters one half of a word while the other half is empty. If it is not, the process leaves again and polls the word.
 Fault TwoLevel::join(std::uint32_t rank, Word word, Side side) {
     const Side other = side == Side::Sharing ? Side::Excluding : Side::Sharing;
     const auto free = [&](std::uint64_t seen) { return tally_count(tally(seen, other)) == 0; };
@@ -106,10 +106,10 @@ Fault TwoLevel::join(std::uint32_t rank, Word word, Side side) {
         if (free(seen)) return Fault::None;
         if (const Fault fault = part(rank, word, side); fault != Fault::None) return fault;
         do {
-            back_off.rest();
+            back_off.pause();
             if (const Fault fault = words_.add(rank, word, 0, seen); fault != Fault::None) return fault;
             const std::uint32_t keeping = tally(seen, other);
-            if (free(seen) || !back_off.doubts(keeping)) continue;
+            if (free(seen) || !back_off.is_check_due(keeping)) continue;
             if (const Fault fault = look_for_dead(rank, word, keeping); fault != Fault::None) return fault;
         } while (!free(seen));
     }
@@ -120,7 +120,7 @@ Fault TwoLevel::part(std::uint32_t rank, Word word, Side side) {
     return words_.add(rank, word, -mine(side), before);
 }
 
-// The local word, all of which must be free.
+// Takes the local word exclusively, which requires both halves to be empty.
 Fault TwoLevel::exclude(std::uint32_t target) {
     BackOff back_off(me_);
     for (;;) {
@@ -129,13 +129,14 @@ Fault TwoLevel::exclude(std::uint32_t target) {
         if (fault != Fault::None || seen == 0) return fault;
         const std::uint32_t holder = tally(seen, Side::Excluding);
         const std::uint32_t keeping = holder != 0 ? holder : tally(seen, Side::Sharing);
-        if (back_off.doubts(keeping))
+        if (back_off.is_check_due(keeping))
             if (const Fault dead = look_for_dead(target, Word::Local, keeping); dead != Fault::None) return dead;
-        back_off.rest();
+        back_off.pause();
     }
 }
 
-// The first exclusive lock of this process keeps lock_alls out; the others come in by it.
+// The first exclusive lock of this process enters the global word, which keeps lock_alls out; its later exclusive locks
+// only count.
 Fault TwoLevel::enter() {
     const std::lock_guard lock(entering_);
     if (exclusives_ == 0)
@@ -154,7 +155,7 @@ Fault TwoLevel::lock(std::uint32_t target, LockKind kind) {
     if (const Fault fault = enter(); fault != Fault::None) return fault;
     const Fault fault = exclude(target);
     if (fault == Fault::None) return Fault::None;
-    const std::string text = diag::fault_text();
+    const std::string text = base::fault_text();
     static_cast<void>(leave());
     return fail(fault, "%s", text.c_str());
 }
@@ -162,7 +163,7 @@ Fault TwoLevel::lock(std::uint32_t target, LockKind kind) {
 Fault TwoLevel::unlock(std::uint32_t target, LockKind kind) {
     if (kind == LockKind::Shared) return part(target, Word::Local, Side::Sharing);
     const Fault local = part(target, Word::Local, Side::Excluding);
-    const std::string text = local != Fault::None ? diag::fault_text() : "";
+    const std::string text = local != Fault::None ? base::fault_text() : "";
     const Fault global = leave();
     return local != Fault::None ? fail(local, "%s", text.c_str()) : global;
 }

@@ -1,24 +1,25 @@
-// The two-level locks of a window no two of whose processes share a node: a local word for each process and one global
-// word at rank 0, taken by atomics of the network and of nothing else (invariant I1), also by their own process. No
-// target has to do anything, nothing is kept for each process, and a lock_all is one atomic, whatever the number of
-// ranks. docs/STRATEGIES.md has the argument, tests/model/two_level.pml the proof.
+// The two-level locks of a window whose processes are all on different nodes: one local word for each process, and one
+// global word at rank 0. Only atomics of the network access these words, also those of the owner (invariant I1). The
+// target takes no part, no state grows with the number of processes, and a lock_all is one atomic. docs/STRATEGIES.md
+// has the argument, tests/model/two_level.pml the model.
 //
-// A word has two halves, a tally each, of those who share it (low) and of those who exclude others (high):
-//   local   who holds a shared lock of its process; who holds the exclusive one
-//   global  who is in a lock_all; who holds or seeks exclusive locks
-// A tally counts processes and adds up their ranks, so that a waiter can tell whose death it is that keeps it.
+// A word has two halves. The low half tallies processes that share the word, the high half processes that exclude
+// others:
+//   local   low: holders of a shared lock of that process      high: the holder of its exclusive lock
+//   global  low: processes inside a lock_all                   high: processes that hold or seek exclusive locks
+// A tally is a count and a sum of ranks, so that a waiter can find out whether the processes it waits for are dead.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <span>
 
-#include "diag/fault.h"
-#include "sync/far.h"
+#include "base/fault.h"
+#include "sync/remote_sync.h"
 
 namespace osc::sync {
 
-/// The words, as this process reaches them. Each call is one atomic, awaited; a fault if the word's process is dead.
+/// Access to the words. Each call is one atomic and returns its result; a fault if the word's owner is dead.
 class Words {
   public:
     enum class Word : std::uint32_t { Local, Global };
@@ -31,7 +32,7 @@ class Words {
     ~Words() = default;
 };
 
-/// 11 bits of count, and above them 21 for the sum of ranks plus one: what limits the processes of a window.
+/// A tally: 11 bits of count, and above them 21 bits for the sum of (rank + 1). This limits the size of a window.
 inline constexpr std::uint32_t kMostTallied = 2047;
 constexpr std::uint32_t tally_of(std::uint32_t rank) {
     return 1 | (rank + 1) << 11;
@@ -42,8 +43,8 @@ constexpr std::uint32_t tally_count(std::uint32_t tally) {
 constexpr std::uint32_t tally_sum(std::uint32_t tally) {
     return tally >> 11;
 }
-/// Whether all who are in a tally may be dead, of whom `dead` are the ranks in ascending order. With one in it, or as
-/// many as there are dead, a yes is certain.
+/// Whether all processes of a tally may be among `dead`, the dead ranks in ascending order. True is certain if the
+/// tally counts one process, or as many as are dead.
 bool may_be_dead(std::uint32_t tally, std::span<const std::uint32_t> dead);
 
 /// The locks of one process at one window. Thread-safe for locks of different targets.
@@ -52,10 +53,10 @@ class TwoLevel {
     TwoLevel(Words& words, std::uint32_t me, std::uint32_t processes, Liveness& liveness)
         : words_(words), me_(me), processes_(processes), liveness_(liveness) {}
 
-    /// Returns when the lock is held, or with a fault if a process died that is needed for it.
+    /// Returns when this process holds the lock; a fault if a process that it waits for is dead.
     Fault lock(std::uint32_t target, LockKind kind);
     Fault lock_all();
-    /// Gives it back. Everything done under it has ended at its target.
+    /// Releases the lock. The operations under it are complete at the target.
     Fault unlock(std::uint32_t target, LockKind kind);
     Fault unlock_all();
 
@@ -80,7 +81,7 @@ class TwoLevel {
     const std::uint32_t processes_;
     Liveness& liveness_;
     std::mutex entering_;
-    std::uint32_t exclusives_ = 0;  // that this process holds or seeks; under entering_
+    std::uint32_t exclusives_ = 0;  // exclusive locks that this process holds or seeks; under entering_
 };
 
 }  // namespace osc::sync

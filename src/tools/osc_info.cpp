@@ -1,16 +1,16 @@
-// osc_info: what this build of libosc is and what can be set. Works without MPI and without a launcher, so that it runs
-// wherever the library is installed; everything it prints comes from the tables that the library itself is built from.
+// osc_info prints the properties and options of this build of libosc. It works without MPI and without a launcher, so
+// that it runs wherever the library is installed. It prints the tables that the library itself is built from.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "config/options.h"
+#include "base/options.h"
 
 namespace {
 
-using osc::config::Option;
-using osc::config::Type;
+using osc::base::Option;
+using osc::base::Type;
 
 constexpr int kWrongArguments = 2;
 
@@ -40,7 +40,7 @@ const char* const kEntries[] = {
 std::string joined(std::string_view words, const char* between) {
     std::string all;
     while (!words.empty())
-        all.append(all.empty() ? "" : between).append(osc::config::next_word(words, '|'));
+        all.append(all.empty() ? "" : between).append(osc::base::next_word(words, '|'));
     return all;
 }
 
@@ -63,7 +63,7 @@ std::string values_of(const Option& option) {
 void print_options() {
     std::printf("libosc %s\n\noptions (environment variables):\n", OSC_VERSION_TEXT);
     std::size_t count = 0;
-    const Option* table = osc::config::table(count);
+    const Option* table = osc::base::table(count);
     for (const Option* option = table; option != table + count; ++option) {
         const char* set = std::getenv(option->variable);
         const bool given = set != nullptr && *set != '\0';
@@ -97,7 +97,7 @@ void print_markdown() {
     std::puts("| variable | value | default | meaning |");
     std::puts("|---|---|---|---|");
     std::size_t count = 0;
-    const Option* table = osc::config::table(count);
+    const Option* table = osc::base::table(count);
     for (const Option* option = table; option != table + count; ++option) {
         std::string fallback = cell(option->fallback);
         if (!fallback.empty()) fallback.insert(0, 1, '`').append(1, '`');

@@ -1,4 +1,4 @@
-// Finding the region of each piece.
+// Finds the region of each piece.
 #include "transport/dynamic.h"
 
 #include <algorithm>
@@ -8,13 +8,13 @@ namespace osc {
 
 template <class F>
 void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
-    // A refused piece changes nothing, so all of it is looked up before its first byte moves.
+    // A refused piece changes nothing, so the regions of all its bytes are found before the first byte moves.
     const shm::Region* first = nullptr;
     for (std::uint64_t seen = 0; seen < bytes;) {
         const std::uint64_t address = static_cast<std::uint64_t>(disp) + seen;
         const shm::Region* region = shm::find_region(*regions_, address);
         if (region == nullptr) {
-            fault_ = diag::fail(Fault::Range, "address 0x%llx of the target is in no region that is attached there",
+            fault_ = base::fail(Fault::Range, "address 0x%llx of the target is in no region that is attached there",
                                 static_cast<unsigned long long>(address));
             return;
         }
@@ -27,12 +27,12 @@ void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
             first != nullptr ? std::exchange(first, nullptr) : shm::find_region(*regions_, address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
         if (std::byte* mapped = locate_(*region); mapped != nullptr) {
-            // Addresses stay the target's, so that the stripe of an element is the same by every path.
-            shm::Direct near(mapped, stripes_, static_cast<std::int64_t>(region->base));
-            f(static_cast<Transport&>(near), disp, part);
-            fault_ = near.finish();
+            // Displacements stay addresses of the target, so that an element has the same stripe on every path.
+            shm::Direct mapped_region(mapped, stripes_, static_cast<std::int64_t>(region->base));
+            f(static_cast<Transport&>(mapped_region), disp, part);
+            fault_ = mapped_region.finish();
         } else {
-            f(far_, disp, part);
+            f(unmapped_, disp, part);
         }
         disp += static_cast<std::int64_t>(part);
         bytes -= part;
@@ -60,7 +60,7 @@ void Dynamic::update(const Update& how, std::int64_t disp, const void* origin, v
     auto* back = static_cast<std::byte*>(result);
     split(disp, count * how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
         if (part % how.width != 0) {
-            fault_ = diag::fail(Fault::Range, "an element lies across the end of an attached region");
+            fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
             return;
         }
         to.update(how, at, from, back, part / how.width);
@@ -73,7 +73,7 @@ void Dynamic::compare_and_swap(const Update& how, std::int64_t disp, const void*
                                void* result) {
     split(disp, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
         if (part != how.width) {
-            fault_ = diag::fail(Fault::Range, "an element lies across the end of an attached region");
+            fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
             return;
         }
         to.compare_and_swap(how, at, origin, compare, result);
@@ -81,8 +81,8 @@ void Dynamic::compare_and_swap(const Update& how, std::int64_t disp, const void*
 }
 
 Fault Dynamic::finish() {
-    const Fault far = far_.finish();
-    return fault_ != Fault::None ? fault_ : far;
+    const Fault unmapped = unmapped_.finish();
+    return fault_ != Fault::None ? fault_ : unmapped;
 }
 
 }  // namespace osc

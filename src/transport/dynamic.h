@@ -1,5 +1,5 @@
-// The transport to a dynamic window: each piece of an operation goes to the attached region that holds it, by load and
-// store where the region lies in mapped memory, by the other transport elsewhere. Displacements are addresses.
+// The transport to a dynamic window. Each piece of an operation goes to the attached region that contains it: by load
+// and store if the region is mapped here, by another transport if it is not. Displacements are addresses.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,11 @@ namespace osc {
 
 class Dynamic final : public Transport {
   public:
-    /// `locate` gives where a region is mapped here (its first byte), or null; `far` reaches any address of the target.
+    /// `locate` returns the address at which a region is mapped here, or null. `unmapped` is the transport to any
+    /// address of the target.
     Dynamic(std::shared_ptr<const std::vector<shm::Region>> regions, shm::Stripes stripes,
-            std::function<std::byte*(const shm::Region&)> locate, Transport& far)
-        : regions_(std::move(regions)), stripes_(stripes), locate_(std::move(locate)), far_(far) {}
+            std::function<std::byte*(const shm::Region&)> locate, Transport& unmapped)
+        : regions_(std::move(regions)), stripes_(stripes), locate_(std::move(locate)), unmapped_(unmapped) {}
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
@@ -33,7 +34,7 @@ class Dynamic final : public Transport {
     std::shared_ptr<const std::vector<shm::Region>> regions_;
     shm::Stripes stripes_;
     std::function<std::byte*(const shm::Region&)> locate_;
-    Transport& far_;
+    Transport& unmapped_;
     Fault fault_ = Fault::None;
 };
 

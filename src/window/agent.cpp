@@ -1,5 +1,5 @@
-// Windows and agents: when creation starts one, and how an operation reaches it.
-#include "agent/agent.h"
+// Windows and agents: whether creation starts an agent, and the connection of an operation to one.
+#include "transport/am/channels/agent.h"
 
 #include "window/window.h"
 
@@ -11,15 +11,28 @@ void Window::state_agent_need() {
     const shm::Memory memory = mine().memory;
     if (memory == shm::Memory::Private || memory == shm::Memory::Dynamic) need |= shm::kUnshared;
     if (!team.cma_reaches_all()) need |= shm::kUnreachable;
-    if (need != 0) slot.header().agents.fetch_or(need, std::memory_order_acq_rel);
+    if (need != 0) controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
+}
+
+am::ExposedWindow Window::exposed() {
+    am::ExposedWindow exposed;
+    exposed.base = static_cast<std::byte*>(base);
+    exposed.size = static_cast<std::uint64_t>(bytes);
+    exposed.unit = static_cast<std::uint64_t>(unit);
+    exposed.regions = regions.get();
+    exposed.controls = &controls;
+    exposed.rank = me;
+    exposed.processes = size;
+    exposed.liveness = this;
+    return exposed;
 }
 
 Fault Window::serve_by_agent() {
     shm::ControlBlock& block = mine();
     if (block.memory != shm::Memory::Private && block.memory != shm::Memory::Dynamic) return Fault::None;
-    agent::Agent& agent = agent::Agent::mine();
+    am::Agent& agent = am::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
-    served_ = agent.windows().add({static_cast<std::byte*>(base), block.size, regions.get(), &block, me, this});
+    served_ = agent.service().add(exposed());
     block.served = served_;
     block.mailbox = agent.mailbox();
     return Fault::None;
@@ -27,41 +40,41 @@ Fault Window::serve_by_agent() {
 
 void Window::end_service() {
     if (net_id_ != 0) {
-        net::Network& network = net::Network::mine();
-        network.end_service(net_id_);
+        am::NetworkStack& network = am::NetworkStack::mine();
+        network.messenger.end_service(net_id_);
         network.endpoint().revoke(exposed_);
         lock_words_.reset();
         leases_.reset();
         net_id_ = 0;
     }
-    if (served_ != 0) agent::Agent::mine().windows().remove(served_);
+    if (served_ != 0) am::Agent::mine().service().remove(served_);
     served_ = 0;
 }
 
-Fault Window::connect_agent(const Peer& target, agent::Connection*& connection) {
+Fault Window::connect_agent(const Peer& target, am::AgentRoute*& route) {
     const std::uint64_t mailbox = target.control().mailbox;
-    // What cannot be mapped may be so because its process is gone.
-    const auto why = [&](Fault fault) {
+    // Memory of a process that has died cannot be mapped: report the death then.
+    const auto death_or = [&](Fault fault) {
         if (fault == Fault::None || alive(target.rank)) return fault;
-        return diag::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
+        return base::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
     };
     if (mailbox == 0)
-        return why(
-            diag::fail(Fault::Other,
+        return death_or(
+            base::fail(Fault::Other,
                        "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
                        "was started for the window",
                        target.rank));
-    return why(agent::Outbox::mine().connect(team.arena(target.rank), mailbox, connection));
+    return death_or(am::Outbox::mine().connect(team.arena(target.rank), mailbox, route));
 }
 
 Fault Window::await_operations(std::uint32_t target) {
-    static_assert(kEveryTarget == agent::kEveryRank && kEveryTarget == net::Far::kAll);
-    const Fault near = agent::Outbox::mine().settle(pending_, target);
-    if (net_ == nullptr) return near;
-    // All is ended, whatever one of the two has met.
-    const std::string text = near != Fault::None ? diag::fault_text() : "";
-    const Fault far = net_->settle(target);
-    return near != Fault::None ? diag::fail(near, "%s", text.c_str()) : far;
+    static_assert(kEveryTarget == am::kEveryRank && kEveryTarget == am::RemoteWindow::kAll);
+    const Fault local = am::Outbox::mine().complete_ops(pending_, target);
+    if (net_ == nullptr) return local;
+    // A fault of local operations must not keep the remote ones from being completed.
+    const std::string text = local != Fault::None ? base::fault_text() : "";
+    const Fault remote = net_->complete_ops(target);
+    return local != Fault::None ? base::fail(local, "%s", text.c_str()) : remote;
 }
 
 }  // namespace osc

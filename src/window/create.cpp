@@ -1,5 +1,5 @@
-// Creation and free. On a node both go through shared memory only: a slot made by the first process, two barriers of
-// the team for creation, one of the window and a count of departures for free.
+// Creation and free of windows. On a node both use shared memory only. Creation: the first process makes the control
+// table, and the team passes two barriers. Free: the window passes one barrier and counts departures.
 #include "window/create.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "epoch/epoch.h"
 #include "host/host.h"
 #include "window/device.h"
@@ -17,7 +17,7 @@
 namespace osc {
 namespace {
 
-using diag::fail;
+using base::fail;
 
 bool info_is(const Request& request, const char* key, const char* value) {
     if (request.info == MPI_INFO_NULL) return false;
@@ -31,7 +31,7 @@ bool contiguous(const Request& request) {
     return request.flavor == MPI_WIN_FLAVOR_SHARED && !info_is(request, "alloc_shared_noncontig", "true");
 }
 
-// This process's memory and its description, as far as it can be had without the others.
+// Allocates this process's memory and describes it in its control block, as far as that needs no other process.
 Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) {
     window.bytes = request.size;
     window.unit = static_cast<int>(request.unit);
@@ -54,15 +54,15 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
                        : block.offset != shm::kNoOffset ? shm::Memory::Shared
                                                         : shm::Memory::Private;
         if (block.memory == shm::Memory::Private && in_device_memory(request.base))
-            window.slot.header().device.store(1, std::memory_order_relaxed);
+            window.controls.header().device.store(1, std::memory_order_relaxed);
         return Fault::None;
     }
     if (contiguous(request)) {
         block.arena_rank = 0;
         block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
-        return Fault::None;  // the place follows when all sizes are known
+        return Fault::None;  // lay_out_segment() sets the address when all sizes are known
     }
-    const shm::Piece piece = arena.allocate(bytes, wanted_alignment(request.info), true);
+    const shm::ArenaBlock piece = arena.allocate(bytes, wanted_alignment(request.info), true);
     if (!piece) return fail(Fault::NoMem, "no shared memory for %zu bytes: %s", bytes, std::strerror(errno));
     window.owned = piece.address;
     window.base = piece.address;
@@ -72,19 +72,19 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
     return Fault::None;
 }
 
-// Lays the members' memory out one behind the other in one piece of rank 0's arena.
+// Places the memory of all members one behind the other in one piece of rank 0's arena.
 Fault lay_out_segment(Window& window, const Request& request) {
     std::uint64_t total = 0;
     std::uint64_t before = 0;
-    bool too_large = false;  // the same for all, who see the same sizes
+    bool too_large = false;  // the same on all processes, because they add up the same sizes
     for (std::uint32_t rank = 0; rank < window.size; ++rank) {
         if (rank == window.me) before = total;
-        too_large = __builtin_add_overflow(total, window.slot.block(rank).size, &total) || too_large;
+        too_large = __builtin_add_overflow(total, window.controls.block(rank).size, &total) || too_large;
     }
-    if (too_large) return fail(Fault::NoMem, "the sizes of the segments add up to more than 64 bits can say");
-    std::atomic<std::uint64_t>& published = window.slot.header().segment;
+    if (too_large) return fail(Fault::NoMem, "the sizes of the segments add up to 2^64 bytes or more");
+    std::atomic<std::uint64_t>& published = window.controls.header().segment;
     if (window.me == 0) {
-        const shm::Piece piece =
+        const shm::ArenaBlock piece =
             shm::Arena::mine().allocate(std::max<std::size_t>(total, 1), wanted_alignment(request.info), true);
         if (piece) {
             window.owned = piece.address;
@@ -109,46 +109,50 @@ Fault lay_out_segment(Window& window, const Request& request) {
     return Fault::None;
 }
 
-// The largest of what the processes of the node give.
+// Raises `word` to `mine`: the largest value of the node's processes remains.
 void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
     std::uint32_t seen = word.load(std::memory_order_relaxed);
     while (seen < mine && !word.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
     }
 }
 
-void raise_error(shm::SlotHeader& header, int error) {
+void raise_error(shm::ControlTableHeader& header, int error) {
     raise_to(header.error, static_cast<std::uint32_t>(error));
 }
 
-// The slot of the next window of this team, made by its first process and mapped by all, or by none: null then. The
-// second barrier also keeps the first process from publishing the next slot before everyone has read this one.
-std::byte* next_slot(Window& window, bool& met) {
+// The control table of the team's next window. The node's first process makes it; all processes map it, or none does
+// and all get null. The second barrier also keeps the first process from publishing the next table before all processes
+// have read this one.
+std::byte* next_controls(Window& window, bool& met) {
     TeamShared& shared = window.team.shared();
     const std::uint64_t number = window.team.next_creation();
-    const std::size_t bytes = shm::Slot::bytes_for(window.slot.count_here(window.size), window.size);
-    shm::Piece piece;
+    const std::size_t bytes = shm::ControlTable::bytes_for(window.controls.local_count(window.size), window.size);
+    shm::ArenaBlock piece;
     if (window.me == window.team.leader()) {
         piece = shm::Arena::mine().allocate(bytes, 64, true);
-        if (piece) shm::construct({piece.address, shm::Slot::stride_for(window.size), window.slot.places}, window.size);
-        shared.slot.store(piece ? piece.offset : 0, std::memory_order_release);
+        if (piece)
+            shm::construct({piece.address, shm::ControlTable::stride_for(window.size), window.controls.local_ranks},
+                           window.size);
+        shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
-    const auto meet = [&] {
-        return shared.barrier.arrive_and_wait(window.team.mates(), [&] { return window.any_dead() >= 0; });
+    const auto pass_barrier = [&] {
+        return shared.barrier.arrive_and_wait(window.team.local_size(), [&] { return window.any_dead() >= 0; });
     };
-    met = meet();
-    window.slot_offset = shared.slot.load(std::memory_order_acquire);
-    std::byte* address =
-        met && window.slot_offset != 0 ? window.team.map(window.team.leader(), window.slot_offset, bytes) : nullptr;
+    met = pass_barrier();
+    window.controls_offset = shared.controls.load(std::memory_order_acquire);
+    std::byte* address = met && window.controls_offset != 0
+                             ? window.team.map(window.team.leader(), window.controls_offset, bytes)
+                             : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
-    met = met && meet();
+    met = met && pass_barrier();
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
-    if (address != nullptr) window.team.unmap(window.team.leader(), window.slot_offset, address, bytes);
+    if (address != nullptr) window.team.unmap(window.team.leader(), window.controls_offset, address, bytes);
     if (piece && met) shm::Arena::mine().release(piece.address);
     return nullptr;
 }
 
-// A handle that the host has freed may be issued again at once, to another thread: no handle is made between the
-// host's free of a window and its leaving our table. Recursive, because attribute callbacks may do either.
+// The host may reissue a freed handle at once, to another thread. So no handle may be made between the host's free of a
+// window and its removal from libosc's table. Recursive, because attribute callbacks may create and free windows.
 std::recursive_mutex g_handles;
 
 int make_handle(Window& window) {
@@ -156,75 +160,22 @@ int make_handle(Window& window) {
     return host::real().Win_create(nullptr, 0, 1, MPI_INFO_NULL, host::self_comm(), &window.handle);
 }
 
-void drop_memory(void* owned, std::byte* slot, bool slot_is_mine) {
+void drop_memory(void* owned, std::byte* controls, bool owns_controls) {
     if (owned != nullptr) shm::Arena::mine().release(owned);
-    if (slot_is_mine && slot != nullptr) shm::Arena::mine().release(slot);
+    if (owns_controls && controls != nullptr) shm::Arena::mine().release(controls);
 }
 
-// Rank 0 gives the slot back when the others no longer look at it; false if a death leaves open whether they do.
+// Called by the node's first process: waits until no other process uses the control table; false if a process died, and
+// it is unknown whether the others still use it.
 bool await_departures(Window& window) {
-    const shm::SlotHeader& header = window.slot.header();
+    const shm::ControlTableHeader& header = window.controls.header();
     return shm::wait_until(
         window.team.shared().departures,
-        [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.mates(); },
+        [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.local_size(); },
         [&] { return window.any_dead() >= 0; });
 }
 
 }  // namespace
-
-int error_class(Fault fault) {
-    switch (fault) {
-        case Fault::None:
-            return MPI_SUCCESS;
-        case Fault::Arg:
-            return MPI_ERR_ARG;
-        case Fault::Assert:
-            return MPI_ERR_ASSERT;
-        case Fault::Attach:
-            return MPI_ERR_RMA_ATTACH;
-        case Fault::Base:
-            return MPI_ERR_BASE;
-        case Fault::Buffer:
-            return MPI_ERR_BUFFER;
-        case Fault::Count:
-            return MPI_ERR_COUNT;
-        case Fault::Dead:
-            return MPI_ERR_OTHER;
-        case Fault::Disp:
-            return MPI_ERR_DISP;
-        case Fault::Flavor:
-            return MPI_ERR_RMA_FLAVOR;
-        case Fault::Group:
-            return MPI_ERR_GROUP;
-        case Fault::Info:
-            return MPI_ERR_INFO;
-        case Fault::LockType:
-            return MPI_ERR_LOCKTYPE;
-        case Fault::NoMem:
-            return MPI_ERR_NO_MEM;
-        case Fault::Op:
-            return MPI_ERR_OP;
-        case Fault::Other:
-            return MPI_ERR_OTHER;
-        case Fault::Range:
-            return MPI_ERR_RMA_RANGE;
-        case Fault::Rank:
-            return MPI_ERR_RANK;
-        case Fault::Shared:
-            return MPI_ERR_RMA_SHARED;
-        case Fault::Size:
-            return MPI_ERR_SIZE;
-        case Fault::Sync:
-            return MPI_ERR_RMA_SYNC;
-        case Fault::Truncate:
-            return MPI_ERR_TRUNCATE;
-        case Fault::Type:
-            return MPI_ERR_TYPE;
-        case Fault::Win:
-            return MPI_ERR_WIN;
-    }
-    return MPI_ERR_OTHER;
-}
 
 int create_window(const Request& request, Window*& result, const char*& reason) {
     result = nullptr;
@@ -243,7 +194,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
         return error_class(Fault::Shared);
     }
-    if (request.flavor == MPI_WIN_FLAVOR_SHARED && team->places() != nullptr) {
+    if (request.flavor == MPI_WIN_FLAVOR_SHARED && team->local_ranks() != nullptr) {
         team->release();
         fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
         return error_class(Fault::Shared);
@@ -253,20 +204,20 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->threaded = host::threads();
     window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
     window->pointers_given = window->shared_flavour;
-    window->slot.places = team->places();
+    window->controls.local_ranks = team->local_ranks();
     bool met = false;
-    window->slot.address = next_slot(*window, met);
-    window->slot.stride = shm::Slot::stride_for(window->size);
-    // A node without a slot has nobody who could go on; where there are others, they have to learn it.
-    int early[] = {window->slot.address == nullptr ? 1 : 0, wants ? 1 : 0};
-    const auto& [no_slot, two_level] = early;
-    if (team->places() != nullptr) {
+    window->controls.address = next_controls(*window, met);
+    window->controls.stride = shm::ControlTable::stride_for(window->size);
+    // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
+    int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
+    const auto& [no_controls, two_level] = early;
+    if (team->local_ranks() != nullptr) {
         if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
             fail(Fault::Dead, "a process of the communicator died");
             return error;
         }
     }
-    if (no_slot != 0) {
+    if (no_controls != 0) {
         const int dead = window->any_dead();
         if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died", dead);
         if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died");
@@ -274,7 +225,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
     }
-    shm::SlotHeader& header = window->slot.header();
+    shm::ControlTableHeader& header = window->controls.header();
     Fault fault = prepare(*window, request, window->mine());
     int error = error_class(fault);
     if (error == MPI_SUCCESS && make_handle(*window) != MPI_SUCCESS) {
@@ -283,33 +234,34 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         error = MPI_ERR_OTHER;
     }
     raise_error(header, error);
-    raise_to(header.fence_strategy, static_cast<std::uint32_t>(wanted_strategy(strategy::Kind::Fence, request.info)));
-    raise_to(header.checks, config::values().check ? 1 : 0);
+    raise_to(header.fence_strategy,
+             static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
+    raise_to(header.checks, base::values().check ? 1 : 0);
     window->state_agent_need();
-    const auto meet = [&] {
-        return header.barrier.arrive_and_wait(window->team.mates(), [&] { return window->any_dead() >= 0; });
+    const auto pass_barrier = [&] {
+        return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->any_dead() >= 0; });
     };
-    met = meet();
+    met = pass_barrier();
     if (met && contiguous(request)) {
-        // Nobody has an error, or all skip this: the barrier has made the word the same for all.
+        // After the barrier all processes read the same word, so all take this branch or none.
         if (header.error.load(std::memory_order_acquire) == 0) {
             fault = lay_out_segment(*window, request);
             raise_error(header, error_class(fault));
         }
-        met = meet();
+        met = pass_barrier();
     }
-    // Nobody sets these after the barrier, so all processes decide alike.
+    // No process sets these words after the barrier, so all decide alike.
     bool device = header.device.load(std::memory_order_relaxed) != 0;
     if (met && !device && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
         if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
             fault = agent;
             raise_error(header, error_class(fault));
         }
-        met = meet();
+        met = pass_barrier();
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
     bool lacking = false;
-    if (window->slot.places != nullptr) {
+    if (window->controls.local_ranks != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network(two_level != 0);
         int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
@@ -346,19 +298,19 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     const bool first = window->me == window->team.leader();
     if (!first) window->team.shared().departures.ring();
     const bool all_gone = first && await_departures(*window);
-    void* owned = met ? window->owned : nullptr;  // else the window may exist for others
-    std::byte* slot = window->slot.address;
+    void* owned = met ? window->owned : nullptr;  // without a barrier the window may exist on other processes
+    std::byte* controls = window->controls.address;
     window.reset();
-    drop_memory(owned, slot, all_gone);
+    drop_memory(owned, controls, all_gone);
     return error;
 }
 
 Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
-    shm::SlotHeader& header = window->slot.header();
-    window->let_in(~std::uint64_t{0}, false);  // there will be no other fence
-    const bool met = window->departed || window->meet();
+    shm::ControlTableHeader& header = window->controls.header();
+    window->announce_fence(~std::uint64_t{0}, false);  // no operation may wait for a further fence
+    const bool met = window->departed || window->barrier();
     const auto depart = [&] {
         if (window->departed) return;
         window->departed = true;
@@ -372,25 +324,26 @@ Fault free_window(Window* window, int& host_error) {
         freeing(handle);
         host_error = host::real().Win_free(&handle);
         if (host_error != MPI_SUCCESS) {
-            // An attribute callback refused, here alone. The window stays, for the user to free it again; the others
-            // are not kept waiting, but their first process leaves the slot to us.
+            // An attribute callback of this process refused. The window stays until the user frees it again. The other
+            // processes do not wait for that, but their first process does not free the control table.
             header.kept.store(1, std::memory_order_release);
+            window->announce_fence(window->epoch.fences, false);
             depart();
             return Fault::None;
         }
         unregister_window(window->handle);
     }
-    window->end_service();  // before the slot, which holds its locks, can go
+    window->end_service();  // it uses the locks in the control table, which depart() allows to be freed
     depart();
-    // Where a process died, nobody knows of all others that they have ended what they do in the window: its memory is
-    // given back by the end of this process only.
+    // After a death no process knows whether all others have ended their operations on the window, so its memory is
+    // freed only when this process ends.
     const bool all_gone = window->me == window->team.leader() && await_departures(*window);
     const bool last = all_gone && header.kept.load(std::memory_order_acquire) == 0;
     void* owned = met ? window->owned : nullptr;
-    std::byte* slot = window->slot.address;
+    std::byte* controls = window->controls.address;
     delete window;
-    drop_memory(owned, slot, last);
-    return met ? Fault::None : diag::fail(Fault::Dead, "a process of the window died before it freed the window");
+    drop_memory(owned, controls, last);
+    return met ? Fault::None : base::fail(Fault::Dead, "a process of the window died before it freed the window");
 }
 
 }  // namespace osc

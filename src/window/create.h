@@ -1,4 +1,4 @@
-// Creating and freeing windows: the collective protocols.
+// Creation and free of windows: the collective protocols.
 #pragma once
 
 #include <mpi.h>
@@ -7,7 +7,7 @@
 
 namespace osc {
 
-/// What the user asked for.
+/// The arguments of a window-creation call.
 struct Request {
     int flavor = 0;
     void* base = nullptr;  // create only
@@ -15,7 +15,7 @@ struct Request {
     MPI_Aint unit = 1;
     MPI_Info info = MPI_INFO_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
-    Fault fault = Fault::None;  // an argument that is wrong here: creation fails on all processes alike
+    Fault fault = Fault::None;  // of a wrong argument of this process: creation then fails on all processes
 };
 
 /// The alignment that info asks for, at least 64 bytes (MPI 4.1 section 12.2.2).
@@ -23,10 +23,10 @@ std::size_t wanted_alignment(MPI_Info info);
 
 /// Collective over the request's communicator. On success `window` is live and has a handle; if libosc cannot serve the
 /// communicator or the memory, `window` is null and `reason` says why (the host serves it then). Otherwise an MPI error
-/// class, the same on all processes, with diag::fault_text() on those where it arose.
+/// class, the same on all processes, with base::fault_text() on those where it arose.
 int create_window(const Request& request, Window*& window, const char*& reason);
 
-/// Collective: waits for all processes, frees the host's window (attribute callbacks run), gives the memory back.
+/// Collective: waits for all processes, frees the host's window (attribute callbacks run) and then the memory.
 Fault free_window(Window* window, int& host_error);
 
 /// The host's error class of a fault.
@@ -35,9 +35,9 @@ int error_class(Fault fault);
 /// The info in use at creation and after MPI_Win_set_info.
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 
-/// The number of the strategy that this process wants, by info key and environment.
-int wanted_strategy(strategy::Kind kind, MPI_Info info);
-/// Whether this process wants two-level locks.
+/// The number of the strategy that this process asks for, by info key or environment.
+int wanted_strategy(strategy::SyncKind kind, MPI_Info info);
+/// Whether this process asks for two-level locks.
 bool wants_two_level(MPI_Info info);
 
 }  // namespace osc

@@ -1,5 +1,5 @@
-// Asking the device libraries. Their few types and constants that are needed are part of their binary interfaces and
-// written out here, so that nothing of theirs is needed to build libosc.
+// Asks the device libraries whether an address is device memory. The types and constants used are part of their binary
+// interfaces and are written out here, so that libosc builds without their headers.
 #include "window/device.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,8 @@
 namespace osc {
 namespace {
 
-// A library, if it is loaded. That may happen at any time; once found, it stays. Its file's name begins with `name`.
+// A library whose file name begins with `name`, if it is loaded. The program may load it at any time; once found, it
+// stays.
 struct Library {
     const char* name;
     void* handle = nullptr;
@@ -32,11 +33,11 @@ Library g_cuda{"libcuda.so"};
 Library g_hip{"libamdhip64.so"};
 Library g_zero{"libze_loader.so"};
 
-// Looks through the loaded libraries, if any was loaded since the last time. dlopen alone would look for the files of
-// those that are not loaded, which takes longer than all the rest of a window's creation.
+// Searches the loaded libraries, if any was loaded since the last call. dlopen alone would search the file system for
+// libraries that are not loaded, which takes longer than the rest of a window's creation.
 void look_for_libraries() {
     struct Look {
-        unsigned long long loads;  // that the process had made at the time
+        unsigned long long loads;  // the process's count of loads at the last call
         bool changed = false;
         std::vector<std::pair<Library*, std::string>> found;
     };
@@ -68,7 +69,7 @@ bool is_cuda_device(std::uint64_t address) {
     constexpr int kIsManaged = 8;
     unsigned type = 0;
     unsigned managed = 0;
-    // Of memory that it does not know it says that the value is invalid.
+    // For memory that it does not know it returns an error.
     if (get(&type, kMemoryType, address) != 0 || (type != 2 && type != 3)) return false;  // device, array
     return get(&managed, kIsManaged, address) != 0 || (managed & 0xff) == 0;
 }
@@ -83,17 +84,17 @@ bool is_hip_device(const void* address) {
     if (get == nullptr || version == nullptr) return false;
     alignas(16) Attributes attributes{};
     if (get(&attributes, address) != 0) {
-        // Or the program's next question for the last error would get this one.
+        // Clears the error, so that the program's next hipGetLastError does not return it.
         if (auto* forget = g_hip.find<int()>("hipGetLastError"); forget != nullptr) forget();
         return false;
     }
-    // Release 6 numbered the kinds of memory anew: device and array.
+    // Release 6 changed the numbers of the memory types device and array.
     int release = 0;
     return version(&release) == 0 && release < 60000000 ? attributes.type == 1 || attributes.type == 2
                                                         : attributes.type == 2 || attributes.type == 10;
 }
 
-// Level Zero answers within a context only, and its drivers know the memory of all contexts in each.
+// Level Zero answers for a context only, but a driver knows the memory of all contexts in each of them.
 class LevelZero {
   public:
     bool is_device(const void* address) {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "host/host.h"
 #include "window/create.h"
 #include "window/window.h"
@@ -18,14 +18,14 @@ namespace {
 struct Key {
     const char* name;
     const char* fallback;
-    const char* allowed;  // "bool", "ops", "order", "number": what a value must look like to be taken; "fixed": none is
+    const char* allowed;  // the values accepted: "bool", "ops", "order", "number", or "fixed" (none)
 };
 
 const Key kKeys[] = {
     {"no_locks", "false", "bool"},
     {"accumulate_ordering", "rar,raw,war,waw", "order"},
     {"accumulate_ops", "same_op_no_op", "ops"},
-    {"mpi_accumulate_granularity", "0", "fixed"},  // the library's choice: its stripes are what they are
+    {"mpi_accumulate_granularity", "0", "fixed"},  // the library's choice: the size of its stripes is fixed
     {"same_size", "false", "bool"},
     {"same_disp_unit", "false", "bool"},
 };
@@ -42,7 +42,7 @@ bool in_order_list(const char* value) {
     }
 }
 
-// Read at creation. By strategy::Kind.
+// Read at creation only. Indexed by strategy::SyncKind.
 constexpr const char* kStrategyKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
 
 bool acceptable(const Key& key, const char* value) {
@@ -88,7 +88,7 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     InfoInUse now;
     for (const Key& key : kKeys)
         take(key, info, before, now);
-    // The two that only creation reads: later values change nothing and are not reported as if they did.
+    // Only creation reads these two keys: later values have no effect and are not reported.
     const MPI_Info creation = before.empty() ? info : MPI_INFO_NULL;
     if (flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED) take(kAlignment, creation, before, now);
     if (flavor == MPI_WIN_FLAVOR_SHARED) take(kNoncontig, creation, before, now);
@@ -97,43 +97,44 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     return now;
 }
 
-int wanted_strategy(strategy::Kind kind, MPI_Info info) {
-    const config::Values& options = config::values();
+int wanted_strategy(strategy::SyncKind kind, MPI_Info info) {
+    const base::Values& options = base::values();
     const std::string* const defaults[] = {&options.fence, &options.pscw, &options.lock};
     const auto given = value_of(info, kStrategyKeys[static_cast<std::size_t>(kind)]);
-    const int asked = strategy::find(kind, given.value_or("").c_str());
-    return asked >= 0 ? asked : std::max(strategy::find(kind, defaults[static_cast<std::size_t>(kind)]->c_str()), 0);
+    const int by_key = strategy::find(kind, given.value_or("").c_str());
+    return by_key >= 0 ? by_key : std::max(strategy::find(kind, defaults[static_cast<std::size_t>(kind)]->c_str()), 0);
 }
 
 bool wants_two_level(MPI_Info info) {
     const auto given = value_of(info, "osc_lock_scheme");
     if (given == "queued" || given == "two_level") return given == "two_level";
-    return config::values().lock_scheme == "two_level";
+    return base::values().lock_scheme == "two_level";
 }
 
 void Window::choose_strategies(MPI_Info hints, int fences) {
-    const int pscws = wanted_strategy(strategy::Kind::Pscw, hints);
-    const int locks = wanted_strategy(strategy::Kind::Lock, hints);
+    const int pscws = wanted_strategy(strategy::SyncKind::Pscw, hints);
+    const int locks = wanted_strategy(strategy::SyncKind::Lock, hints);
     strategies.fence = strategy::make_fence(fences);
     strategies.pscw = strategy::make_pscw(pscws);
     strategies.lock = strategy::make_lock(locks);
     info.emplace_back(kStrategyKeys[0], strategies.fence->name());
     info.emplace_back(kStrategyKeys[1], strategies.pscw->name());
     info.emplace_back(kStrategyKeys[2], strategies.lock->name());
-    // A look-up of regions that may not be there yet costs more than the replies that are not awaited.
-    if (fences == 0 && !puts_off())
-        strategies.fence = strategy::make_fence(strategy::find(strategy::Kind::Fence, "immediate"));
+    // In a dynamic window a deferred fence costs more than it saves: the origin may have to look up a region that the
+    // target has not attached yet.
+    if (fences == 0 && !can_defer())
+        strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "immediate"));
     if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock();
-    if (me != 0 || !config::verbose("strategy")) return;
-    const bool far = far_sync != nullptr;
+    if (me != 0 || !base::verbose("strategy")) return;
+    const bool spans = remote_sync != nullptr;
     const auto text = [&](const auto& chosen) {
         const std::string how = chosen->explain(*this);
         return how.empty() ? chosen->name() : chosen->name() + (" (" + how + ')');
     };
-    diag::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
-              static_cast<unsigned>(handle), size, far ? "several nodes" : "one node", text(strategies.fence).c_str(),
+    base::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
+              static_cast<unsigned>(handle), size, spans ? "several nodes" : "one node", text(strategies.fence).c_str(),
               text(strategies.pscw).c_str(), text(strategies.lock).c_str());
-    if (far) diag::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
+    if (spans) base::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
 }
 
 }  // namespace osc

@@ -1,14 +1,14 @@
-// The scheme that a window's locks follow: the queues of its nodes, or two-level locks by the network's atomics.
-// Creation agrees on it: all processes have the same.
+// The lock scheme of a window: queues on the nodes, or two-level locks with the network's atomics. The processes agree
+// on it at creation.
 #include <string>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "window/window.h"
 
 namespace osc {
 
-// What all processes know alike; null: nothing stands in the way.
+// The reason why the window cannot have two-level locks, the same on all processes; null if it can.
 const char* Window::unfit_for_two_level() const {
     if (team.job() == nullptr) return "the window is on one node";
     if (team.job()->leaders.size() < size) return "two processes of the window share a node";
@@ -25,18 +25,18 @@ void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
     if (const char* unfit = unfit_for_two_level(); unfit != nullptr) {
         why = unfit;
     } else if (lacking && lacks_lock_words()) {
-        why = std::string(net::Network::mine().endpoint().provider()) + " " + lock_words_->flaw();
+        why = std::string(am::NetworkStack::mine().endpoint().provider()) + " " + lock_words_->flaw();
     } else if (lacking) {
         why = "the network of another process has no atomics";
     } else if (wants_two_level) {
         locks_ = std::make_unique<sync::TwoLevel>(*lock_words_, me, size, *this);
         two_level = locks_.get();
-        // Keeps the fast path of MPI_Win_lock away, like those of other nodes.
+        // A lock word that is never free, so that the fast path of MPI_Win_lock fails, as on remote targets.
         mine().lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
     }
     info.emplace_back("osc_lock_scheme", two_level != nullptr ? "two_level" : "queued");
-    if (!wants_two_level || me != 0 || !config::verbose("strategy")) return;
-    diag::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), size,
+    if (!wants_two_level || me != 0 || !base::verbose("strategy")) return;
+    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), size,
               why.empty() ? "two-level, by the network's atomics" : ("queued, because " + why).c_str());
 }
 

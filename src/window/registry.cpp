@@ -1,4 +1,4 @@
-// Handle -> Window*: all live windows in a table, some of them in front of it.
+// Handle -> Window*: a table of all live windows, and a cache in front of it.
 #include "window/registry.h"
 
 #include <mutex>
@@ -11,13 +11,13 @@ namespace detail {
 Front g_front;
 
 Front::Front() {
-    for (std::size_t i = 0; i < kPlaces; ++i)
+    for (std::size_t i = 0; i < kEntries; ++i)
         clear(i);
 }
 
-void Front::clear(std::size_t place) {
-    handles[place].store((MPI_Win)((place + 1) % kPlaces), std::memory_order_relaxed);
-    windows[place].store(nullptr, std::memory_order_relaxed);
+void Front::clear(std::size_t index) {
+    handles[index].store((MPI_Win)((index + 1) % kEntries), std::memory_order_relaxed);
+    windows[index].store(nullptr, std::memory_order_relaxed);
 }
 
 }  // namespace detail
@@ -28,9 +28,9 @@ using detail::Front;
 using detail::g_front;
 
 constinit host::HandleTable<Window> g_windows;
-std::mutex g_front_mutex;  // of the writers
+std::mutex g_front_mutex;  // taken by writers
 
-// Handles of windows that are gone: as many as the host has, at most, about 2,000.
+// Handles of freed windows: at most as many as the host has, about 2,000.
 class Freed {
   public:
     bool has(MPI_Win handle) {
@@ -64,17 +64,17 @@ void register_window(MPI_Win handle, Window* window) {
     g_windows.insert(host::handle_key(handle), window);
     if (!window->allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
-    const std::size_t place = Front::place(handle);
-    if (g_front.windows[place].load(std::memory_order_relaxed) != nullptr) return;
-    g_front.windows[place].store(window, std::memory_order_relaxed);
-    g_front.handles[place].store(handle, std::memory_order_release);
+    const std::size_t index = Front::index(handle);
+    if (g_front.windows[index].load(std::memory_order_relaxed) != nullptr) return;
+    g_front.windows[index].store(window, std::memory_order_relaxed);
+    g_front.handles[index].store(handle, std::memory_order_release);
 }
 
 void unregister_window(MPI_Win handle) {
     Window* const window = g_windows.erase(host::handle_key(handle));
     const std::lock_guard lock(g_front_mutex);
-    const std::size_t place = Front::place(handle);
-    if (window != nullptr && g_front.windows[place].load(std::memory_order_relaxed) == window) g_front.clear(place);
+    const std::size_t index = Front::index(handle);
+    if (window != nullptr && g_front.windows[index].load(std::memory_order_relaxed) == window) g_front.clear(index);
 }
 
 bool was_freed(MPI_Win handle) {

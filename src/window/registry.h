@@ -12,31 +12,31 @@
 namespace osc {
 namespace detail {
 
-/// In front of the table, by the low bits of the handle: what the fast path looks at. A place belongs to the first
-/// window that comes and is empty again when that window goes; it never passes from one live window to another, so a
-/// caller that finds its handle here also finds its window. An empty place holds a handle that belongs elsewhere, so
-/// that no caller's handle ever matches it and a match needs no further test. Two arrays, whose elements an instruction
-/// can address by their index.
+/// A cache of the handle table for the fast path, indexed by the low bits of the handle. An entry belongs to the first
+/// window that takes it and is empty again after that window's free. It never passes from one live window to another,
+/// so a caller that finds its handle here also finds its window. An empty entry contains a handle with another index,
+/// which no caller's handle matches, so a match needs no further test. Two arrays, because one instruction can address
+/// an element of each by its index.
 struct Front {
-    static constexpr std::size_t kPlaces = 256;
-    std::atomic<Window*> windows[kPlaces];
-    std::atomic<MPI_Win> handles[kPlaces];
+    static constexpr std::size_t kEntries = 256;
+    std::atomic<Window*> windows[kEntries];
+    std::atomic<MPI_Win> handles[kEntries];
 
     Front();
-    void clear(std::size_t place);
-    static std::size_t place(MPI_Win handle) { return host::handle_key(handle) % kPlaces; }
+    void clear(std::size_t index);
+    static std::size_t index(MPI_Win handle) { return host::handle_key(handle) % kEntries; }
 };
 extern Front g_front;
 
 }  // namespace detail
 
-/// The window of a handle if it is in front; null says nothing.
+/// The window of a handle if the cache has it. Null: ask find_window().
 inline Window* find_front(MPI_Win handle) {
     const detail::Front* front = &detail::g_front;
     asm("" : "+r"(front));  // one address for both arrays; the compiler would make two
-    const std::size_t place = detail::Front::place(handle);
-    if (__builtin_expect(!shm::equals(front->handles[place], handle), 0)) return nullptr;
-    Window* const window = front->windows[place].load(std::memory_order_relaxed);
+    const std::size_t index = detail::Front::index(handle);
+    if (__builtin_expect(!shm::equals(front->handles[index], handle), 0)) return nullptr;
+    Window* const window = front->windows[index].load(std::memory_order_relaxed);
     if (window == nullptr) __builtin_unreachable();
     return window;
 }
@@ -44,9 +44,9 @@ inline Window* find_front(MPI_Win handle) {
 /// The window of a handle, or null if libosc does not serve it. Thread-safe, takes no lock.
 Window* find_window(MPI_Win handle);
 
-/// Whether a handle that find_window does not know is that of a window which libosc has freed. The host itself may take
-/// it for a live one. Told by freeing(), before the host gets the handle back, and by reissued(), when the host has
-/// given it to a window again.
+/// Whether a handle that find_window() does not know belongs to a window which libosc has freed; the host itself may
+/// take it for a live one. freeing() notes a handle before the host frees it, reissued() removes the note when the host
+/// has given the handle to a window again.
 bool was_freed(MPI_Win handle);
 void freeing(MPI_Win handle);
 void reissued(MPI_Win handle);

@@ -1,6 +1,6 @@
-// The host splits first, so that it judges the arguments. If processes on one machine got different communicators,
-// they are split again by machine, and the new communicator is proved: its team maps the memory of all of its
-// processes. Where that fails, the host's answer stands.
+// MPI_Comm_split_type. The host splits first, so that it checks the arguments. If processes on one machine got
+// different communicators, they are split again by machine, and the new communicator is tested: its team must be able
+// to map the memory of all its processes. If that fails, the host's result stands.
 #include "window/split.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "config/options.h"
+#include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "transport/shm/machine.h"
@@ -18,10 +18,10 @@
 namespace osc {
 namespace {
 
-// What a process gives the others.
+// The data that the processes exchange.
 struct NodeRecord {
-    std::int32_t node;     // the first process of its node by the host
-    std::int32_t settled;  // the host's answer stands for its whole node
+    std::int32_t node;   // the first process of its node by the host
+    std::int32_t final;  // 1: the host's result stands for the whole node
     std::uint64_t machine;
 };
 
@@ -47,32 +47,32 @@ int size_of(MPI_Comm comm) {
     return size;
 }
 
-// The cards of all processes; empty if the host fails, with its error code.
-int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<NodeRecord>& cards) {
+// Gathers the records of all processes; a host error code.
+int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<NodeRecord>& records) {
     int size = 0;
     int rank = 0;
     const host::Real& mpi = host::real();
     mpi.Comm_size(split.comm, &size);
     mpi.Comm_rank(split.comm, &rank);
-    // A process with MPI_UNDEFINED, or to which the host gives nothing, shares with none.
-    const bool apart = split.type == MPI_UNDEFINED;
+    // A process with MPI_UNDEFINED, or without a communicator from the host, shares memory with no other.
+    const bool undefined = split.type == MPI_UNDEFINED;
     NodeRecord mine{rank, by_host == MPI_COMM_NULL ? 1 : 0, by_host == MPI_COMM_NULL ? 0 : shm::machine_number()};
     if (info_given) {
-        // Older hosts split nodes further by info keys: that is what the user wants.
+        // Older hosts split nodes further by info keys. The user asked for that, so the result stands.
         MPI_Comm whole = MPI_COMM_NULL;
-        const int type = apart ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
+        const int type = undefined ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
         if (const int error = mpi.Comm_split_type(split.comm, type, 0, MPI_INFO_NULL, &whole); error != MPI_SUCCESS)
             return error;
-        if (size_of(by_host) < size_of(whole)) mine.settled = 1;
+        if (size_of(by_host) < size_of(whole)) mine.final = 1;
         if (whole != MPI_COMM_NULL) mpi.Comm_free(&whole);
     }
     if (by_host != MPI_COMM_NULL) {
         if (const int error = host::least(by_host, rank, mine.node); error != MPI_SUCCESS) return error;
     }
-    cards.resize(static_cast<std::size_t>(size));
+    records.resize(static_cast<std::size_t>(size));
     MPI_Request request = MPI_REQUEST_NULL;
     const int error =
-        mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, split.comm, &request);
+        mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, split.comm, &request);
     return error == MPI_SUCCESS ? host::wait(request) : error;
 }
 
@@ -81,22 +81,23 @@ int prove(MPI_Comm comm, bool& proved) {
     Team* team = nullptr;
     const char* why = nullptr;
     if (const int error = Team::of(comm, true, false, team, why); error != MPI_SUCCESS) return error;
-    proved = team->not_served() == nullptr && team->places() == nullptr;
+    proved = team->not_served() == nullptr && team->local_ranks() == nullptr;
     team->release();
     return MPI_SUCCESS;
 }
 
-// Replaces `by_host` by a communicator of this process's machine, if that is larger and proved.
-int grow(const Split& split, std::span<NodeRecord> cards, MPI_Comm& by_host, bool& grown) {
+// Replaces `by_host` by a communicator of this process's machine, if that is larger and its processes share memory.
+int grow(const Split& split, std::span<NodeRecord> records, MPI_Comm& by_host, bool& grown) {
     const host::Real& mpi = host::real();
     int rank = 0;
     mpi.Comm_rank(split.comm, &rank);
-    const std::int32_t node = cards[static_cast<std::size_t>(rank)].node;
+    const std::int32_t node = records[static_cast<std::size_t>(rank)].node;
     const auto members =
-        std::count_if(cards.begin(), cards.end(), [&](const NodeRecord& card) { return card.node == node; });
-    const bool settled = std::any_of(cards.begin(), cards.end(),
-                                     [&](const NodeRecord& card) { return card.node == node && card.settled != 0; });
-    const bool grows = !settled && members > size_of(by_host);
+        std::count_if(records.begin(), records.end(), [&](const NodeRecord& record) { return record.node == node; });
+    const bool is_final = std::any_of(records.begin(), records.end(), [&](const NodeRecord& record) {
+        return record.node == node && record.final != 0;
+    });
+    const bool grows = !is_final && members > size_of(by_host);
     MPI_Comm joined = MPI_COMM_NULL;
     int error = mpi.Comm_split(split.comm, grows ? node : MPI_UNDEFINED, split.key, &joined);
     if (error != MPI_SUCCESS || joined == MPI_COMM_NULL) return error;
@@ -113,22 +114,22 @@ int grow(const Split& split, std::span<NodeRecord> cards, MPI_Comm& by_host, boo
 int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     const host::Real& mpi = host::real();
     grown = false;
-    // Only all processes together know what is asked for: some may give MPI_UNDEFINED.
-    const bool leaves = config::values().split_type == "host" || host::nodes_made_up();
-    const int mine[] = {asks_for_shared_memory(split) ? 1 : 0, leaves ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};
+    // Some processes may give MPI_UNDEFINED, so the processes decide together.
+    const bool keeps_host = base::values().split_type == "host" || host::nodes_made_up();
+    const int mine[] = {asks_for_shared_memory(split) ? 1 : 0, keeps_host ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};
     int all[] = {0, 0, 0};
     MPI_Request request = MPI_REQUEST_NULL;
     int error = mpi.Iallreduce(mine, all, 3, MPI_INT, MPI_MAX, split.comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
     if (error != MPI_SUCCESS) return error;
-    const auto& [asked, left, info_given] = all;
+    const auto& [wants_shared_memory, host_decides, info_given] = all;
     MPI_Comm by_host = MPI_COMM_NULL;
     error = mpi.Comm_split_type(split.comm, split.type, split.key, split.info, &by_host);
     if (error != MPI_SUCCESS) return error;
-    if (asked != 0 && left == 0) {
-        std::vector<NodeRecord> cards;
-        error = gather(split, by_host, info_given != 0, cards);
-        if (error == MPI_SUCCESS && join_nodes(std::span(cards))) error = grow(split, cards, by_host, grown);
+    if (wants_shared_memory != 0 && host_decides == 0) {
+        std::vector<NodeRecord> records;
+        error = gather(split, by_host, info_given != 0, records);
+        if (error == MPI_SUCCESS && join_nodes(std::span(records))) error = grow(split, records, by_host, grown);
         if (error != MPI_SUCCESS) {
             if (by_host != MPI_COMM_NULL) mpi.Comm_free(&by_host);
             return error;

@@ -1,5 +1,5 @@
-// MPI_Comm_split_type for shared memory: the host's answer, or communicators of all processes that libosc lets share
-// memory where these are more.
+// MPI_Comm_split_type for shared memory: the host's result, or a larger communicator of all processes that can share
+// memory with libosc.
 #pragma once
 
 #include <mpi.h>
@@ -14,8 +14,8 @@ struct Split {
     MPI_Info info;
 };
 
-/// Collective over the communicator, which connects processes of one group; all of them call it, whatever their split
-/// type. `grown`: the result holds more processes than the host's answer does. An error code, raised already.
+/// Collective over the intracommunicator; all its processes call it, whatever their split type. `grown`: the result has
+/// more processes than the host's. Returns an error code for which the error handler has run.
 int split_type(const Split& split, MPI_Comm* result, bool& grown);
 
 }  // namespace osc

@@ -1,4 +1,4 @@
-// Making teams: one exchange over the user's communicator, agreed on by all of its processes.
+// Makes teams by one exchange over the user's communicator.
 #include "window/team.h"
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 #include <map>
 #include <mutex>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "transport/cma/cma.h"
@@ -23,17 +23,17 @@ namespace osc {
 namespace {
 
 std::mutex g_mutex;
-int g_keyvals[2] = {MPI_KEYVAL_INVALID, MPI_KEYVAL_INVALID};  // of teams, and of those for loaded memory
+int g_keyvals[2] = {MPI_KEYVAL_INVALID, MPI_KEYVAL_INVALID};  // for all teams, and for teams made with `loads`
 
-// What every process tells the others.
-struct Card {
+// The data that the processes exchange.
+struct TeamRecord {
     shm::ArenaAddress arena;
-    std::uint64_t shared_offset;  // of the TeamShared; that of the node's first process counts
+    std::uint64_t shared_offset;  // of the TeamShared; the one of the node's first process counts
     std::int32_t node;            // see node_of
-    std::uint64_t machine;        // see shm::machine_number; 0: the node is the host's
-    std::int32_t ready;           // whether this process can take part
-    std::int32_t atomics;         // whether it wants the network to have them
-    std::uint64_t meeting;        // random: where this process would hand out its arena, for this team only
+    std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
+    std::int32_t ready;           // 1: this process can take part
+    std::int32_t atomics;         // 1: this process asks for the network's atomics
+    std::uint64_t meeting;        // random: number of this process's FdExchange for this team
 };
 
 std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
@@ -48,7 +48,7 @@ std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     return process;
 }
 
-// Team areas whose other members have not all let go yet; freed by their owner when they have.
+// Shared states of ended teams that other members may still use; their owner frees them when all have detached.
 std::vector<std::pair<TeamShared*, std::uint32_t>>& leaving() {
     static auto* list = new std::vector<std::pair<TeamShared*, std::uint32_t>>;
     return *list;
@@ -56,8 +56,8 @@ std::vector<std::pair<TeamShared*, std::uint32_t>>& leaving() {
 
 void release_shared(TeamShared* shared) {
     shm::Arena& arena = shm::Arena::mine();
-    if (const std::uint64_t book = shared->book.load(std::memory_order_relaxed); book != 0)
-        arena.release(arena.at(book));
+    if (const std::uint64_t table = shared->process_table.load(std::memory_order_relaxed); table != 0)
+        arena.release(arena.at(table));
     arena.release(shared);
 }
 
@@ -81,11 +81,11 @@ bool ensure_keyval(int& keyval) {
     return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &keyval, nullptr) == MPI_SUCCESS;
 }
 
-// The node of this process: the rank in `comm` of the first process on it, as the host says or, unless the window's
-// memory is to be loaded, as OSC_NODES makes believe. -1 if the host cannot say.
+// The node of this process: the rank in `comm` of the first process on it, by the host or, if `made_up`, by
+// OSC_FAKE_NODES. -1 if the host does not know.
 int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
     if (!made_up) return host::node_of(comm, rank, false);
-    const long nodes = std::min<long>(config::values().nodes, size);
+    const long nodes = std::min<long>(base::values().fake_nodes, size);
     const long node = rank * nodes / size;
     return static_cast<int>((node * size + nodes - 1) / nodes);
 }
@@ -95,7 +95,7 @@ int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
 int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& why) {
     why = "the host MPI cannot keep an attribute";
     // Without made-up nodes there is one kind of team.
-    loads = loads && config::values().nodes > 1;
+    loads = loads && base::values().fake_nodes > 1;
     int& keyval = g_keyvals[loads ? 1 : 0];
     if (!ensure_keyval(keyval)) return MPI_ERR_OTHER;
     void* value = nullptr;
@@ -139,7 +139,7 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
         return !dead;
     });
     if (dead) {
-        static_cast<void>(all.release());  // the host goes on with it for ever
+        static_cast<void>(all.release());  // the host's reduction never ends and may still use it
         return MPI_ERR_OTHER;
     }
     std::copy(all->begin(), all->end(), values.begin());
@@ -147,7 +147,7 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
 }
 
 std::uint64_t Team::window_id(std::uint64_t creation) const {
-    // A bijection of the number, so that windows of one team differ for sure, and those of two as random numbers do.
+    // A bijection of the creation's number: numbers of one team never collide, numbers of two teams are random.
     return (random_ ^ creation) * 0x9e3779b97f4a7c15ull;
 }
 
@@ -160,12 +160,12 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     size_ = static_cast<std::uint32_t>(size);
     me_ = static_cast<std::uint32_t>(rank);
     if (group_ == MPI_GROUP_NULL) mpi.Comm_group(comm, &group_);
-    diag::set_rank(rank, size);
+    base::set_rank(rank, size);
     cma::allow_peers();
 
     shm::Arena& arena = shm::Arena::mine();
-    Card mine{};
-    const bool made_up = std::min<long>(config::values().nodes, size) > 1 && !loads;
+    TeamRecord mine{};
+    const bool made_up = std::min<long>(base::values().fake_nodes, size) > 1 && !loads;
     mine.node = node_of(comm, made_up, rank, size);
     mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
@@ -173,7 +173,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
     if (mine.ready && rank == mine.node) {
-        const shm::Piece piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
+        const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
         if (piece) {
             made = new (piece.address) TeamShared;
             mine.shared_offset = piece.offset;
@@ -183,9 +183,9 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     }
     if (mine.ready) mine.arena = arena.address();
 
-    std::vector<Card> cards(size_);
+    std::vector<TeamRecord> records(size_);
     MPI_Request request = MPI_REQUEST_NULL;
-    int error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, comm, &request);
+    int error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
     if (error != MPI_SUCCESS) {
         if (made != nullptr) arena.release(made);
@@ -193,69 +193,70 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         return error;
     }
     bool ready = true;
-    for (const Card& card : cards) {
-        ready = ready && card.ready != 0;
-        atomics = atomics || card.atomics != 0;
+    for (const TeamRecord& record : records) {
+        ready = ready && record.ready != 0;
+        atomics = atomics || record.atomics != 0;
     }
-    const bool joined = ready && join_nodes(std::span(cards));
-    mine.node = cards[me_].node;
-    spans_nodes_ = std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.node != mine.node; });
-    if (joined && made != nullptr && rank != mine.node) {  // the first of a node of the host's only
+    const bool joined = ready && join_nodes(std::span(records));
+    mine.node = records[me_].node;
+    spans_nodes_ =
+        std::any_of(records.begin(), records.end(), [&](const TeamRecord& record) { return record.node != mine.node; });
+    if (joined && made != nullptr && rank != mine.node) {  // this process is the first of the host's node only
         release_shared(made);
         made = nullptr;
     }
-    random_ = cards[0].meeting;
+    random_ = records[0].meeting;
     Layout layout;
     if (ready && spans_nodes_) {
-        places_ = std::make_unique<shm::Places>();
-        layout.place_of.assign(size_, shm::Places::kElsewhere);
+        local_ranks_ = std::make_unique<shm::LocalRanks>();
+        layout.local_index.assign(size_, shm::LocalRanks::kRemote);
         layout.node_of.reserve(size_);
         for (std::uint32_t other = 0; other < size_; ++other) {
-            const auto node = static_cast<std::uint32_t>(cards[other].node);
+            const auto node = static_cast<std::uint32_t>(records[other].node);
             if (node == other) {
-                if (cards[other].node == mine.node) layout.node = static_cast<std::uint32_t>(layout.leaders.size());
+                if (records[other].node == mine.node) layout.node = static_cast<std::uint32_t>(layout.leaders.size());
                 layout.leaders.push_back(other);
             }
             layout.node_of.push_back(static_cast<std::uint32_t>(
                 std::lower_bound(layout.leaders.begin(), layout.leaders.end(), node) - layout.leaders.begin()));
-            if (cards[other].node != mine.node) continue;
-            layout.place_of[other] = mates();
-            places_->rank_at.push_back(other);
+            if (records[other].node != mine.node) continue;
+            layout.local_index[other] = local_size();
+            local_ranks_->rank_at.push_back(other);
         }
-        places_->place_of = layout.place_of;
+        local_ranks_->local_index = layout.local_index;
     }
-    // A process that cannot reach the others makes the whole team fall back, not only itself.
-    int reach = kNone;
+    // If one process cannot reach the others, the whole team falls back to the host.
+    int visibility = kNone;
     if (ready) {
-        processes_.reserve(mates());
-        for (std::uint32_t at = 0; at < mates(); ++at)
-            processes_.push_back(known_process(cards[rank_at(at)].arena));
-        reach = first_hidden(0) < mates() ? kHidden : map_shared(cards[leader()].shared_offset);
-        if (spans_nodes_ && !open_network(config::values().nodes > 1, atomics)) reach = kNoNetwork;
+        processes_.reserve(local_size());
+        for (std::uint32_t at = 0; at < local_size(); ++at)
+            processes_.push_back(known_process(records[rank_at(at)].arena));
+        visibility = first_hidden(0) < local_size() ? kHidden : map_shared(records[leader()].shared_offset);
+        if (spans_nodes_ && !open_network(base::values().fake_nodes > 1, atomics)) visibility = kNoNetwork;
     }
-    error = host::least(comm, reach, reach);
-    if (error == MPI_SUCCESS && reach == kHidden) {
+    error = host::least(comm, visibility, visibility);
+    if (error == MPI_SUCCESS && visibility == kHidden) {
         std::vector<std::uint64_t> meetings;
-        for (const Card& card : cards)
-            meetings.push_back(card.meeting);
-        error = pass_arenas(comm, meetings, cards[leader()].shared_offset, reach);
+        for (const TeamRecord& record : records)
+            meetings.push_back(record.meeting);
+        error = pass_arenas(comm, meetings, records[leader()].shared_offset, visibility);
     }
-    const bool shares_book = error == MPI_SUCCESS && reach == kAll && spans_nodes_;
-    if (shares_book) error = exchange_network(comm, layout, reach);
-    if (error != MPI_SUCCESS || reach != kAll) {
-        if (shares_book)
-            leave();  // others may have to look into the book yet
+    const bool shares_table = error == MPI_SUCCESS && visibility == kAll && spans_nodes_;
+    if (shares_table) error = exchange_network(comm, layout, visibility);
+    if (error != MPI_SUCCESS || visibility != kAll) {
+        if (shares_table)
+            leave();  // other processes may still read the process table
         else if (made != nullptr)
             release_shared(made);
         shared_ = nullptr;
-        places_.reset();
+        local_ranks_.reset();
         if (error != MPI_SUCCESS) {
             why = "the exchange over the communicator failed";
             return error;
         }
-        if (joined && reach != kNoNetwork) {
+        if (joined && visibility != kNoNetwork) {
             if (rank == 0)
-                diag::say(
+                base::say(
                     "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
             processes_.clear();
             return exchange(comm, loads, atomics, false, why);
@@ -266,7 +267,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
                                          : "a process cannot map the shared memory of another";
         return MPI_SUCCESS;
     }
-    host::set_wait_policy(static_cast<int>(mates()));
+    host::set_wait_policy(static_cast<int>(local_size()));
     return MPI_SUCCESS;
 }
 
@@ -283,7 +284,7 @@ void Team::leave() {
     forget_network();
     if (me_ == leader()) {
         const std::lock_guard lock(g_mutex);
-        leaving().emplace_back(shared_, mates());
+        leaving().emplace_back(shared_, local_size());
     }
     shared_->detached.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -303,10 +304,10 @@ std::shared_ptr<shm::PeerArena> Team::arena_at(const shm::ArenaAddress& address)
 
 bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_ || shared_ == nullptr) return true;
-    if (place(rank) != shm::Places::kElsewhere) return process(rank).arena.owner_lives();
-    if (job_ == nullptr) return true;  // not told of yet
-    net::Connection* peer = net::Network::mine().connect(job_->cards[rank]);
-    return peer != nullptr && net::Network::mine().alive(*peer);
+    if (local_index(rank) != shm::LocalRanks::kRemote) return process(rank).arena.owner_lives();
+    if (job_ == nullptr) return true;  // before the processes have exchanged their network addresses
+    am::Connection* peer = am::NetworkStack::mine().connections.connect(job_->addresses[rank]);
+    return peer != nullptr && am::NetworkStack::mine().messenger.alive(*peer);
 }
 
 int Team::any_dead() {

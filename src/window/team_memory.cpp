@@ -1,25 +1,25 @@
-// The memory of a node's processes: whose arena this process can open, and arenas passed where it cannot.
+// The arenas of a node's processes: this process opens them, or their owners pass their descriptors.
 #include <sched.h>
 
 #include <chrono>
 
-#include "config/options.h"
+#include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "transport/cma/cma.h"
-#include "transport/shm/passing.h"
+#include "transport/shm/fd_exchange.h"
 #include "window/team.h"
 
 namespace osc {
 namespace {
 
-// For this long a process asks the others for their arenas: each of them answers as soon as it runs.
+// A process asks the others for their arenas for at most this long; each answers as soon as it runs.
 constexpr std::chrono::seconds kPatience{5};
 
 }  // namespace
 
 std::uint32_t Team::first_hidden(std::uint32_t from) const {
-    while (from < mates() && (rank_at(from) == me_ || processes_[from]->arena.reachable()))
+    while (from < local_size() && (rank_at(from) == me_ || processes_[from]->arena.reachable()))
         ++from;
     return from;
 }
@@ -29,33 +29,34 @@ int Team::map_shared(std::uint64_t offset) {
     return shared_ != nullptr ? kAll : kNone;
 }
 
-// Those who miss arenas ask their owners for them, one after the other. All listen before anybody asks, so that who
-// finds nobody need not wait; and all answer until the last has what it needs, which a reduction tells.
+// A process that cannot open an arena asks its owner for it, one owner after the other. All processes listen before any
+// of them asks, so a failed connection is final. All answer until a reduction has ended, which each process enters when
+// it has all arenas.
 int Team::pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset,
-                      int& reach) {
-    shm::Passing passing(meetings[me_]);
-    if (const int error = host::least(comm, passing.listening() ? kAll : kNone, reach);
-        error != MPI_SUCCESS || reach == kNone)
+                      int& visibility) {
+    shm::FdExchange passing(meetings[me_]);
+    if (const int error = host::least(comm, passing.listening() ? kAll : kNone, visibility);
+        error != MPI_SUCCESS || visibility == kNone)
         return error;
     const auto end = std::chrono::steady_clock::now() + kPatience;
-    reach = kAll;
-    for (std::uint32_t at = first_hidden(0); at < mates() && reach == kAll;) {
+    visibility = kAll;
+    for (std::uint32_t at = first_hidden(0); at < local_size() && visibility == kAll;) {
         passing.serve();
         host::progress();
         const shm::Fetched got = passing.fetch(meetings[rank_at(at)], processes_[at]->arena);
         if (got == shm::Fetched::Yes) {
             at = first_hidden(at);
         } else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end) {
-            reach = kNone;
+            visibility = kNone;
         } else {
             ::sched_yield();
         }
     }
     passing.abandon();
-    if (reach == kAll) reach = map_shared(shared_offset);
-    const int mine = reach;
+    if (visibility == kAll) visibility = map_shared(shared_offset);
+    const int mine = visibility;
     MPI_Request request = MPI_REQUEST_NULL;
-    const int error = host::real().Iallreduce(&mine, &reach, 1, MPI_INT, MPI_MIN, comm, &request);
+    const int error = host::real().Iallreduce(&mine, &visibility, 1, MPI_INT, MPI_MIN, comm, &request);
     return error == MPI_SUCCESS ? host::wait(request,
                                              [&] {
                                                  passing.serve();
@@ -74,7 +75,7 @@ void Team::unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, s
 }
 
 bool Team::cma_reaches(std::uint32_t rank) const {
-    if (config::values().cma == "off") return false;
+    if (base::values().cma == "off") return false;
     Process& process = this->process(rank);
     int known = process.cma.load(std::memory_order_relaxed);
     if (known < 0) {
@@ -86,7 +87,7 @@ bool Team::cma_reaches(std::uint32_t rank) const {
 }
 
 bool Team::cma_reaches_all() const {
-    for (std::uint32_t at = 0; at < mates(); ++at)
+    for (std::uint32_t at = 0; at < local_size(); ++at)
         if (rank_at(at) != me_ && !cma_reaches(rank_at(at))) return false;
     return true;
 }

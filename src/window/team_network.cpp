@@ -1,9 +1,9 @@
-// A team that spans nodes: opening the network, telling each other how to be reached, and measuring the way.
+// A team that spans nodes: opens the network, exchanges the processes' addresses, and measures the costs of messages.
 #include <algorithm>
 #include <bit>
 
-#include "config/options.h"
-#include "diag/log.h"
+#include "base/log.h"
+#include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "host/progress_hook.h"
@@ -12,63 +12,64 @@
 namespace osc {
 
 bool Team::open_network(bool loopback, bool atomics) {
-    const config::Values& options = config::values();
-    const ofi::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
+    const base::Values& options = base::values();
+    const fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     std::string why;
-    if (net::Network::mine().open(wishes, static_cast<int>(options.timeout * 1000), why)) {
-        const ofi::Endpoint& endpoint = net::Network::mine().endpoint();
-        if (endpoint.flaw()[0] != '\0' && config::verbose("windows"))
-            diag::say("%s: %s; all goes by messages", endpoint.provider(), endpoint.flaw());
-        if (options.host_polls) host::hook_progress([] { net::Network::mine().host_polls(); });
+    if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why)) {
+        const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
+        if (endpoint.flaw()[0] != '\0' && base::verbose("windows"))
+            base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
+        if (options.host_progress_hook) host::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
         return true;
     }
     not_served_ = "the network cannot be used: " + why;
     return false;
 }
 
-// Everybody is told of everybody; what is kept of it is one book per node.
-int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& reach) {
-    std::vector<net::Card> cards(size_);
-    const net::Card mine = net::Network::mine().card();
+// All processes exchange their addresses; each node keeps them in one table.
+int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& visibility) {
+    std::vector<am::ProcessAddress> addresses(size_);
+    const am::ProcessAddress mine = am::NetworkStack::mine().address();
     MPI_Request request = MPI_REQUEST_NULL;
     int error =
-        host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, comm, &request);
+        host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, addresses.data(), sizeof mine, MPI_BYTE, comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
     if (error != MPI_SUCCESS) return error;
-    const bool written = me_ != leader() || write_book(layout, cards);
-    cards = {};
-    error = host::least(comm, written ? kAll : kNone, reach);
-    if (error != MPI_SUCCESS || reach != kAll) return error;
-    // Nobody asks before everybody knows him: a message from a stranger is dropped.
-    error = host::least(comm, read_book(layout) ? kAll : kNone, reach);
-    return error == MPI_SUCCESS && reach == kAll ? measure_network(comm) : error;
+    const bool written = me_ != leader() || write_table(layout, addresses);
+    addresses = {};
+    error = host::least(comm, written ? kAll : kNone, visibility);
+    if (error != MPI_SUCCESS || visibility != kAll) return error;
+    // All processes load the table before any of them sends: a message of an unknown process is dropped.
+    error = host::least(comm, read_table(layout) ? kAll : kNone, visibility);
+    return error == MPI_SUCCESS && visibility == kAll ? measure_network(comm) : error;
 }
 
-bool Team::write_book(const Layout& layout, std::span<const net::Card> cards) {
+bool Team::write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses) {
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
-    const shm::Piece piece = shm::Arena::mine().allocate(net::Book::bytes_for(size_, nodes), alignof(net::Card), true);
+    const shm::ArenaBlock piece =
+        shm::Arena::mine().allocate(am::ProcessTable::bytes_for(size_, nodes), alignof(am::ProcessAddress), true);
     if (!piece) return false;
-    net::Book book = net::Book::at(static_cast<std::byte*>(piece.address), size_, nodes);
-    std::copy(cards.begin(), cards.end(), book.cards.begin());
-    std::copy(layout.node_of.begin(), layout.node_of.end(), book.node_of.begin());
-    std::copy(layout.place_of.begin(), layout.place_of.end(), book.place_of.begin());
-    std::copy(layout.leaders.begin(), layout.leaders.end(), book.leaders.begin());
-    book.index();
-    shared_->book.store(piece.offset, std::memory_order_release);
+    am::ProcessTable table = am::ProcessTable::at(static_cast<std::byte*>(piece.address), size_, nodes);
+    std::copy(addresses.begin(), addresses.end(), table.addresses.begin());
+    std::copy(layout.node_of.begin(), layout.node_of.end(), table.node_of.begin());
+    std::copy(layout.local_index.begin(), layout.local_index.end(), table.local_index.begin());
+    std::copy(layout.leaders.begin(), layout.leaders.end(), table.leaders.begin());
+    table.index();
+    shared_->process_table.store(piece.offset, std::memory_order_release);
     return true;
 }
 
-// Whoever is in the book is known from then on.
-bool Team::read_book(const Layout& layout) {
-    const std::uint64_t offset = shared_->book.load(std::memory_order_acquire);
+// Maps the node's process table and registers its processes.
+bool Team::read_table(const Layout& layout) {
+    const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
-    std::byte* const memory = map(leader(), offset, net::Book::bytes_for(size_, nodes));
+    std::byte* const memory = map(leader(), offset, am::ProcessTable::bytes_for(size_, nodes));
     if (memory == nullptr) return false;
-    job_ = std::make_unique<net::Job>();
-    static_cast<net::Book&>(*job_) = net::Book::at(memory, size_, nodes);
+    job_ = std::make_unique<am::Job>();
+    static_cast<am::ProcessTable&>(*job_) = am::ProcessTable::at(memory, size_, nodes);
     job_->node = layout.node;
-    places_->place_of = job_->place_of;
-    net::Network::mine().admit(*job_);
+    local_ranks_->local_index = job_->local_index;
+    am::NetworkStack::mine().connections.admit(*job_);
     return true;
 }
 
@@ -79,7 +80,7 @@ int Team::measure_network(MPI_Comm comm) {
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     if (me_ == leader()) {
         const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const net::Network::Cost cost = net::Network::mine().measure(job_->cards[next]);
+        const am::NetworkStack::Cost cost = am::NetworkStack::mine().measure(job_->addresses[next]);
         slowest[0] = static_cast<int>(cost.way);
         slowest[1] = static_cast<int>(cost.byte * 1024);
     }
@@ -92,10 +93,10 @@ int Team::measure_network(MPI_Comm comm) {
 
 void Team::forget_network() {
     if (job_ == nullptr) return;
-    net::Network::mine().dismiss(*job_);
-    const std::uint64_t offset = shared_->book.load(std::memory_order_relaxed);
-    unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->cards.data()),
-          net::Book::bytes_for(size_, static_cast<std::uint32_t>(job_->leaders.size())));
+    am::NetworkStack::mine().connections.dismiss(*job_);
+    const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
+    unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->addresses.data()),
+          am::ProcessTable::bytes_for(size_, static_cast<std::uint32_t>(job_->leaders.size())));
     job_.reset();
 }
 

@@ -1,4 +1,4 @@
-// How a target's memory is reached, and execution of operations that are not the fast path's.
+// The choice of a path to a target's memory, and the execution of operations outside the fast path.
 #include "window/window.h"
 
 #include <sys/mman.h>
@@ -7,11 +7,11 @@
 #include <cstring>
 #include <functional>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "op/pack.h"
 #include "strategy/targets.h"
-#include "transport/agent/remote.h"
+#include "transport/am/origin/agent_transport.h"
 #include "transport/cma/cma_transport.h"
 #include "transport/direct/direct.h"
 #include "transport/dynamic.h"
@@ -19,25 +19,26 @@
 namespace osc {
 
 Window::~Window() {
-    settle();  // nothing refers to this object then
+    complete_ops();  // nothing refers to this object then
     end_service();
     for (const Mapping& piece : mapped_)
         team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
     if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
-    if (slot.address != nullptr)
-        team.unmap(team.leader(), slot_offset, slot.address, shm::Slot::bytes_for(team.mates(), size));
-    far_sync = nullptr;
+    if (controls.address != nullptr)
+        team.unmap(team.leader(), controls_offset, controls.address,
+                   shm::ControlTable::bytes_for(team.local_size(), size));
+    remote_sync = nullptr;
     net_.reset();
     team.release();
 }
 
-Path Window::far_path(std::uint32_t rank) const {
+Path Window::remote_path(std::uint32_t rank) const {
     return team.cma_reaches(rank) ? Path::Cma : Path::Agent;
 }
 
 void Window::describe(Peer& peer, const shm::ControlBlock& block) {
-    if (!here(peer.rank)) {
-        peer.path = Path::Net;  // the rest when it is used
+    if (!is_local(peer.rank)) {
+        peer.path = Path::Net;  // the target describes itself when an operation uses it
         return;
     }
     peer.size = block.size;
@@ -70,7 +71,7 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
             return;
         }
     }
-    peer.path = far_path(peer.rank);
+    peer.path = remote_path(peer.rank);
 }
 
 shm::RegionView& Window::view(std::uint32_t rank) {
@@ -95,17 +96,17 @@ std::optional<std::vector<shm::Region>> Window::read_regions(std::uint32_t rank,
     return copy;
 }
 
-// Calls execute(transport to the target's agent). What an earlier operation met is told first.
+// Calls execute(transport to the target's agent). A fault of an earlier operation is returned first.
 template <class Execute>
-Fault Window::by_agent(Peer& target, std::uint64_t base_there, Execute&& execute) {
-    if (unsettled.load(std::memory_order_acquire) != 0)
-        if (const Fault late = await_operations(agent::kNoRank); late != Fault::None) return late;
-    agent::Connection* connection = nullptr;
-    if (const Fault fault = connect_agent(target, connection); fault != Fault::None) return fault;
-    agent::Remote transport(agent::Outbox::mine(), *connection, target.control().served, base_there, target.rank,
-                            &pending_);
+Fault Window::by_agent(Peer& target, std::uint64_t target_base, Execute&& execute) {
+    if (incomplete.load(std::memory_order_acquire) != 0)
+        if (const Fault late = await_operations(am::kNoRank); late != Fault::None) return late;
+    am::AgentRoute* route = nullptr;
+    if (const Fault fault = connect_agent(target, route); fault != Fault::None) return fault;
+    am::AgentTransport transport(am::Outbox::mine(), *route, target.control().served, target_base, target.rank,
+                                 &pending_);
     const Fault fault = execute(transport);
-    if (unsettled.load(std::memory_order_acquire) != 0) epoch::left_under_way(*this, target);
+    if (incomplete.load(std::memory_order_acquire) != 0) epoch::mark_incomplete(*this, target);
     return fault;
 }
 
@@ -115,65 +116,66 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
     const int error = errno;
     if (attached == nullptr && !alive(rank))
-        return diag::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
+        return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
     if (attached == nullptr)
-        return diag::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
+        return base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
                           std::strerror(error));
     const shm::Stripes stripes{target.control(), me, *this};
     const bool own = rank == me;
     const shm::ArenaAddress& arena = team.process(rank).arena.address();
     const auto locate = [&](const shm::Region& region) -> std::byte* {
         if (own) return reinterpret_cast<std::byte*>(region.base);
-        // Pieces outside the pool would need a mapping each; process_vm_* reaches them as well.
+        // A region outside the pool would need a mapping of its own; process_vm_* reaches it without one.
         if (region.offset == shm::kNoOffset || region.offset + region.size > arena.pool_bytes) return nullptr;
         return team.map(rank, region.offset, region.size);
     };
-    if (!own && far_path(rank) == Path::Agent) {
-        return by_agent(target, 0, [&](agent::Remote& far) {
-            Dynamic transport(std::move(attached), stripes, std::ref(locate), far);
+    if (!own && remote_path(rank) == Path::Agent) {
+        return by_agent(target, 0, [&](am::AgentTransport& unmapped) {
+            Dynamic transport(std::move(attached), stripes, std::ref(locate), unmapped);
             return op::execute(call, what, start, transport);
         });
     }
-    cma::Cross far(arena.pid, 0, stripes);
-    Dynamic transport(std::move(attached), stripes, std::ref(locate), far);  // by reference: no allocation
+    cma::Cross unmapped(arena.pid, 0, stripes);
+    Dynamic transport(std::move(attached), stripes, std::ref(locate), unmapped);  // by reference: no allocation
     return op::execute(call, what, start, transport);
 }
 
-// Where the operation begins, if all that it touches lies in the window; `nothing`: it touches nothing.
-Fault Window::reach(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
+// Computes the operation's first byte at the target; a fault if it touches a byte outside the window. `nothing`: the
+// operation touches no byte.
+Fault Window::check_bounds(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     op::Bounds touched;
     const std::uint64_t scale = target.path == Path::Dynamic ? 1
                                 : OSC_FAULT(origin_unit)     ? static_cast<std::uint64_t>(unit)
                                                              : target.unit;
-    if (const Fault fault = op::reach(call, scale, start, touched); fault != Fault::None) return fault;
+    if (const Fault fault = op::find_extent(call, scale, start, touched); fault != Fault::None) return fault;
     nothing = touched.lo == touched.hi;
     if (nothing || target.path == Path::Dynamic) return Fault::None;
     if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size)
-        return diag::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
+        return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
                           static_cast<unsigned long long>(target.size));
     return Fault::None;
 }
 
-Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
+Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending) {
     Update what{};
     if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
-    if (target.path == Path::Net) return execute_net(target, call, what, asked);
-    if (checks && call.kind != op::Kind::Get && what.op != Op::NoOp) target.control().note_update(me);
-    if (OSC_FAULT(drop_put) && call.kind == op::Kind::Put) return Fault::None;
+    if (target.path == Path::Net) return execute_net(target, call, what, pending);
+    if (checks && call.kind != op::OpKind::Get && what.op != Op::NoOp) target.control().note_update(me);
+    if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return Fault::None;
     std::int64_t start = 0;
     bool nothing = false;
-    if (const Fault fault = reach(target, call, start, nothing); fault != Fault::None || nothing) return fault;
+    if (const Fault fault = check_bounds(target, call, start, nothing); fault != Fault::None || nothing) return fault;
     if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
     const shm::Stripes stripes{target.control(), me, *this};
     if (target.path == Path::Direct) {
-        if (call.kind == op::Kind::Put || call.kind == op::Kind::Get) {
+        if (call.kind == op::OpKind::Put || call.kind == op::OpKind::Get) {
             std::byte* there = target.base + start;
             const op::Operand& o = call.origin;
             const op::Operand& t = call.target;
-            OSC_FAULT_LATE_PUT(call.kind == op::Kind::Put && o.layout->contiguous() && t.layout->contiguous(), there,
+            OSC_FAULT_LATE_PUT(call.kind == op::OpKind::Put && o.layout->contiguous() && t.layout->contiguous(), there,
                                o.base, o.count * o.layout->size(), Fault::None);
-            if (call.kind == op::Kind::Put)
+            if (call.kind == op::OpKind::Put)
                 op::copy(*t.layout, t.count, there, *o.layout, o.count, o.base);
             else
                 op::copy(*o.layout, o.count, o.base, *t.layout, t.count, there);
@@ -187,27 +189,28 @@ Fault Window::execute(Peer& target, const op::Call& call, net::Asked* asked) {
         return op::execute(call, what, start, transport);
     }
     return by_agent(target, target.control().base,
-                    [&](agent::Remote& transport) { return op::execute(call, what, start, transport); });
+                    [&](am::AgentTransport& transport) { return op::execute(call, what, start, transport); });
 }
 
-Fault Window::put_off(Peer& target, op::PutOff&& operation) {
+Fault Window::defer(Peer& target, op::Deferral&& operation) {
     Update what{};
     if (const Fault fault = op::check(operation.call, what); fault != Fault::None) return fault;
     std::int64_t start = 0;
     bool nothing = false;
-    net::Stream* stream = nullptr;
+    am::Stream* stream = nullptr;
     std::unique_lock<std::mutex> lock;
     const Fault fault = target.path == Path::Net ? reach_net(target, operation.call, lock, stream, start, nothing)
-                                                 : reach(target, operation.call, start, nothing);
+                                                 : check_bounds(target, operation.call, start, nothing);
     if (lock.owns_lock()) lock.unlock();
     if (fault != Fault::None || nothing) return fault;
     const std::uint32_t rank = target.rank;
-    return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None : strategy::do_now(*this, rank);
+    return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None
+                                                                     : strategy::perform_queued(*this, rank);
 }
 
-Fault Window::do_put_off(std::uint32_t target) {
+Fault Window::perform_deferred(std::uint32_t target) {
     Fault first = Fault::None;
-    queue_.empty(target, [&](const op::PutOff& operation) {
+    queue_.empty(target, [&](const op::Deferral& operation) {
         if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None) first = fault;
     });
     return first;

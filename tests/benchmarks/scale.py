@@ -72,7 +72,7 @@ def main():
     close(found["ns"], 2 * ALPHA + MACHINE["receive"], "a contended lock")
     expect(found["messages"] == 4, f"and its messages: {found['messages']}")
     close(simulated("window", processes=64, repeats=10)["ns"], 2 * 6 * MACHINE["host_way"] + MACHINE["window_ns"], "a window")
-    # Nobody can have heard of 12 nodes in less; nodes whose number is no power of two are not all as far at a time.
+    # 12 nodes cannot be reached in fewer rounds; if their number is no power of two, some finish earlier than others.
     found = simulated("window", processes=60, per_node=5, repeats=3)["ns"]
     expect(found >= 2 * 4 * MACHINE["host_way"] + MACHINE["window_ns"], f"a window on 12 nodes: {found}")
     memory = [json.loads(simulate("memory", f"processes={n}", "per_node=64").stdout) for n in (128, 1024)]
@@ -84,7 +84,7 @@ def main():
         expect(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and not wrong.stdout, f"{words}: {wrong.stderr.strip()}")
 
     # What is really sent: each rank a node of its own.
-    done = run([options.mpiexec, "-n", str(RANKS), "-genv", "LD_PRELOAD", options.preload, "-genv", "OSC_NODES", str(RANKS),
+    done = run([options.mpiexec, "-n", str(RANKS), "-genv", "LD_PRELOAD", options.preload, "-genv", "OSC_FAKE_NODES", str(RANKS),
                 "-genv", "OSC_FALLBACK", "error", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1",
                 os.path.join(programs, "scale_bench"), "--repeats", "20", "fence", "fence_put", "pscw", "pscw.3", "lock_all",
                 "lock_all.3", "contended_lock", "window"])
@@ -94,7 +94,7 @@ def main():
         name, _, neighbours = line["scenario"].partition(".")
         found = simulated(name, processes=RANKS, neighbours=int(neighbours or 1), repeats=20)
         expect(line["valid"], f"{line['scenario']}: right data")
-        # Replies that nobody waits for may travel with other messages; now and then a process asks for a sign of life.
+        # Replies that no process awaits may travel with other messages; now and then a process sends a ping.
         replies = int(neighbours or 1) if name in ("pscw", "fence_put") else 0
         expect(0.95 * (found["messages"] - replies) <= line["messages"] <= 1.1 * found["messages"],
                f"{line['scenario']}: {line['messages']} messages, simulated {found['messages']}")

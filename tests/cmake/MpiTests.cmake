@@ -7,7 +7,7 @@
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_mpi_fortran_test: the same for Fortran sources.
 # osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one run; the
-#   libraries stand between libosc and the host.
+#   libraries stand between libosc and the host. FullOnly.cmake lists the runs that only --full makes.
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
@@ -17,6 +17,10 @@ add_custom_target(mpi_tests)
 
 function(osc_mpi_add_run name program ranks)
   cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BELOW;ENV;ARGS")
+  osc_is_full_only(is_full_only ${name})
+  if(is_full_only)
+    return()
+  endif()
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()

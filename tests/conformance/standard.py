@@ -4,8 +4,9 @@
     python3 standard.py            check; says how many rules have no test yet
     python3 standard.py --open     also list those rules
 
-A test is named program: case, [program: case...]; the program is a source file of tests/, the case a CASE or TEST in it.
-"user's duty: ..." stands where the rule binds the program alone, or promises nothing; what libosc does follows.
+A rule is an item "- **NUMBER** text `program: case, case; program: case`"; the program is a source file of tests/, the case a
+CASE or TEST in it. "*User's duty*: ..." in place of tests marks a rule that binds the program alone, or promises nothing, and
+says what libosc does; "*open*" marks a rule without a test.
 """
 import argparse
 import os
@@ -14,6 +15,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
+ITEM = re.compile(r"- \*\*([A-Z]+\d+)\*\*(?: \([\d.]+\))? (.+?) (?:`([^`]+)`|\*User's duty\*: (\w.+)|\*open\*)$")
 PAGE = os.path.join(os.path.dirname(TESTS), "docs", "STANDARD.md")
 
 
@@ -40,21 +42,22 @@ def main():
     rules, duties, without, wrong, seen = 0, 0, [], [], set()
     with open(PAGE) as f:
         for line in f:
-            row = re.match(r"\| ([A-Z]+\d+)(?: \([\d.]+\))? \| (.*) \| (.*) \|$", line)
-            if not row:
+            if not line.startswith("- "):
+                continue
+            item = ITEM.match(line)
+            if not item:
+                wrong.append("not a rule with its test: %s" % line.strip())
                 continue
             rules += 1
-            rule, text, shown = row.groups()
+            rule, text, shown, duty = item.groups()
             if rule in seen:
                 wrong.append("%s stands twice" % rule)
             seen.add(rule)
-            if shown == "open":
-                without.append("%s %s" % (rule, text))
-                continue
-            if shown.startswith("user's duty"):
+            if duty:
                 duties += 1
-                if not re.match(r"user's duty: \w.+", shown):
-                    wrong.append("%s does not say what libosc does" % rule)
+                continue
+            if not shown:
+                without.append("%s %s" % (rule, text))
                 continue
             for part in shown.split("; "):
                 program, _, cases = part.partition(": ")

@@ -75,8 +75,8 @@ void check_final(Place& place, Model& model, const Spot& spot, const std::vector
 // Gives others the time to come between two accesses, on a machine with fewer cores than ranks too.
 void hesitate(Random& jitter) {
     if (!jitter.once_in(3)) return;
-    const timespec nap{0, 50000};
-    ::nanosleep(&nap, nullptr);
+    const timespec pause{0, 50000};
+    ::nanosleep(&pause, nullptr);
 }
 
 const Basic& basic_of(MPI_Datatype type) {
@@ -175,7 +175,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
         if (writer) {
             for (long& word : seen)
                 ++word;
-            // In two halves, so that who comes between them finds out.
+            // In two halves, so that an access between them shows.
             const int half = n / 2;
             MPI_Put(seen.data(), half, MPI_LONG, spot.target, spot.disp, half, MPI_LONG, win);
             MPI_Win_flush(spot.target, win);

@@ -1,4 +1,4 @@
-// Rounds whose point is that ranks meet: the same few bytes, many times. The outcome is still exact.
+// Rounds with contention: all ranks access the same few bytes many times. The outcome is still exact.
 #pragma once
 
 #include "coverage.h"

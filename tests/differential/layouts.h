@@ -1,5 +1,5 @@
-// Datatypes of every class over one basic type, together with where their elements lie: what the model needs to know of
-// a datatype, kept apart from how the library finds it out.
+// Datatypes of every class over one basic type, with the displacements of their elements. The model computes these
+// independently of the library.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// What each operation does to the bytes of a window, and how operations are named.
+// The effect of each operation on the bytes of a window, and the names of operations.
 #include <cstring>
 
 #include "plan.h"
@@ -21,7 +21,7 @@ void copy_data(const Basic& basic, const unsigned char* from, const unsigned cha
     }
 }
 
-// The bytes of a long double behind its 80 bits: what arithmetic leaves there is nobody's promise.
+// The bytes of a long double behind its 80 bits are unspecified after arithmetic.
 void forget_vague(const Basic& basic, Bytes& bytes, std::size_t at) {
     if (basic.vague_to == 0) return;
     const std::size_t parts = basic.group == Group::Complex ? 2 : 1;

@@ -69,8 +69,8 @@ const char* mode(Random& random) {
 
 void hesitate(Random& jitter) {
     if (!jitter.once_in(3)) return;
-    const timespec nap{0, 50000};
-    ::nanosleep(&nap, nullptr);
+    const timespec pause{0, 50000};
+    ::nanosleep(&pause, nullptr);
 }
 
 }  // namespace
@@ -122,8 +122,8 @@ void blocked_thread(Random& random) {
         counter.unlock(0);
     } else if (me == 1) {
         std::thread blocked([&] { count(0); });
-        const timespec nap{0, 2000000};
-        ::nanosleep(&nap, nullptr);
+        const timespec pause{0, 2000000};
+        ::nanosleep(&pause, nullptr);
         std::thread([&] { count(2); }).join();
         MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         blocked.join();

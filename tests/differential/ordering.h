@@ -1,5 +1,5 @@
-// Locks that all processes ask for in one order, over several windows and by several threads: nothing may deadlock, and
-// each lock excludes.
+// All processes request locks in the same order, over several windows and in several threads: there must be no
+// deadlock, and each lock excludes.
 #pragma once
 
 #include "random.h"
@@ -10,8 +10,8 @@ namespace diff {
 /// and counts under them. Collective.
 void ordered_locks(Random& random, Random& jitter);
 
-/// A process's lock is held until another thread of the process that asks for it has had a free lock. At least three
-/// processes and MPI_THREAD_MULTIPLE; otherwise it does nothing. Collective.
+/// A lock is held until a second thread of the process that requests it has acquired a free lock: the first thread must
+/// not block the second. Needs three processes and MPI_THREAD_MULTIPLE; otherwise it does nothing. Collective.
 void blocked_thread(Random& random);
 
 }  // namespace diff

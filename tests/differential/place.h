@@ -28,7 +28,7 @@ class Place {
     std::size_t unit(int rank) const { return units_[static_cast<std::size_t>(rank)]; }
     /// Whether one operation may touch [low, high).
     bool holds(int rank, std::ptrdiff_t low, std::ptrdiff_t high) const;
-    /// The displacement of byte `start`; `low` is a byte that the operation touches, which tells the region.
+    /// The displacement of byte `start`; `low`: a byte that the operation touches, which selects the region.
     MPI_Aint displacement(int rank, std::ptrdiff_t start, std::ptrdiff_t low) const;
 
     /// This rank's memory. Accesses must be legal by the window's epochs.
@@ -47,7 +47,7 @@ class Place {
         std::size_t bytes;
         MPI_Aint address;
         unsigned char* memory;  // of this rank's regions
-        unsigned char* block;   // what was allocated for it, with guards
+        unsigned char* block;   // its allocation, with guards
         bool from_mpi;
     };
     unsigned char* take(std::size_t bytes, std::size_t skew, bool from_mpi, unsigned char*& block) const;

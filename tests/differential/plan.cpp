@@ -7,7 +7,7 @@
 namespace diff {
 namespace {
 
-// What the bytes of one target are used for.
+// The uses of the bytes of one target.
 struct Uses {
     enum : unsigned char { Free, Read, Written };
     std::vector<unsigned char> now;       // in this phase
@@ -333,7 +333,7 @@ class Planner {
         }
     }
 
-    // Everybody swaps from the value that is there: one wins, the others see whose value it is.
+    // All ranks compare with the current value: one swap succeeds, and the others return the winner's value.
     void race() {
         const int target = any_rank();
         const Basic* basic = &any_basic();

@@ -1,6 +1,6 @@
-// The operations of one round, planned by every rank alike from the seed, with what the model says of them: the bytes
-// that each operation returns, and the window's bytes after each phase. All operations of a phase may run at the same
-// time, so their places are disjoint, or they commute, or their origin orders them (accumulates to one place), or their
+// The operations of one round, which every rank plans alike from the seed, and the model's predictions: the bytes that
+// each operation returns, and the window's bytes after each phase. All operations of a phase may run at the same time,
+// so their locations are disjoint, or they commute, or their origin orders them (accumulates to one location), or their
 // possible outcomes are checked as a set.
 #pragma once
 
@@ -47,7 +47,7 @@ inline bool locks_all(Sync sync) {
     return sync >= Sync::Flush;
 }
 
-/// Bytes of which some may be unknown: what arithmetic leaves unspecified, and what depends on a race.
+/// Bytes of which some may be unknown: unspecified by arithmetic, or dependent on a race.
 struct Bytes {
     std::vector<unsigned char> value;
     std::vector<unsigned char> known;
@@ -85,7 +85,7 @@ struct Operation {
     std::size_t elements() const { return there.at.size(); }
 };
 
-/// What the owner stores before the round, so that accumulates meet numbers.
+/// The owner's stores before the round, so that accumulates find numbers.
 struct Refresh {
     int rank;
     std::size_t offset;
@@ -108,7 +108,7 @@ using Model = std::vector<Bytes>;  // per rank
 /// Plans a round and advances the model past it; bytes that a race decides stay unknown.
 Round plan_round(Sync sync, const Place& place, Model& model, bool host_safe, Random& random);
 
-/// What `op` does to the target's bytes; fills op.result.
+/// Applies `op` to the target's bytes; fills op.result.
 void apply(Operation& op, Bytes& memory, bool host_safe);
 
 }  // namespace diff

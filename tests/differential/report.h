@@ -1,4 +1,4 @@
-// How a failure is told: one line with the seed and the round, what was found, and the command that shows it again.
+// The report of a failure: one line with the seed and the round, the difference, and a command that reproduces it.
 #pragma once
 
 namespace diff {

@@ -45,7 +45,7 @@ std::uint64_t number(const unsigned char* from, std::size_t width) {
     return value;
 }
 
-// Each fetched what all before it had added: counted back from the final value, the results are 1, 2, 3, ...
+// Each fetch returned the sum of all earlier additions: counted back from the final value, the results are 1, 2, 3, ...
 void check_counters(const Phase& phase, const Results& results, const Model& model) {
     struct Place {
         const Operation* any;

@@ -46,8 +46,8 @@ Runner::Runner(Place& place, Model& model, Random& jitter)
 void Runner::linger() {
     if (!jitter_.once_in(6)) return;
     if (jitter_.once_in(3)) {
-        const timespec nap{0, static_cast<long>(jitter_.below(800000))};
-        ::nanosleep(&nap, nullptr);
+        const timespec pause{0, static_cast<long>(jitter_.below(800000))};
+        ::nanosleep(&pause, nullptr);
     } else {
         ::sched_yield();
     }
@@ -77,7 +77,8 @@ void Runner::run(Round& round) {
     live_.clear();
 }
 
-// The owner's stores. Passive epochs of others can follow at once, so they are made under a lock and told by a barrier.
+// The owner's stores. Passive epochs of others can follow at once, so a lock and a barrier order the stores before
+// them.
 void Runner::refresh(const Round& round) {
     const bool alone = passive(round.sync);
     if (alone) check_call(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me_, 0, window_), "MPI_Win_lock");

@@ -1,7 +1,7 @@
-// Rank 1 is killed while it holds locks of every kind, owes a post, a complete and a fence, and is in the middle of
-// accumulates. Each survivor must get an error of class MPI_ERR_OTHER from every call that needs the dead, within
-// seconds; what does not need it goes on working with the right data. One window for each situation, one death.
-// Arguments name the parts to run; all without any.
+// Rank 1 is killed while it holds locks of every kind, owes a post, a complete and a fence, and executes accumulates.
+// Each survivor must get an error of class MPI_ERR_OTHER within seconds from every call that needs the dead process;
+// other calls must work with the right data. One window for each situation, one death. Arguments name the parts to run;
+// without arguments all run.
 #include <cstring>
 
 #include "survivors.h"
@@ -62,7 +62,8 @@ long read(MPI_Win win, int target) {
     return value;
 }
 
-// A lock that cannot be had: of a process on another node the call only asks, and what completes the epoch tells.
+// The lock cannot be acquired. If the target is on another node, the lock call only sends a request, and the call that
+// completes the epoch reports the error.
 void must_not_get(const char* what, int type, MPI_Win win) {
     must_report(what, [&] {
         const int error = MPI_Win_lock(type, 0, 0, win);
@@ -71,7 +72,7 @@ void must_not_get(const char* what, int type, MPI_Win win) {
 }
 
 [[noreturn]] void victim() {
-    // What a flush has gone through is held, wherever the target is.
+    // After a flush the process holds the lock, on any node.
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_wins[kExclusive]);
     MPI_Win_flush(0, g_wins[kExclusive]);
     MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, g_wins[kShared]);
@@ -121,7 +122,7 @@ void posts_and_completes_of_the_dead() {
     g_scenario = "no post";
     must_work("start", [&] { return MPI_Win_start(dead, 0, g_wins[kNoPost]); });
     must_report("complete", [] { return MPI_Win_complete(g_wins[kNoPost]); });
-    // The epoch that needed the dead is over, and who lives of its targets is told.
+    // The epoch that needed the dead process has ended, and its live targets have their completes.
     g_scenario = "one of two posts";
     const MPI_Win win = g_wins[kNoPost];
     MPI_Group both = group_of({kVictim, 2}), zero = group_of({0});
@@ -149,7 +150,7 @@ void tests_for_the_dead() {
 }
 
 void memory_of_the_dead() {
-    // Memory that only its process can reach is gone with it.
+    // Private memory of a process disappears with it.
     g_scenario = "memory";
     long value = 0;
     const MPI_Win win = g_wins[kMemory];
@@ -162,7 +163,7 @@ void memory_of_the_dead() {
     check_eq(read(win, 2), kMemory * 100 + 2, "data of a survivor");
     g_scenario = "stripes";
     const std::vector<long> ones(kElements, 1);
-    // The dead held it too; who was told of that by then does not get it.
+    // The dead process held this lock too; a survivor that knows of the death does not acquire it.
     if (MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, g_wins[kStripes]) != MPI_SUCCESS) return;
     must_return("accumulate", [&] {
         return MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, 0, kElements, MPI_LONG, MPI_SUM, g_wins[kStripes]);
@@ -173,7 +174,7 @@ void memory_of_the_dead() {
 void collectives_without_the_dead() {
     g_scenario = "fence";
     must_report("fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
-    // Those who came to that one do not stand for the dead in this.
+    // Processes that arrived in the failed fence must not count for the dead process in the next one.
     must_report("another fence", [] { return MPI_Win_fence(0, g_wins[kFence]); });
     g_scenario = "free";
     must_report("free", [] { return MPI_Win_free(&g_wins[kFree]); });

@@ -1,5 +1,5 @@
-// Dynamic windows in which somebody dies: rank 1 knows regions of the others, and they know one of its. Who detaches
-// does not wait for the dead, those who live keep what they know, and accesses to the dead are told of.
+// A process of a dynamic window dies: rank 1 has cached regions of the others, and they have cached one of its regions.
+// A detach does not wait for the dead process, the survivors keep their caches, and accesses to the dead process fail.
 #include "survivors.h"
 
 namespace {
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     MPI_Allgather(mine.data(), kRegions, MPI_AINT, all.data(), kRegions, MPI_AINT, MPI_COMM_WORLD);
     const auto region = [&](int rank, int i) { return all[static_cast<std::size_t>(rank * kRegions + i)]; };
     const std::vector<char> data(kBytes, static_cast<char>('a' + g_rank));
-    // Everybody knows everybody's regions.
+    // All processes cache the regions of all others.
     for (int rank = 0; rank < g_size; ++rank) {
         must_work("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win); });
         for (int i = 0; i < kRegions; ++i)
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (g_rank == kVictim) kill_self_after(0.0);
-    nap(g_rank == kVictim ? 60 : 1);
+    sleep_for(g_rank == kVictim ? 60 : 1);
     // The first finds out, the others know it.
     for (std::size_t i = 0; i + 1 < kRegions; ++i)
         must_work("detach", [&] { return MPI_Win_detach(win, memory[i].data()); });
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
         return came;
     };
     while (!has_come())
-        nap(0.01);
+        sleep_for(0.01);
     must_work("last detach", [&] { return MPI_Win_detach(win, memory[kRegions - 1].data()); });
     leave();
 }

@@ -1,5 +1,6 @@
-// Rank 1 is killed while it stands in the queue of a lock that rank 0 holds, with others behind it: when rank 0 lets
-// go, they must be served, or be told, within seconds. An argument says which lock the dead had asked for.
+// Rank 1 is killed while it waits in the queue of a lock that rank 0 holds, with others behind it. After rank 0's
+// release they must acquire the lock, or get an error, within seconds. An argument names the kind of lock that rank 1
+// requested.
 #include <cstring>
 
 #include "survivors.h"
@@ -26,22 +27,24 @@ void await_announced(long wanted) {
         MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, g_win);
         MPI_Get_accumulate(&nothing, 0, MPI_LONG, &seen, 1, MPI_LONG, 2, 1, 1, MPI_LONG, MPI_NO_OP, g_win);
         MPI_Win_unlock(2, g_win);
-        nap(0.01);
+        sleep_for(0.01);
     }
-    nap(0.2);  // from the announcement to the place in the queue
+    sleep_for(0.2);  // from the announcement to the place in the queue
 }
 
-// The lock of rank 0, and an addition under it. Of a target on another node the lock is only asked for: the flush
-// tells.
+// Acquires the lock of rank 0 and adds under it. If rank 0 is on another node, the lock call only sends a request, and
+// the flush reports an error.
 bool add_under_lock() {
-    const auto told = [](const char* what, int error) {
+    const auto reports_death = [](const char* what, int error) {
         check(error == MPI_SUCCESS || error == MPI_ERR_OTHER, what, error, MPI_ERR_OTHER);
         return error != MPI_SUCCESS;
     };
-    if (told("lock", timed("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win); }))) return false;
+    if (reports_death("lock", timed("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, g_win); })))
+        return false;
     long value = -1;
-    bool refused = told("get", timed("get", [&] { return MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win); }));
-    refused = told("flush", timed("flush", [] { return MPI_Win_flush(0, g_win); })) || refused;
+    bool refused =
+        reports_death("get", timed("get", [&] { return MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, g_win); }));
+    refused = reports_death("flush", timed("flush", [] { return MPI_Win_flush(0, g_win); })) || refused;
     if (!refused) check(value >= 0, "what was read under the lock", value, 0);
     ++value;
     const long own = g_added + 1;
@@ -75,20 +78,20 @@ int main(int argc, char** argv) {
     if (g_rank == 0) {
         await_announced(3);
         ::kill(all[kVictim], SIGKILL);
-        nap(0.2);
+        sleep_for(0.2);
         must_work("unlock", [] { return MPI_Win_unlock(0, g_win); });
         meet_survivors("served");
-        // What was refused has not been done, and what was done is not lost.
+        // Refused additions had no effect, and no successful one is lost.
         long added = 0;
         for (int rank = 2; rank < g_size; ++rank)
             added += g_base[rank];
         check_eq(g_base[0], added, "additions under the lock");
     } else {
-        // One behind the other, so that the dead stands before both.
+        // The ranks queue one after the other, so that the dead process is in front of both.
         await_announced(g_rank - 1);
         announce();
         const bool locked = add_under_lock();
-        std::printf("rank %d was %s\n", g_rank, locked ? "served" : "told");
+        std::printf("rank %d was %s\n", g_rank, locked ? "served" : "refused");
         if (locked) add_under_lock();
         meet_survivors("served");
     }

@@ -19,11 +19,11 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fet
              "MPI_Win_allocate_shared", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach",
              "MPI_Win_shared_query", "MPI_Win_free", "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::kAllKinds;
-using osct::Kind;
+using osct::kAllWindowKinds;
 using osct::rank;
 using osct::size;
 using osct::Window;
+using osct::WindowKind;
 
 namespace {
 
@@ -57,9 +57,9 @@ MPI_Group neighbour(int of) {
 
 }  // namespace
 
-CASE(everybody_lives_in_another_namespace) {
+CASE(all_processes_have_other_namespaces) {
     CHECK(all_differ("/proc/self/ns/pid"));
-    // What a peer says of its number finds somebody else here, or nobody.
+    // A peer's PID refers to another process here, or to none.
     std::uint64_t mine = static_cast<std::uint64_t>(rank()) + 1;
     const std::vector<pid_t> numbers = gather(::getpid());
     const std::vector<std::uint64_t*> places = gather(&mine);
@@ -74,7 +74,7 @@ CASE(everybody_lives_in_another_namespace) {
 
 CASE(put_get_and_fence) {
     constexpr std::size_t kWords = 3000;
-    for (const Kind kind : kAllKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, kWords * 8 * static_cast<std::size_t>(size()));
         std::vector<std::int64_t> out(kWords), in(kWords);
         MPI_Win_fence(0, window.handle());
@@ -101,7 +101,7 @@ CASE(put_get_and_fence) {
 // Pieces above 2 MiB are mapped one by one, by the descriptor that was passed.
 CASE(large_pieces) {
     const std::size_t bytes = std::size_t{5} << 20;
-    for (const Kind kind : kAllKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, bytes);
         const int target = (rank() + 1) % size();
         const int origin = (rank() + size() - 1) % size();
@@ -119,7 +119,7 @@ CASE(large_pieces) {
 
 CASE(contended_locks_exclude) {
     const int each = osct::full() ? 20000 : 150;
-    for (const Kind kind : kAllKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
         const MPI_Aint at = window.at(0, 8);
         for (int i = 0; i < each; ++i) {
@@ -139,7 +139,7 @@ CASE(contended_locks_exclude) {
 
 CASE(atomics_add_up) {
     const int each = osct::full() ? 20000 : 150;
-    for (const Kind kind : kAllKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
         const std::int64_t one = 1;
         std::int64_t old = 0;
@@ -157,7 +157,7 @@ CASE(atomics_add_up) {
 }
 
 CASE(post_start_complete_wait) {
-    for (const Kind kind : kAllKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
         MPI_Group next = neighbour(rank() + 1);
         MPI_Group previous = neighbour(rank() - 1);
@@ -177,7 +177,7 @@ CASE(post_start_complete_wait) {
 }
 
 CASE(shared_windows_give_pointers) {
-    const Window window(Kind::Shared, 4096);
+    const Window window(WindowKind::Shared, 4096);
     window.base<int>()[5] = 70 + rank();
     MPI_Barrier(MPI_COMM_WORLD);
     for (int target = 0; target < size(); ++target) {
@@ -190,17 +190,17 @@ CASE(shared_windows_give_pointers) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// The arenas that a process has been given serve all its communicators; they cost a descriptor for each peer, and none
-// that stays when the communicators have gone.
+// The arenas that peers have passed to a process serve all its communicators. They cost one descriptor for each peer,
+// which is closed after the last communicator is freed.
 CASE(more_communicators_cost_no_more_descriptors) {
     HOST_CANNOT("it keeps descriptors as it likes");
-    const Window first(Kind::Allocate, 64);
+    const Window first(WindowKind::Allocate, 64);
     const int before = osct::open_descriptors();
     for (int i = 0; i < 8; ++i) {
         MPI_Comm half = MPI_COMM_NULL;
         MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, -rank(), &half);
         {
-            const Window window(Kind::Allocate, 64, half);
+            const Window window(WindowKind::Allocate, 64, half);
             const std::int64_t value = 1 + rank();
             MPI_Win_fence(0, window.handle());
             CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, window.handle()));
@@ -211,8 +211,8 @@ CASE(more_communicators_cost_no_more_descriptors) {
     CHECK(osct::open_descriptors() <= before);
 }
 
-// Nor is there a way in other network namespaces: all are told, soon.
-CASE(a_team_without_a_way_is_refused_alike) {
+// Processes in different network namespaces cannot pass arenas either. All get an error soon.
+CASE(a_team_without_a_path_is_refused_on_all_ranks) {
     HOST_CANNOT("it serves this");
     SKIP_IF(!all_differ("/proc/self/ns/net"));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -1,12 +1,13 @@
-// One process is killed (SIGKILL) in the middle of epochs of one kind, which all go on with until a call says so: the
-// survivors' calls must return in time, with MPI_SUCCESS and the right data or with MPI_ERR_OTHER, and so must the
-// calls that follow.
+// One process is killed (SIGKILL) in the middle of epochs of one kind. The survivors go on until a call reports the
+// death. Their calls must return in time, with MPI_SUCCESS and the right data or with MPI_ERR_OTHER, and so must later
+// calls.
 //
 //   test_killed KIND ROLE SHIFT [private]
 //
-// KIND is a kind of epoch, or of call; ROLE who dies: the origin, the target, or the third, who is in the window only.
-// A second origin uses the same target. SHIFT turns the roles over the ranks, so that with two nodes each of them is on
-// the target's node, is another's, and is its node's first process. private: memory that is in no shared arena.
+// KIND: a kind of epoch, or of call. ROLE: the process that dies: the origin, the target, or the third, a member of the
+// window without accesses. A second origin uses the same target. SHIFT rotates the roles over the ranks, so that with
+// two nodes each role is on the target's node, on the other node, and the first process of its node. private: memory in
+// no shared arena.
 #include "killed.h"
 
 #include <random>
@@ -16,8 +17,8 @@ namespace {
 
 using namespace fault;
 
-// Under the exclusive lock all words of the block are always the same: who died in the middle of writing them has kept
-// the lock for ever.
+// Under the exclusive lock all words of the block are equal: a process that died while it wrote them keeps the lock for
+// ever.
 void exclusive_locks() {
     const int target = rank_of(kTarget);
     std::vector<long> block(kBlock);
@@ -40,7 +41,7 @@ void exclusive_locks() {
     must_have_noticed(well, target == g_dying && far_from(target));
 }
 
-// Own counters in the target's memory, which nobody else writes; the target excludes everybody now and then.
+// Each origin has its own counters in the target's memory. The target takes its lock exclusively now and then.
 void shared_locks() {
     const int target = rank_of(kTarget);
     long written = 0;
@@ -61,10 +62,10 @@ void shared_locks() {
     const auto owner = [&] {
         if (!ok("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, g_win); })) return false;
         const long before = g_base[kCounters];
-        nap(0.0002);
+        sleep_for(0.0002);
         check_eq(g_base[kCounters], before, "a counter under the exclusive lock");
         const bool good = unlock(target, true);
-        nap(0.0005);
+        sleep_for(0.0005);
         return good;
     };
     const bool well = !participates(g_rank) || repeat([&] { return is(kTarget) ? owner() : origin(); });
@@ -97,7 +98,7 @@ void lock_all() {
     const auto owner = [&] {
         if (!ok("lock", [] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, g_rank, 0, g_win); })) return false;
         const bool good = unlock(g_rank, true);
-        nap(0.001);
+        sleep_for(0.001);
         return good;
     };
     const bool well = !participates(g_rank) || repeat([&] { return is(kTarget) ? owner() : origin(); });
@@ -148,7 +149,7 @@ void requests() {
         if (good) check_same(back, written, "what only this process writes");
         return unlock(target, good);
     };
-    const bool well = !participates(g_rank) || is(kTarget) ? (dying() ? (nap(60), true) : true) : repeat(round);
+    const bool well = !participates(g_rank) || is(kTarget) ? (dying() ? (sleep_for(60), true) : true) : repeat(round);
     must_have_noticed(well, target == g_dying && far_from(target));
 }
 
@@ -177,7 +178,7 @@ void fences() {
         }
         if (is(kThird)) holds(0, kTarget);
     }
-    // Those that had come before must not make up for the dead now.
+    // Arrivals at the failed fence must not count for the dead process now.
     for (int again = 0; again < 3; ++again)
         must_report("a later fence", [] { return MPI_Win_fence(0, g_win); });
 }
@@ -208,18 +209,18 @@ void posts() {
             well = access(targets, {kTarget, kSecond}, round, 0);
         } else if (is(kTarget)) {
             well = ok("post", [&] { return MPI_Win_post(origins, 0, g_win); }) && wait(round, 2 * part);
-            if (ends) nap(0.001);
+            if (ends) sleep_for(0.001);
         } else {
             well = ok("post", [&] { return MPI_Win_post(origin, 0, g_win); });
             if (!well) break;
             well = access(target, {kTarget}, round, part);
-            // The origin lives, or this is told of its death.
+            // The origin lives, or this call reports its death.
             well = wait(round, part) && well;
         }
     }
-    if (dying()) nap(60);
+    if (dying()) sleep_for(60);
     must_have_noticed(well, participates(g_rank) && participates(g_dying));
-    // Who was told goes no further, and another one, who waits for it and not for the dead, learns that by its end.
+    // A process whose call failed stops here. A process that waits for it, and not for the dead one, learns of its end.
     if (participates(g_rank) && !ends) {
         meet_survivors("afterwards", false);
         meet_survivors("read", false);
@@ -255,12 +256,12 @@ void creations(bool free_them) {
     }
 }
 
-// What a program may try after it was told.
+// The calls that a program may make after an error.
 void afterwards() {
     meet_survivors("afterwards");
     const double begin = now();
     g_scenario = "afterwards";
-    // A process that nobody has used, or this one: its lock and its memory are as they were.
+    // The lock and the memory of an unused process, or of this one, are unchanged.
     const int target = g_dying != rank_of(kThird) ? rank_of(kThird) : g_rank;
     std::vector<long> word(1);
     if (!participates(target) && two_level() && (g_dying == 0 || std::strcmp(g_kind, "lock_all") == 0)) {
@@ -282,24 +283,24 @@ void afterwards() {
     check(now() - begin < kPatience, "seconds afterwards", std::lround(now() - begin), std::lround(kPatience));
 }
 
-struct Kind {
+struct Scenario {
     const char* name;
     void (*run)();
     int stage;  // in which the death comes, or 0: at any time
 };
 
-constexpr Kind kKinds[] = {{"fence", fences, 0},
-                           {"pscw", posts, 0},
-                           {"exclusive", exclusive_locks, 0},
-                           {"shared", shared_locks, 0},
-                           {"lock_all", lock_all, 0},
-                           {"request", requests, 0},
-                           {"create", [] { creations(false); }, 1},
-                           {"free", [] { creations(true); }, 2}};
+constexpr Scenario kScenarios[] = {{"fence", fences, 0},
+                                   {"pscw", posts, 0},
+                                   {"exclusive", exclusive_locks, 0},
+                                   {"shared", shared_locks, 0},
+                                   {"lock_all", lock_all, 0},
+                                   {"request", requests, 0},
+                                   {"create", [] { creations(false); }, 1},
+                                   {"free", [] { creations(true); }, 2}};
 
 void die_in(int stage, double after, int turns) {
     std::thread([=] {
-        nap(after);
+        sleep_for(after);
         while (stage != 0 && g_stage != stage)
             std::this_thread::yield();
         for (volatile int i = 0; stage != 0 && i < turns;)
@@ -313,8 +314,8 @@ void die_in(int stage, double after, int turns) {
 int main(int argc, char** argv) {
     begin(argc, argv);
     if (g_size != 4 || argc < 4) return 1;
-    const Kind* kind = nullptr;
-    for (const Kind& known : kKinds)
+    const Scenario* kind = nullptr;
+    for (const Scenario& known : kScenarios)
         if (std::strcmp(known.name, argv[1]) == 0) kind = &known;
     const std::string role = argv[2];
     if (kind == nullptr || (role != "origin" && role != "target" && role != "third")) return 1;
@@ -333,7 +334,7 @@ int main(int argc, char** argv) {
         die_in(kind->stage, after, turns);
     }
     kind->run();
-    if (dying()) nap(60);
+    if (dying()) sleep_for(60);
     afterwards();
     leave();
 }

@@ -1,5 +1,5 @@
-// What the kinds of epochs in killed.cpp share: who plays which role, the window, and calls that may fail by a death
-// only.
+// The common parts of the scenarios in killed.cpp: the roles of the ranks, the window, and calls that only a death may
+// make fail.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace fault {
 
-inline constexpr int kBlock = 5000;  // longs: more than a message, and more than what goes directly
+inline constexpr int kBlock = 5000;  // longs: more than one message takes, and enough for a direct access
 // Of the window; behind the block come counters, one for each rank from kCounters on.
 inline constexpr int kCount = 8192;
 inline constexpr int kCounters = 6000;
@@ -42,7 +42,7 @@ inline bool participates(int rank) {
     return rank != rank_of(kThird);
 }
 
-// True: the call worked. What it returns otherwise must be the news of the death.
+// True if the call worked. Any error must be a report of the death.
 template <class Call>
 bool ok(const char* what, Call&& call) {
     const int error = timed(what, call);
@@ -107,15 +107,15 @@ inline bool unlock(int target, bool good) {
     return ok("unlock", [&] { return MPI_Win_unlock(target, g_win); }) && good;
 }
 
-// With two-level locks, rank 0's word is part of all exclusive locks and lock_alls, and whoever dies in a lock_all
-// keeps the locks of all.
+// With two-level locks, rank 0's word is part of all exclusive locks and lock_alls, and a process that dies in a
+// lock_all keeps the locks of all.
 inline bool two_level() {
     const char* scheme = std::getenv("OSC_LOCK_SCHEME");
     return scheme != nullptr && std::strcmp(scheme, "two_level") == 0;
 }
 
-// Whether a process that was told of nothing may be content: the death of the third is nobody's affair, and on its own
-// node the memory and the locks of a dead target outlive it.
+// Checks that a process whose calls all worked did not need the dead one. No process needs the third; and on its own
+// node a dead target's memory and locks outlive it.
 inline void must_have_noticed(bool went_well, bool needs_the_dead) {
     if (needs_the_dead && participates(g_rank))
         check(!went_well, "calls that failed, of those that needed the dead", 0, 1);
@@ -124,7 +124,7 @@ inline void must_have_noticed(bool went_well, bool needs_the_dead) {
 }
 
 inline bool far_from(int rank) {
-    const char* text = std::getenv("OSC_NODES");
+    const char* text = std::getenv("OSC_FAKE_NODES");
     const int nodes = text != nullptr ? std::atoi(text) : 1;
     return rank * nodes / 4 != g_rank * nodes / 4;
 }

@@ -18,9 +18,9 @@ KINDS = ["fence", "pscw", "exclusive", "shared", "lock_all", "request", "create"
 # How the processes reach each other, and the arguments of the program for it.
 WORLDS = {
     "node": ([], []),
-    "tcp": (["OSC_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
-    "net": (["OSC_NODES=2", "OSC_OFI_PROVIDER=net"], []),
-    "two_level": (["OSC_NODES=4", "OSC_OFI_PROVIDER=tcp;ofi_rxm", "OSC_LOCK_SCHEME=two_level"], []),
+    "tcp": (["OSC_FAKE_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
+    "net": (["OSC_FAKE_NODES=2", "OSC_OFI_PROVIDER=net"], []),
+    "two_level": (["OSC_FAKE_NODES=4", "OSC_OFI_PROVIDER=tcp;ofi_rxm", "OSC_LOCK_SCHEME=two_level"], []),
     "cma": ([], ["private"]),
     "agent": (["OSC_CMA=off"], ["private"]),
 }

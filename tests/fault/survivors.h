@@ -1,5 +1,5 @@
-// What the programs share in which a rank is killed: checks that survivors count and print without any collective call,
-// because a host collective would wait for the dead, and an end by _exit.
+// The common parts of programs in which a rank is killed: checks without a collective call, because a host collective
+// would wait for the dead process, and an end by _exit.
 #pragma once
 
 #include <mpi.h>
@@ -42,7 +42,7 @@ inline double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-inline void nap(double seconds) {
+inline void sleep_for(double seconds) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
@@ -69,7 +69,7 @@ int timed(const char* what, Call&& call) {
     return value;
 }
 
-/// The call must say in time that a process is gone.
+/// The call must report in time that a process is dead.
 template <class Call>
 void must_report(const char* what, Call&& call) {
     check_eq(timed(what, call), MPI_ERR_OTHER, what);
@@ -87,7 +87,7 @@ void must_work(const char* what, Call&& call) {
     check_eq(timed(what, call), MPI_SUCCESS, what);
 }
 
-/// Everybody's process number, so that the victim can be killed.
+/// The PIDs of all processes, so that the victim can be killed.
 inline std::vector<int> pids() {
     std::vector<int> all(static_cast<std::size_t>(g_size));
     const int mine = static_cast<int>(::getpid());
@@ -98,20 +98,19 @@ inline std::vector<int> pids() {
 /// kill -9 of the calling process, which need not stop for it. By itself, because no other may know its number.
 inline void kill_self_after(double seconds) {
     std::thread([seconds] {
-        nap(seconds);
+        sleep_for(seconds);
         ::kill(::getpid(), SIGKILL);
     }).detach();
 }
 
-/// Says that this process has come to a point, and waits until all survivors have: one that has ended, or has given up
-/// a window, is one more dead for those who still work with it. By files, in a folder of the runner's, because the
-/// host's messages are no way to meet any more.
+/// A barrier of the survivors: a process that has ended, or has given up a window, would be one more dead process for
+/// the others. It uses files in a folder of the runner's, because the host's messages no longer work.
 inline void meet_survivors(const char* point, bool wait = true) {
     const char* folder = std::getenv("FAULT_MEETING");
-    if (folder == nullptr) return nap(wait ? 3 : 0);
+    if (folder == nullptr) return sleep_for(wait ? 3 : 0);
     const auto place = [&](int rank) { return std::string(folder) + "/" + point + std::to_string(rank); };
     if (std::FILE* mine = std::fopen(place(g_rank).c_str(), "w"); mine != nullptr) std::fclose(mine);
-    for (const double end = now() + 2 * kPatience; wait && now() < end; nap(0.01)) {
+    for (const double end = now() + 2 * kPatience; wait && now() < end; sleep_for(0.01)) {
         int here = 0;
         for (int rank = 0; rank < g_size; ++rank)
             here += ::access(place(rank).c_str(), F_OK) == 0 ? 1 : 0;
@@ -119,7 +118,7 @@ inline void meet_survivors(const char* point, bool wait = true) {
     }
 }
 
-/// The only way out after somebody was killed: MPI_Finalize would wait for the dead.
+/// Ends the process without MPI_Finalize, which would wait for the dead process.
 [[noreturn]] inline void leave(bool wait_for_others = true) {
     const auto served = [](const char* call) { return osc_served != nullptr ? osc_served(call) : 0; };
     if (served("MPI_Win_lock") + served("MPI_Win_fence") + served("MPI_Win_start") + served("MPI_Win_post") == 0)

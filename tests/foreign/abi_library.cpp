@@ -1,5 +1,5 @@
 // A library with the functions of an MPI library of the MPI 5 standard ABI: it records each call of an entry point of
-// libosc and its arguments, as wide as pointers are in that ABI, and the program asks what came.
+// libosc and its arguments, as wide as pointers are in that ABI, and the program reads the record.
 #include <cstring>
 #include <vector>
 

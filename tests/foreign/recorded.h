@@ -1,4 +1,4 @@
-// What abi_library.cpp tells of the last call.
+// abi_library.cpp's record of the last call.
 #pragma once
 
 #include <string>

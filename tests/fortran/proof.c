@@ -10,6 +10,7 @@ extern unsigned long long spy_count(const char* mpi_function) __attribute__((wea
 
 int proof_preloaded(void);
 int proof_of(const char* mpi_function);
+void mpi_f_sync_reg_(void* memory);
 
 /* Whether libosc serves this process. */
 int proof_preloaded(void) {
@@ -30,4 +31,10 @@ int proof_of(const char* mpi_function) {
     }
     fflush(stdout);
     return wrong;
+}
+
+/* The module mpi_f08 of MPICH 5.0.2 asks for this name, which Debian forky's libmpichfort does not have. The call
+ * itself is what the compiler must not move accesses over. */
+__attribute__((weak)) void mpi_f_sync_reg_(void* memory) {
+    (void)memory;
 }

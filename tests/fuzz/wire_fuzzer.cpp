@@ -1,4 +1,4 @@
-// What arrives from the network, under libFuzzer. To build and run it, in a folder of its own:
+// Messages from the network, under libFuzzer. To build and run it, in a folder of its own:
 //   cmake -S . -B build/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug -DOSC_FUZZ=ON
 //     -DOSC_SANITIZE=address,undefined,fuzzer-no-link
 //   cmake --build build/fuzz --target wire_fuzzer && build/fuzz/tests/fuzz/wire_fuzzer -max_len=4096

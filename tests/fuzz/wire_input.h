@@ -1,6 +1,6 @@
-// What the fuzzers do with one input: messages to a target with two windows, between them the steps of a local process
-// that takes the lock, a region that comes and goes, and deaths. The input is a row of pieces, each four bytes (flags,
-// origin, length) and a message.
+// What the fuzzers do with one input: messages to a target with two windows, by both channels, between them the steps
+// of a local process that takes the lock, a region that comes and goes, and deaths. The input is a row of pieces, each
+// four bytes (flags, origin, length) and a message; the agent gets the same records.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "net_target.h"
+#include "am_target.h"
+#include "transport/am/target/agent_service.h"
 
 namespace osc::test {
 
@@ -31,6 +32,7 @@ class WireInput {
         for (const std::size_t region : {1, 2, 4})
             if (regions_.attach(memory_.data() + region * kBytes, kBytes) != Fault::None) wrong_ = "cannot attach";
         target_.add_dynamic(regions_, &leases_, &caches_);
+        windows_ = {agent_.add(target_.exposed), agent_.add(target_.exposed_dynamic)};
     }
 
     /// Null, or what went wrong.
@@ -38,7 +40,7 @@ class WireInput {
         for (std::size_t at = 0; bytes - at >= kHead;) {
             const std::uint8_t* head = input + at;
             const std::size_t length = std::min<std::size_t>(head[2] | head[3] << 8, bytes - at - kHead);
-            if (length <= ofi::kLargestMessage) piece(head[0], head[1] % Target::kRanks, head + kHead, length);
+            if (length <= fabric::kLargestMessage) piece(head[0], head[1] % Target::kRanks, head + kHead, length);
             at += kHead + length;
         }
         finish();
@@ -47,6 +49,7 @@ class WireInput {
 
     std::uint64_t passed() const { return passed_; }
     const std::array<std::uint64_t, 7>& statuses() const { return statuses_; }
+    std::uint64_t agent_replies(am::Status status) const { return agent_.replies(status); }
     static std::int64_t dynamic_address(const WireInput& of) {
         return reinterpret_cast<std::int64_t>(of.memory_.data());
     }
@@ -59,14 +62,14 @@ class WireInput {
         // In a block of its own size, so that the address sanitizer sees what is read behind it.
         std::vector<std::byte> message(length);
         if (length != 0) std::memcpy(message.data(), data, length);
-        net::Frame frame;
+        am::Frame frame;
         if ((flags & kRepaired) != 0 && length >= sizeof frame) {
-            length -= length % net::kAlign;
+            length -= length % am::kAlign;
             message.resize(length);
             message.shrink_to_fit();
-            frame.kind = (flags & kNoRequest) == 0 ? net::FrameKind::Request
-                         : (flags & kNotice) == 0  ? net::FrameKind::Query
-                                                   : net::FrameKind::Notice;
+            frame.kind = (flags & kNoRequest) == 0 ? am::FrameKind::Request
+                         : (flags & kNotice) == 0  ? am::FrameKind::Query
+                                                   : am::FrameKind::Notice;
             frame.origin = origin;
             frame.secret = kSecret;
             frame.sender = token_of(origin);
@@ -75,16 +78,26 @@ class WireInput {
             frame.bytes = static_cast<std::uint32_t>(length - sizeof frame);
             std::memcpy(message.data(), &frame, sizeof frame);
         }
-        if (net::check(message.data(), message.size(), kSecret, frame) && frame.kind <= net::FrameKind::Notice) {
+        if (am::check(message.data(), message.size(), kSecret, frame) && frame.kind <= am::FrameKind::Notice) {
             ++passed_;
-            if (frame.kind != net::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
+            if (frame.kind != am::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
         }
         target_.receive(message.data(), message.size());
+        to_agent(windows_[(flags & kOtherWindow) == 0 ? 0 : 1], message);
         if ((flags & kLocalLock) != 0) toggle_local();
         if ((flags & kRegion) != 0) toggle_region();
-        if ((flags & kDeath) != 0) target_.hosted.died(token_of(origin));
-        if ((flags & kResume) != 0) target_.hosted.resume();
+        if ((flags & kDeath) != 0) target_.service.died(token_of(origin));
+        if ((flags & kResume) != 0) target_.service.resume();
         look();
+    }
+
+    // The records in a message slot with little room for a reply.
+    void to_agent(std::uint64_t window, const std::vector<std::byte>& message) {
+        if (message.size() <= sizeof(am::Frame)) return;
+        const std::size_t bytes = message.size() - sizeof(am::Frame);
+        std::vector<std::byte> slot(bytes + 256);
+        std::memcpy(slot.data(), message.data() + sizeof(am::Frame), bytes);
+        agent_.execute(window, slot.data(), bytes, slot.size());
     }
 
     void toggle_local() {
@@ -104,7 +117,7 @@ class WireInput {
             if (regions_.attach(region, kBytes) != Fault::None) wrong_ = "cannot attach again";
             return;
         }
-        net::Leases::Given gone;
+        am::Leases::Given gone;
         if (leases_.detach(region, gone) != Fault::None) wrong_ = "cannot detach";
         for (std::size_t i = 0; i < gone.holders.size(); ++i)
             if (gone.holders[i] >= Target::kRanks || (i > 0 && gone.holders[i] <= gone.holders[i - 1]))
@@ -119,8 +132,8 @@ class WireInput {
         bool waits = true;
         for (std::uint32_t i = 0; i < 4 && waits; ++i) {  // and leases are let go
             for (std::uint32_t rank = 0; rank < Target::kRanks; ++rank)
-                target_.hosted.died(token_of(rank));
-            waits = target_.hosted.resume();
+                target_.service.died(token_of(rank));
+            waits = target_.service.resume();
         }
         look();
         if (waits) wrong_ = "a request waits though nobody holds the lock, or a lease, and fences are made";
@@ -131,7 +144,7 @@ class WireInput {
     void look() {
         for (const Answered& answered : target_.answers.all) {
             ++statuses_.at(static_cast<std::size_t>(answered.status));
-            if (answered.data.size() > net::kBody - sizeof(net::ReplyHead)) wrong_ = "a reply is too long";
+            if (answered.data.size() > am::kBody - sizeof(am::ReplyHead)) wrong_ = "a reply is too long";
             if (open_[{answered.token, answered.number}]-- == 0)
                 wrong_ = "a request has had two answers, or none asked";
         }
@@ -151,9 +164,11 @@ class WireInput {
 
     Target target_;
     alignas(64) std::array<std::byte, 6 * kBytes> memory_ = filled();
-    shm::RegionTable regions_{target_.dynamic_ranks.slot().block(0)};
-    net::Leases leases_{regions_, nullptr};
+    shm::RegionTable regions_{target_.dynamic_ranks.controls().block(0)};
+    am::Leases leases_{regions_, nullptr};
     SlowCaches caches_;
+    am::AgentService agent_;
+    std::array<std::uint64_t, 2> windows_{};
     bool attached_ = true;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> open_;
     std::array<std::uint64_t, 7> statuses_{};

@@ -1,5 +1,5 @@
-// A program that counts its own calls: whoever stands between it and MPI (a PMPI tool before or after libosc, libosc
-// switched off, libosc linked instead of preloaded) must see exactly these, and its results must be right.
+// A program that counts its own calls. A PMPI tool before or after libosc, also with libosc switched off or linked
+// instead of preloaded, must see exactly these calls, and the program's results must be right.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <osc/osc.h>
@@ -33,7 +33,7 @@ Function find(const char* name) {
     return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Ring neighbours for every method of synchronisation; the values tell which step failed.
+// Puts to the next rank with every method of synchronisation; the values show which step failed.
 void run(int rank, int size) {
     const int next = (rank + 1) % size;
     const int prev = (rank + size - 1) % size;
@@ -99,8 +99,8 @@ void run(int rank, int size) {
     CALL(Free_mem, mine);
 }
 
-// A tool that is loaded sees what was called, no more and no less.
-void ask_tool() {
+// A loaded tool sees exactly the program's calls.
+void check_tool() {
     const auto knows = find<int (*)(int, const char**)>("tool_knows");
     const auto count = find<unsigned long (*)(const char*)>("tool_count");
     const bool wanted = std::getenv("TEST_TOOL") != nullptr;
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     run(rank, size);
-    ask_tool();
+    check_tool();
     ask_library();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -28,7 +28,7 @@ Function find(void* library, const char* name) {
 
 }  // namespace
 
-// What libosc interposes, and the rest of MPI.
+// The functions that libosc interposes, and the rest of MPI.
 #define OF_LIBOSC(name) find<decltype(&name)>(RTLD_DEFAULT, #name)
 #define OF_HOST(name) find<decltype(&name)>(host, #name)
 

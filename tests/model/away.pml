@@ -1,15 +1,15 @@
-/* The away cells of a lock: how the network thread of the target (src/agent/hosted_locks.cpp: lock, unlock, resume_queue) takes
+/* The away cells of a lock: how the network thread of the target (src/transport/am/target/target_locks.cpp: lock, unlock, resume_queue) takes
  * the lock's word and stands in its queue for processes of other nodes (src/sync/lock.cpp: take_or_queue, lock_ask,
  * lock_answered, hand_over), beside the processes of the node (lock_wait). One cell stands for the first of those who
  * ask, the others wait in line behind it; a second cell and line are for the shared locks asked for inside a lock_all
  * (PASSING). Who gets the lock exclusively by the first cell has those that wait in line by then, and want the same, follow
- * (turns, pass_on), unless somebody inside a lock_all stands in the queue. What is done under the queue's guard is one step here: lock.pml and death.pml take it apart. A process
+ * (turns, hand_off), unless somebody inside a lock_all stands in the queue. What is done under the queue's guard is one step here: lock.pml and death.pml take it apart. A process
  * inside a lock_all does not let go while another such request waits, because both may need each other elsewhere.
  * Claims: a writer excludes everybody, readers exclude writers; every request is answered (a lost one is an invalid end
  * state) and only once; a cell is not used again before it was answered; nobody is refused.
- * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, given_up, orphaned, Hosted::died) is part
+ * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, break_if_holder_died, orphaned, TargetService::died) is part
  * of it.
- * CODE: src/agent/hosted_locks.cpp src/sync/lock.h src/sync/lock.cpp
+ * CODE: src/transport/am/target/target_locks.cpp src/sync/lock.h src/sync/lock.cpp
  * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
  * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS MATE_LEAVES_ABANDONED TARGET_LEAVES_ABANDONED TAKES_ABANDONED
  */
@@ -111,7 +111,7 @@ proctype mate(byte me) {
             :: atomic { answer[me] == 0 && ABANDONED -> hand_over(SHARED) }
 #endif
 #ifdef DEATH
-            /* given_up */
+            /* break_if_holder_died */
             :: atomic { answer[me] == 0 && !broken && (HELD_BY_THE_DEAD || ORPHANED) -> break_lock() }
 #endif
             od
@@ -192,7 +192,7 @@ inline answer_request(rank, what, got) {
     }
 }
 
-/* Hosted::lock, for those inside a lock_all */
+/* TargetService::lock, for those inside a lock_all */
 inline ask_passing() {
     if
 #ifndef CELL_USED_AGAIN
@@ -241,7 +241,7 @@ inline ask() {
     got = 0
 }
 
-/* Hosted::resume_queue, where there is something to do */
+/* TargetService::resume_queue, where there is something to do */
 #ifdef LINE_NOT_RESUMED
 #define WORTH(in_queue, cell) (in_queue && answer[cell] != 0)
 #else
@@ -291,8 +291,8 @@ inline resume() {
     got = 0
 }
 
-/* pass_on by Hosted::unlock: true if the next in line has the lock now */
-inline pass_on() {
+/* hand_off by TargetService::unlock: true if the next in line has the lock now */
+inline hand_off() {
     d_step {
         got = 0;
         if
@@ -351,7 +351,7 @@ end:
             held[rank] = 0;
             releases = rank;
             if
-            :: what == EXCLUSIVE -> atomic { pass_on() }
+            :: what == EXCLUSIVE -> atomic { hand_off() }
             :: else -> skip
             fi;
             if

@@ -118,7 +118,7 @@ active [N] proctype rank() {
 #ifndef LEAVES_ABANDONED
             :: answer[me] == 0 && abandoned -> hand_over(false)
 #endif
-            /* given_up */
+            /* break_if_holder_died */
             :: dead != 0 && holder == dead && !broken ->
                 take_guard(); break_lock(); guard = 0
             /* forgotten */

@@ -15,7 +15,7 @@
 byte holder[LOCKS];                  /* thread + 1, or 0 */
 bool window_lives = true;            /* window 0, in the scenario of another thread's unlock */
 
-/* What a thread knows of its last deferred lock: Pending, Acquiring, Ended. */
+/* What a thread knows of its last deferred lock: Deferred, Acquiring, Ended. */
 #define ENDED 0
 #define PENDING 1
 #define ACQUIRING 2

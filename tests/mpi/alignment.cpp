@@ -20,7 +20,7 @@ int unit_of(int target) {
     return kUnits[target % 8];
 }
 
-// Exercises a window whose rank r has unit_of(r); each target is worked on by its left neighbour alone.
+// Exercises a window whose rank r has unit_of(r). Only rank r - 1 accesses rank r.
 void exercise(MPI_Win win, const char* base) {
     const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
     const int unit = unit_of(target);

@@ -14,10 +14,10 @@ using osct::size;
 using osct::Window;
 
 // The owner takes part: an update of its own memory that skips the lock of its peers loses some of theirs.
-CASE(everybody_sums_on_one_double) {
+CASE(all_processes_add_to_one_double) {
     const int each = osct::full() ? 1000000 : osct::served_by_osc() ? 50000 : 500;
     const double one = 1;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         MPI_Win_lock_all(0, win.handle());
         for (int i = 0; i < each; ++i) {
@@ -36,7 +36,7 @@ CASE(every_form_on_the_same_elements) {
     constexpr std::size_t kElements = 4096;
     constexpr std::size_t kRow = 100;  // some lie across the chunks of memory that a lock of libosc's guards
     const int rounds = osct::served_by_osc() ? 300 : 20;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kElements * 8);
         std::vector<std::int64_t> ones(kElements, 1), result(kElements);
         const std::int64_t one = 1;
@@ -86,7 +86,7 @@ CASE(every_form_on_the_same_elements) {
 // Each value that a fetching add returns is returned once.
 CASE(tickets_are_unique) {
     constexpr int kEach = 500;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const int one = 1;
         std::vector<int> mine(kEach), all(static_cast<std::size_t>(kEach * size()));
@@ -108,7 +108,7 @@ CASE(tickets_are_unique) {
 // REPLACE of one element and of 4,096, in turn and without a flush between: the last value is the one that stays.
 CASE(small_and_large_keep_their_order) {
     constexpr int kLarge = 4096;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kLarge * sizeof(int));
         const int target = (rank() + 1) % size();
         const int last = 40;
@@ -137,7 +137,7 @@ CASE(small_and_large_keep_their_order) {
 CASE(aligned_words_do_not_tear) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host copies bytes as memcpy and its progress pleases");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 128);
         MPI_Win_lock_all(0, win.handle());
         // Where ranks share cores a round may take a time slice or two; a second of rounds is a test then, too.

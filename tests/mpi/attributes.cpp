@@ -1,5 +1,5 @@
-// What hangs on a window's handle: predefined and user attributes, names, error handlers, info; and callbacks that look
-// at the window, or make and free others, while it is freed.
+// The objects attached to a window: predefined and user attributes, names, error handlers, info; and callbacks that
+// query the window, or create and free others, while it is freed.
 #include <cstring>
 
 #include "harness.h"
@@ -33,7 +33,7 @@ std::string info_value(MPI_Win win, const char* key) {
     return found ? text : "(none)";
 }
 
-// What the delete callbacks saw of the windows that they were called for.
+// The delete callbacks' observations of their windows.
 int deleted = 0;
 MPI_Win expected = MPI_WIN_NULL;
 MPI_Aint expected_bytes = 0;
@@ -182,7 +182,7 @@ CASE(callback_that_refuses) {
 }
 
 CASE(names) {
-    Window window(osct::Kind::Allocate, 64);
+    Window window(osct::WindowKind::Allocate, 64);
     char name[MPI_MAX_OBJECT_NAME] = "x";
     int length = -1;
     CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
@@ -196,7 +196,7 @@ CASE(names) {
 }
 
 CASE(error_handlers) {
-    Window window(osct::Kind::Allocate, 64);
+    Window window(osct::WindowKind::Allocate, 64);
     const MPI_Win win = window.handle();
     MPI_Errhandler mine = MPI_ERRHANDLER_NULL, now = MPI_ERRHANDLER_NULL;
     CHECK_OK(MPI_Win_get_errhandler(win, &now));
@@ -228,7 +228,7 @@ CASE(info_in_use) {
     MPI_Info_set(info, "accumulate_ordering", "none");
     MPI_Info_set(info, "a_key_of_nobody", "whatever");
     {
-        Window window(osct::Kind::Shared, 64, MPI_COMM_WORLD, info);
+        Window window(osct::WindowKind::Shared, 64, MPI_COMM_WORLD, info);
         HOST_CANNOT("which hints the host reports is its own affair");
         CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
         CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "none");

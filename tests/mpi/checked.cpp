@@ -1,5 +1,5 @@
-// With OSC_CHECK=1 a false assert is an error of the call that finds it, true ones are not, and either way the data is
-// what it is without asserts.
+// With OSC_CHECK=1 a false assert is an error of the call that finds it, and a true one is not. In both cases the data
+// is the same as without asserts.
 #include <string>
 #include <vector>
 
@@ -14,9 +14,9 @@ using osct::size;
 
 namespace {
 
-// A window whose errors come back, with a long for each process.
+// A window with MPI_ERRORS_RETURN and a long for each process.
 struct Returning : osct::Window {
-    Returning() : Window(osct::Kind::Allocate, static_cast<std::size_t>(size()) * sizeof(long)) {
+    Returning() : Window(osct::WindowKind::Allocate, static_cast<std::size_t>(size()) * sizeof(long)) {
         MPI_Win_set_errhandler(handle(), MPI_ERRORS_RETURN);
     }
     // This process's own long at `target`.
@@ -95,7 +95,7 @@ CASE(operations_before_a_fence_that_denies_them) {
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
 }
 
-CASE(asserts_that_some_give_and_others_do_not) {
+CASE(asserts_that_not_all_processes_give) {
     SKIP_IF(size() < 2);
     Returning win;
     const bool first = rank() == 0;
@@ -107,7 +107,8 @@ CASE(asserts_that_some_give_and_others_do_not) {
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
 }
 
-// Told by the fence or wait at the end of the epoch, of the process that had promised. Gets are no updates.
+// The fence or wait that ends the epoch reports the update, in the process that gave MPI_MODE_NOPUT. Gets are no
+// updates.
 CASE(updates_against_a_promise) {
     Returning win;
     const long one = 1;
@@ -176,7 +177,7 @@ CASE(locks_that_another_holds) {
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Request request = MPI_REQUEST_NULL;
     if (rank() == 1) {
-        // The holder lets go some time after this: the lock is waited for in spite of the assert.
+        // The holder releases the lock some time later: MPI_Win_lock waits for it in spite of the assert.
         MPI_Isend(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
         const int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, MPI_MODE_NOCHECK, win.handle());
         CHECK_EQ(osct::error_class(error), seen ? MPI_ERR_ASSERT : MPI_SUCCESS);

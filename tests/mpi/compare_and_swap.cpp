@@ -40,7 +40,7 @@ void swaps(const Window& win, MPI_Datatype type) {
 }  // namespace
 
 CASE(every_type) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 256);
         MPI_Win_lock_all(0, win.handle());
         swaps<signed char>(win, MPI_SIGNED_CHAR);
@@ -71,7 +71,7 @@ CASE(every_type) {
 // A spin lock made of it excludes: the counter that it guards is read and written by separate calls.
 CASE(a_spin_lock) {
     const int rounds = osct::served_by_osc() ? 200 : 50;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const MPI_Win w = win.handle();
         MPI_Win_lock_all(0, w);

@@ -27,7 +27,7 @@ using osc::host::TypeInfo;
 using osc::host::TypeRef;
 
 int g_errors = 0;
-int g_host_wide = 0;   // types whose true bounds the host gives wider than their data
+int g_host_wide = 0;   // types with wider true bounds by the host than their data
 int g_host_short = 0;  // types that the host packed too short
 MPI_Comm g_self = MPI_COMM_NULL;
 
@@ -43,7 +43,7 @@ void compare(MPI_Datatype type, const TypeInfo& info, long round) {
     MPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
     check(static_cast<MPI_Count>(info.size) == size, "size", round);
     check(info.extent == extent && info.layout.lb() == lb, "extent", round);
-    // Without data, or with blocks of none of it, hosts differ in what they call true bounds.
+    // For types without data, or with empty blocks, hosts define true bounds differently.
     if (size == 0) return;
     // MPICH lets parts without data widen the true bounds; ours cover data only, so they lie within.
     const MPI_Count low = info.layout.true_lb();

@@ -33,7 +33,7 @@ class Random {
     std::mt19937 engine_;
 };
 
-/// The constructors that construct() knows; those from kKinds on make predefined types, which nobody frees.
+/// The number of constructors that construct() has. Those from kKinds on make predefined types, which are never freed.
 inline constexpr int kConstructors = 26;
 inline constexpr int kKinds = 23;
 

@@ -62,7 +62,7 @@ Buffer numbered(int seed) {
     return buffer;
 }
 
-// What moving from one layout to the other must leave in a buffer.
+// Computes the expected contents of a buffer after a transfer from one layout to the other.
 void move(const Buffer& from, MPI_Datatype from_type, Buffer& to, MPI_Datatype to_type) {
     char packed[kInts * 4];
     int position = 0;
@@ -84,7 +84,7 @@ void check_ints(const Buffer& got, const Buffer& wanted, const char* what, std::
 
 CASE(each_layout_with_each) {
     std::vector<MPI_Datatype> types = layouts();
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kSpan);
         const MPI_Win w = win.handle();
         const int target = (rank() + 1) % size();
@@ -151,7 +151,7 @@ CASE(five_thousand_pieces) {
     MPI_Type_commit(&pieces);
     const int target = (rank() + 1) % size();
     const auto covered = [](std::size_t i) { return i % 4 < 1 + i / 4 % 2; };
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, out.size() * 4);
         MPI_Win_lock_all(0, win.handle());
         CHECK_OK(MPI_Put(out.data(), 1, pieces, target, win.at(target, 0), 1, pieces, win.handle()));
@@ -174,7 +174,7 @@ CASE(five_thousand_pieces) {
 }
 
 CASE(freed_while_queued) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 1024);
         const int target = (rank() + 1) % size();
         std::vector<int> out(64);

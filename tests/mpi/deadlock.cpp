@@ -6,6 +6,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post",
              "MPI_Win_complete", "MPI_Win_wait")
 
+using osct::group_of;
 using osct::rank;
 using osct::size;
 using osct::Window;
@@ -31,19 +32,11 @@ void sender_waits_for_receiver(Blocked blocked, Release release) {
     }
 }
 
-MPI_Group group_of(int member) {
-    MPI_Group world, group;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, 1, &member, &group);
-    MPI_Group_free(&world);
-    return group;
-}
-
 }  // namespace
 
 CASE(lock) {
     SKIP_IF(size() < 2);
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         if (rank() == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
         MPI_Barrier(MPI_COMM_WORLD);
@@ -65,7 +58,7 @@ CASE(lock) {
 
 CASE(fence) {
     SKIP_IF(size() < 2);
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         MPI_Win_fence(0, win.handle());
         const auto fence = [&] { MPI_Win_fence(0, win.handle()); };
@@ -76,9 +69,9 @@ CASE(fence) {
 
 CASE(start_and_wait) {
     SKIP_IF(size() < 2);
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
-        MPI_Group zero = group_of(0), one = group_of(1);
+        MPI_Group zero = group_of({0}), one = group_of({1});
         sender_waits_for_receiver(
             [&] {
                 MPI_Win_start(zero, 0, win.handle());

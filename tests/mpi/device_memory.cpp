@@ -1,5 +1,5 @@
-// Device memory, as made-up device libraries tell it: a window over it is the host's for all its processes, also where
-// only one of them has some. The memory is really the processor's, so that the host can serve it here.
+// Device memory, reported by fake device libraries: the host serves a window over it on all processes, even if only one
+// of them has device memory. It is really the processor's memory, so that the host can serve it here.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -19,7 +19,18 @@ using osct::size;
 namespace {
 
 using Claim = void (*)(const void*, std::size_t, bool);
-constexpr Claim kDevices[] = {fake_cuda_claims, fake_hip_claims, fake_old_hip_claims, fake_ze_claims};
+constexpr Claim kDevices[] = {
+#ifdef FAKE_cuda
+    fake_cuda_claims,
+#endif
+#ifdef FAKE_hip
+    fake_hip_claims,
+    fake_old_hip_claims,
+#endif
+#ifdef FAKE_ze
+    fake_ze_claims,
+#endif
+};
 
 // Memory that a device library claims for a while.
 class Claimed {

@@ -53,7 +53,7 @@ class Block {
 }  // namespace
 
 // Every rank attaches and detaches hundreds of regions while its neighbour adds to the one region that stays.
-CASE(regions_come_and_go_while_peers_work) {
+CASE(regions_attach_and_detach_while_peers_work) {
     for (const bool arena : {false, true}) {
         Dynamic dynamic;
         const MPI_Win win = dynamic.win;

@@ -13,11 +13,11 @@ using osct::Window;
 
 namespace {
 
-constexpr osct::Kind kAllocate = osct::Kind::Allocate;
+constexpr osct::WindowKind kAllocate = osct::WindowKind::Allocate;
 
 /// A window of 64 bytes whose errors are returned.
 struct Returning : Window {
-    explicit Returning(osct::Kind kind = kAllocate) : Window(kind, 64) {
+    explicit Returning(osct::WindowKind kind = kAllocate) : Window(kind, 64) {
         MPI_Win_set_errhandler(handle(), MPI_ERRORS_RETURN);
     }
 };
@@ -57,7 +57,7 @@ int left() {
 CASE(every_class) {
     HOST_CANNOT("the host alone gives other classes, or does not check");
     const WithoutObject without_object;
-    Returning window, dynamic(osct::Kind::Dynamic);
+    Returning window, dynamic(osct::WindowKind::Dynamic);
     const MPI_Win win = window.handle();
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -81,10 +81,10 @@ CASE(every_class) {
     MPI_Comm_free(&comm);
 }
 
-// A window whose errors are returned serves the next call as if there had been none.
+// After a returned error the window serves the next call as if there had been none.
 CASE(windows_work_on_after_errors) {
     HOST_CANNOT("the host alone does not check all of these");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Returning window(kind);
         const MPI_Win win = window.handle();
         int value = 0, result = 0;
@@ -228,7 +228,7 @@ CASE(locks_out_of_turn) {
     CHECK_CLASS(MPI_Win_lock_all(0, win), MPI_ERR_RMA_SYNC);
     CHECK_CLASS(MPI_Win_unlock(rank(), win), MPI_ERR_RMA_SYNC);
     CHECK_OK(MPI_Win_unlock_all(win));
-    // Nothing of this has left a lock behind: everybody gets all of them exclusively.
+    // None of these calls has left a lock held: all processes acquire all locks exclusively.
     for (int target = 0; target < size(); ++target) {
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
         CHECK_OK(MPI_Win_unlock(target, win));
@@ -287,7 +287,7 @@ CASE(start_and_post_out_of_turn) {
 CASE(targets_outside_the_started_group) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host alone does not check this");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Returning window(kind);
         const MPI_Win win = window.handle();
         MPI_Group origins = group_of({left()}), targets = group_of({right()});
@@ -305,7 +305,7 @@ CASE(targets_outside_the_started_group) {
     }
 }
 
-CASE(groups_with_strangers) {
+CASE(groups_with_foreign_processes) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host alone does not check this");
     MPI_Comm half;
@@ -384,7 +384,7 @@ CASE(predefined_attributes_are_fixed) {
 
 CASE(dynamic_windows_have_no_segment) {
     HOST_CANNOT("the host alone gives another class");
-    Returning window(osct::Kind::Dynamic);
+    Returning window(osct::WindowKind::Dynamic);
     MPI_Aint bytes = -1;
     int unit = -1;
     void* base = nullptr;

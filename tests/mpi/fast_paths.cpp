@@ -64,10 +64,10 @@ Call draw(Random& random, int target) {
     call.op = ops[upto(std::size(ops) - 1)];
     call.target = target;
     const auto last = static_cast<MPI_Aint>(kBytes) - call.count * type.width;
-    // In the middle, over the border of a stripe, at the end, just and far outside, negative.
-    const MPI_Aint places[] = {
+    // In the middle, across the border of a stripe, at the end, just outside, far outside, negative.
+    const MPI_Aint displacements[] = {
         upto(100) * 16, 8192 - 16 * upto(20), last, last + 1, static_cast<MPI_Aint>(kBytes) + 64, -8};
-    call.disp = places[upto(19) < 17 ? upto(2) : 3 + upto(2)];
+    call.disp = displacements[upto(19) < 17 ? upto(2) : 3 + upto(2)];
     switch (upto(19)) {
         case 0:
             call.origin_count = upto(kMost);
@@ -177,7 +177,7 @@ void close(Epoch epoch, int target, MPI_Win win) {
 }
 
 // Every process updates its own window's memory: the other's is compared there.
-void compare(osct::Kind kind, Epoch epoch, unsigned seed) {
+void compare(osct::WindowKind kind, Epoch epoch, unsigned seed) {
     Window fast(kind, kBytes), general(kind, kBytes);
     for (Window* window : {&fast, &general}) {
         MPI_Win_set_errhandler(window->handle(), MPI_ERRORS_RETURN);
@@ -216,14 +216,14 @@ void compare(osct::Kind kind, Epoch epoch, unsigned seed) {
 CASE(generated_calls_in_every_epoch) {
     HOST_CANNOT("the host alone checks less, and crashes on some of these arguments");
     unsigned seed = 7u + static_cast<unsigned>(rank());
-    for (const osct::Kind kind : {osct::Kind::Allocate, osct::Kind::Create, osct::Kind::Shared})
+    for (const osct::WindowKind kind : {osct::WindowKind::Allocate, osct::WindowKind::Create, osct::WindowKind::Shared})
         for (const Epoch epoch : {Epoch::LockAll, Epoch::Lock, Epoch::Fence, Epoch::None})
             compare(kind, epoch, seed += 16);
 }
 
-// One handle may stand for many requests at a time.
+// One handle may represent many requests at a time.
 CASE(many_requests_at_a_time) {
-    Window win(osct::Kind::Allocate, 4096);
+    Window win(osct::WindowKind::Allocate, 4096);
     constexpr int kRequests = 64;
     const int target = (rank() + 1) % size();
     std::int64_t out[kRequests], in[kRequests];
@@ -255,12 +255,12 @@ CASE(many_requests_at_a_time) {
     MPI_Win_unlock_all(win.handle());
 }
 
-// A program may poll with a get and its request for what a process stores after it has received a message whose
-// transfer this process must drive.
+// A program polls with a get and its request until another process stores a value. That process first receives a
+// message whose transfer the polling process must drive.
 CASE(polling_with_requests_drives_the_host) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host alone may complete a request without progress");
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     std::vector<char> message(1 << 20, 1);
     MPI_Request sending = MPI_REQUEST_NULL, request;
     if (rank() == 0) {
@@ -287,7 +287,7 @@ CASE(polling_with_requests_drives_the_host) {
 // libosc's MPI_Wait and MPI_Test change nothing for requests of other operations: null, persistent, generalized,
 // incomplete and invalid ones.
 CASE(requests_of_the_host) {
-    Window win(osct::Kind::Allocate, 64);  // libosc knows the constant request from the first window on
+    Window win(osct::WindowKind::Allocate, 64);  // libosc knows the constant request from the first window on
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Status status;
     int flag = 0, in = 0, count = 1;
@@ -351,7 +351,7 @@ CASE(requests_of_the_host) {
 }
 
 CASE(invalid_requests_are_errors) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Request request = static_cast<MPI_Request>(MPI_COMM_WORLD);

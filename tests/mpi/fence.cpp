@@ -21,8 +21,8 @@ MPI_Group world_group() {
 
 }  // namespace
 
-CASE(neighbours_exchange) {
-    for (osct::Kind kind : osct::kAllKinds) {
+CASE(adjacent_ranks_exchange) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
@@ -41,7 +41,7 @@ CASE(neighbours_exchange) {
 }
 
 CASE(assertions) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 256);
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         for (int round = 0; round < 30; ++round) {
@@ -61,8 +61,8 @@ CASE(assertions) {
     }
 }
 
-CASE(everybody_adds_to_everybody) {
-    for (osct::Kind kind : osct::kAllKinds) {
+CASE(all_processes_add_to_all) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 1024 * sizeof(double));
         std::vector<double> ones(1024, 1.0);
         MPI_Win_fence(0, win.handle());
@@ -79,7 +79,7 @@ CASE(everybody_adds_to_everybody) {
 }
 
 CASE(lock_after_fence) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         for (int round = 0; round < 5; ++round) {
             CHECK_OK(MPI_Win_fence(0, win.handle()));
@@ -98,7 +98,7 @@ CASE(lock_after_fence) {
 
 CASE(post_and_start_after_fence) {
     MPI_Group all = world_group();
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         for (int round = 0; round < 5; ++round) {
             CHECK_OK(MPI_Win_fence(0, win.handle()));
@@ -120,7 +120,7 @@ CASE(post_and_start_after_fence) {
 
 CASE(each_kind_of_epoch_in_turn) {
     MPI_Group all = world_group();
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size();
     const int one = 1;
     const auto add = [&] {

@@ -1,6 +1,6 @@
-// The epochs of fences between nodes, where nobody waits for replies: operations that come before their target has made
-// the fence wait for it, all are done when the fence behind them returns at the target, and one epoch's come after the
-// other's. With OSC_FENCE=immediate and deferred the same must hold.
+// Fence epochs between nodes, where origins await no replies. Operations that arrive before their target has made the
+// fence wait for it; all are complete when the next fence returns at the target; and epochs do not overlap. The same
+// holds with OSC_FENCE=immediate and deferred.
 #include <time.h>
 
 #include <cstdlib>
@@ -38,10 +38,10 @@ bool spans_nodes() {
 
 }  // namespace
 
-// The target stores into its window until it calls the fence, and what others have put by then may not be lost.
+// The target stores into its window until it calls the fence. Its stores must not overwrite puts of the next epoch.
 CASE(operations_wait_for_the_targets_fence) {
     for (const int count : {1, kLarge}) {
-        Window win(osct::Kind::Allocate, longs(2 * count * size()));
+        Window win(osct::WindowKind::Allocate, longs(2 * count * size()));
         long* const mine = win.base<long>();
         const auto block = static_cast<std::size_t>(count);
         for (int turn = 1; turn <= 6; ++turn) {
@@ -67,11 +67,11 @@ CASE(operations_wait_for_the_targets_fence) {
     }
 }
 
-// Everybody knows from the seeds who does what. Each epoch has another set of pairs and of sizes, some have none; and
-// what a process reads of its own memory behind the fence is all that was meant for it, and nothing of the next epoch.
+// All processes derive the operations of all others from a seed. Each epoch has another set of pairs and sizes; some
+// are empty. After the fence a process finds in its own memory all operations of the epoch and none of the next one.
 CASE(each_epoch_is_whole_when_its_fence_returns) {
     constexpr int kEpochs = 60;
-    Window win(osct::Kind::Allocate, longs(kLarge + 1));
+    Window win(osct::WindowKind::Allocate, longs(kLarge + 1));
     long* const mine = win.base<long>();
     mine[0] = 0;
     long expected = 0;
@@ -98,20 +98,21 @@ CASE(each_epoch_is_whole_when_its_fence_returns) {
                     MPI_Put(block.data(), kLarge, MPI_LONG, target, win.at(target, 8), kLarge, MPI_LONG, win.handle());
             }
         }
-        // Some epochs are apart from the next: nothing follows the one fence, and nothing precedes the other.
-        const bool apart = epoch % 3 == 2;
-        CHECK_OK(MPI_Win_fence(apart ? MPI_MODE_NOSUCCEED : 0, win.handle()));
+        // Some epochs are two_fences from the next: nothing follows the one fence, and nothing precedes the other.
+        const bool two_fences = epoch % 3 == 2;
+        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOSUCCEED : 0, win.handle()));
         CHECK_EQ(mine[0], expected);
         if (writer >= 0) CHECK_ALL(mine + 1, std::size_t{kLarge}, [&](std::size_t) { return epoch; });
-        CHECK_OK(MPI_Win_fence(apart ? MPI_MODE_NOPRECEDE : 0, win.handle()));
+        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOPRECEDE : 0, win.handle()));
     }
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
 }
 
-// Epochs of large transfers, with empty ones between them: the run of it that is told of strategies sees one change.
-CASE(empty_epochs_tell_nothing) {
+// Epochs of large transfers with empty ones between them. The run with OSC_VERBOSE=strategy sees one change of
+// strategy.
+CASE(empty_epochs_cast_no_vote) {
     constexpr int kBytes = 65536;
-    Window win(osct::Kind::Allocate, kBytes);
+    Window win(osct::WindowKind::Allocate, kBytes);
     for (int turn = 1; turn <= 6; ++turn) {
         const std::vector<unsigned char> block(kBytes, static_cast<unsigned char>(turn));
         const int target = (rank() + 1) % size();
@@ -124,7 +125,7 @@ CASE(empty_epochs_tell_nothing) {
 
 // The same word is written by another process in each epoch, by load and store or by message: the last one counts.
 CASE(epochs_come_one_after_the_other) {
-    Window win(osct::Kind::Allocate, longs(1));
+    Window win(osct::WindowKind::Allocate, longs(1));
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
     for (int epoch = 0; epoch < 300; ++epoch) {
         const long value = epoch;
@@ -141,10 +142,10 @@ CASE(epochs_come_one_after_the_other) {
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
 }
 
-// What was done under a lock before is there behind a fence, also behind the window's first.
-CASE(a_fence_orders_what_was_done_under_locks) {
+// Operations under a lock are complete after a later fence, also after the window's first one.
+CASE(a_fence_orders_operations_under_locks) {
     for (int turn = 1; turn <= 20; ++turn) {
-        Window win(osct::Kind::Allocate, longs(1));
+        Window win(osct::WindowKind::Allocate, longs(1));
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         const long value = turn * 100 + rank();
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win.handle()));
@@ -155,11 +156,11 @@ CASE(a_fence_orders_what_was_done_under_locks) {
     }
 }
 
-// Who is through a fence finds its epoch whole at every target, also under a lock and where the target is not yet
-// through.
+// A process that has left a fence finds the epoch complete at every target, also under a lock and at a target that is
+// still inside the fence.
 CASE(locks_after_a_fence_see_the_whole_epoch) {
     constexpr int kLongs = 200;
-    Window win(osct::Kind::Allocate, longs(kLongs));
+    Window win(osct::WindowKind::Allocate, longs(kLongs));
     const long one = 1;
     for (int turn = 1; turn <= 60; ++turn) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
@@ -190,7 +191,7 @@ CASE(an_epoch_with_a_put_is_few_messages) {
     const char* mode = std::getenv("OSC_FENCE");
     if (!spans_nodes() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate")) return;
     constexpr int kPairs = 200;
-    Window win(osct::Kind::Allocate, longs(1));
+    Window win(osct::WindowKind::Allocate, longs(1));
     const int other = 1 - rank();
     const auto pairs = [&](int count) {
         for (long i = 0; i < count; ++i) {
@@ -207,7 +208,7 @@ CASE(an_epoch_with_a_put_is_few_messages) {
     CHECK(osct::counter("network.messages") - before <= 3 * kPairs + kPairs / 2);
 }
 
-CASE(the_mode_is_agreed_and_told) {
+CASE(the_strategy_is_agreed_and_reported) {
     MPI_Info info;
     MPI_Info_create(&info);
     // They need not agree.

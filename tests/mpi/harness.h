@@ -23,8 +23,10 @@ int rank();
 int size();
 /// True when libosc serves this process (present and not switched off by OSC_DISABLE).
 bool served_by_osc();
-/// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_NODES makes nodes up.
+/// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_FAKE_NODES makes nodes up.
 bool same_node(int peer);
+/// A group of ranks of MPI_COMM_WORLD, in this order; the caller frees it.
+MPI_Group group_of(const std::vector<int>& ranks);
 /// True when the long variants of stress cases were asked for (OSC_TEST_FULL=1).
 bool full();
 /// Seconds of a monotonic clock.

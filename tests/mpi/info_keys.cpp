@@ -1,5 +1,5 @@
-// The info keys of windows: what they start with, which values are taken, what set_info may change, and that results
-// stay right under every promise that a program makes with them.
+// The info keys of windows: initial values, accepted values, and changes by MPI_Win_set_info; and right results under
+// every promise that a program makes with them.
 #include "harness.h"
 #include "windows.h"
 
@@ -74,7 +74,7 @@ void exchange(MPI_Win win, const long* base, long rounds) {
 }  // namespace
 
 CASE(defaults) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         CHECK_EQ(in_use(win, "no_locks"), std::string("false"));
@@ -101,7 +101,7 @@ CASE(values_that_are_taken) {
         {"same_disp_unit", {"8"}},
         // The library keeps its own choice.
         {"mpi_accumulate_granularity", {"64", "8", "-1"}}};
-    Window window(osct::Kind::Allocate, 64);
+    Window window(osct::WindowKind::Allocate, 64);
     for (const auto& [key, values] : taken) {
         for (const char* value : values) {
             const Hints hints{{key, value}};
@@ -123,7 +123,7 @@ CASE(values_that_are_taken) {
     }
 }
 
-CASE(set_info_leaves_what_it_does_not_name) {
+CASE(set_info_leaves_other_keys_unchanged) {
     const Hints at_creation{{"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}};
     void* base = nullptr;
     MPI_Win win;
@@ -139,31 +139,31 @@ CASE(set_info_leaves_what_it_does_not_name) {
     CHECK_OK(MPI_Win_set_info(win, nothing.info));
     CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("none"));
     // One window's hints are not another's.
-    Window other(osct::Kind::Allocate, 64);
+    Window other(osct::WindowKind::Allocate, 64);
     CHECK_EQ(in_use(other.handle(), "accumulate_ops"), std::string("same_op_no_op"));
     MPI_Win_free(&win);
 }
 
-// Layout and alignment of memory are settled at creation: later values neither change them nor are claimed to.
+// Creation fixes the layout and alignment of memory: later values have no effect and are not reported.
 CASE(hints_of_creation_only) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
-    for (const bool apart : {false, true}) {
-        const Hints hints{{"alloc_shared_noncontig", apart ? "true" : "false"},
+    for (const bool noncontiguous : {false, true}) {
+        const Hints hints{{"alloc_shared_noncontig", noncontiguous ? "true" : "false"},
                           {"mpi_minimum_memory_alignment", "4096"}};
         char* base = nullptr;
         MPI_Win win;
         CHECK_OK(MPI_Win_allocate_shared(40, 1, hints.info, MPI_COMM_WORLD, &base, &win));
-        set(win, "alloc_shared_noncontig", apart ? "false" : "true");
+        set(win, "alloc_shared_noncontig", noncontiguous ? "false" : "true");
         set(win, "mpi_minimum_memory_alignment", "65536");
-        CHECK_EQ(in_use(win, "alloc_shared_noncontig"), std::string(apart ? "true" : "false"));
+        CHECK_EQ(in_use(win, "alloc_shared_noncontig"), std::string(noncontiguous ? "true" : "false"));
         CHECK_EQ(in_use(win, "mpi_minimum_memory_alignment"), std::string("4096"));
         char *before = nullptr, *here = nullptr;
         for (int peer = 0; peer < size(); ++peer) {
             MPI_Aint bytes = 0;
             int unit = 0;
             CHECK_OK(MPI_Win_shared_query(win, peer, &bytes, &unit, &here));
-            if (!apart && before != nullptr) CHECK(here == before + 40);
-            if (apart || peer == 0) CHECK_EQ(reinterpret_cast<std::uintptr_t>(here) % 4096, 0u);
+            if (!noncontiguous && before != nullptr) CHECK(here == before + 40);
+            if (noncontiguous || peer == 0) CHECK_EQ(reinterpret_cast<std::uintptr_t>(here) % 4096, 0u);
             before = here;
         }
         MPI_Win_free(&win);
@@ -209,7 +209,7 @@ CASE(same_sizes_and_units) {
     MPI_Win_free(&win);
 }
 
-// Sums with one operation, sums beside reads, and sums whose order was given away add up all the same.
+// Sums are exact with one operation, mixed with reads, and without ordering.
 CASE(promises_about_accumulates) {
     for (const Hints& hints : {Hints{{"accumulate_ops", "same_op"}}, Hints{{"accumulate_ops", "same_op_no_op"}},
                                Hints{{"accumulate_ordering", "none"}}, Hints{{"mpi_accumulate_granularity", "8"}}}) {
@@ -233,11 +233,11 @@ CASE(promises_about_accumulates) {
     }
 }
 
-// The named pairs stay ordered when others are given away; here all of them do.
+// The pairs that the key names stay ordered; in libosc all pairs do.
 CASE(order_that_was_kept) {
     for (const char* kept : {"waw", "raw,waw", "rar,raw,war,waw"}) {
         const Hints hints{{"accumulate_ordering", kept}};
-        for (osct::Kind kind : osct::kAllKinds) {
+        for (osct::WindowKind kind : osct::kAllWindowKinds) {
             Window window(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
             const MPI_Win win = window.handle();
             const MPI_Aint at = window.at(right(), 0);

@@ -62,7 +62,7 @@ void put_and_get_gibibytes(MPI_Win win, unsigned char* mine, std::size_t bytes) 
 }  // namespace
 
 CASE(every_form_with_ordinary_counts) {
-    for (const osct::Kind kind : osct::kAllKinds) {
+    for (const osct::WindowKind kind : osct::kAllWindowKinds) {
         osct::Window window(kind, 64 * sizeof(long));
         const MPI_Win win = window.handle();
         const int target = (rank() + 1) % size();

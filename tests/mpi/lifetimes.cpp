@@ -86,8 +86,8 @@ CASE(overlapping_communicators) {
     if (first.win != MPI_WIN_NULL) CHECK_OK(MPI_Win_free(&first.win));
 }
 
-// The last case on purpose: what it makes is never freed, and MPI_Finalize must still return, with attributes on the
-// windows, regions attached, memory allocated and a communicator left.
+// This must be the last case: it never frees its windows, and MPI_Finalize must still return, with attributes on the
+// windows, attached regions, allocated memory and a communicator.
 CASE(left_for_finalize) {
     static std::vector<long> own(64);
     MPI_Comm comm;

@@ -1,5 +1,5 @@
-// How many windows there may be, what happens beyond, and that nothing grows with the number that have been: 1,500 live
-// windows beside 400 communicators of the user, exhaustion that all ranks see alike, a storm of creations.
+// The number of windows: 1,500 live windows beside 400 communicators of the user; exhaustion, which all ranks must see
+// alike; and many creations and frees, after which no resource has grown.
 #include <cstring>
 
 #include "harness.h"
@@ -55,7 +55,7 @@ CASE(windows_beside_communicators) {
     CHECK_EQ(osct::counter("windows.live"), 0);
 }
 
-CASE(beyond_what_the_host_has) {
+CASE(beyond_the_limits_of_the_host) {
     HOST_CANNOT("the host itself runs out of communicators in ways of its own");
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -149,7 +149,7 @@ CASE(own_memory_per_window) {
         CHECK_OK(MPI_Win_free(&win));
 }
 
-// What libosc keeps for a window depends on the targets that are used, not on how many there are.
+// libosc's memory for a window depends on the number of used targets, not on the number of ranks.
 CASE(own_memory_does_not_grow_with_the_ranks) {
     SKIP_IF(!osct::served_by_osc() || size() < 2);
     const auto bytes_of_a_window = [](MPI_Comm comm) {

@@ -12,12 +12,12 @@ using osct::rank;
 using osct::size;
 using osct::Window;
 
-// Ranks 0 and 1 hold all locks shared, and write to one another only after ranks 2 and 3 have asked for those two
-// exclusively. Nobody may wait for ever: all could lock_all hold from the start.
+// Ranks 0 and 1 are in a lock_all epoch and write to each other only after ranks 2 and 3 have requested their locks
+// exclusively. No process may wait for ever, because lock_all may hold all locks from the start.
 CASE(crosswise_with_exclusive_waiters) {
     SKIP_IF(size() < 4);
     HOST_CANNOT("passive targets outside MPI make the host wait");
-    for (const osct::Kind kind : osct::kAllKinds) {
+    for (const osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         const long value = rank() + 1;
@@ -28,7 +28,7 @@ CASE(crosswise_with_exclusive_waiters) {
         }
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() < 2) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the others stand in the queues
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the others are queued
             MPI_Put(&value, 1, MPI_LONG, other, window.at(other, 0), 1, MPI_LONG, win);
             MPI_Win_unlock_all(win);
         } else if (rank() < 4) {

@@ -1,5 +1,5 @@
-// Locks that every process asks for in one order: no deadlock is possible, whichever locks libosc acquires later than
-// the call, and each lock excludes.
+// All processes request locks in the same order: no deadlock is possible, even if libosc acquires some locks after the
+// call, and each lock excludes.
 #include <algorithm>
 #include <deque>
 #include <random>
@@ -17,11 +17,11 @@ using osct::Window;
 
 namespace {
 
-constexpr osct::Kind kKinds[] = {osct::Kind::Allocate, osct::Kind::Create, osct::Kind::Dynamic};
+constexpr osct::WindowKind kKinds[] = {osct::WindowKind::Allocate, osct::WindowKind::Create, osct::WindowKind::Dynamic};
 
 /// Several windows of one kind.
 struct Windows : std::deque<Window> {
-    Windows(osct::Kind kind, int count) {
+    Windows(osct::WindowKind kind, int count) {
         for (int i = 0; i < count; ++i)
             emplace_back(kind, 64);
     }
@@ -85,7 +85,7 @@ void take_in_order(Windows& windows, const std::vector<Place>& places) {
 
 CASE(two_targets_of_one_window) {
     SKIP_IF(size() < 2);
-    for (const osct::Kind kind : kKinds) {
+    for (const osct::WindowKind kind : kKinds) {
         Windows windows(kind, 1);
         take_in_order(windows, {{0, 0}, {0, 1}});
     }
@@ -93,7 +93,7 @@ CASE(two_targets_of_one_window) {
 
 CASE(two_windows) {
     SKIP_IF(size() < 2);
-    for (const osct::Kind kind : kKinds) {
+    for (const osct::WindowKind kind : kKinds) {
         Windows two(kind, 2);
         take_in_order(two, {{0, 0}, {1, 1}});
         Windows same_target(kind, 2);
@@ -104,7 +104,7 @@ CASE(two_windows) {
 // Processes take different places, in ascending order each; flushes in between acquire some locks early.
 CASE(random_places) {
     constexpr int kWindows = 3;
-    for (const osct::Kind kind : kKinds) {
+    for (const osct::WindowKind kind : kKinds) {
         Windows windows(kind, kWindows);
         std::minstd_rand random(static_cast<unsigned>(rank()) * 31 + 7);
         std::vector<long> mine(static_cast<std::size_t>(kWindows * size())), all(mine.size());

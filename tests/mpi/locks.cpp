@@ -11,7 +11,7 @@ using osct::Window;
 
 // A counter that is read, then written by separate calls: only the lock keeps increments apart.
 CASE(exclusive_excludes) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         const int rounds = osct::full() ? 2000 : 200;
         Window win(kind, 64);
         for (int i = 0; i < rounds; ++i) {
@@ -37,7 +37,7 @@ CASE(exclusive_excludes) {
 
 // The owner's own loads and stores under a lock on itself take part in the exclusion.
 CASE(lock_on_self_is_held_when_it_returns) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         constexpr long kRounds = 200;
         for (long i = 0; i < kRounds; ++i) {
@@ -66,7 +66,7 @@ CASE(lock_on_self_is_held_when_it_returns) {
 
 // Two shared holders at once: each waits inside its lock for a message that the other sends inside its own.
 CASE(shared_locks_overlap) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win.handle());
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_unlock(0, win.handle());
@@ -75,9 +75,9 @@ CASE(shared_locks_overlap) {
     MPI_Win_unlock_all(win.handle());
 }
 
-// A writer under an exclusive lock is never seen half way by readers, who hold shared locks or lock_all.
+// Readers with shared locks or lock_all never see the half-done update of a writer with an exclusive lock.
 CASE(readers_and_a_writer) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         constexpr int kInts = 64;
         Window win(kind, kInts * sizeof(int));
         for (int i = 1; i <= 100; ++i) {
@@ -105,7 +105,7 @@ CASE(readers_and_a_writer) {
 }
 
 CASE(several_targets_at_once) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64 * sizeof(int));
         for (int target = 0; target < size(); ++target)
             MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle());
@@ -124,7 +124,7 @@ CASE(several_targets_at_once) {
 }
 
 CASE(nocheck) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size(), out = rank();
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, MPI_MODE_NOCHECK, win.handle()));
@@ -142,7 +142,7 @@ CASE(nocheck) {
 }
 
 CASE(epochs_without_operations) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     for (int i = 0; i < 300; ++i) {
         const int target = (i + rank()) % size();
         CHECK_OK(MPI_Win_lock(i % 3 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
@@ -157,7 +157,7 @@ CASE(epochs_without_operations) {
 
 // Locks of different windows know nothing of each other.
 CASE(windows_are_independent) {
-    Window a(osct::Kind::Allocate, 64), b(osct::Kind::Create, 64);
+    Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Create, 64);
     for (int i = 0; i < 50; ++i) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, a.handle());
         MPI_Win_lock_all(0, b.handle());

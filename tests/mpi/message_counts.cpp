@@ -26,7 +26,7 @@ bool spans_nodes() {
     return false;
 }
 
-// Messages of all processes so far. All are quiet before and after.
+// The number of messages sent by all processes so far. No process sends any during the call.
 long long sent() {
     MPI_Barrier(MPI_COMM_WORLD);
     long long mine = osct::counter("network.messages");
@@ -48,7 +48,7 @@ double per_epoch(Epoch&& epoch) {
 // Rank 0 locks the last rank, on another node, and does `operations(value)` there.
 template <class Operations>
 double per_lock(int type, Operations&& operations) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     return per_epoch([&](int i) {
         if (rank() != 0) return;
         CHECK_OK(MPI_Win_lock(type, size() - 1, 0, win.handle()));
@@ -61,7 +61,7 @@ double per_lock(int type, Operations&& operations) {
 
 CASE(lock_all_sends_nothing_by_itself) {
     SKIP_IF(!spans_nodes());
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const double messages = per_epoch([&](int) {
         CHECK_OK(MPI_Win_lock_all(0, win.handle()));
         CHECK_OK(MPI_Win_unlock_all(win.handle()));
@@ -102,9 +102,9 @@ CASE(an_operation_under_a_lock_is_one_round_trip) {
 }
 
 // Post; data and complete together; and the reply to that, which the next message takes along.
-CASE(a_neighbour_in_post_start_complete_wait_costs_three_messages) {
+CASE(post_start_complete_wait_costs_three_messages) {
     SKIP_IF(!spans_nodes());
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Group all = MPI_GROUP_NULL;
     MPI_Group other = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &all);
@@ -128,12 +128,12 @@ CASE(a_neighbour_in_post_start_complete_wait_costs_three_messages) {
     MPI_Group_free(&all);
 }
 
-// What is gathered goes by message; one put or get and nothing else, whose end is awaited, is written or read directly
-// unless it is so small that messages are as fast.
-CASE(what_is_alone_goes_directly) {
+// Several operations travel in one message. A single put or get that the origin awaits is written or read directly,
+// unless it is so small that a message is as fast.
+CASE(a_single_operation_goes_directly) {
     SKIP_IF(!spans_nodes());
     constexpr int kLongs = 64;
-    Window win(osct::Kind::Allocate, 3 * kLongs * sizeof(long));
+    Window win(osct::WindowKind::Allocate, 3 * kLongs * sizeof(long));
     const int target = size() - 1;
     if (rank() == 0) {
         long value[kLongs] = {};
@@ -179,10 +179,10 @@ CASE(what_is_alone_goes_directly) {
     }
 }
 
-// Puts of which each begins where the one before has ended travel as one; what does not is in the same order as ever.
+// A put that begins where the previous one ends is merged with it. Other operations keep their order.
 CASE(adjacent_puts_are_merged) {
     constexpr int kWords = 8192;
-    Window win(osct::Kind::Allocate, (kWords + 2) * sizeof(long));
+    Window win(osct::WindowKind::Allocate, (kWords + 2) * sizeof(long));
     const int target = size() - 1;
     const auto put = [&](const void* from, int bytes, std::size_t at) {
         MPI_Put(from, bytes, MPI_BYTE, target, win.at(target, at), bytes, MPI_BYTE, win.handle());
@@ -220,12 +220,12 @@ CASE(adjacent_puts_are_merged) {
     }
 }
 
-// All processes want the same lock until it has been had so often in all, and keep it for longer than a message takes:
-// else its owner, who takes it by one instruction, is done before anybody else has asked.
-CASE(a_contended_lock_costs_few_messages_and_goes_round) {
+// All processes acquire the same lock until it was held a given number of times in all. They hold it for longer than a
+// message takes; otherwise the owner, which acquires it by one instruction, would finish before any request arrives.
+CASE(a_contended_lock_is_fair_and_costs_few_messages) {
     const long wanted = osct::full() ? 10000 : 3000;
     constexpr double kHeld = 50e-6;
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     *win.base<long>() = 0;
     const long one = 1;
     long mine = 0;
@@ -247,8 +247,8 @@ CASE(a_contended_lock_costs_few_messages_and_goes_round) {
     if (rank() == 0)
         std::printf("%ld acquisitions, %ld to %ld by a process, %.2f messages each\n", all, *least, *most,
                     messages / static_cast<double>(all));
-    // Who starts late, or gets no core on a busy machine, has missed some: that weighs more among few. Without turns it
-    // would be 7.
+    // A process that starts late, or gets no core on a busy machine, has fewer turns; with few turns that weighs more.
+    // Without fairness the ratio would be 7.
     if (size() >= 4) CHECK(*most <= (osct::full() ? 1.5 : 4.0) * static_cast<double>(*least));
     if (spans_nodes()) CHECK(messages <= 4.1 * static_cast<double>(all));
 }

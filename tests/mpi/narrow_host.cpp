@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -18,6 +19,21 @@ int ranks_of_a_node() {
     return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : 1;
 }
 
+// MPI_COMM_TYPE_SHARED, or its name as a resource.
+bool is_shared_memory(int type, MPI_Info info) {
+    if (type == MPI_COMM_TYPE_SHARED) return true;
+    bool guided = type == MPI_COMM_TYPE_HW_GUIDED;
+#ifdef MPI_COMM_TYPE_RESOURCE_GUIDED
+    guided = guided || type == MPI_COMM_TYPE_RESOURCE_GUIDED;
+#endif
+    if (!guided || info == MPI_INFO_NULL) return false;
+    static const auto info_get = next<decltype(&PMPI_Info_get)>("PMPI_Info_get");
+    char text[64];
+    int found = 0;
+    info_get(info, "mpi_hw_resource_type", sizeof text - 1, text, &found);
+    return found != 0 && std::strcmp(text, "mpi_shared_memory") == 0;
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int PMPI_Comm_split_type(MPI_Comm comm, int type, int key,
@@ -29,8 +45,8 @@ extern "C" __attribute__((visibility("default"))) int PMPI_Comm_split_type(MPI_C
     static const auto set_info = next<decltype(&PMPI_Comm_set_info)>("PMPI_Comm_set_info");
     int rank = 0;
     if (const int error = comm_rank(comm, &rank); error != MPI_SUCCESS) return error;
-    // Processes that give MPI_UNDEFINED do not know what the others ask for.
-    const int mine = type == MPI_COMM_TYPE_SHARED ? 1 : 0;
+    // Processes with MPI_UNDEFINED do not know the type that the others give.
+    const int mine = is_shared_memory(type, info) ? 1 : 0;
     int shared = 0;
     if (const int error = allreduce(&mine, &shared, 1, MPI_INT, MPI_MAX, comm); error != MPI_SUCCESS) return error;
     if (shared == 0) return split_type(comm, type, key, info, newcomm);

@@ -52,7 +52,7 @@ long long backed() {
 
 }  // namespace
 
-// The rank that asks for too much fails, and all others with it, by the same class.
+// One rank requests too much memory; the creation fails on all ranks with the same class.
 CASE(windows_too_large_on_one_rank) {
     MPI_Comm comm = returning();
     void* base = nullptr;
@@ -71,17 +71,17 @@ CASE(windows_too_large_on_all_ranks) {
     MPI_Comm comm = returning();
     void* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
-    MPI_Info apart;
-    MPI_Info_create(&apart);
-    MPI_Info_set(apart, "alloc_shared_noncontig", "true");
+    MPI_Info noncontiguous;
+    MPI_Info_create(&noncontiguous);
+    MPI_Info_set(noncontiguous, "alloc_shared_noncontig", "true");
     // Of four ranks, 2^62 bytes each are 0 in 64 bits.
     for (const MPI_Aint bytes : {kTooMuch, MPI_Aint{1} << 62, std::numeric_limits<MPI_Aint>::max()}) {
         CHECK_CLASS(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
         CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
-        CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, apart, comm, &base, &win), MPI_ERR_NO_MEM);
+        CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, noncontiguous, comm, &base, &win), MPI_ERR_NO_MEM);
     }
     use(comm);
-    MPI_Info_free(&apart);
+    MPI_Info_free(&noncontiguous);
     MPI_Comm_free(&comm);
 }
 
@@ -99,7 +99,7 @@ CASE(blocks_too_large) {
 }
 
 // A window's own memory goes back with it; memory that the user gave stays the user's.
-CASE(who_owns_the_memory) {
+CASE(ownership_of_the_memory) {
     constexpr MPI_Aint kBytes = 1 << 20;
     std::vector<char> own(kBytes, 'o');
     char* block = nullptr;

@@ -1,5 +1,5 @@
-// A group that is not on one node, by MPICH's switch for such tests (MPIR_CVAR_NUM_CLIQUES=2): it cannot have shared
-// memory, and all of its processes are told so; each half of it can.
+// A group on two nodes that MPICH simulates (MPIR_CVAR_NUM_CLIQUES=2): creation of shared memory fails on all its
+// processes; each half of the group can create it.
 #include "harness.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_sync")

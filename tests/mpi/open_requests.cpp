@@ -1,5 +1,5 @@
-// Request-based operations that cannot end yet: the call returns, the request is open, and it ends with its operation.
-// The target is on another node, and its lock is held by a process that lets go of it only after a message.
+// Request-based operations that cannot complete yet: the call returns an open request, which completes with its
+// operation. The target is on another node, and another process holds its lock until it receives a message.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kInts = 5000;
 
-// Three processes of a lock that keeps what is asked of the target from ending: the holder has locked the target, rank
-// 0 asks for something there, and tells the holder to let go. The target is on another node than the others.
+// Three processes: the holder has locked the target, so that no operation of others can complete there. Rank 0 starts
+// operations on the target, and sends the holder a message to release the lock. The target is on another node.
 constexpr int kGo = 70, kHeld = 71;
 
 int held_target() {
@@ -46,7 +46,7 @@ void while_held(const Window& win, F&& asking) {
     if (rank() == holder()) {
         static std::vector<int> got(1 << 20);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, held_target(), 0, handle);
-        // Held for certain: where locks go along with operations, an operation fetches it.
+        // The lock may be requested by the first operation only, so this one acquires it.
         int seen = 0;
         MPI_Get(&seen, 1, MPI_INT, held_target(), win.at(held_target(), 0), 1, MPI_INT, handle);
         MPI_Win_flush(held_target(), handle);
@@ -92,14 +92,14 @@ bool tested(MPI_Request& request) {
 
 }  // namespace
 
-// A get returns although its target is held by somebody who waits for this process; whatever size, and in all forms.
+// A get of any size and form returns although its target is locked by a process that waits for this one.
 CASE(requests_are_returned_at_once) {
     SKIP_IF(cannot_be_held_back());
     for (int count : {1, kInts}) {
         for (int variant = 0; variant < 8; ++variant) {
-            // What goes directly to a region waits for the lock first.
+            // A direct access to a region waits for the lock first.
             const bool regions = count == 1 && variant % 2 != 0 && !all_goes_directly();
-            Window win(regions ? osct::Kind::Dynamic : osct::Kind::Allocate, kInts * sizeof(int));
+            Window win(regions ? osct::WindowKind::Dynamic : osct::WindowKind::Allocate, kInts * sizeof(int));
             fill(win);
             while_held(win, [&] {
                 std::vector<int> in(kInts, -1), fetched(kInts, -1);
@@ -135,7 +135,7 @@ CASE(requests_are_returned_at_once) {
 // Nothing but a status call looks at the request, which completes all the same.
 CASE(status_calls_make_progress) {
     SKIP_IF(cannot_be_held_back());
-    Window win(osct::Kind::Create, kInts * sizeof(int));
+    Window win(osct::WindowKind::Create, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
         std::vector<int> in(kInts, -1);
@@ -156,11 +156,11 @@ CASE(status_calls_make_progress) {
     });
 }
 
-// The holder lets go after a long message that this process sends while it waits for the request alone.
+// The holder releases the lock after a long message, which this process must send while it waits for the request.
 CASE(a_wait_drives_messages) {
     SKIP_IF(cannot_be_held_back());
     for (const bool all : {false, true}) {
-        Window win(osct::Kind::Allocate, kInts * sizeof(int));
+        Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
         fill(win);
         while_held(win, [&] {
             static const std::vector<int> big(1 << 20, 1);
@@ -180,10 +180,10 @@ CASE(a_wait_drives_messages) {
     }
 }
 
-// More than any number of places for messages under way; small ones and large ones.
+// More open requests than message buffers, with small and large operations.
 CASE(many_are_open_at_once) {
     SKIP_IF(cannot_be_held_back());
-    Window win(osct::Kind::Allocate, kInts * sizeof(int));
+    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     for (int count : {1, 1200}) {
         while_held(win, [&] {
@@ -212,7 +212,7 @@ CASE(many_are_open_at_once) {
 CASE(let_go_before_the_end) {
     SKIP_IF(cannot_be_held_back());
     for (int round = 0; round < 10; ++round) {
-        auto window = std::make_unique<Window>(osct::Kind::Allocate, kInts * sizeof(int));
+        auto window = std::make_unique<Window>(osct::WindowKind::Allocate, kInts * sizeof(int));
         const Window& win = *window;
         fill(win);
         std::vector<int> in(kInts, -1);
@@ -246,7 +246,7 @@ CASE(let_go_before_the_end) {
 CASE(puts_end_at_the_origin) {
     SKIP_IF(cannot_be_held_back());
     const bool copies = !all_goes_directly();
-    Window win(osct::Kind::Allocate, kInts * sizeof(int));
+    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
         std::vector<int> out(kInts, 5);
@@ -278,7 +278,7 @@ CASE(puts_end_at_the_origin) {
 // Each thread waits for its own, in another call.
 CASE(threads_wait_for_their_own) {
     SKIP_IF(cannot_be_held_back());
-    Window win(osct::Kind::Allocate, kInts * sizeof(int));
+    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
         std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// What the operands of operations may be: which operations and datatypes an accumulate takes, what is ignored, what
-// must fit, absolute addresses, results of a layout of their own.
+// Operands: the operations and datatypes that an accumulate accepts, ignored arguments, sizes that must agree, absolute
+// addresses, and results with a layout of their own.
 #include "harness.h"
 #include "windows.h"
 
@@ -28,7 +28,7 @@ void user_sum(void* in, void* inout, int* count, MPI_Datatype*) {
 
 CASE(operations_of_the_user) {
     HOST_CANNOT("the host alone takes them in part");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -55,7 +55,7 @@ CASE(operations_of_the_user) {
 
 CASE(no_op_only_fetches) {
     HOST_CANNOT("the host alone takes it in an accumulate");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -94,7 +94,7 @@ CASE(no_op_only_fetches) {
 
 CASE(accumulates_of_one_predefined_type) {
     HOST_CANNOT("the host alone does not check this");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 128);
         const MPI_Win win = window.handle();
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -131,7 +131,7 @@ CASE(accumulates_of_one_predefined_type) {
 
 CASE(data_that_does_not_fit) {
     HOST_CANNOT("the host alone writes behind the buffer or crashes");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -152,7 +152,7 @@ CASE(data_that_does_not_fit) {
 }
 
 CASE(absolute_addresses_at_the_origin) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         int first[2] = {rank() * 10 + 1, rank() * 10 + 2}, second = rank() * 10 + 3;
@@ -186,7 +186,7 @@ CASE(absolute_addresses_at_the_origin) {
 
 // Origin, result and target of one get_accumulate each in a layout of their own.
 CASE(results_of_another_layout) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 256);
         const MPI_Win win = window.handle();
         MPI_Datatype pairs, strided;

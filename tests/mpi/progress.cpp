@@ -22,7 +22,7 @@ void while_target_computes(F operation) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host needs the target inside MPI");
     const int target = size() - 1;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         osct::Window win(kind, kInts * sizeof(int));
         std::vector<double> times;
         for (int round = 0; round < 3; ++round) {

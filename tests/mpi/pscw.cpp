@@ -9,26 +9,15 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
              "MPI_Put", "MPI_Get")
 
+using osct::group_of;
 using osct::rank;
 using osct::size;
 using osct::Window;
 
-namespace {
-
-MPI_Group group_of(const std::vector<int>& ranks) {
-    MPI_Group world, group;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
-    MPI_Group_free(&world);
-    return group;
-}
-
-}  // namespace
-
 CASE(ring_on_every_kind) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     MPI_Group origins = group_of({left}), targets = group_of({right});
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 1024);
         for (int round = 0; round < 100; ++round) {
             const int out = rank() * 1000 + round;
@@ -48,7 +37,7 @@ CASE(ring_on_every_kind) {
 CASE(groups_in_any_order) {
     std::vector<int> order(static_cast<std::size_t>(size()));
     std::mt19937 random(static_cast<unsigned>(rank()) + 1);
-    Window win(osct::Kind::Allocate, 64 * sizeof(int));
+    Window win(osct::WindowKind::Allocate, 64 * sizeof(int));
     for (int round = 0; round < 50; ++round) {
         for (int i = 0; i < size(); ++i)
             order[static_cast<std::size_t>(i)] = i;
@@ -58,7 +47,7 @@ CASE(groups_in_any_order) {
         MPI_Group started = group_of(order);
         CHECK_OK(MPI_Win_post(posted, 0, win.handle()));
         CHECK_OK(MPI_Win_start(started, 0, win.handle()));
-        // The library keeps what it needs of a group.
+        // The library must not need the group any more.
         MPI_Group_free(&posted);
         MPI_Group_free(&started);
         const int out = rank() + round * 100;
@@ -72,7 +61,7 @@ CASE(groups_in_any_order) {
 }
 
 CASE(empty_groups) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     for (int round = 0; round < 20; ++round) {
         CHECK_OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win.handle()));
         CHECK_OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win.handle()));
@@ -89,7 +78,7 @@ CASE(empty_groups) {
 
 CASE(test_is_false_until_complete) {
     SKIP_IF(size() < 2);
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         if (rank() == 0) {
             MPI_Group origins = group_of({1});
@@ -117,7 +106,7 @@ CASE(test_is_false_until_complete) {
 // The epochs of pair (0,1) and pair (2,3) know nothing of each other; rank 3 is late for the whole of the other pair.
 CASE(pairs_overlap) {
     SKIP_IF(size() < 4);
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const int pair = rank() / 2, peer = rank() ^ 1;
     if (pair < 2) {
         MPI_Group group = group_of({peer});
@@ -141,7 +130,7 @@ CASE(pairs_overlap) {
 // towards 1, and must not be lost either.
 CASE(early_post_of_another_peer) {
     SKIP_IF(size() < 3);
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         for (int round = 0; round < 20; ++round) {
             if (rank() == 0) {
@@ -166,14 +155,14 @@ CASE(early_post_of_another_peer) {
     }
 }
 
-// Each epoch draws who writes to whom, the same for all ranks; delays of some ranks let others run into the next epoch
-// and post again before the slow ones have started.
+// Each epoch draws the pairs of origins and targets, the same on all ranks. Delays of some ranks let others enter the
+// next epoch and post again before the slow ones have started.
 CASE(random_groups) {
     HOST_CANNOT("both ranks of two wait for ever in MPI_Win_start once groups differ between epochs");
     std::mt19937 random(20);
     const int rounds = osct::full() ? 3000 : 300;
     const auto ranks = static_cast<std::size_t>(size());
-    Window win(osct::Kind::Allocate, ranks * sizeof(int));
+    Window win(osct::WindowKind::Allocate, ranks * sizeof(int));
     std::vector<int> held(ranks, 0);
     for (int round = 1; round <= rounds; ++round) {
         std::vector<int> origins, targets;
@@ -204,7 +193,7 @@ CASE(random_groups) {
 
 CASE(assertions) {
     SKIP_IF(size() < 2);
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     MPI_Group origins = group_of({left}), targets = group_of({right});
     for (int round = 0; round < 20; ++round) {

@@ -9,10 +9,10 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Win_lock_all", "MPI_W
              "MPI_Win_allocate", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free",
              "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::Kind;
 using osct::rank;
 using osct::size;
 using osct::Window;
+using osct::WindowKind;
 
 namespace {
 
@@ -20,8 +20,8 @@ std::uint64_t word(int origin, int target, std::size_t i) {
     return static_cast<std::uint64_t>(origin) * 1000003 + static_cast<std::uint64_t>(target) * 7919 + i * 31 + 5;
 }
 
-// Every rank writes its own slot on every rank, itself included; then everybody reads what others wrote.
-void all_to_all(Kind kind, std::size_t words) {
+// Every rank writes its own words on every rank, itself included; then all ranks read the words of the others.
+void all_to_all(WindowKind kind, std::size_t words) {
     const std::size_t slot = words * 8;
     const auto ranks = static_cast<std::size_t>(size());
     Window win(kind, slot * ranks);
@@ -73,7 +73,7 @@ void all_to_all(Kind kind, std::size_t words) {
 }
 
 // Every length and offset inside a few cache lines, with the bytes around untouched.
-void bytes(Kind kind) {
+void bytes(WindowKind kind) {
     constexpr std::size_t kBytes = 160;
     const int target = (rank() + 1) % size();
     Window win(kind, kBytes);
@@ -104,31 +104,31 @@ void bytes(Kind kind) {
 
 CASE(words_on_allocate) {
     for (std::size_t words : {1, 2, 7, 100, 1024, 70000})
-        all_to_all(Kind::Allocate, words);
+        all_to_all(WindowKind::Allocate, words);
 }
 CASE(words_on_create) {
     for (std::size_t words : {1, 2, 7, 1024, 70000})
-        all_to_all(Kind::Create, words);
+        all_to_all(WindowKind::Create, words);
 }
 CASE(words_on_alloc_mem) {
     for (std::size_t words : {1, 7, 1024, 70000})
-        all_to_all(Kind::CreateAllocMem, words);
+        all_to_all(WindowKind::CreateAllocMem, words);
 }
 CASE(words_on_dynamic) {
     for (std::size_t words : {1, 7, 1024, 70000})
-        all_to_all(Kind::Dynamic, words);
+        all_to_all(WindowKind::Dynamic, words);
 }
 CASE(words_on_shared) {
     for (std::size_t words : {2, 8, 1024, 70000})
-        all_to_all(Kind::Shared, words);
+        all_to_all(WindowKind::Shared, words);
 }
 CASE(bytes_on_every_kind) {
-    for (Kind kind : osct::kAllKinds)
+    for (WindowKind kind : osct::kAllWindowKinds)
         bytes(kind);
 }
 
-CASE(nobody_is_a_target) {
-    for (Kind kind : osct::kAllKinds) {
+CASE(proc_null_is_a_target) {
+    for (WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         MPI_Win_lock_all(0, win.handle());
         int value = 42;
@@ -145,7 +145,7 @@ CASE(nobody_is_a_target) {
 
 CASE(many_puts_then_one_flush) {
     constexpr int kCount = 20000;
-    for (Kind kind : osct::kAllKinds) {
+    for (WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kCount * sizeof(int));
         const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
         std::vector<int> out(kCount);

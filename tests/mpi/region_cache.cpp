@@ -1,89 +1,25 @@
-// Dynamic windows whose regions others have come to know: transfers of every size go by what an origin remembers of its
-// target's regions, and nobody reaches a region by it after the region was detached. Most is about partners on
-// different nodes; on one node the same program shows the same.
+// Transfers to regions of dynamic windows that the origin has cached: they use direct accesses without a look-up. The
+// partners are on different nodes if there are several; on one node the results must be the same.
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <vector>
 
-#include "dynamic_window.h"
+#include "partner_regions.h"
 
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Put", "MPI_Get",
              "MPI_Accumulate", "MPI_Win_flush")
 
-using osct::address;
-using osct::Dynamic;
-using osct::rank;
-using osct::size;
+using namespace osct;
 
 namespace {
 
-constexpr std::size_t kLarge = 64 * 1024;
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kFreedIsKept = true;  // the sanitizer does not give freed memory out again at once
-#else
-constexpr bool kFreedIsKept = false;
-#endif
-
-/// A rank of another node, where there is one; the same pairs for both.
-int partner() {
-    const int half = size() / 2;
-    return half == 0 ? rank() : rank() < half ? rank() + half : rank() - half < half ? rank() - half : rank();
-}
-
-/// The partner's address of the same thing.
-MPI_Aint of_the_partner(const void* mine) {
-    const MPI_Aint here = address(mine);
-    MPI_Aint there = 0;
-    MPI_Sendrecv(&here, 1, MPI_AINT, partner(), 0, &there, 1, MPI_AINT, partner(), 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-    return there;
-}
-
-std::vector<char> pattern(std::size_t bytes, int seed) {
-    std::vector<char> data(bytes);
-    for (std::size_t i = 0; i < bytes; ++i)
-        data[i] = static_cast<char>(static_cast<std::size_t>(seed) * 31 + i * 7 + i / 251);
-    return data;
-}
-
-int put(const std::vector<char>& data, MPI_Aint there, MPI_Win win, int target = partner()) {
-    const int n = static_cast<int>(data.size());
-    return MPI_Put(data.data(), n, MPI_CHAR, target, there, n, MPI_CHAR, win);
-}
-
-std::vector<char> get(std::size_t bytes, MPI_Aint there, MPI_Win win, int target = partner()) {
-    std::vector<char> data(bytes, 'x');
-    const int n = static_cast<int>(bytes);
-    CHECK_OK(MPI_Get(data.data(), n, MPI_CHAR, target, there, n, MPI_CHAR, win));
-    CHECK_OK(MPI_Win_flush(target, win));
-    return data;
-}
-
-long long direct() {
+long long direct_accesses() {
     return osct::counter("network.writes") + osct::counter("network.reads");
-}
-
-/// A window with memory, of which the first kLarge bytes are attached; and where the partner's begins.
-struct Attached {
-    std::vector<char> memory;
-    Dynamic dynamic;
-    MPI_Aint there = 0;
-    explicit Attached(std::size_t bytes) : memory(bytes) {
-        CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-        there = of_the_partner(memory.data());
-    }
-};
-
-// The host's own waits keep its lock from the other threads on a machine with few cores.
-void await(MPI_Request request) {
-    for (int done = 0; done == 0; std::this_thread::yield())
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
 }  // namespace
 
-// After the first time, nothing but the transfers themselves goes over the network.
+// After the first transfer only data goes over the network.
 CASE(large_transfers_need_no_message) {
     Attached attached(kLarge);
     auto& [memory, dynamic, there] = attached;
@@ -91,7 +27,7 @@ CASE(large_transfers_need_no_message) {
     CHECK_OK(put(pattern(kLarge, 0), there, dynamic.win));
     CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
     MPI_Barrier(MPI_COMM_WORLD);
-    const long long requests = osct::counter("network.requests"), before = direct();
+    const long long requests = osct::counter("network.requests"), before = direct_accesses();
     for (int round = 0; round < 20; ++round) {
         const std::vector<char> out = pattern(kLarge, rank() + round);
         CHECK_OK(put(out, there, dynamic.win));
@@ -99,50 +35,14 @@ CASE(large_transfers_need_no_message) {
         CHECK(get(kLarge, there, dynamic.win) == out);
     }
     CHECK_EQ(osct::counter("network.requests"), requests);
-    CHECK_EQ(direct() - before, osct::same_node(partner()) ? 0 : 40);
+    CHECK_EQ(direct_accesses() - before, osct::same_node(partner()) ? 0 : 40);
     MPI_Win_unlock_all(dynamic.win);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(memory == pattern(kLarge, partner() + 19));
     CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
 }
 
-// The same address, again and again, with another size each time: what was known of the region before is not believed.
-CASE(a_region_comes_back_at_the_same_address) {
-    Dynamic dynamic;
-    std::vector<char> memory(2 * kLarge);
-    const MPI_Aint there = of_the_partner(memory.data());
-    MPI_Win_lock_all(0, dynamic.win);
-    for (int round = 0; round < 30; ++round) {
-        const std::size_t bytes = round % 2 == 0 ? kLarge : 2 * kLarge;
-        std::fill(memory.begin(), memory.end(), 'o');
-        CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), static_cast<MPI_Aint>(bytes)));
-        MPI_Barrier(MPI_COMM_WORLD);
-        const std::vector<char> out = pattern(bytes, rank() + round);
-        CHECK_OK(put(out, there, dynamic.win));
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-        CHECK(get(bytes, there, dynamic.win) == out);
-        if (bytes == kLarge) {
-            // One byte too much: refused by the call, and nothing has moved.
-            CHECK_CLASS(put(pattern(kLarge + 1, 99), there, dynamic.win), MPI_ERR_RMA_RANGE);
-            CHECK_CLASS(put(pattern(8, 99), there + static_cast<MPI_Aint>(kLarge) - 4, dynamic.win), MPI_ERR_RMA_RANGE);
-            CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        std::vector<char> wanted = pattern(bytes, partner() + round);
-        wanted.resize(2 * kLarge, 'o');
-        CHECK(memory == wanted);
-        CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_CLASS(put(out, there, dynamic.win), MPI_ERR_RMA_RANGE);
-        CHECK_CLASS(put(pattern(8, 99), there, dynamic.win), MPI_ERR_RMA_RANGE);
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK(memory == wanted);
-    }
-    MPI_Win_unlock_all(dynamic.win);
-}
-
-// Large and small regions side by side: one operation goes through all of them, each in its own way.
+// One operation covers large and small adjacent regions, which use direct accesses and messages.
 CASE(across_adjacent_regions) {
     constexpr std::size_t kSizes[] = {16, 8192, 40, 4096, 100000, 8, 65536};
     std::size_t total = 0;
@@ -178,7 +78,7 @@ CASE(across_adjacent_regions) {
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    // A gap in the middle: all of the operation is refused before any of it moves.
+    // With a gap in the middle the whole operation is refused before a byte moves.
     CHECK_OK(MPI_Win_detach(dynamic.win, memory.data() + 16 + 8192));
     const std::vector<char> before = memory;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -189,7 +89,7 @@ CASE(across_adjacent_regions) {
     MPI_Win_unlock_all(dynamic.win);
 }
 
-// Absolute addresses in the target's datatype, displacement MPI_BOTTOM: many regions in one operation.
+// Absolute addresses in the target's datatype and displacement MPI_BOTTOM: one operation covers many regions.
 CASE(absolute_addresses) {
     constexpr int kRegions = 100, kBytes = 5000;
     Dynamic dynamic;
@@ -219,63 +119,8 @@ CASE(absolute_addresses) {
     MPI_Type_free(&type);
 }
 
-// Regions of which nobody knows come and go without a message, and leave nothing behind.
-CASE(unknown_regions_come_and_go_for_nothing) {
-    Attached attached(3 * kLarge);
-    auto& [memory, dynamic, there] = attached;
-    MPI_Win_lock_all(0, dynamic.win);
-    CHECK_OK(put(pattern(kLarge, 1), there, dynamic.win));
-    CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-    MPI_Barrier(MPI_COMM_WORLD);
-    const long long requests = osct::counter("network.requests");
-    long resident = 0;
-    for (int i = 0; i < 11000; ++i) {
-        if (i == 1000) resident = osct::resident_kib();
-        CHECK_OK(MPI_Win_attach(dynamic.win, memory.data() + 2 * kLarge, kLarge));
-        CHECK_OK(MPI_Win_detach(dynamic.win, memory.data() + 2 * kLarge));
-    }
-    CHECK(kFreedIsKept || osct::resident_kib() - resident < 256);
-    CHECK_EQ(osct::counter("network.requests"), requests);
-    // Nor do those leave anything behind that somebody has known.
-    for (int i = 0; i < 80; ++i) {
-        if (i == 30) resident = osct::resident_kib();
-        CHECK_OK(MPI_Win_attach(dynamic.win, memory.data() + 2 * kLarge, kLarge));
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(put(pattern(4096, i), there + 2 * static_cast<MPI_Aint>(kLarge), dynamic.win));
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_detach(dynamic.win, memory.data() + 2 * kLarge));
-    }
-    CHECK(kFreedIsKept || osct::resident_kib() - resident < 1024);
-    MPI_Win_unlock_all(dynamic.win);
-}
-
-// The holder of a region sits in a call of the host's until the region is gone; and it gets no key for another one.
-CASE(detach_needs_nothing_of_who_knows_the_region) {
-    Attached attached(kLarge);
-    auto& [memory, dynamic, there] = attached;
-    MPI_Win_lock_all(0, dynamic.win);
-    for (int turn = 0; turn < 2; ++turn) {
-        CHECK_OK(put(pattern(kLarge, rank()), there, dynamic.win));
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-        MPI_Barrier(MPI_COMM_WORLD);
-        int gone = 0;
-        if ((rank() < partner()) == (turn == 0)) {
-            CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
-            if (partner() != rank()) MPI_Send(&gone, 1, MPI_INT, partner(), 1, MPI_COMM_WORLD);
-        } else if (partner() != rank()) {
-            MPI_Recv(&gone, 1, MPI_INT, partner(), 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            CHECK_CLASS(put(pattern(kLarge, rank()), there, dynamic.win), MPI_ERR_RMA_RANGE);
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        if ((rank() < partner()) == (turn == 0)) CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    MPI_Win_unlock_all(dynamic.win);
-}
-
-// All processes know a region of rank 0.
-CASE(everybody_knows_a_region) {
+// All processes cache a region of rank 0.
+CASE(all_processes_cache_a_region) {
     Dynamic dynamic;
     std::vector<char> memory(kLarge * static_cast<std::size_t>(size()));
     MPI_Aint there = address(memory.data());
@@ -302,8 +147,8 @@ CASE(everybody_knows_a_region) {
     MPI_Win_unlock_all(dynamic.win);
 }
 
-// Two windows have the same memory attached: what one lets go of, the other one keeps; and a window that goes with
-// regions that others know takes nothing of the other one along.
+// Two windows attach the same memory. A detach from one leaves the other's region valid, and so does the free of a
+// window whose regions other processes have cached.
 CASE(two_windows_over_the_same_memory) {
     std::vector<char> memory(kLarge);
     const MPI_Aint there = of_the_partner(memory.data());
@@ -330,88 +175,4 @@ CASE(two_windows_over_the_same_memory) {
             CHECK_OK(MPI_Win_unlock(partner(), goes.win));
         }
     }
-}
-
-// A process replaces a region under its own exclusive lock, while a partner that knows the old one waits for the lock
-// with an operation that only the new one has room for.
-CASE(a_region_is_replaced_under_a_lock) {
-    SKIP_IF(size() < 2);
-    Dynamic dynamic;
-    std::vector<char> memory(kLarge);
-    const int owner = 0, origin = size() / 2;
-    MPI_Aint there = address(memory.data());
-    MPI_Bcast(&there, 1, MPI_AINT, owner, MPI_COMM_WORLD);
-    for (int round = 0; round < 5; ++round) {
-        const std::vector<char> out = pattern(kLarge, round);
-        if (rank() == owner) CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), 8192));
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == origin) {
-            MPI_Win_lock(MPI_LOCK_SHARED, owner, 0, dynamic.win);
-            CHECK_OK(put(pattern(8192, 77), there, dynamic.win, owner));
-            CHECK_OK(MPI_Win_unlock(owner, dynamic.win));
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == owner) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, owner, 0, dynamic.win);
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == origin) {
-            MPI_Win_lock(MPI_LOCK_SHARED, owner, 0, dynamic.win);
-            CHECK_OK(put(out, there, dynamic.win, owner));
-            CHECK_OK(MPI_Win_unlock(owner, dynamic.win));
-        }
-        if (rank() == owner) {
-            osct::compute(0.02);  // the partner comes so far as it can
-            CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
-            CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), kLarge));
-            CHECK_OK(MPI_Win_unlock(owner, dynamic.win));
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == owner) {
-            CHECK(memory == out);
-            CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
-        }
-    }
-}
-
-// Threads attach and detach for threads of the partner, all in one window.
-CASE(threads_attach_and_detach) {
-    constexpr int kThreads = 3;
-    const int rounds = osct::full() ? 2000 : 100;
-    Dynamic dynamic;
-    MPI_Win_lock_all(0, dynamic.win);
-    std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-        threads.emplace_back([&, t] {  // the owner of regions
-            for (int round = 0; round < rounds; ++round) {
-                std::vector<char> memory(kLarge / 2 + static_cast<std::size_t>(t) * 8);
-                CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), static_cast<MPI_Aint>(memory.size())));
-                const MPI_Aint here = address(memory.data());
-                int written = -1;
-                MPI_Request told, ended;
-                MPI_Isend(&here, 1, MPI_AINT, partner(), 2 * t, MPI_COMM_WORLD, &told);
-                MPI_Irecv(&written, 1, MPI_INT, partner(), 2 * t + 1, MPI_COMM_WORLD, &ended);
-                await(told);
-                await(ended);
-                CHECK_OK(MPI_Win_detach(dynamic.win, memory.data()));
-                CHECK(memory == pattern(memory.size(), written));
-            }
-        });
-        threads.emplace_back([&, t] {  // its partner
-            for (int round = 0; round < rounds; ++round) {
-                MPI_Aint there = 0;
-                MPI_Request told, ended;
-                MPI_Irecv(&there, 1, MPI_AINT, partner(), 2 * t, MPI_COMM_WORLD, &told);
-                await(told);
-                const int seed = rank() * 1000 + round;
-                const std::vector<char> out = pattern(kLarge / 2 + static_cast<std::size_t>(t) * 8, seed);
-                CHECK_OK(put(out, there, dynamic.win));
-                CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
-                CHECK(get(out.size(), there, dynamic.win) == out);
-                MPI_Isend(&seed, 1, MPI_INT, partner(), 2 * t + 1, MPI_COMM_WORLD, &ended);
-                await(ended);
-            }
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
-    MPI_Win_unlock_all(dynamic.win);
 }

@@ -1,5 +1,5 @@
-// What may be attached to a dynamic window and how: nothing at all, memory of every sort, accesses anywhere inside,
-// more than there is room for; and what happens to regions that are left when the window goes.
+// Attached regions of dynamic windows: empty regions, memory of every kind, accesses anywhere inside, more regions than
+// the system has memory for, and regions that are still attached when the window is freed.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ CASE(anywhere_inside) {
 }
 
 // A region goes when the accesses to it have ended, and its memory may be used, freed and attached elsewhere at once.
-CASE(regions_left_when_the_window_goes) {
+CASE(regions_attached_when_the_window_is_freed) {
     auto memory = std::make_unique<long[]>(8);
     for (int round = 0; round < 5; ++round) {
         MPI_Win win = dynamic_window();
@@ -180,7 +180,7 @@ CASE(memory_that_cannot_be_attached) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
     CHECK_CLASS(error, MPI_ERR_RMA_ATTACH);
     CHECK(attached > 0 && attached < kMost);
-    // What was attached before is there, and with room again the next one is too.
+    // The earlier regions are still attached, and with memory available again the next one is attached too.
     CHECK_OK(MPI_Win_attach(win, &bytes[2 * attached], 1));
     const MPI_Aint there = of_the_right(bytes.get());
     const char out = static_cast<char>(rank() + 1);

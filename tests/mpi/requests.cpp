@@ -21,7 +21,7 @@ constexpr int kInts = 5000;
 }  // namespace
 
 CASE(every_completion_call) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kInts * sizeof(int) * kRequests);
         const int target = (rank() + 1) % size();
         MPI_Win_lock_all(0, win.handle());
@@ -68,7 +68,7 @@ CASE(every_completion_call) {
 
 CASE(freed_before_completion) {
     HOST_CANNOT("MPI_Request_free is refused on requests of one-sided operations");
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
     const int out = rank() + 7;
     MPI_Request request;
@@ -80,8 +80,55 @@ CASE(freed_before_completion) {
     CHECK_EQ(win.base<int>()[0], source + 7);
 }
 
-CASE(nobody_is_a_target) {
-    Window win(osct::Kind::Allocate, 64);
+// In a fence or start epoch an operation with a request is an error (MPI 4.1 section 12.3.5), also on a target that an
+// earlier operation of the epoch has opened.
+CASE(requests_need_a_lock_even_on_an_open_target) {
+    HOST_CANNOT("the host alone gives the request");
+    Window win(osct::WindowKind::Allocate, 4096);
+    MPI_Win_set_errhandler(win.handle(), MPI_ERRORS_RETURN);
+    const int target = (rank() + 1) % size(), origin = (rank() + size() - 1) % size();
+    const std::int64_t one = 1, more = 41;
+    std::int64_t result = -1;
+    const auto all_are_refused = [&] {
+        CHECK_OK(
+            MPI_Accumulate(&one, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win.handle()));
+        CHECK_OK(MPI_Put(&one, 1, MPI_INT64_T, target, win.at(target, 8), 1, MPI_INT64_T, win.handle()));
+        MPI_Request request = MPI_REQUEST_NULL;
+        CHECK_CLASS(MPI_Rput(&more, 1, MPI_INT64_T, target, win.at(target, 8), 1, MPI_INT64_T, win.handle(), &request),
+                    MPI_ERR_RMA_SYNC);
+        CHECK_CLASS(
+            MPI_Rget(&result, 1, MPI_INT64_T, target, win.at(target, 8), 1, MPI_INT64_T, win.handle(), &request),
+            MPI_ERR_RMA_SYNC);
+        CHECK_CLASS(MPI_Raccumulate(&more, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM,
+                                    win.handle(), &request),
+                    MPI_ERR_RMA_SYNC);
+        CHECK_CLASS(MPI_Rget_accumulate(&more, 1, MPI_INT64_T, &result, 1, MPI_INT64_T, target, win.at(target, 0), 1,
+                                        MPI_INT64_T, MPI_SUM, win.handle(), &request),
+                    MPI_ERR_RMA_SYNC);
+        CHECK(request == MPI_REQUEST_NULL);
+    };
+    win.base<std::int64_t>()[0] = 0;
+    MPI_Win_fence(0, win.handle());
+    all_are_refused();
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+    MPI_Group world, exposed, accessed;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 1, &origin, &exposed);
+    MPI_Group_incl(world, 1, &target, &accessed);
+    MPI_Win_post(exposed, 0, win.handle());
+    MPI_Win_start(accessed, 0, win.handle());
+    all_are_refused();
+    MPI_Win_complete(win.handle());
+    MPI_Win_wait(win.handle());
+    CHECK_EQ(win.base<std::int64_t>()[0], 2);
+    CHECK_EQ(win.base<std::int64_t>()[1], 1);
+    CHECK_EQ(result, -1);
+    for (MPI_Group* group : {&world, &exposed, &accessed})
+        MPI_Group_free(group);
+}
+
+CASE(proc_null_is_a_target) {
+    Window win(osct::WindowKind::Allocate, 64);
     int value = 3;
     MPI_Request requests[kRequests];
     MPI_Win_lock_all(0, win.handle());
@@ -97,7 +144,7 @@ CASE(nobody_is_a_target) {
 
 // Requests of one-sided and of two-sided operations in one call.
 CASE(mixed_with_messages) {
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     MPI_Win_lock_all(0, win.handle());
     for (int i = 0; i < 100; ++i) {

@@ -11,7 +11,7 @@ using osct::size;
 
 namespace {
 
-// Each rank has rank + 1 longs; everybody loads what all others stored.
+// Each rank has rank + 1 longs; all ranks load the values that the others stored.
 void shared_with(const char* noncontiguous) {
     MPI_Info info;
     MPI_Info_create(&info);
@@ -41,7 +41,7 @@ void shared_with(const char* noncontiguous) {
         const char* begin = static_cast<const char*>(static_cast<const void*>(there));
         if (noncontiguous[0] == 'f' && end_of_last) CHECK(begin == end_of_last);
         end_of_last = begin + peer_bytes;
-        // A query for nobody gives the lowest rank that has memory.
+        // A query for MPI_PROC_NULL returns the lowest rank with memory.
         if (peer == 0) {
             long* first = nullptr;
             CHECK_OK(MPI_Win_shared_query(win, MPI_PROC_NULL, &peer_bytes, &unit, &first));
@@ -55,7 +55,7 @@ void shared_with(const char* noncontiguous) {
 
 }  // namespace
 
-// Between hosts there is no such window; what allocated windows tell there, allocated_window sees.
+// Between hosts there is no such window; the case allocated_window tests queries of allocated windows there.
 CASE(contiguous) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     shared_with("false");
@@ -65,7 +65,7 @@ CASE(noncontiguous) {
     shared_with("true");
 }
 
-// Libosc does not see who loads what: a fence that awaits nobody elsewhere is a barrier here.
+// libosc does not see loads and stores, so every fence of a shared window is a barrier.
 CASE(an_opening_fence_orders_stores_and_loads) {
     SKIP_IF(!osct::served_by_osc() || !osct::shares_memory(MPI_COMM_WORLD));
     long* base = nullptr;
@@ -85,7 +85,7 @@ CASE(an_opening_fence_orders_stores_and_loads) {
     CHECK_OK(MPI_Win_free(&win));
 }
 
-CASE(nobody_is_the_first_rank_with_memory) {
+CASE(proc_null_means_the_first_rank_with_memory) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     SKIP_IF(size() < 3);
     int* base = nullptr;
@@ -101,7 +101,7 @@ CASE(nobody_is_the_first_rank_with_memory) {
     MPI_Win_free(&win);
 }
 
-CASE(nobody_where_nobody_has_memory) {
+CASE(proc_null_without_any_memory) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     HOST_CANNOT("the host alone fails to make such a window");
     void* base = nullptr;
@@ -131,7 +131,7 @@ CASE(allocated_window) {
         MPI_Aint bytes = -1;
         int unit = -1;
         CHECK_OK(MPI_Win_shared_query(win, peer, &bytes, &unit, &there));
-        // What cannot be loaded and stored is no memory for this call.
+        // The call reports size 0 for memory that this process cannot load and store.
         CHECK_EQ(bytes, MPI_Aint{osct::same_node(peer) ? 64 : 0});
         CHECK_EQ(unit, osct::same_node(peer) ? 4 : 1);
         CHECK_EQ(there != nullptr, osct::same_node(peer));

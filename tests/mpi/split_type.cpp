@@ -1,6 +1,6 @@
-// MPI_Comm_split_type: which processes share a communicator, in which order, and what it takes from its parent. Worlds:
-// the host as it is; a host that takes the ranks for several nodes (narrow_host.cpp), where libosc gives the larger
-// communicator; OSC_SPLIT_TYPE=host, where it leaves the host's answer alone.
+// MPI_Comm_split_type: the members of the communicator, their order, and the properties that it inherits. It runs with
+// the host unchanged; with a host that takes the ranks for several nodes (narrow_host.cpp), where libosc returns the
+// larger communicator; and with OSC_SPLIT_TYPE=host, where libosc returns the host's.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -107,7 +107,7 @@ CASE(part_of_a_communicator) {
 }
 
 // Error handlers and info are inherited and given; attributes stay behind.
-CASE(what_the_new_communicator_has) {
+CASE(properties_of_the_new_communicator) {
     MPI_Comm parent = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &parent);
     MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
@@ -151,12 +151,7 @@ CASE(the_name_of_shared_memory_as_a_resource) {
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
     MPI_Comm node = split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info);
-    CHECK(ranks_in_world(node) == [] {
-        std::vector<int> all;
-        for (int other = 0; other < size(); ++other)
-            all.push_back(other);
-        return all;
-    }());
+    CHECK(ranks_in_world(node) == expected());
     MPI_Comm_free(&node);
     MPI_Info_free(&info);
     // Another kind of split, with some that take no part: the host's.

@@ -1,6 +1,6 @@
-// That the chosen modes of synchronisation (OSC_FENCE, OSC_PSCW, OSC_LOCK, and the info keys) do what they say:
-// deferred calls return although what they need is not there yet, immediate ones only when it is; and what is put off
-// is done in order, whatever is freed, flushed or asked for meanwhile.
+// The synchronisation strategies (OSC_FENCE, OSC_PSCW, OSC_LOCK, and the info keys): deferred calls return before the
+// post, lock or fence that they need; immediate ones do not. Deferred operations keep their order while the program
+// frees datatypes, flushes, or makes requests.
 #include <string>
 #include <vector>
 
@@ -15,11 +15,11 @@ using osct::size;
 namespace {
 
 constexpr int kTag = 7;
-constexpr int kMany = 5000;  // more than are ever put off
+constexpr int kMany = 5000;  // more than a queue ever contains
 
 const std::vector<std::string> kModes = {"auto", "immediate", "deferred"};
 
-/// A window whose synchronisation has the given modes.
+/// A window with the given strategies.
 struct Chosen {
     MPI_Win win = MPI_WIN_NULL;
     long* base = nullptr;
@@ -124,8 +124,8 @@ CASE(immediate_start_returns_after_the_post) {
     }
 }
 
-// A fence with MPI_MODE_NOPRECEDE awaits nobody, but where it is immediate between nodes; a put behind it does not
-// touch memory whose process has not made that fence yet.
+// A fence with MPI_MODE_NOPRECEDE does not wait, unless it is immediate between nodes. A later put does not change the
+// memory of a target that has not made that fence yet.
 CASE(opening_fence_returns_before_the_targets_fence) {
     for (const std::string& mode : kModes) {
         bool one_node = true;
@@ -170,7 +170,7 @@ CASE(deferred_fence_and_put_return_before_the_targets_fence) {
     }
 }
 
-CASE(deferred_lock_and_put_return_while_somebody_holds_the_lock) {
+CASE(deferred_lock_and_put_return_while_the_lock_is_taken) {
     Chosen chosen("auto", "auto", "deferred");
     const int to = size() > 2 ? 1 : target();
     const long values[] = {1, 2};
@@ -178,7 +178,7 @@ CASE(deferred_lock_and_put_return_while_somebody_holds_the_lock) {
         if (rank() == target()) {
             CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, chosen.win));
             put(values[0], to, chosen.win);
-            CHECK_OK(MPI_Win_flush(to, chosen.win));  // now it is held
+            CHECK_OK(MPI_Win_flush(to, chosen.win));  // acquires the lock
             tell(0);
             hear(0);
             long seen = 0;
@@ -243,8 +243,8 @@ CASE(a_lock_on_oneself_is_held) {
     CHECK_EQ(all, 200L * size());
 }
 
-// More operations than are put off, in their order, with datatypes that are gone at once.
-CASE(what_is_put_off_is_done_in_order) {
+// More operations than a queue contains keep their order; their datatypes are freed at once.
+CASE(deferred_operations_keep_their_order) {
     for (const std::string& mode : kModes) {
         Chosen chosen(mode, kMany + 1);
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
@@ -296,8 +296,8 @@ CASE(what_is_put_off_is_done_in_order) {
     }
 }
 
-// Whoever gets a request may wait for it alone, and finds what was put off before it done.
-CASE(requests_take_what_was_before_them_along) {
+// After a wait for a request, the operations queued before it are complete too.
+CASE(requests_send_earlier_operations_too) {
     Chosen chosen("deferred");
     const int right = (rank() + 1) % size();
     MPI_Win_lock(MPI_LOCK_SHARED, right, 0, chosen.win);
@@ -314,8 +314,8 @@ CASE(requests_take_what_was_before_them_along) {
     CHECK_OK(MPI_Win_unlock(right, chosen.win));
 }
 
-// What must be wrong whenever it is done is told by the call.
-CASE(errors_are_told_by_the_call) {
+// The call itself reports errors that do not depend on the time of execution.
+CASE(errors_are_returned_by_the_call) {
     Chosen chosen("deferred");
     const int right = (rank() + 1) % size();
     const long value = 1;

@@ -1,5 +1,5 @@
-// Long streams of operations to one target: a million of them in one epoch take bounded memory, and arrive; and what
-// serves them is loaded when it is needed, and only then.
+// Long streams of operations to one target: a million in one epoch take bounded memory and arrive. libfabric is loaded
+// only when a window needs it.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool is_loaded(const std::string& library) {
     return false;
 }
 
-// What the launcher gave this process, before libosc may have set what is missing.
+// A variable's value from the launcher, before libosc may have set it.
 std::string given(const char* variable, const char* otherwise) {
     const char* value = std::getenv(variable);
     return value != nullptr ? value : otherwise;
@@ -95,7 +95,7 @@ CASE(the_users_settings_of_libfabric_stay) {
 }
 
 CASE(a_process_inside_the_host_looks_for_messages_itself) {
-    const char* off = std::getenv("OSC_HOST_POLLS");
+    const char* off = std::getenv("OSC_HOST_PROGRESS_HOOK");
     const bool wanted = off == nullptr || off[0] != '0';
     SKIP_IF(!osct::served_by_osc() || all_on_one_node());
     long* base = nullptr;
@@ -116,7 +116,7 @@ CASE(a_process_inside_the_host_looks_for_messages_itself) {
         }
         MPI_Win_unlock(target, win);
     }
-    // The target waits here while it is served, and whoever does it, it is right.
+    // The target waits here while its application thread or the network thread executes the operations.
     MPI_Barrier(MPI_COMM_WORLD);
     long long polls = osct::counter("network.host_polls") - before;
     long long all_polls = 0;

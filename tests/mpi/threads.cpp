@@ -30,7 +30,7 @@ void in_threads(F work) {
 CASE(accumulates_inside_one_exclusive_lock) {
     const int each = osct::served_by_osc() ? 5000 : 200;
     const long one = 1;
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
         in_threads([&](int) {
@@ -45,7 +45,7 @@ CASE(accumulates_inside_one_exclusive_lock) {
 }
 
 CASE(threads_share_lock_all) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 1024);
         MPI_Win_lock_all(0, win.handle());
         in_threads([&](int t) {
@@ -73,7 +73,7 @@ CASE(threads_share_lock_all) {
 
 // One thread puts, another flushes, a third reads back.
 CASE(flushes_by_another_thread) {
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const int target = (rank() + 1) % size();
         MPI_Win_lock_all(0, win.handle());
@@ -96,7 +96,7 @@ CASE(flushes_by_another_thread) {
 
 // Two windows of one communicator, one thread each; even ranks enter the fence of one first, odd ranks of the other.
 CASE(fences_in_opposite_order) {
-    Window a(osct::Kind::Allocate, 64), b(osct::Kind::Allocate, 64);
+    Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Allocate, 64);
     const auto fences = [&](const Window& win, bool late) {
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         MPI_Win_fence(0, win.handle());
@@ -118,7 +118,7 @@ CASE(fences_in_opposite_order) {
 CASE(a_window_for_each_thread) {
     std::vector<Window*> windows;
     for (int t = 0; t < kThreads; ++t)
-        windows.push_back(new Window(osct::kAllKinds[t], 64));
+        windows.push_back(new Window(osct::kAllWindowKinds[t], 64));
     in_threads([&](int t) {
         const Window& win = *windows[static_cast<std::size_t>(t)];
         const int one = 1;
@@ -142,7 +142,7 @@ CASE(a_window_for_each_thread) {
 CASE(a_blocked_lock_blocks_its_thread_only) {
     SKIP_IF(size() < 3);
     HOST_CANNOT("blocks the second thread");
-    for (osct::Kind kind : osct::kAllKinds) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         const auto write = [&](int target, long value) {
             CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));

@@ -1,5 +1,5 @@
-// Two-level locks (OSC_LOCK_SCHEME, osc_lock_scheme): who agrees on them, what they exclude, and how many atomics of
-// the network they take, which does not depend on the number of ranks.
+// Two-level locks (OSC_LOCK_SCHEME, osc_lock_scheme): the agreement of the processes, mutual exclusion, and the number
+// of network atomics, which does not depend on the number of ranks.
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kLongs = 64;
 
-/// A window for which one process asks for a scheme.
+/// A window for which one process requests a scheme.
 class Chosen {
   public:
     explicit Chosen(const char* scheme = "two_level") {
@@ -55,7 +55,8 @@ std::string setting(const char* name) {
 }
 
 bool available() {
-    return std::atoi(setting("OSC_NODES").c_str()) >= size() && setting("OSC_OFI_PROVIDER") != "net";
+    return std::atoi(setting("OSC_FAKE_NODES").c_str()) >= size() &&
+           (setting("OSC_OFI_PROVIDER") != "net" || !setting("OSCT_NET_HAS_ATOMICS").empty());
 }
 
 template <class Call>
@@ -72,7 +73,7 @@ void get(const Chosen& window, int target, long* to) {
 
 }  // namespace
 
-// One process that wants it is enough, where it can be had; what is in use is told, and stays.
+// One process that requests the scheme is enough if it is possible. The window reports the scheme in use and keeps it.
 CASE(all_agree_on_the_scheme) {
     const std::string wanted = available() ? "two_level" : "queued";
     Chosen one;
@@ -113,7 +114,7 @@ CASE(atomics_do_not_depend_on_the_number_of_ranks) {
     }
 }
 
-// No two processes have more than two locks here, so nobody is in another's way.
+// No process holds more than two locks here, so none waits for another.
 CASE(the_second_exclusive_lock_costs_less) {
     SKIP_IF(!available() || size() < 2);
     Chosen window;
@@ -144,7 +145,7 @@ CASE(nocheck_sends_nothing) {
     CHECK_EQ(osct::counter("network.messages"), messages);
 }
 
-// Who asks for what another one has got returns when that one has let go, not before.
+// A request for a lock that another process holds returns after that process's release, not before.
 CASE(a_lock_is_held_when_the_call_returns) {
     SKIP_IF(!available() || size() < 2);
     Chosen window;
@@ -179,8 +180,8 @@ CASE(a_lock_is_held_when_the_call_returns) {
     }
 }
 
-// All kinds at random, by more processes than there are cores: the block of a target is the same number everywhere,
-// whoever reads it, and counts how often it was written.
+// Random kinds of locks by more processes than cores: all words of a target's block are equal at every read, and count
+// the writes.
 CASE(exclusion_under_contention) {
     SKIP_IF(!available());  // else two exclusive locks and a lock_all may wait for each other
     Chosen window;

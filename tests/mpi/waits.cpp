@@ -21,7 +21,7 @@ constexpr int kOther = 2;
 constexpr int kLarge = 100000;  // bytes: they go directly, once the target's lock is had
 constexpr int kGo = 60;
 
-// What is asked of a locked target on another node is under way, and not had.
+// Whether operations on a locked target of another node stay incomplete in this run.
 bool cannot_be_held_back() {
     if (size() < 3 || !osct::served_by_osc()) return true;
     int same = osct::same_node(kBlocked) ? 1 : 0;
@@ -36,7 +36,7 @@ bool holds_back(const Window& win) {
     return mine;
 }
 
-// The last byte of what another process puts into a window, until it is there.
+// Polls for the last byte of another process's put; false after `seconds`.
 bool comes(const Window& win, double seconds) {
     char last = 0;
     for (const double begun = osct::now(); last == 0 && osct::now() - begun < seconds;) {
@@ -56,13 +56,13 @@ bool puts_are_copied() {
 
 }  // namespace
 
-// The first request cannot end before the second one's data has come, in calls that wait for all, and in those that
-// wait for the first alone.
-CASE(a_wait_goes_on_with_other_requests) {
+// The first request cannot complete before the second one's data has arrived. Both calls that wait for all requests and
+// calls that wait for the first one must return.
+CASE(requests_of_the_host_progress_in_a_wait) {
     SKIP_IF(cannot_be_held_back());
     SKIP_IF(puts_are_copied());
     for (const bool all : {true, false}) {
-        Window locks(osct::Kind::Allocate, 64), data(osct::Kind::Allocate, kLarge);
+        Window locks(osct::WindowKind::Allocate, 64), data(osct::WindowKind::Allocate, kLarge);
         for (const Window* blocked : {&locks, &data}) {  // another window, or the same
             const Window& first = *blocked;
             MPI_Barrier(MPI_COMM_WORLD);
@@ -97,10 +97,10 @@ CASE(a_wait_goes_on_with_other_requests) {
 }
 
 // A process that sits in the host MPI has its operations begun too.
-CASE(a_receive_goes_on_with_requests) {
+CASE(requests_do_not_block_a_receive) {
     SKIP_IF(cannot_be_held_back());
     SKIP_IF(puts_are_copied());
-    Window win(osct::Kind::Allocate, kLarge);
+    Window win(osct::WindowKind::Allocate, kLarge);
     if (holds_back(win)) {
         int go = 0;
         CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -129,11 +129,11 @@ CASE(a_receive_goes_on_with_requests) {
 // target, says so.
 CASE(a_blocked_flush_blocks_its_thread_only) {
     SKIP_IF(cannot_be_held_back());
-    // What goes directly is read from the origin's buffer when the lock is had: no call for it ends before.
+    // A direct write reads the origin's buffer after the lock was granted, so the call does not return before.
     const char* protocol = std::getenv("OSC_NET_PROTOCOL");
     SKIP_IF(protocol != nullptr && std::strcmp(protocol, "direct") == 0);
     for (const bool local : {false, true}) {
-        Window win(osct::Kind::Allocate, 64);
+        Window win(osct::WindowKind::Allocate, 64);
         if (holds_back(win)) {
             int go = 0;
             CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -170,11 +170,11 @@ CASE(a_blocked_flush_blocks_its_thread_only) {
     }
 }
 
-// Threads that put, get and flush at one target, each its own place; a flush ends what its own thread has issued, large
-// or small.
+// Threads put, get and flush at one target, each at its own location. A flush completes the operations of its thread,
+// large and small.
 CASE(flushes_of_several_threads) {
     constexpr int kThreads = 4, kRounds = 60, kInts = 6000;
-    Window win(osct::Kind::Allocate, kThreads * kInts * sizeof(int));
+    Window win(osct::WindowKind::Allocate, kThreads * kInts * sizeof(int));
     CHECK_OK(MPI_Win_lock_all(0, win.handle()));
     if (rank() == 0) {
         const int target = size() - 1;
@@ -214,7 +214,7 @@ CASE(test_leaves_the_window_to_other_threads) {
     constexpr int kEpochs = 30;
     const int partner = rank() ^ 1;
     const bool idle = partner >= size();
-    Window win(osct::Kind::Allocate, 64);
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Group world, group;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     if (!idle) MPI_Group_incl(world, 1, &partner, &group);

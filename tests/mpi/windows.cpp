@@ -6,17 +6,17 @@
 
 namespace osct {
 
-const char* name_of(Kind kind) {
+const char* name_of(WindowKind kind) {
     switch (kind) {
-        case Kind::Allocate:
+        case WindowKind::Allocate:
             return "allocate";
-        case Kind::Create:
+        case WindowKind::Create:
             return "create over malloc";
-        case Kind::CreateAllocMem:
+        case WindowKind::CreateAllocMem:
             return "create over MPI_Alloc_mem";
-        case Kind::Dynamic:
+        case WindowKind::Dynamic:
             return "dynamic";
-        case Kind::Shared:
+        case WindowKind::Shared:
             return "allocate_shared";
     }
     return "?";
@@ -35,29 +35,29 @@ bool shares_memory(MPI_Comm comm) {
     return least == all;
 }
 
-Window::Window(Kind kind, std::size_t bytes, MPI_Comm comm, MPI_Info info) : kind_(kind) {
+Window::Window(WindowKind kind, std::size_t bytes, MPI_Comm comm, MPI_Info info) : kind_(kind) {
     // Between hosts there is no such window; the programs go on with the nearest that there is.
-    if (kind == Kind::Shared && !shares_memory(comm)) kind = kind_ = Kind::Allocate;
+    if (kind == WindowKind::Shared && !shares_memory(comm)) kind = kind_ = WindowKind::Allocate;
     // Whole cache lines: the host alone mis-addresses allocated windows whose size is no multiple of 16 (alignment.cpp
     // tests those).
     bytes = (bytes / 64 + 1) * 64;
     const auto length = static_cast<MPI_Aint>(bytes);
     switch (kind) {
-        case Kind::Allocate:
+        case WindowKind::Allocate:
             MPI_Win_allocate(length, 1, info, comm, &base_, &win_);
             break;
-        case Kind::Shared:
+        case WindowKind::Shared:
             MPI_Win_allocate_shared(length, 1, info, comm, &base_, &win_);
             break;
-        case Kind::Create:
+        case WindowKind::Create:
             base_ = std::aligned_alloc(64, bytes);
             MPI_Win_create(base_, length, 1, info, comm, &win_);
             break;
-        case Kind::CreateAllocMem:
+        case WindowKind::CreateAllocMem:
             MPI_Alloc_mem(length, MPI_INFO_NULL, &base_);
             MPI_Win_create(base_, length, 1, info, comm, &win_);
             break;
-        case Kind::Dynamic: {
+        case WindowKind::Dynamic: {
             base_ = std::aligned_alloc(64, bytes);
             MPI_Win_create_dynamic(info, comm, &win_);
             MPI_Win_attach(win_, base_, length);
@@ -78,14 +78,14 @@ Window::Window(Kind kind, std::size_t bytes, MPI_Comm comm, MPI_Info info) : kin
 }
 
 Window::~Window() {
-    // Nobody may take its memory away while a peer still works on it.
-    if (kind_ == Kind::Dynamic) {
+    // No process may free its memory while a peer still accesses it.
+    if (kind_ == WindowKind::Dynamic) {
         MPI_Win_fence(0, win_);
         MPI_Win_detach(win_, base_);
     }
     MPI_Win_free(&win_);
-    if (kind_ == Kind::CreateAllocMem) MPI_Free_mem(base_);
-    if (kind_ == Kind::Create || kind_ == Kind::Dynamic) std::free(base_);
+    if (kind_ == WindowKind::CreateAllocMem) MPI_Free_mem(base_);
+    if (kind_ == WindowKind::Create || kind_ == WindowKind::Dynamic) std::free(base_);
 }
 
 }  // namespace osct

@@ -8,9 +8,10 @@
 
 namespace osct {
 
-enum class Kind { Allocate, Create, CreateAllocMem, Dynamic, Shared };
-inline constexpr Kind kAllKinds[] = {Kind::Allocate, Kind::Create, Kind::CreateAllocMem, Kind::Dynamic, Kind::Shared};
-const char* name_of(Kind kind);
+enum class WindowKind { Allocate, Create, CreateAllocMem, Dynamic, Shared };
+inline constexpr WindowKind kAllWindowKinds[] = {WindowKind::Allocate, WindowKind::Create, WindowKind::CreateAllocMem,
+                                                 WindowKind::Dynamic, WindowKind::Shared};
+const char* name_of(WindowKind kind);
 
 /// Whether the host MPI sees all processes of a communicator on one node; collective.
 bool shares_memory(MPI_Comm comm);
@@ -19,7 +20,7 @@ bool shares_memory(MPI_Comm comm);
 /// unit is one byte. Collective over the communicator, as is its end.
 class Window {
   public:
-    Window(Kind kind, std::size_t bytes, MPI_Comm comm = MPI_COMM_WORLD, MPI_Info info = MPI_INFO_NULL);
+    Window(WindowKind kind, std::size_t bytes, MPI_Comm comm = MPI_COMM_WORLD, MPI_Info info = MPI_INFO_NULL);
     ~Window();
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
@@ -32,13 +33,13 @@ class Window {
     }
     /// The target displacement of a byte: an address in dynamic windows, an offset in all others.
     MPI_Aint at(int target, std::size_t byte) const {
-        return kind_ == Kind::Dynamic
+        return kind_ == WindowKind::Dynamic
                    ? MPI_Aint_add(addresses_[static_cast<std::size_t>(target)], static_cast<MPI_Aint>(byte))
                    : static_cast<MPI_Aint>(byte);
     }
 
   private:
-    Kind kind_;
+    WindowKind kind_;
     MPI_Win win_ = MPI_WIN_NULL;
     void* base_ = nullptr;
     std::vector<MPI_Aint> addresses_;

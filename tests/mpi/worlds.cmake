@@ -1,18 +1,18 @@
-# The same programs with their ranks on made-up nodes (OSC_NODES): libosc's network path without a second host. By the
+# The same programs with their ranks on made-up nodes (OSC_FAKE_NODES): libosc's network path without a second host. By the
 # default software provider (tcp;ofi_rxm) or by net, so that every room of the code meets both. tests/multihost has real
 # hosts.
 foreach(run
     put_get:4:tcp put_get:2:net fence:4:net locks:4:tcp locks:3:net lock_all:4:tcp pscw:4:net atomicity:2:tcp
-    alignment:2:net requests:4:tcp requests:2:net open_requests:4:tcp open_requests:3:net threads:4:net threads:2:tcp deadlock:4:tcp lock_order:2:tcp lock_order:4:net threads:3:tcp waiting:4:net neighbouring:4:tcp
+    alignment:2:net requests:4:tcp requests:2:net open_requests:4:tcp open_requests:3:net threads:4:net threads:2:tcp deadlock:4:tcp lock_order:2:tcp lock_order:4:net threads:3:tcp blocking:4:net adjacent_access:4:tcp
     reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp communicators:4:net errors:3:tcp
     error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net dynamic:2:tcp regions:4:tcp
-    region_cache:4:tcp region_cache:2:tcp region_cache:4:net region_cache:3:net info_keys:4:net
+    region_cache:4:tcp region_detach:4:tcp region_cache:2:tcp region_detach:2:tcp region_cache:4:net region_detach:4:net region_cache:3:net region_detach:3:net info_keys:4:net
     lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp streams:2:tcp streams:3:net)
   string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${run})
   set(name ${CMAKE_MATCH_1})
   set(ranks ${CMAKE_MATCH_2})
   set(provider ${CMAKE_MATCH_3})
-  set(environment OSC_NODES=2)
+  set(environment OSC_FAKE_NODES=2)
   if(provider STREQUAL "net")
     list(APPEND environment OSC_OFI_PROVIDER=net)
   endif()
@@ -22,20 +22,20 @@ endforeach()
 # The ways in which operations travel, forced.
 foreach(protocol messages buffered direct)
   foreach(name put_get datatypes dynamic)
-    osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_NET_PROTOCOL=${protocol})
+    osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
   endforeach()
 endforeach()
 
 foreach(protocol messages buffered direct)
   osc_mpi_add_run(open_requests.nodes.${protocol}.n3 test_open_requests 3 TIMEOUT 120
-    ENV OSC_NODES=2 OSC_NET_PROTOCOL=${protocol})
+    ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
 endforeach()
 
 # When fences have their operations done, chosen and forced; also with a number of nodes that is no power of two, and
 # with several processes on each.
 foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred:5:5:net immediate:4:2:tcp)
   string(REGEX MATCH "^(.*):(.*):(.*):(.*)$" _ ${run})
-  set(environment OSC_NODES=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
+  set(environment OSC_FAKE_NODES=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
   if(CMAKE_MATCH_4 STREQUAL "net")
     list(APPEND environment OSC_OFI_PROVIDER=net)
   endif()
@@ -43,32 +43,32 @@ foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred
     ENV ${environment})
 endforeach()
 # What is said comes in one order, the verdict on the other stream anywhere.
-osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
+osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
   ARGS each_epoch_is_whole_when_its_fence_returns)
 set_tests_properties(fence_epochs.nodes.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "2 processes on several nodes: fences auto .deferred until.*fences are immediate from now on.*fences are deferred from now on"
   FAIL_REGULAR_EXPRESSION "FAILED|BAD TERMINATION")
-osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
-  ARGS empty_epochs_tell_nothing)
+osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
+  ARGS empty_epochs_cast_no_vote)
 set_tests_properties(fence_epochs.nodes.stays.n2 PROPERTIES
   PASS_REGULAR_EXPRESSION "a message's way [0-9.]+ us.*fence 2 of .*65536 directly would take.*immediate from now on"
   FAIL_REGULAR_EXPRESSION "deferred from now on|FAILED|BAD TERMINATION")
 # Large puts by message, the first behind a fence.
 foreach(protocol messages buffered)
   osc_mpi_add_run(fence_epochs.nodes.${protocol}.n2 test_fence_epochs 2 TIMEOUT 60
-    ENV OSC_NODES=2 OSC_FENCE=deferred OSC_NET_PROTOCOL=${protocol} ARGS empty_epochs_tell_nothing)
+    ENV OSC_FAKE_NODES=2 OSC_FENCE=deferred OSC_NET_PROTOCOL=${protocol} ARGS empty_epochs_cast_no_vote)
 endforeach()
-osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_NODES=2)
-osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_NODES=2)
-osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_NODES=3 OSC_OFI_PROVIDER=net)
+osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_FAKE_NODES=3 OSC_OFI_PROVIDER=net)
 foreach(mode immediate deferred)
-  osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_FENCE=${mode})
+  osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_FENCE=${mode})
 endforeach()
 
 # A wait for one process goes on with what is asked of others: each is a node.
 foreach(run auto:tcp messages:tcp buffered:tcp direct:tcp auto:net)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
-  set(environment OSC_NODES=3 OSC_NET_PROTOCOL=${CMAKE_MATCH_1})
+  set(environment OSC_FAKE_NODES=3 OSC_NET_PROTOCOL=${CMAKE_MATCH_1})
   set(provider "")
   if(CMAKE_MATCH_2 STREQUAL "net")
     list(APPEND environment OSC_OFI_PROVIDER=net)
@@ -76,54 +76,64 @@ foreach(run auto:tcp messages:tcp buffered:tcp direct:tcp auto:net)
   endif()
   osc_mpi_add_run(waits.nodes.${CMAKE_MATCH_1}${provider}.n3 test_waits 3 TIMEOUT 120 ENV ${environment})
 endforeach()
-osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_NODES=2)
+osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
 
-osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_NODES=8)
-osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_OFI_PROVIDER=net)
+osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_FAKE_NODES=8)
+osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=net)
 
-# Two-level locks, where each process is a node; and what is used, and told, where they cannot be had.
+# Two-level locks where each process is a node, and the fallback and its report where they are not possible.
 foreach(ranks 2 4 8)
-  osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120 ENV OSC_NODES=${ranks}
+  osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120 ENV OSC_FAKE_NODES=${ranks}
     OSC_LOCK_SCHEME=two_level)
 endforeach()
-osc_mpi_add_run(two_level.nodes.key.n3 test_two_level 3 TIMEOUT 60 ENV OSC_NODES=3 OSC_VERBOSE=strategy
+osc_mpi_add_run(two_level.nodes.key.n3 test_two_level 3 TIMEOUT 60 ENV OSC_FAKE_NODES=3 OSC_VERBOSE=strategy
   ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.key.n3 PROPERTIES PASS_REGULAR_EXPRESSION
   "locks two-level, by the network's atomics.*PASSED: 2 cases|PASSED: 2 cases.*locks two-level, by the network's atomics")
-osc_mpi_add_run(two_level.nodes.shared.n4 test_two_level 4 TIMEOUT 60 ENV OSC_NODES=2 OSC_VERBOSE=strategy
+osc_mpi_add_run(two_level.nodes.shared.n4 test_two_level 4 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
   ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.shared.n4 PROPERTIES PASS_REGULAR_EXPRESSION
   "locks queued, because two processes of the window share a node.*PASSED: 2 cases|PASSED: 2 cases.*locks queued, because two processes of the window share a node")
+# libfabric 2 has the provider net under the name tcp, with atomics.
+file(STRINGS ${OSC_LIBFABRIC_INCLUDE}/rdma/fabric.h libfabric REGEX "define FI_MAJOR_VERSION")
+if(libfabric MATCHES " 1$")
+  set(net_atomics)
+  set(net_scheme "locks queued, because net has no atomics on words of 64 bits")
+else()
+  set(net_atomics OSCT_NET_HAS_ATOMICS=1)
+  set(net_scheme "locks two-level, by the network's atomics")
+endif()
 osc_mpi_add_run(two_level.nodes.net.n3 test_two_level 3 TIMEOUT 60
-  ENV OSC_NODES=3 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ARGS all_agree_on_the_scheme locks_behind_fences)
+  ENV OSC_FAKE_NODES=3 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ${net_atomics}
+  ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.net.n3 PROPERTIES PASS_REGULAR_EXPRESSION
-  "locks queued, because (net|tcp) has no atomics on words of 64 bits.*PASSED: 2 cases|PASSED: 2 cases.*locks queued, because (net|tcp) has no atomics on words of 64 bits")
-foreach(run locks:2 lock_all:4 deadlock:4 waiting:3 requests:3 threads:2 error_classes:2 dynamic:2)
+  "${net_scheme}.*PASSED: 2 cases|PASSED: 2 cases.*${net_scheme}")
+foreach(run locks:2 lock_all:4 deadlock:4 blocking:3 requests:3 threads:2 error_classes:2 dynamic:2)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   osc_mpi_add_run(${CMAKE_MATCH_1}.nodes.two_level.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 120
-    ENV OSC_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
+    ENV OSC_FAKE_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
 endforeach()
 
 # Asserts that are checked; and programs whose asserts are true, which notice nothing.
-osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_CHECK=1)
+osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_CHECK=1)
 osc_mpi_add_run(checked.deferred.n2 test_checked 2 TIMEOUT 120 ENV OSC_CHECK=1 OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
-foreach(name fence pscw waiting)
+foreach(name fence pscw blocking)
   osc_mpi_add_run(${name}.checked.n3 test_${name} 3 TIMEOUT 120 ENV OSC_CHECK=1)
 endforeach()
-osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_NODES=2 OSC_CHECK=1)
+osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_CHECK=1)
 
 # The thread alone, also while the application waits inside the host.
-osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
+osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_HOST_PROGRESS_HOOK=0)
 # The user's buffers hold no whole message: they are made to, or messages would lose their order.
 osc_mpi_add_run(streams.nodes.small_buffers.n2 test_streams 2 TIMEOUT 120
-  ENV OSC_NODES=2 FI_OFI_RXM_BUFFER_SIZE=4096 FI_OFI_RXM_MSG_RX_SIZE=256)
-osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_NODES=2 OSC_HOST_POLLS=0)
+  ENV OSC_FAKE_NODES=2 FI_OFI_RXM_BUFFER_SIZE=4096 FI_OFI_RXM_MSG_RX_SIZE=256)
+osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_HOST_PROGRESS_HOOK=0)
 
 # No provider, no interface: all processes agree on the host, or on the error.
 osc_mpi_add_run(operands.nodes.no_provider.n2 test_operands 2 TIMEOUT 60
-  ENV OSC_NODES=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)
+  ENV OSC_FAKE_NODES=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)
 set_tests_properties(operands.nodes.no_provider.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "the host MPI serves this window, because the network cannot be used: none")
-osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_NODES=2 OSC_OFI_IFACE=nope0)
+osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_OFI_IFACE=nope0)
 set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "rank 0: .*no interface nope0 .*rank 1: .*no interface nope0 |rank 1: .*no interface nope0 .*rank 0: .*no interface nope0 ")

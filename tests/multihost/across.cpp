@@ -123,7 +123,7 @@ CASE(a_round_trip_takes_its_time) {
     CHECK(shortest * 1e6 >= static_cast<double>(setting("MULTIHOST_ROUND_TRIP_US")));
 }
 
-// Nothing comes through a cut, the other hosts still reach each other, and after the healing what was sent arrives.
+// No message passes a cut, the other hosts still communicate, and after the repair the earlier messages arrive.
 CASE(a_cut_stops_all_until_it_is_healed) {
     const int first = first_on("h0"), second = first_on("h1"), third = first_on("h2");
     constexpr double kCutSeconds = 1.5, kPatience = 20;

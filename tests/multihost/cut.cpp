@@ -1,5 +1,6 @@
-// The network between two hosts is cut in the middle of a lock_all epoch: what waits for the other host ends with an
-// error within OSC_TIMEOUT and a little, and so does every call after it. Ends without MPI_Finalize, which could not.
+// The network between two hosts is cut in the middle of a lock_all epoch: calls that wait for the other host end with
+// an error soon after OSC_PEER_TIMEOUT, and so does every later call. The program ends without MPI_Finalize, which
+// could not complete.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
     expect(base[0] == 7, "what came before is there");
     std::printf("%s: rank %d, told after %.1f s\n", failures == 0 ? "PASSED" : "FAILED", rank, waited);
     std::fflush(stdout);
-    // Healed for mpiexec, which has processes on both hosts, when the other one has been told by the silence.
+    // The network is repaired for mpiexec, which has processes on both hosts, after the other host has timed out too.
     ::sleep(4);
     if (rank == 0) multihost::ask_network("heal h0 h1");
     ::_exit(failures == 0 ? 0 : 1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """MPI_Finalize under libosc ends over three hosts, in a program without windows: finalize_test.py --program P
---preload LIBRARIES [--times N]. The plain host hangs in most runs."""
+--preload LIBRARIES [--times N] [--argument ARGUMENT]. The plain host hangs in most runs."""
 
 import argparse
 import sys
@@ -13,9 +13,10 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--preload", default="")
     parser.add_argument("--times", type=int, default=8)
+    parser.add_argument("--argument", action="append", default=[])
     options = parser.parse_args()
     settings = [("LD_PRELOAD", options.preload)] if options.preload else []
-    command = testbed.mpi_command(3, [options.program], settings)
+    command = testbed.mpi_command(3, [options.program, *options.argument], settings)
     ended = 0
     for _ in range(options.times):
         status, _ = testbed.run(3, command, 12)

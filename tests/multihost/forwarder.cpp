@@ -67,9 +67,9 @@ class Switch {
 
     /// One of the commands above; the answer.
     std::string command(const std::string& text);
-    /// Takes what host number `from` has sent.
+    /// Reads the frames that host number `from` has sent.
     void take(std::size_t from);
-    /// Hands over the frames whose time has come.
+    /// Delivers the frames that are due.
     void deliver();
     /// When the next delayed frame is due.
     bool next_due(Clock::time_point& due) const {
@@ -143,7 +143,7 @@ void Switch::pass(std::size_t from, std::size_t to, const unsigned char* frame, 
         hand_over(to, frame, bytes);
         return;
     }
-    // A shorter delay does not let frames overtake those that were sent before it.
+    // After the delay was shortened, frames must not overtake earlier ones.
     Clock::time_point due = Clock::now() + delay_;
     if (!delayed_.empty()) due = std::max(due, delayed_.back().due);
     delayed_.push_back({due, from, to, {frame, frame + bytes}});
@@ -249,7 +249,7 @@ Port open_port(const std::string& argument) {
 void serve(Switch& network, int control) {
     const int fd = accept4(control, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    // Who connects sends at once; the frames do not wait for one that does not.
+    // A client must send at once, because frames do not wait for it.
     const timeval patience{1, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     char text[multihost::kMessageBytes];

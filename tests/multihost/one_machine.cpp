@@ -1,5 +1,5 @@
-// libone_machine: preloaded with libosc, it shows all processes the same network namespace, so that hosts of hosts.sh
-// look like one machine, which they are not: only the proof by the arenas' tokens is left to tell.
+// libone_machine, preloaded with libosc, shows all processes the same network namespace, so that different hosts of
+// hosts.sh look like one machine. Only the arenas' tokens then show that they are not.
 #include <dlfcn.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
-// libspy: loaded after libosc, it stands where the host MPI's one-sided functions are looked up, counts the data and
-// synchronisation calls that the host performs, and passes them on. Tests ask spy_count() that there were none. It also
-// sees the calls by which libosc drives the host, and which of all these came from another thread than the first.
+// libspy, loaded after libosc, interposes the host MPI's one-sided functions, counts the data and synchronisation calls
+// that the host performs, and passes them on. Tests check with spy_count() that there were none. It also counts the
+// calls by which libosc drives the host, and calls from other threads than the first.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <unistd.h>

@@ -18,8 +18,8 @@ class ExampleFence final : public FenceStrategy {
     bool runs_ahead(const Core&, const FenceCall&) const override { return false; }
     bool synchronise(Core& core, const FenceCall&, Fault& late) override {
         ++osc_test_example_fences;
-        late = core.settle();
-        return core.meet();
+        late = core.complete_ops();
+        return core.barrier();
     }
 };
 

@@ -1,6 +1,6 @@
-// More ranks than cores, and everything at once, in an order drawn from a seed: windows of all kinds made and freed,
-// exclusive and shared locks of random targets, accumulates, fences, posts among random pairs. Sums that every rank
-// keeps of what it added show in the end that nothing was lost; pairs of words, that nobody was let in between.
+// More ranks than cores mix everything in an order drawn from a seed: windows of all kinds are created and freed, with
+// exclusive and shared locks of random targets, accumulates, fences, and posts among random pairs. The sums of each
+// rank's additions show in the end that none was lost; pairs of words show that the locks exclude.
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -12,10 +12,10 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_fence", "MPI_Win_post", "MPI_Accumulate",
              "MPI_Fetch_and_op", "MPI_Put", "MPI_Get")
 
-using osct::Kind;
 using osct::rank;
 using osct::size;
 using osct::Window;
+using osct::WindowKind;
 
 namespace {
 
@@ -27,7 +27,7 @@ int draw(Random& random, int bound) {
 }
 
 struct Stressed {
-    explicit Stressed(Kind kind) : window(kind, kWords * 8), added(static_cast<std::size_t>(size()), 0) {}
+    explicit Stressed(WindowKind kind) : window(kind, kWords * 8), added(static_cast<std::size_t>(size()), 0) {}
     Window window;
     std::vector<long> added;           // by this rank, to each target
     std::deque<long> values, results;  // of operations that may not be complete
@@ -134,12 +134,12 @@ void finish(std::unique_ptr<Stressed>& at) {
 CASE(everything_at_once) {
     const char* given = std::getenv("OSC_TEST_SEED");
     const auto seed = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 20u;
-    Random common(seed);                                        // what all ranks decide alike
-    Random random(seed * 977 + static_cast<unsigned>(rank()));  // what each does for itself
+    Random common(seed);                                        // for decisions that all ranks share
+    Random random(seed * 977 + static_cast<unsigned>(rank()));  // for decisions of this rank
     std::vector<std::unique_ptr<Stressed>> windows(4);
     for (int round = osct::full() ? 3000 : 100; round > 0; --round) {
         std::unique_ptr<Stressed>& at = windows[static_cast<std::size_t>(draw(common, 4))];
-        if (!at) at = std::make_unique<Stressed>(osct::kAllKinds[draw(common, 5)]);
+        if (!at) at = std::make_unique<Stressed>(osct::kAllWindowKinds[draw(common, 5)]);
         switch (draw(common, 6)) {
             case 0:
                 fenced(*at, random, common);

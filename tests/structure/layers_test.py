@@ -9,9 +9,9 @@ CASES = [
     ({"epoch/a.cpp": '#include "interpose/entries.def"\n'}, 0),
     ({"strategy/a.cpp": '#include "epoch/b.h"\n'}, 1),
     ({"transport/shm/a.h": '#include "transport/direct/b.h"\n'}, 1),
-    ({"agent/a.cpp": "#include <mpi.h>\n"}, 1),
+    ({"progress/a.cpp": "#include <mpi.h>\n"}, 1),
     ({"epoch/a.cpp": '#include "host/b.h"\n'}, 1),
-    ({"transport/net/a.cpp": '#include "host/b.h"\n'}, 1),
+    ({"transport/am/a.cpp": '#include "host/b.h"\n'}, 1),
     ({"tools/a.cpp": '#include "window/b.h"\n'}, 1),
     ({"newroom/a.cpp": ""}, 1),
 ]

@@ -81,8 +81,8 @@ TEST(Cma, MixesLongAndShortPiecesInOrder) {
     EXPECT_EQ(back, here);
 }
 
-// The system stops at a page that is not there and says how much it moved: what was before has arrived, and the error
-// is told, whether the hole is inside a piece or between two.
+// The system stops at an unmapped page and reports the bytes moved: the data in front of it has arrived, and the error
+// is returned, for a hole inside a piece and between two.
 TEST(Cma, StopsAtAHoleAndSaysSo) {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     void* room = ::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

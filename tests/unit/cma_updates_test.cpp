@@ -32,7 +32,7 @@ ssize_t transfer(long number, pid_t pid, const iovec* local, unsigned long local
 
 }  // namespace
 
-// These stand before the C library's.
+// These definitions replace the C library's.
 extern "C" ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long locals, const iovec* remote,
                                     unsigned long remotes, unsigned long) {
     return transfer(SYS_process_vm_readv, pid, local, locals, remote, remotes);
@@ -66,9 +66,9 @@ class CmaUpdates : public testing::Test {
     /// system calls made.
     int compare(const Update& what, const std::vector<Piece>& pieces, std::size_t bytes, std::size_t shift,
                 bool returns) {
-        std::vector<std::byte> far(bytes + 64), near(bytes + 64);
-        for (std::size_t i = 0; i < far.size(); ++i)
-            far[i] = near[i] = static_cast<std::byte>(random_());
+        std::vector<std::byte> remote(bytes + 64), mapped(bytes + 64);
+        for (std::size_t i = 0; i < remote.size(); ++i)
+            remote[i] = mapped[i] = static_cast<std::byte>(random_());
         std::size_t elements = 0;
         for (const Piece& piece : pieces)
             elements += piece.count;
@@ -77,8 +77,8 @@ class CmaUpdates : public testing::Test {
             byte = static_cast<std::byte>(random_());
         std::vector<std::byte> back(origin.size()), expected(origin.size());
         const shm::Stripes stripes{*block_, 0, alive_};
-        cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(far.data() + shift), stripes);
-        shm::Direct direct(near.data() + shift, stripes);
+        cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(remote.data() + shift), stripes);
+        shm::Direct direct(mapped.data() + shift, stripes);
         std::size_t at = 0;
         const int before = g_calls;
         for (const Piece& piece : pieces) {
@@ -89,7 +89,7 @@ class CmaUpdates : public testing::Test {
         }
         EXPECT_EQ(updates.finish(), Fault::None);
         EXPECT_EQ(direct.finish(), Fault::None);
-        EXPECT_TRUE(far == near);
+        EXPECT_TRUE(remote == mapped);
         EXPECT_TRUE(back == expected);
         for (const shm::Stripe& stripe : block_->stripes)
             EXPECT_EQ(stripe.holder, 0u);
@@ -161,9 +161,9 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
     std::vector<std::int64_t> memory(2 * kElements);
     const std::vector<std::int64_t> ones(kElements, 1);
     const Update what = how(Op::Sum, Basic::I64);
-    const auto add = [&](Transport* direct, cma::Updates* far, std::size_t i) {
+    const auto add = [&](Transport* direct, cma::Updates* remote, std::size_t i) {
         if (direct != nullptr) direct->update(what, static_cast<std::int64_t>(i * 16), &ones[i], nullptr, 1);
-        if (far != nullptr) far->add(what, static_cast<std::int64_t>(i * 16), &ones[i], nullptr, 1);
+        if (remote != nullptr) remote->add(what, static_cast<std::int64_t>(i * 16), &ones[i], nullptr, 1);
     };
     std::vector<std::thread> ranks;
     for (std::uint32_t rank = 0; rank < 3; ++rank)
@@ -171,10 +171,10 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
             const shm::Stripes stripes{*block_, rank, alive_};
             for (int n = 0; n < kEach; ++n) {
                 shm::Direct direct(reinterpret_cast<std::byte*>(memory.data()), stripes);
-                cma::Updates far(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes);
+                cma::Updates remote(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes);
                 for (std::size_t i = 0; i < kElements; ++i)
-                    add(rank == 0 ? &direct : nullptr, rank == 0 ? nullptr : &far, i);
-                EXPECT_EQ(far.finish(), Fault::None);
+                    add(rank == 0 ? &direct : nullptr, rank == 0 ? nullptr : &remote, i);
+                EXPECT_EQ(remote.finish(), Fault::None);
             }
         });
     for (std::thread& rank : ranks)
@@ -183,7 +183,7 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
         ASSERT_EQ(memory[i], i % 2 == 0 ? 3 * kEach : 0) << i;
 }
 
-// A page that is not there: the error is told, and no lock stays held.
+// An unmapped page: the error is returned, and no stripe lock stays held.
 TEST_F(CmaUpdates, UnmappedTarget) {
     const shm::Stripes stripes{*block_, 0, alive_};
     const std::int64_t one = 1;

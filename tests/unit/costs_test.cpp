@@ -38,7 +38,7 @@ TEST(Costs, ManyMessagesHideThat) {
     EXPECT_EQ(wanted(both, traffic), kDeferred);
 }
 
-TEST(Costs, AreToldInWords) {
+TEST(Costs, AreDescribedInText) {
     EXPECT_EQ(text_of(kTwoNodes), "a message's way 10.0 us, 0.50 ns a byte, 1 round of messages in a barrier");
     EXPECT_EQ(text_of({1500, 1, 2}), "a message's way 1.5 us, 1.00 ns a byte, 2 rounds of messages in a barrier");
 }

@@ -1,5 +1,5 @@
-// Deferred synchronisation with ranks as threads, where ThreadSanitizer sees their races: locks that are taken with
-// what was put off, fences and posts that are awaited late; and the queue itself, used by several threads.
+// Deferred synchronisation with ranks as threads, where ThreadSanitizer sees races: locks that are acquired with the
+// queued operations, fences and posts that are awaited late, and the queue itself, used by several threads.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ void run(Ranks& ranks, F&& f) {
 }
 
 TEST(Deferred, ExclusiveLocksExclude) {
-    constexpr std::uint32_t kTurns = 2000;
+    constexpr std::uint32_t kTurns = times(2000, 300);
     Ranks ranks(4);
     run(ranks, [&](LateCore& core) {
         for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
@@ -44,14 +44,15 @@ TEST(Deferred, ExclusiveLocksExclude) {
                 core.increment(target);
             }
             ASSERT_EQ(epoch::unlock(core, target), Fault::None);
-            EXPECT_FALSE(core.has_put_off(target));
+            EXPECT_FALSE(core.has_deferred(target));
         }
     });
     const std::uint64_t flushed = (kTurns + 2) / 3;
     EXPECT_EQ(ranks.memory(0)[0] + ranks.memory(1)[0], 4 * (2 * kTurns + flushed));
 }
 
-// All take their locks in ascending order, so nobody may wait for ever, though rank 2 has its own lock at once.
+// All ranks acquire their locks in ascending order, so none may wait for ever, although rank 2 acquires its own lock at
+// once.
 TEST(Deferred, LocksAreTakenInTheProgramsOrder) {
     constexpr std::uint32_t kTurns = 300;
     Ranks ranks(3);
@@ -83,7 +84,7 @@ TEST(Deferred, ALockWithNothingUnderItIsNotTaken) {
     LateCore second(ranks, 1);
     ASSERT_EQ(epoch::lock(first, 1, LockKind::Exclusive, 0), Fault::None);
     EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
-    // On its own memory it is held: the program may store there at once.
+    // The lock of a process's own memory is held at once, because the program may store there.
     std::thread([&] {
         ASSERT_EQ(epoch::lock(second, 1, LockKind::Exclusive, 0), Fault::None);
         EXPECT_NE(ranks.lock_cell(1).word.load(), 0u);
@@ -96,7 +97,7 @@ TEST(Deferred, ALockWithNothingUnderItIsNotTaken) {
 
 // In each epoch one rank, another one each time, increments all words; its neighbours come ever earlier and later.
 TEST(Deferred, FencesSeparateEpochs) {
-    constexpr std::uint32_t kEpochs = 1000;
+    constexpr std::uint32_t kEpochs = times(1000, 200);
     Ranks ranks(4);
     run(ranks, [&](LateCore& core) {
         for (std::uint32_t turn = 0; turn < kEpochs; ++turn) {
@@ -113,7 +114,7 @@ TEST(Deferred, FencesSeparateEpochs) {
     });
 }
 
-// An operation that cannot be put off any more awaits the target's fence.
+// An operation for which the queue has no room awaits the target's fence.
 TEST(Deferred, AFullQueueAwaitsTheTargetsFence) {
     Ranks ranks(2);
     std::atomic<bool> made{false};
@@ -125,7 +126,7 @@ TEST(Deferred, AFullQueueAwaitsTheTargetsFence) {
         ASSERT_EQ(epoch::fence(core, epoch::kNoPrecede), Fault::None);
         if (core.me == 0) {
             core.increment(1);
-            ASSERT_EQ(strategy::do_now(core, 1), Fault::None);
+            ASSERT_EQ(strategy::perform_queued(core, 1), Fault::None);
             EXPECT_TRUE(made.load());
         }
         ASSERT_EQ(epoch::fence(core, epoch::kNoSucceed), Fault::None);
@@ -134,7 +135,7 @@ TEST(Deferred, AFullQueueAwaitsTheTargetsFence) {
 }
 
 TEST(Deferred, CompleteAwaitsThePost) {
-    constexpr std::uint32_t kTurns = 1000;
+    constexpr std::uint32_t kTurns = times(1000, 200);
     Ranks ranks(3);
     run(ranks, [&](LateCore& core) {
         const std::uint32_t right = (core.me + 1) % core.size;
@@ -142,7 +143,7 @@ TEST(Deferred, CompleteAwaitsThePost) {
         for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
             ASSERT_EQ(epoch::start(core, {&right, 1}, 0), Fault::None);
             core.increment(right);
-            ASSERT_EQ(ranks.memory(core.me)[0], turn - 1);  // nobody may touch it before the post
+            ASSERT_EQ(ranks.memory(core.me)[0], turn - 1);  // no origin may write before the post
             ASSERT_EQ(epoch::post(core, {&left, 1}, 0), Fault::None);
             ASSERT_EQ(epoch::complete(core), Fault::None);
             ASSERT_EQ(epoch::wait(core), Fault::None);
@@ -151,7 +152,7 @@ TEST(Deferred, CompleteAwaitsThePost) {
     });
 }
 
-TEST(Queue, WhatIsDiscardedIsNotDone) {
+TEST(Queue, DiscardedOperationsAreNotPerformed) {
     op::Queue queue;
     queue.add(3, {});
     queue.add(4, {});
@@ -160,7 +161,7 @@ TEST(Queue, WhatIsDiscardedIsNotDone) {
     EXPECT_EQ(queue.targets(), std::vector<std::uint32_t>{4});
     int done = 0;
     for (const std::uint32_t target : {3u, 4u})
-        queue.empty(target, [&](const op::PutOff&) { ++done; });
+        queue.empty(target, [&](const op::Deferral&) { ++done; });
     EXPECT_EQ(done, 1);
 }
 
@@ -171,7 +172,7 @@ TEST(Queue, ThreadsKeepTheirOrder) {
     op::Queue queue;
     std::vector<std::int64_t> last(kThreads, -1);
     const auto empty = [&] {
-        queue.empty(7, [&](const op::PutOff& operation) {
+        queue.empty(7, [&](const op::Deferral& operation) {
             const std::int64_t thread = operation.call.disp / kEach;
             const std::int64_t number = operation.call.disp % kEach;
             EXPECT_EQ(last[static_cast<std::size_t>(thread)], number - 1);
@@ -182,7 +183,7 @@ TEST(Queue, ThreadsKeepTheirOrder) {
     for (std::int64_t thread = 0; thread < kThreads; ++thread)
         threads.emplace_back([&, thread] {
             for (std::int64_t i = 0; i < kEach; ++i) {
-                op::PutOff operation;
+                op::Deferral operation;
                 operation.call.disp = thread * kEach + i;
                 if (queue.add(7, std::move(operation)) > 50 || i % 97 == 0) empty();
             }

@@ -1,5 +1,5 @@
-// Meetings of nodes by dissemination: after the last round each node has heard of all, and what was told of a process
-// has arrived at its node, whole, whatever the number of nodes.
+// Dissemination barriers of nodes: after the last round each node has heard from all, and the counts for each process
+// have arrived at its node completely, for every number of nodes.
 #include "sync/dissemination.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Node {
     Closes closes;
 };
 
-// One meeting; `each` looks at what a node tells in a step.
+// One barrier; each(node) is called with the counts that a node sends in a step.
 template <class Each>
 void meet(std::vector<Node>& all, std::uint32_t per_node, Each&& each) {
     const auto nodes = static_cast<std::uint32_t>(all.size());
@@ -43,7 +43,7 @@ void meet(std::vector<Node>& all, std::uint32_t per_node, Each&& each) {
 
 class Meeting : public ::testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(Meeting, AllHearOfAllAndWhatIsToldArrives) {
+TEST_P(Meeting, AllNodesHearFromAllAndCountsArrive) {
     constexpr std::uint32_t kPerNode = 3;
     const std::uint32_t nodes = GetParam();
     const std::uint32_t processes = nodes * kPerNode;
@@ -67,8 +67,8 @@ TEST_P(Meeting, AllHearOfAllAndWhatIsToldArrives) {
     }
 }
 
-// A step tells no more than what was told of, however many nodes there are.
-TEST_P(Meeting, WhatIsNotUsedIsNotTold) {
+// A step sends counts for used targets only, for every number of nodes.
+TEST_P(Meeting, UnusedTargetsSendNoCounts) {
     const std::uint32_t nodes = GetParam();
     std::vector<Node> all(nodes);
     all[0].closes[nodes - 1] = 1;

@@ -1,4 +1,4 @@
-// The epoch state machine: what may follow what, and what is refused with Fault::Sync; what lock_all takes and when.
+// The epoch state machine: the legal sequences of calls, those refused with Fault::Sync, and the locks of lock_all.
 #include "epoch/epoch.h"
 
 #include <functional>
@@ -19,7 +19,7 @@ struct State {
     std::function<void(RankCore&)> enter;
 };
 
-// The calls, and what each must say in each state.
+// The calls, and the result of each in each state.
 struct Step {
     const char* name;
     std::function<Fault(RankCore&)> call;
@@ -89,15 +89,15 @@ TEST(Epoch, EveryCallInEveryState) {
             all[i].enter(core);
             const Fault fault = step.call(core);
             partner.join();
-            EXPECT_EQ(fault, step.legal[i] == 'y' ? Fault::None : Fault::Sync) << diag::fault_text();
+            EXPECT_EQ(fault, step.legal[i] == 'y' ? Fault::None : Fault::Sync) << base::fault_text();
             if (fault != Fault::None) {
-                EXPECT_STRNE(diag::fault_text(), "");
+                EXPECT_STRNE(base::fault_text(), "");
             }
         }
     }
 }
 
-// The rule that a fence which nobody uses leaves the window free, to the end of what follows it.
+// After a fence without operations every epoch may follow and end.
 TEST(Epoch, EverythingMayFollowAnUnusedFence) {
     const Deadline deadline(60);
     Ranks ranks(1);
@@ -154,10 +154,10 @@ TEST(Epoch, OnlyTheGroupOfAStartMayBeUsed) {
     EXPECT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
     ASSERT_EQ(epoch::complete(core), Fault::None);
     ASSERT_EQ(epoch::wait(ranks.core(2)), Fault::None);
-    EXPECT_EQ(core.peers[2].reach.load(), 0u);
+    EXPECT_EQ(core.peers[2].fast_limit.load(), 0u);
 }
 
-TEST(Epoch, EmptyGroupsWaitForNobody) {
+TEST(Epoch, EmptyGroupsDoNotWait) {
     const Deadline deadline(60);
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
@@ -181,7 +181,7 @@ TEST(LockAll, TakesOnlyTheOwnLockUntilATargetIsUsed) {
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);
-    EXPECT_EQ(core.peers[2].reach.load(), 0u);
+    EXPECT_EQ(core.peers[2].fast_limit.load(), 0u);
 }
 
 TEST(LockAll, WithNoCheckTakesNothing) {
@@ -195,7 +195,8 @@ TEST(LockAll, WithNoCheckTakesNothing) {
     EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::Sync);
 }
 
-// Who holds pointers to a peer's memory may load and store there unseen, so the lock must be held from then on.
+// A process with pointers to a peer's memory may load and store there without a call, so it must hold the lock from
+// then on.
 TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
     Ranks ranks(3);
     RankCore& core = ranks.core(0);
@@ -213,16 +214,16 @@ TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u) << rank;
 }
 
-// Every call that completes operations waits for those that are under way, tells what they met, and does the rest of
-// its work all the same.
-TEST(Epoch, CompletingCallsSettle) {
+// Every call that completes operations waits for those in flight, returns their fault, and still does the rest of its
+// work.
+TEST(Epoch, CompletingCallsCompleteOperations) {
     using Targets = std::vector<std::uint32_t>;
     const auto leave = [](RankCore& core, std::uint32_t target) {
         ASSERT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
-        core.unsettled = 1;
+        core.incomplete = 1;
         core.late = Fault::Range;
         core.settled.clear();
-        epoch::left_under_way(core, core.peer(target));
+        epoch::mark_incomplete(core, core.peer(target));
     };
     const Targets all{Core::kEveryTarget};
     {
@@ -244,7 +245,7 @@ TEST(Epoch, CompletingCallsSettle) {
             leave(core, 1);
             EXPECT_EQ(epoch::unlock(core, 1), Fault::Range);
             EXPECT_EQ(core.settled, Targets{1});
-            EXPECT_EQ(core.peer(1).held, Held::None);
+            EXPECT_EQ(core.peer(1).held_lock, HeldLock::None);
             EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
         }
         ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "fabric_processes.h"
-#include "transport/net/lock_words.h"
+#include "transport/am/origin/lock_words.h"
 
 namespace osc::test {
 namespace {
@@ -14,13 +14,13 @@ using sync::LockKind;
 using sync::TwoLevel;
 using Word = sync::Words::Word;
 
-/// Processes of whose windows each has lock words.
+/// Processes whose windows have lock words.
 class Words {
   public:
     explicit Words(const JobSetup& setup) : all(setup) {
         for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
             Process& process = all[rank];
-            words.push_back(std::make_unique<net::LockWords>(process.network, process.job, *process.far, rank));
+            words.push_back(std::make_unique<am::LockWords>(process.network, process.job, *process.far, rank));
             EXPECT_STREQ(words.back()->flaw(), "");
             all.serve_again(process, words.back()->exposed());
             locks.push_back(std::make_unique<TwoLevel>(*words.back(), rank, all.size(), process.ranks.lives()));
@@ -43,7 +43,7 @@ class Words {
 
     Deadline deadline{120};
     Processes all;
-    std::vector<std::unique_ptr<net::LockWords>> words;
+    std::vector<std::unique_ptr<am::LockWords>> words;
     std::vector<std::unique_ptr<TwoLevel>> locks;
 };
 
@@ -124,7 +124,8 @@ TEST(FabricAtomics, TwoLevelLocksExclude) {
     }
 }
 
-// Two additions to one word while its atomic is being done: one of them is lost, and the sum tells.
+// A second addition executes between the load and the store of the first one. One of them is lost, and the sum shows
+// it. The system may run the threads one after the other, so the run is repeated until additions overlap.
 TEST(FabricAtomics, ASplitAtomicIsNoticed) {
     const auto sum = [](fake::Flaw flaw) {
         JobSetup setup = setup_of(1, Progress::Thread);
@@ -145,7 +146,10 @@ TEST(FabricAtomics, ASplitAtomicIsNoticed) {
     };
     const auto all = static_cast<std::uint64_t>(3 * times(200, 50));
     EXPECT_EQ(sum(fake::Flaw::None), all);
-    EXPECT_LT(sum(fake::Flaw::SplitsAtomics), all);
+    std::uint64_t least = all;
+    for (int run = 0; run < 200 && least == all; ++run)
+        least = sum(fake::Flaw::SplitsAtomics);
+    EXPECT_LT(least, all);
 }
 
 // An atomic to the dead is given up, whatever the provider does with it.
@@ -170,7 +174,7 @@ TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {
     JobSetup setup = setup_of(1, Progress::Callers);
     setup.behaviour.atomics = false;
     Processes all(setup);
-    const net::LockWords words(all[0].network, all[0].job, *all[0].far, 0);
+    const am::LockWords words(all[0].network, all[0].job, *all[0].far, 0);
     EXPECT_STREQ(words.flaw(), "has no atomics");
 }
 

@@ -1,11 +1,11 @@
-// Operations on the regions of a dynamic window of another node over the fake fabric: what the origin asks for, what it
-// keeps, what goes directly, and what it forgets when the owner detaches a region.
+// Operations on regions of a dynamic window of another node over the fake fabric: look-ups of the origin, its cache,
+// direct accesses, and the withdrawal when the owner detaches a region.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "fabric_processes.h"
-#include "transport/net/attached.h"
+#include "transport/am/origin/attached.h"
 
 namespace osc::test {
 namespace {
@@ -16,7 +16,7 @@ JobSetup setup_of(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     JobSetup setup;
     setup.bytes = 0;
-    constexpr net::Protocol kProtocols[] = {net::Protocol::Auto, net::Protocol::Buffered, net::Protocol::Direct};
+    constexpr am::Protocol kProtocols[] = {am::Protocol::Auto, am::Protocol::Buffered, am::Protocol::Direct};
     setup.protocol = kProtocols[random() % std::size(kProtocols)];
     setup.behaviour.seed = seed;
     setup.behaviour.virtual_addresses = random() % 2 == 0;
@@ -37,11 +37,11 @@ class Dynamic {
     template <class F>
     Fault operate(std::uint32_t origin, F&& op) {
         all.went_on();
-        net::Stream& stream = all[origin].to(0);
+        am::Stream& stream = all[origin].to(0);
         const std::lock_guard lock(stream.mutex());
-        net::Description there{};
-        if (const Fault fault = stream.describe(there); fault != Fault::None) return fault;
-        net::Attached attached(stream);
+        am::Description there{};
+        if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
+        am::Attached attached(stream);
         op(attached);
         return attached.finish();
     }
@@ -51,13 +51,13 @@ class Dynamic {
     Fault get(std::uint32_t origin, std::size_t at, void* to, std::size_t bytes) {
         return operate(origin, [&](Transport& t) { t.get(address(at), to, bytes); });
     }
-    Fault settle(std::uint32_t origin) { return all[origin].far->settle(0); }
+    Fault complete_ops(std::uint32_t origin) { return all[origin].far->complete_ops(0); }
     void attach(std::size_t region) {
         EXPECT_EQ(all[0].regions->attach(memory.data() + region * kBytes, kBytes), Fault::None);
     }
     void detach(std::size_t region) {
         all.went_on();
-        net::Leases::Given gone;
+        am::Leases::Given gone;
         EXPECT_EQ(all[0].leases->detach(memory.data() + region * kBytes, gone), Fault::None);
         all[0].far->withdraw(gone.lease, gone.holders);
         all[0].leases->revoke(gone);
@@ -72,7 +72,7 @@ class Dynamic {
 
 TEST(FabricDynamic, ARegionIsAskedForOnce) {
     JobSetup setup = setup_of(1);
-    setup.protocol = net::Protocol::Buffered;
+    setup.protocol = am::Protocol::Buffered;
     Dynamic job(setup);
     job.attach(0);
     const std::uint64_t value = 7;
@@ -81,15 +81,15 @@ TEST(FabricDynamic, ARegionIsAskedForOnce) {
     for (std::size_t i = 2; i < 20; ++i)
         EXPECT_EQ(job.put(1, 8 * i, &value, sizeof value), Fault::None);
     EXPECT_EQ(job.requests(1), before);
-    EXPECT_EQ(job.settle(1), Fault::None);
+    EXPECT_EQ(job.complete_ops(1), Fault::None);
     EXPECT_EQ(job.requests(1), before + 1);
     EXPECT_EQ(job.memory[8], std::byte{7});
     job.detach(0);
     EXPECT_EQ(job.put(1, 8, &value, sizeof value), Fault::Range);
-    EXPECT_EQ(job.settle(1), Fault::None);
+    EXPECT_EQ(job.complete_ops(1), Fault::None);
     job.attach(0);
     EXPECT_EQ(job.put(1, 8, &value, sizeof value), Fault::None);
-    EXPECT_EQ(job.settle(1), Fault::None);
+    EXPECT_EQ(job.complete_ops(1), Fault::None);
 }
 
 // Random accesses, attaching and detaching, against a model of what is attached and of its bytes.
@@ -121,7 +121,7 @@ TEST(FabricDynamic, RandomAccessesAgreeWithTheModel) {
             const bool put = random() % 2 == 0;
             const Fault fault = put ? job.put(origin, at, mine.data(), bytes) : job.get(origin, at, mine.data(), bytes);
             EXPECT_EQ(fault, all_attached ? Fault::None : Fault::Range);
-            EXPECT_EQ(job.settle(origin), Fault::None);
+            EXPECT_EQ(job.complete_ops(origin), Fault::None);
             if (!all_attached) continue;
             if (put)
                 std::ranges::copy(mine, there);

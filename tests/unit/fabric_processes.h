@@ -16,20 +16,20 @@
 #include <string>
 #include <vector>
 
-#include "agent/leases.h"
 #include "thread_ranks.h"
+#include "transport/am/origin/remote_window.h"
+#include "transport/am/target/leases.h"
 #include "transport/fake/fabric.h"
-#include "transport/net/far.h"
 
 namespace osc::test {
 
-using Progress = net::Network::Progress;
+using Progress = am::NetworkStack::Mode;
 
 /// What a process of a test is made of.
 struct JobSetup {
     std::uint32_t processes = 3;
     std::size_t bytes = 4096;  // of each window; 0: windows are dynamic
-    net::Protocol protocol = net::Protocol::Auto;
+    am::Protocol protocol = am::Protocol::Auto;
     Progress progress = Progress::Callers;
     int timeout_ms = 10000;
     fake::Behaviour behaviour;
@@ -43,42 +43,42 @@ struct Process {
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
-    net::Stream& to(std::uint32_t target) { return *far->stream(target); }
+    am::Stream& to(std::uint32_t target) { return *far->stream(target); }
     /// Does op(stream) as a window does an operation.
     template <class F>
     Fault operate(std::uint32_t target, F&& op) {
-        net::Stream& stream = to(target);
+        am::Stream& stream = to(target);
         const std::lock_guard lock(stream.mutex());
-        net::Description there{};
-        if (const Fault fault = stream.describe(there); fault != Fault::None) return fault;
+        am::Description there{};
+        if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
         op(stream);
         return stream.finish();
     }
     /// The same for an operation whose end is asked for by itself.
     template <class F>
-    net::SharedTicket request(std::uint32_t target, F&& op) {
-        net::Stream& stream = to(target);
+    am::SharedCompletion request(std::uint32_t target, F&& op) {
+        am::Stream& stream = to(target);
         const std::lock_guard lock(stream.mutex());
-        net::Description there{};
-        EXPECT_EQ(stream.describe(there), Fault::None);
-        net::SharedTicket ticket = stream.issue();
+        am::Description there{};
+        EXPECT_EQ(stream.queries().describe(there), Fault::None);
+        am::SharedCompletion completion = stream.flow().issue();
         op(stream);
         EXPECT_EQ(stream.finish(), Fault::None);
-        stream.issued();
-        return ticket;
+        stream.flow().issued();
+        return completion;
     }
 
     const std::uint32_t rank;
     Ranks ranks;  // of which the slot is used: the window's lock and stripes
     std::vector<std::uint64_t> memory;
-    net::Network network;
-    net::Job job;
-    ofi::Exposed exposed;
-    net::Serving serving;
-    std::atomic<std::uint32_t> unsettled{0};
-    std::unique_ptr<net::Far> far;
+    am::NetworkStack network;
+    am::Job job;
+    fabric::Exposed exposed;
+    am::ExposedWindow exposed_window;
+    std::atomic<std::uint32_t> incomplete{0};
+    std::unique_ptr<am::RemoteWindow> far;
     std::unique_ptr<shm::RegionTable> regions;  // of a dynamic window
-    std::unique_ptr<net::Leases> leases;
+    std::unique_ptr<am::Leases> leases;
     std::byte* bytes() { return reinterpret_cast<std::byte*>(memory.data()); }
 };
 
@@ -87,16 +87,18 @@ class Processes {
     static constexpr std::uint64_t kId = 0x77;
 
     explicit Processes(const JobSetup& setup) : setup_(setup), fabric_(setup.behaviour), random_(setup.behaviour.seed) {
-        const std::size_t words = net::Book::bytes_for(setup.processes, setup.processes) / sizeof(net::Card) + 1;
-        book_memory_ = std::make_unique<net::Card[]>(words);
-        book_ = net::Book::at(reinterpret_cast<std::byte*>(book_memory_.get()), setup.processes, setup.processes);
+        const std::size_t words =
+            am::ProcessTable::bytes_for(setup.processes, setup.processes) / sizeof(am::ProcessAddress) + 1;
+        table_memory_ = std::make_unique<am::ProcessAddress[]>(words);
+        table_ =
+            am::ProcessTable::at(reinterpret_cast<std::byte*>(table_memory_.get()), setup.processes, setup.processes);
         for (std::uint32_t rank = 0; rank < setup.processes; ++rank) {
             all_.push_back(std::make_unique<Process>(*this, rank));
-            book_.cards[rank] = all_.back()->network.card();
-            book_.node_of[rank] = rank;
-            book_.leaders[rank] = rank;
+            table_.addresses[rank] = all_.back()->network.address();
+            table_.node_of[rank] = rank;
+            table_.leaders[rank] = rank;
         }
-        book_.index();
+        table_.index();
         before_ = shm::wait_policy();
         if (setup.progress == Progress::Callers) {
             current_ = this;
@@ -108,7 +110,7 @@ class Processes {
     ~Processes() {
         quiesce();
         for (auto& process : all_)
-            process->network.end_service(kId);
+            process->network.messenger.end_service(kId);
         for (auto& process : all_)
             process->far.reset();
         shm::set_wait_policy(before_);
@@ -116,7 +118,7 @@ class Processes {
         // A network that closes forgets replies whose sending has not ended.
         for (int i = 0; i < 300; ++i)
             for (auto& process : all_)
-                process->network.poll();
+                process->network.engine.poll();
         all_.clear();
         std::string first;
         EXPECT_EQ(fabric_.violations(first), 0u) << first;
@@ -128,19 +130,19 @@ class Processes {
     Process& operator[](std::uint32_t rank) { return *all_[rank]; }
     fake::Fabric& fabric() { return fabric_; }
     const JobSetup& setup() const { return setup_; }
-    net::Book& book() { return book_; }
+    am::ProcessTable& table() { return table_; }
 
     /// Serves a process's window anew, with lock words.
-    void serve_again(Process& process, const ofi::Exposed& words) {
-        process.network.end_service(kId);
-        process.serving.words = words;
-        process.far->served(process.network.serve(process.serving));
+    void serve_again(Process& process, const fabric::Exposed& words) {
+        process.network.messenger.end_service(kId);
+        process.exposed_window.words = words;
+        process.far->served(process.network.messenger.serve(process.exposed_window));
     }
 
     /// Ends all that is under way.
     void quiesce() {
         for (auto& process : all_)
-            process->far->settle(net::Far::kAll);
+            process->far->complete_ops(am::RemoteWindow::kAll);
     }
 
     /// Polls every process once.
@@ -153,7 +155,7 @@ class Processes {
         }
         const std::size_t first = random_() % all_.size();
         for (std::size_t i = 0; i < all_.size(); ++i)
-            all_[(first + i) % all_.size()]->network.poll();
+            all_[(first + i) % all_.size()]->network.engine.poll();
     }
     /// A wait may begin.
     void went_on() { steps_ = 0; }
@@ -163,31 +165,31 @@ class Processes {
   private:
     void serve(Process& process) {
         process.job.node = process.rank;
-        static_cast<net::Book&>(process.job) = book_;
-        process.network.admit(process.job);
-        net::Serving& serving = process.serving;
-        serving.id = kId;
-        serving.slot = &process.ranks.slot();
-        serving.rank = process.rank;
-        serving.processes = size();
-        serving.liveness = &process.ranks.lives();
-        serving.tokens = book_.tokens.data();
-        process.far = std::make_unique<net::Far>(process.network, process.job, kId, process.rank, setup_.protocol,
-                                                 process.unsettled);
+        static_cast<am::ProcessTable&>(process.job) = table_;
+        process.network.connections.admit(process.job);
+        am::ExposedWindow& exposed_window = process.exposed_window;
+        exposed_window.id = kId;
+        exposed_window.controls = &process.ranks.controls();
+        exposed_window.rank = process.rank;
+        exposed_window.processes = size();
+        exposed_window.liveness = &process.ranks.lives();
+        exposed_window.tokens = table_.tokens.data();
+        process.far = std::make_unique<am::RemoteWindow>(process.network, process.job, kId, process.rank,
+                                                         setup_.protocol, process.incomplete);
         if (setup_.bytes > 0) {
             process.memory.assign(setup_.bytes / sizeof(std::uint64_t), 0);
             process.network.endpoint().expose(process.memory.data(), setup_.bytes, process.exposed);
-            serving.base = process.bytes();
-            serving.size = setup_.bytes;
-            serving.exposed = process.exposed;
+            exposed_window.base = process.bytes();
+            exposed_window.size = setup_.bytes;
+            exposed_window.exposed = process.exposed;
         } else {
-            process.regions = std::make_unique<shm::RegionTable>(process.ranks.slot().block(process.rank));
-            process.leases = std::make_unique<net::Leases>(*process.regions, &process.network.endpoint());
-            serving.regions = process.regions.get();
-            serving.leases = process.leases.get();
-            serving.caches = process.far.get();
+            process.regions = std::make_unique<shm::RegionTable>(process.ranks.controls().block(process.rank));
+            process.leases = std::make_unique<am::Leases>(*process.regions, &process.network.endpoint());
+            exposed_window.regions = process.regions.get();
+            exposed_window.leases = process.leases.get();
+            exposed_window.caches = process.far.get();
         }
-        process.far->served(process.network.serve(serving));
+        process.far->served(process.network.messenger.serve(exposed_window));
     }
 
     static constexpr int kMostSteps = 2000;
@@ -198,8 +200,8 @@ class Processes {
     std::mt19937_64 random_;
     int steps_ = 0;
     shm::WaitPolicy before_;
-    std::unique_ptr<net::Card[]> book_memory_;
-    net::Book book_;
+    std::unique_ptr<am::ProcessAddress[]> table_memory_;
+    am::ProcessTable table_;
     std::vector<std::unique_ptr<Process>> all_;
 };
 
@@ -211,7 +213,7 @@ inline Process::Process(Processes& all, std::uint32_t number) : rank(number), ra
 inline Process::~Process() {
     leases.reset();
     network.endpoint().revoke(exposed);
-    network.dismiss(job);
+    network.connections.dismiss(job);
     network.close();
 }
 

@@ -1,8 +1,8 @@
-// A random program of one process over its streams, and the sequential model that knows what it must see.
+// A random program of one process over its streams, and a sequential model of the expected values.
 //
 // Each process has a slice of every other window to itself, where the model is exact: an operation takes effect in the
-// model when it is issued, and the program waits before one that conflicts with another under way. All processes add
-// to the counters of a window, and read and write its common bytes under an exclusive lock.
+// model when it is issued, and the program waits before it issues one that conflicts with another in flight. All
+// processes add to the counters of a window, and read and write its common bytes under an exclusive lock.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace osc::test {
 
-/// What all programs share; the common bytes' model of a window belongs to the holder of its exclusive lock.
+/// The state that all programs share. Only the holder of a window's exclusive lock uses the model of its common bytes.
 struct Common {
     static constexpr std::size_t kSlice = 40960, kCounters = 8, kBytes = 512;
 
@@ -63,17 +63,17 @@ class Program {
     void lock(std::uint32_t target, Locks kind);
     void confirm(std::uint32_t target) { check(process_.far->await_lock(target), "await_lock"); }
     void send_off(std::uint32_t target) {
-        net::Stream& stream = process_.to(target);
+        am::Stream& stream = process_.to(target);
         const std::lock_guard lock(stream.mutex());
         stream.send_off();
     }
     void unlock(std::uint32_t target);
-    void settle(std::uint32_t target);
+    void complete_ops(std::uint32_t target);
     void settle_all() {
         for (std::uint32_t target = 0; target < common_.size; ++target)
-            if (target != process_.rank) settle(target);
+            if (target != process_.rank) complete_ops(target);
     }
-    /// What the slice of this process in a target's window must hold, after settle().
+    /// The expected contents of this process's slice in a target's window, after complete_ops().
     const std::vector<std::byte>& slice(std::uint32_t target) const { return there_[target].slice; }
 
   private:
@@ -84,14 +84,14 @@ class Program {
         std::vector<std::byte> bytes;
     };
     struct Asked {
-        net::SharedTicket ticket;
+        am::SharedCompletion completion;
         std::vector<Expected> results;
     };
     struct There {
         std::vector<std::byte> slice;
-        std::vector<std::uint8_t> granules;                             // Use of what is under way
-        bool common_used = false;                                       // something is under way on the common bytes
-        std::vector<Expected> results;                                  // due when all is settled
+        std::vector<std::uint8_t> granules;                             // Use by operations in flight
+        bool common_used = false;                                       // an operation on the common bytes is in flight
+        std::vector<Expected> results;                                  // known when all operations are complete
         std::vector<std::pair<const std::byte*, std::size_t>> fetches;  // of counters, with the counter
         std::vector<Asked> asked;
         std::uint64_t added[Common::kCounters] = {};
@@ -104,7 +104,7 @@ class Program {
             wrong_ = std::string(what) + " at rank " + std::to_string(target) + " for " + std::to_string(process_.rank);
     }
     void check(Fault fault, const char* what) {
-        if (fault != Fault::None && wrong_.empty()) wrong_ = std::string(what) + ": " + diag::fault_text();
+        if (fault != Fault::None && wrong_.empty()) wrong_ = std::string(what) + ": " + base::fault_text();
     }
     std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
     std::size_t length();
@@ -169,7 +169,7 @@ inline void Program::claim_place(std::uint32_t target, std::size_t at, std::size
     bool conflict = false;
     for (std::size_t i = first; i <= last; ++i)
         conflict = conflict || (there.granules[i] & conflicts) != 0;
-    if (conflict) settle(target);
+    if (conflict) complete_ops(target);
     for (std::size_t i = first; i <= last; ++i)
         there.granules[i] |= use;
 }
@@ -261,14 +261,14 @@ inline void Program::on_counter(std::uint32_t target) {
 
 inline void Program::on_common(std::uint32_t target) {
     There& there = there_[target];
-    if (there.common_used) settle(target);
+    if (there.common_used) complete_ops(target);
     there.common_used = true;
     const std::size_t bytes = 1 + below(Common::kBytes);
     const std::size_t at = below(Common::kBytes - bytes + 1);
     std::byte* const mine = claim(bytes);
     const std::int64_t disp = common_.common() + static_cast<std::int64_t>(at);
     const auto model = common_.bytes[target].begin() + static_cast<std::ptrdiff_t>(at);
-    // The lock may be under way; the model is this program's only once the lock has been granted.
+    // The request for the lock may be in flight; this program may use the model only after the grant.
     if (below(2) == 0) {
         for (std::size_t i = 0; i < bytes; ++i)
             mine[i] = static_cast<std::byte>(random_());
@@ -287,10 +287,10 @@ inline void Program::look_at_tickets(std::uint32_t target) {
     if (there.asked.empty()) return;
     const std::size_t which = below(there.asked.size());
     Asked asked = there.asked[which];
-    net::Stream& stream = process_.to(target);
-    if (below(2) == 0 && !stream.look(*asked.ticket)) return;
-    stream.await(*asked.ticket);
-    if (asked.ticket->status() != net::Status::Done) complain("a request failed", target);
+    am::Stream& stream = process_.to(target);
+    if (below(2) == 0 && !stream.flow().look(*asked.completion)) return;
+    stream.flow().await(*asked.completion);
+    if (asked.completion->status() != am::Status::Done) complain("a request failed", target);
     verify(target, asked.results, "wrong result of a request");
     there.asked.erase(there.asked.begin() + static_cast<std::ptrdiff_t>(which));
 }
@@ -302,18 +302,18 @@ inline void Program::operate(std::uint32_t target) {
     if (kind < 86) return on_counter(target);
     if (kind < 90) return there_[target].locks == Locks::Exclusive ? on_common(target) : on_slice(target);
     if (kind < 96) return look_at_tickets(target);
-    if (kind < 98) return settle(target);
-    check(process_.far->settle_local(target), "settle_local");
-    verify(target, there_[target].results, "wrong result after settle_local");
+    if (kind < 98) return complete_ops(target);
+    check(process_.far->complete_local(target), "complete_local");
+    verify(target, there_[target].results, "wrong result after complete_local");
 }
 
-inline void Program::settle(std::uint32_t target) {
+inline void Program::complete_ops(std::uint32_t target) {
     before_wait_(target);
     There& there = there_[target];
-    check(process_.far->settle(target), "settle");
+    check(process_.far->complete_ops(target), "settle");
     verify(target, there.results, "wrong result");
     for (const Asked& asked : there.asked) {
-        if (!asked.ticket->ended() || asked.ticket->status() != net::Status::Done)
+        if (!asked.completion->ended() || asked.completion->status() != am::Status::Done)
             complain("an unended request", target);
         verify(target, asked.results, "wrong result of a settled request");
     }
@@ -330,7 +330,7 @@ inline void Program::settle(std::uint32_t target) {
 }
 
 inline void Program::lock(std::uint32_t target, Locks kind) {
-    settle(target);
+    complete_ops(target);
     there_[target].locks = kind;
     const auto asked = kind == Locks::Exclusive ? sync::LockKind::Exclusive : sync::LockKind::Shared;
     check(process_.far->lock(target, asked, false), "lock");
@@ -339,7 +339,7 @@ inline void Program::lock(std::uint32_t target, Locks kind) {
 inline void Program::unlock(std::uint32_t target) {
     before_wait_(target);
     check(process_.far->unlock(target), "unlock");
-    settle(target);
+    complete_ops(target);
     there_[target].locks = Locks::None;
 }
 

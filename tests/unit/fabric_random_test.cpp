@@ -36,8 +36,8 @@ JobSetup setup_of(std::uint64_t seed, Progress progress) {
     setup.processes = kProcesses;
     setup.bytes = Common(kProcesses).window();
     setup.progress = progress;
-    constexpr net::Protocol kProtocols[] = {net::Protocol::Auto, net::Protocol::Auto, net::Protocol::Messages,
-                                            net::Protocol::Buffered, net::Protocol::Direct};
+    constexpr am::Protocol kProtocols[] = {am::Protocol::Auto, am::Protocol::Auto, am::Protocol::Messages,
+                                           am::Protocol::Buffered, am::Protocol::Direct};
     setup.protocol = kProtocols[random() % std::size(kProtocols)];
     Behaviour& fabric = setup.behaviour;
     fabric.seed = seed;
@@ -144,7 +144,7 @@ class RandomRun {
     }
     void end(std::uint32_t me, std::uint32_t target) {
         if (me == target) return;
-        if (programs_[me]->locks(target) == Program::Locks::None) return programs_[me]->settle(target);
+        if (programs_[me]->locks(target) == Program::Locks::None) return programs_[me]->complete_ops(target);
         release_before(me, target);
         programs_[me]->unlock(target);
         std::erase(waiters_[target], me);
@@ -218,12 +218,12 @@ void expect_agreement(std::uint64_t runs, Progress progress) {
 TEST(FabricRandom, OneThreadAgreesWithTheModel) {
     const Deadline deadline(280);
     const bool full = number_of("OSC_TEST_FULL", 0) != 0;
-    expect_agreement(kSanitized ? 6 : full ? 1000000 / kOperations : 20, Progress::Callers);
+    expect_agreement(kSanitized ? 3 : full ? 1000000 / kOperations : 20, Progress::Callers);
 }
 
 TEST(FabricRandom, ThreadsAgreeWithTheModel) {
     const Deadline deadline(280);
-    expect_agreement(times(4, 2), Progress::Thread);
+    expect_agreement(times(4, 1), Progress::Thread);
 }
 
 // The same seed gives the same run, event by event.
@@ -254,7 +254,7 @@ bool notices(const JobSetup& setup) {
     return WIFEXITED(status) && WEXITSTATUS(status) != 0;
 }
 
-// What the runs above would not notice they could not show.
+// Each flaw of the fabric must make the runs above fail.
 class FabricFlaws : public ::testing::TestWithParam<Flaw> {};
 
 TEST_P(FabricFlaws, AreNoticed) {
@@ -263,7 +263,7 @@ TEST_P(FabricFlaws, AreNoticed) {
     for (std::uint64_t seed = 1; seed <= kSeeds && noticed == 0; ++seed) {
         JobSetup setup = setup_of(seed, Progress::Callers);
         const bool direct = GetParam() == Flaw::EndsWritesEarly || GetParam() == Flaw::EndsReadsEarly;
-        setup.protocol = direct ? net::Protocol::Direct : net::Protocol::Messages;
+        setup.protocol = direct ? am::Protocol::Direct : am::Protocol::Messages;
         setup.behaviour.registers = true;
         setup.behaviour.transmit_complete = true;
         setup.behaviour.deposits = GetParam() == Flaw::TearsDeposits;

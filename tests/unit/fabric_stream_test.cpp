@@ -1,5 +1,5 @@
-// The send queue of one origin to one target over the fake fabric: what shares a message, what waits for a place under
-// way, what goes directly, and when operations end. One thread runs both processes, so every count is exact.
+// The send queue of one origin to one target over the fake fabric: operations that share a message, the bound on
+// requests in flight, direct accesses, and completions. One thread runs both processes, so every count is exact.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace osc::test {
 namespace {
 
-using net::Protocol;
+using am::Protocol;
 
 /// A fabric without chance: no delays, no refusals.
 JobSetup plain(Protocol protocol = Protocol::Buffered, std::size_t bytes = std::size_t{1} << 20) {
@@ -42,7 +42,7 @@ class Pair {
         const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
         return origin.operate(1, [&](Transport& t) { t.update(how, disp, &value, before, 1); });
     }
-    Fault settle() { return origin.far->settle(1); }
+    Fault complete_ops() { return origin.far->complete_ops(1); }
     /// Requests since the last time.
     std::uint64_t sent() { return requests() - std::exchange(before_, requests()); }
     std::uint64_t* words() { return target.memory.data(); }
@@ -65,10 +65,10 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
     std::uint64_t before = 0;
     EXPECT_EQ(pair.add(8, value, &before), Fault::None);
     EXPECT_EQ(pair.sent(), 0u);
-    EXPECT_EQ(pair.origin.unsettled.load(), 1u);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.origin.incomplete.load(), 1u);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.sent(), 1u);
-    EXPECT_EQ(pair.origin.unsettled.load(), 0u);
+    EXPECT_EQ(pair.origin.incomplete.load(), 0u);
     for (std::size_t i = 0; i < 100; ++i)
         EXPECT_EQ(pair.words()[2 * i], 7u);
     EXPECT_EQ(pair.words()[1], 7u);
@@ -77,13 +77,13 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
 
 TEST(FabricStream, AFullMessageIsSent) {
     Pair pair(plain());
-    std::vector<std::uint64_t> values(net::kBody / sizeof(std::uint64_t));
+    std::vector<std::uint64_t> values(am::kBody / sizeof(std::uint64_t));
     std::iota(values.begin(), values.end(), 1);
-    const std::size_t half = net::kBody / 2 / 8 * 8;
+    const std::size_t half = am::kBody / 2 / 8 * 8;
     for (int i = 0; i < 8; ++i)
         EXPECT_EQ(pair.put(i * 65536, values.data(), half), Fault::None);
     EXPECT_GE(pair.sent(), 3u);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     for (int i = 0; i < 8; ++i)
         EXPECT_EQ(std::memcmp(pair.target.bytes() + i * 65536, values.data(), half), 0);
 }
@@ -93,12 +93,12 @@ TEST(FabricStream, EachOperationHasItsMessageWithProtocolMessages) {
     const std::uint64_t value = 3;
     for (std::int64_t i = 0; i < 50; ++i)
         EXPECT_EQ(pair.add(0, value), Fault::None);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.sent(), 50u);
     EXPECT_EQ(pair.words()[0], 150u);
 }
 
-// Eight requests are under way at most: an origin that issues faster is held up, and loses nothing.
+// At most eight requests are in flight: an origin that issues faster waits, and no operation is lost.
 TEST(FabricStream, FlightsAreBounded) {
     JobSetup setup = plain(Protocol::Messages);
     setup.behaviour.delay = 20;
@@ -109,11 +109,11 @@ TEST(FabricStream, FlightsAreBounded) {
         pair.all.went_on();
         EXPECT_LE(pair.sent(), 8u + 8u);
     }
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.words()[0], 500u);
 }
 
-// Requests do not wait for a place under way: the network's backlog sends them, whatever the thread waits for.
+// Calls for requests do not wait although eight are in flight: the messenger's backlog sends them later.
 TEST(FabricStream, RequestsWaitForNothing) {
     JobSetup setup = plain(Protocol::Messages);
     setup.behaviour.delay = 20;
@@ -121,17 +121,17 @@ TEST(FabricStream, RequestsWaitForNothing) {
     std::array<std::uint64_t, 300> results{};
     const std::uint64_t one = 1;
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
-    std::vector<net::SharedTicket> tickets;
+    std::vector<am::SharedCompletion> completions;
     const std::uint64_t polls = pair.all.fabric().totals().messages;
     for (std::uint64_t& result : results)
-        tickets.push_back(pair.origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); }));
+        completions.push_back(pair.origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); }));
     // Eight, as many as there are places; nothing was polled meanwhile.
     EXPECT_LE(pair.all.fabric().totals().messages - polls, 8u);
-    EXPECT_FALSE(tickets.back()->ended());
-    pair.origin.to(1).await(*tickets.back());
+    EXPECT_FALSE(completions.back()->ended());
+    pair.origin.to(1).flow().await(*completions.back());
     for (std::size_t i = 0; i < results.size(); ++i) {
-        EXPECT_TRUE(tickets[i]->ended());
-        EXPECT_EQ(tickets[i]->status(), net::Status::Done);
+        EXPECT_TRUE(completions[i]->ended());
+        EXPECT_EQ(completions[i]->status(), am::Status::Done);
         EXPECT_EQ(results[i], i);
     }
 }
@@ -148,12 +148,12 @@ TEST(FabricStream, LargeTransfersGoDirectlyInParts) {
         for (std::size_t i = 0; i < mine.size(); ++i)
             mine[i] = static_cast<std::byte>(i * 13 >> 3);
         EXPECT_EQ(pair.put(123, mine.data(), mine.size()), Fault::None);
-        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(pair.complete_ops(), Fault::None);
         EXPECT_EQ(pair.all.fabric().totals().writes, 25u);
         EXPECT_EQ(std::memcmp(pair.target.bytes() + 123, mine.data(), mine.size()), 0);
         std::vector<std::byte> back(mine.size());
         EXPECT_EQ(pair.get(123, back.data(), back.size()), Fault::None);
-        EXPECT_EQ(pair.origin.far->settle_local(1), Fault::None);
+        EXPECT_EQ(pair.origin.far->complete_local(1), Fault::None);
         EXPECT_EQ(pair.all.fabric().totals().reads, 25u);
         EXPECT_EQ(back, mine);
         EXPECT_EQ(pair.sent(), 0u);
@@ -170,11 +170,11 @@ TEST(FabricStream, OneOperationAloneGoesDirectly) {
         std::array<std::uint64_t, 100> mine;
         std::iota(mine.begin(), mine.end(), 1);
         EXPECT_EQ(pair.put(8, mine.data(), sizeof mine), Fault::None);
-        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(pair.complete_ops(), Fault::None);
         EXPECT_EQ(std::memcmp(pair.words() + 1, mine.data(), sizeof mine), 0);
         std::array<std::uint64_t, 100> back{};
         EXPECT_EQ(pair.get(8, back.data(), sizeof back), Fault::None);
-        EXPECT_EQ(pair.settle(), Fault::None);
+        EXPECT_EQ(pair.complete_ops(), Fault::None);
         EXPECT_EQ(back, mine);
         const bool direct = largest >= sizeof mine;
         EXPECT_EQ(pair.all.fabric().totals().writes, direct ? 1u : 0u);
@@ -183,8 +183,8 @@ TEST(FabricStream, OneOperationAloneGoesDirectly) {
     }
 }
 
-// More transfers than places under way: those with tickets are parked, and go in their order.
-TEST(FabricStream, TransfersAreParked) {
+// More transfers than may be in flight: those with completions are queued and posted in order.
+TEST(FabricStream, TransfersAreQueued) {
     JobSetup setup = plain(Protocol::Direct);
     setup.behaviour.delay = 20;
     setup.behaviour.queue = 3;
@@ -192,27 +192,27 @@ TEST(FabricStream, TransfersAreParked) {
     Pair pair(setup);
     std::vector<std::uint64_t> mine(200);
     std::iota(mine.begin(), mine.end(), 1);
-    std::vector<net::SharedTicket> tickets;
+    std::vector<am::SharedCompletion> completions;
     for (std::size_t i = 0; i < mine.size(); ++i)
-        tickets.push_back(pair.origin.request(
+        completions.push_back(pair.origin.request(
             1, [&](Transport& t) { t.put(static_cast<std::int64_t>(8 * i), &mine[i], sizeof mine[i]); }));
-    EXPECT_FALSE(tickets.back()->ended());
-    for (const net::SharedTicket& ticket : tickets)
-        pair.origin.to(1).await(*ticket);
+    EXPECT_FALSE(completions.back()->ended());
+    for (const am::SharedCompletion& completion : completions)
+        pair.origin.to(1).flow().await(*completion);
     EXPECT_EQ(std::memcmp(pair.words(), mine.data(), mine.size() * 8), 0);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.all.fabric().totals().writes, mine.size());
     EXPECT_GT(pair.all.fabric().totals().full, 0u);
 }
 
-// A lock, an operation and the unlock are one message; what goes directly waits until the lock is had.
+// A lock, an operation and the unlock are one message; a direct access waits for the grant of the lock.
 TEST(FabricStream, ALockTravelsWithItsOperations) {
     Pair pair(plain(Protocol::Auto));
     const std::uint64_t value = 5;
     EXPECT_EQ(pair.origin.far->lock(1, sync::LockKind::Exclusive, false), Fault::None);
     EXPECT_EQ(pair.put(0, &value, sizeof value), Fault::None);
     EXPECT_EQ(pair.origin.far->unlock(1), Fault::None);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.sent(), 1u);
     EXPECT_EQ(pair.words()[0], 5u);
     const std::vector<std::byte> large(10000, std::byte{3});
@@ -220,7 +220,7 @@ TEST(FabricStream, ALockTravelsWithItsOperations) {
     EXPECT_EQ(pair.put(64, large.data(), large.size()), Fault::None);
     EXPECT_EQ(pair.all.fabric().totals().writes, 0u);  // the request for the lock has not been answered
     EXPECT_EQ(pair.origin.far->unlock(1), Fault::None);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.sent(), 2u);
     EXPECT_EQ(pair.all.fabric().totals().writes, 1u);
     EXPECT_EQ(std::memcmp(pair.target.bytes() + 64, large.data(), large.size()), 0);
@@ -232,15 +232,15 @@ TEST(FabricStream, AFaultIsReportedOnce) {
     Pair pair(plain(Protocol::Buffered, 4096));
     const std::uint64_t value = 5;
     EXPECT_EQ(pair.put(4096, &value, sizeof value), Fault::None);
-    EXPECT_EQ(pair.settle(), Fault::Range);
-    EXPECT_STREQ(diag::fault_text(), "memory that rank 1 does not expose in the window");
+    EXPECT_EQ(pair.complete_ops(), Fault::Range);
+    EXPECT_STREQ(base::fault_text(), "memory that rank 1 does not expose in the window");
     EXPECT_EQ(pair.put(4088, &value, sizeof value), Fault::None);
-    EXPECT_EQ(pair.settle(), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.words()[511], 5u);
 }
 
-// Whatever the provider does with operations to the dead, what waits for them ends.
-TEST(FabricStream, ADeadTargetEndsWhatWaitsForIt) {
+// Operations to a dead target end, for every behaviour of the provider.
+TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
     // Operations that never end are left to the provider with their stream, and so with the whole fabric.
     static auto* const left = new std::vector<std::unique_ptr<Pair>>;
     for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
@@ -253,14 +253,16 @@ TEST(FabricStream, ADeadTargetEndsWhatWaitsForIt) {
             Pair& pair = *left->back();
             static const std::array<std::uint64_t, 64> kValues{};
             EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
-            EXPECT_EQ(pair.settle(), Fault::None);
-            net::SharedTicket ticket = pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
+            EXPECT_EQ(pair.complete_ops(), Fault::None);
+            am::SharedCompletion completion =
+                pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
             pair.all.fabric().kill(1);
             EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
-            EXPECT_EQ(pair.settle(), Fault::Dead);
-            EXPECT_STREQ(diag::fault_text(), "rank 1 died, or does not answer any more");
-            pair.origin.to(1).await(*ticket);
-            EXPECT_FALSE(pair.origin.network.alive(*pair.origin.network.connect(pair.all.book().cards[1])));
+            EXPECT_EQ(pair.complete_ops(), Fault::Dead);
+            EXPECT_STREQ(base::fault_text(), "rank 1 died, or does not answer any more");
+            pair.origin.to(1).flow().await(*completion);
+            EXPECT_FALSE(pair.origin.network.messenger.alive(
+                *pair.origin.network.connections.connect(pair.all.table().addresses[1])));
         }
     }
 }

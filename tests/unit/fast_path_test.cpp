@@ -113,9 +113,9 @@ class World {
                 << core.awaited.load() << ", far " << core.requests;
             for (std::uint32_t target = 0; target < kRanks; ++target) {
                 Peer& peer = core.peer(target);
-                out << "; " << target << ": held " << static_cast<int>(peer.held) << " reach " << peer.reach.load()
-                    << (peer.touched ? " touched" : "");
-                if (core.here(target)) out << " word " << std::hex << peer.control().lock.word.load() << std::dec;
+                out << "; " << target << ": held " << static_cast<int>(peer.held_lock) << " reach "
+                    << peer.fast_limit.load() << (peer.touched ? " touched" : "");
+                if (core.is_local(target)) out << " word " << std::hex << peer.control().lock.word.load() << std::dec;
             }
             out << '\n';
         }
@@ -148,9 +148,9 @@ class World {
             case Call::Operate:
                 return operate(core, target);
             case Call::LeaveUnderWay:
-                if (core.peer(target).reach.load() == 0) return Fault::None;
-                core.unsettled.store(1);
-                epoch::left_under_way(core, core.peer(target));
+                if (core.peer(target).fast_limit.load() == 0) return Fault::None;
+                core.incomplete.store(1);
+                epoch::mark_incomplete(core, core.peer(target));
                 return Fault::None;
             case Call::Count:
                 break;
@@ -169,7 +169,7 @@ class World {
 
     Fault operate(Core& core, std::uint32_t target) {
         Peer& peer = core.peer(target);
-        if (peer.reach.load() != 0) return Fault::None;
+        if (peer.fast_limit.load() != 0) return Fault::None;
         if (fast_ && epoch::opens(core, target)) return Fault::None;
         bool later = false;
         return epoch::open_target(core, peer, &later);
@@ -181,11 +181,11 @@ class World {
     Worker workers_[kRanks - 1];
 };
 
-/// What may be called now without waiting: a lock that another rank holds is left alone.
+/// Whether a step would wait: it requests a lock that another rank holds.
 bool would_wait(World& world, const Step& step) {
     SpanningCore& core = world.core(step);
     const auto held_by_other = [&](std::uint32_t target, bool shared) {
-        const std::uint64_t word = core.here(target) ? core.peer(target).control().lock.word.load() : 0;
+        const std::uint64_t word = core.is_local(target) ? core.peer(target).control().lock.word.load() : 0;
         return shared ? (word & sync::kExclusive) != 0 : word != 0;
     };
     switch (step.call) {

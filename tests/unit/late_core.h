@@ -1,4 +1,4 @@
-// A window of ranks as threads whose synchronisation is deferred.
+// A window of ranks as threads, with deferred strategies.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace osc::test {
 
-/// Puts off increments of word 0 of targets, not atomic: who does them has to be alone there.
+/// Queues increments of word 0 of targets. They are not atomic, so two ranks must not perform them at the same time.
 class LateCore final : public Core {
   public:
     LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
-        slot = ranks.slot();
-        strategies.fence = strategy::make_fence(strategy::find(strategy::Kind::Fence, "deferred"));
-        strategies.pscw = strategy::make_pscw(strategy::find(strategy::Kind::Pscw, "deferred"));
-        strategies.lock = strategy::make_lock(strategy::find(strategy::Kind::Lock, "deferred"));
+        controls = ranks.controls();
+        strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "deferred"));
+        strategies.pscw = strategy::make_pscw(strategy::find(strategy::SyncKind::Pscw, "deferred"));
+        strategies.lock = strategy::make_lock(strategy::find(strategy::SyncKind::Lock, "deferred"));
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
-    bool puts_off() const override { return true; }
-    bool has_put_off(std::uint32_t target) const override { return late_[target] != 0; }
-    std::vector<std::uint32_t> put_off_targets() const override {
+    bool can_defer() const override { return true; }
+    bool has_deferred(std::uint32_t target) const override { return late_[target] != 0; }
+    std::vector<std::uint32_t> deferred_targets() const override {
         std::vector<std::uint32_t> all;
         for (std::uint32_t target = 0; target < size; ++target)
             if (late_[target] != 0) all.push_back(target);
         return all;
     }
-    Fault do_put_off(std::uint32_t target) override {
+    Fault perform_deferred(std::uint32_t target) override {
         for (; late_[target] != 0; --late_[target])
             ++ranks_.memory(target)[0];
         return Fault::None;
@@ -35,7 +35,7 @@ class LateCore final : public Core {
     /// As an operation of the program: now or later.
     void increment(std::uint32_t target) {
         bool later = false;
-        ASSERT_EQ(epoch::open_target(*this, peer(target), &later), Fault::None) << diag::fault_text();
+        ASSERT_EQ(epoch::open_target(*this, peer(target), &later), Fault::None) << base::fault_text();
         if (later)
             ++late_[target];
         else

@@ -1,5 +1,5 @@
-// The order of deferred locks, with ranks as threads: a thread acquires its locks in the order in which it asks for
-// them, over all windows, and a thread that waits for a lock blocks itself only.
+// The order of deferred locks, with ranks as threads: a thread acquires its locks in the order of its calls, over all
+// windows, and a thread that waits for a lock blocks itself only.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST(LockOrder, ALockOnAnotherNodeIsAwaitedBeforeTheNextOne) {
     EXPECT_FALSE((epoch::try_lock<true, true>(core, 1)));
     ASSERT_EQ(exclusive(core, 1), Fault::None);
     EXPECT_EQ(core.awaited, 1);
-    ASSERT_EQ(exclusive(core, 0), Fault::None);  // lock 2 is held by now
+    ASSERT_EQ(exclusive(core, 0), Fault::None);  // this rank holds lock 2 by now
     EXPECT_EQ(core.awaited, 1);
     for (const std::uint32_t target : {0u, 1u, 2u})
         ASSERT_EQ(epoch::unlock(core, target), Fault::None);
@@ -72,7 +72,7 @@ TEST(LockOrder, ALockOnAnotherNodeIsAwaitedBeforeTheNextOne) {
     EXPECT_EQ(core.awaited, 1);
 }
 
-TEST(LockOrder, ALockAllComesBehindADeferredLock) {
+TEST(LockOrder, ALockAllFollowsADeferredLock) {
     Ranks ranks(3);
     SpanningCore one(ranks, 0);
     Ranks others(2);

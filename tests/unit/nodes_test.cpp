@@ -10,15 +10,15 @@
 
 namespace {
 
-struct Card {
+struct ProcessAddress {
     std::int32_t node;
     std::uint64_t machine;
 };
 
-std::vector<std::int32_t> nodes_of(std::vector<Card> cards, bool grown) {
+std::vector<std::int32_t> nodes_of(std::vector<ProcessAddress> cards, bool grown) {
     EXPECT_EQ(osc::join_nodes(std::span(cards)), grown);
     std::vector<std::int32_t> nodes;
-    for (const Card& card : cards)
+    for (const ProcessAddress& card : cards)
         nodes.push_back(card.node);
     return nodes;
 }
@@ -52,7 +52,7 @@ TEST(Nodes, AgreesWithTheDefinition) {
     std::mt19937 random(3);
     for (int round = 0; round < 500; ++round) {
         const std::size_t size = 1 + random() % 20;
-        std::vector<Card> cards(size);
+        std::vector<ProcessAddress> cards(size);
         std::vector<std::int32_t> host_class(size);
         for (std::size_t rank = 0; rank < size; ++rank) {
             host_class[rank] = static_cast<std::int32_t>(random() % size);

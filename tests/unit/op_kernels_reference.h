@@ -1,5 +1,5 @@
-// What the tests of reduction kernels compare with: layouts and admitted operations written down from the standard, a
-// scalar reference of each operation, and random arrays to run both on.
+// The reference for tests of reduction kernels: layouts and admitted operations from the standard, a scalar version of
+// each operation, and random arrays.
 #pragma once
 
 #include <gtest/gtest.h>

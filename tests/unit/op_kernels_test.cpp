@@ -151,20 +151,20 @@ TEST(OpTypes, HaveTheLayoutOfC) {
     for (const Expected& row : expectations) {
         EXPECT_EQ(element_size(row.basic), row.size) << name(row.basic);
         EXPECT_EQ(significant_size(row.basic), row.significant) << name(row.basic);
-        const Pieces data = pieces(row.basic);
+        const DataRuns data = data_runs(row.basic);
         EXPECT_EQ(data.count, row.kind == 'P' ? 2 : 1);
         std::size_t sum = 0;
         for (std::size_t i = 0; i < data.count; ++i) {
-            sum += data.piece[i].size;
-            EXPECT_LE(data.piece[i].offset + data.piece[i].size, row.size);
+            sum += data.run[i].size;
+            EXPECT_LE(data.run[i].offset + data.run[i].size, row.size);
         }
         EXPECT_EQ(sum, row.significant) << name(row.basic);
     }
-    EXPECT_EQ(pieces(Basic::ShortInt).piece[1].offset, 4);
-    EXPECT_EQ(pieces(Basic::DoubleInt).piece[1].offset, 8);
+    EXPECT_EQ(data_runs(Basic::ShortInt).run[1].offset, 4);
+    EXPECT_EQ(data_runs(Basic::DoubleInt).run[1].offset, 8);
     for (const Basic none : {Basic::None, Basic::Count}) {
         EXPECT_EQ(element_size(none), 0U);
-        EXPECT_EQ(pieces(none).count, 0);
+        EXPECT_EQ(data_runs(none).count, 0);
     }
 }
 
@@ -172,13 +172,13 @@ TEST(OpTypes, AreComparedByTheirData) {
     for (const Expected& row : expectations) {
         EXPECT_EQ(admits_compare(row.basic), std::string_view("ILB").find(row.kind) != std::string_view::npos);
         const Bytes original = random_array(row.basic, 1);
-        const Pieces data = pieces(row.basic);
+        const DataRuns data = data_runs(row.basic);
         for (std::size_t i = 0; i < row.size; ++i) {
             Bytes changed = original;
             changed[i] ^= 0x10;
             bool is_data = false;
             for (std::size_t p = 0; p < data.count; ++p) {
-                is_data |= i >= data.piece[p].offset && i < std::size_t{data.piece[p].offset} + data.piece[p].size;
+                is_data |= i >= data.run[p].offset && i < std::size_t{data.run[p].offset} + data.run[p].size;
             }
             EXPECT_EQ(equal(row.basic, original.data(), changed.data()), !is_data) << name(row.basic) << " byte " << i;
         }

@@ -29,10 +29,10 @@ struct Model {
 
 Model leaf(Basic basic) {
     Model model{Layout::leaf(basic), {}};
-    const Pieces data = pieces(basic);
+    const DataRuns data = data_runs(basic);
     for (std::size_t i = 0; i < data.count; ++i)
-        for (std::size_t j = 0; j < data.piece[i].size; ++j)
-            model.bytes.push_back(static_cast<std::ptrdiff_t>(data.piece[i].offset + j));
+        for (std::size_t j = 0; j < data.run[i].size; ++j)
+            model.bytes.push_back(static_cast<std::ptrdiff_t>(data.run[i].offset + j));
     return model;
 }
 

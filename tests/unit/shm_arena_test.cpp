@@ -17,7 +17,7 @@ namespace osc::test {
 namespace {
 
 using shm::Arena;
-using shm::Piece;
+using shm::ArenaBlock;
 
 bool aligned(const void* address, std::size_t to) {
     return reinterpret_cast<std::uintptr_t>(address) % to == 0;
@@ -28,7 +28,7 @@ TEST(Arena, PiecesAreAlignedClearedAndFoundByOffset) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{1} << 20,
                                     (std::size_t{2} << 20) - 1, std::size_t{3} << 20}) {
         for (const std::size_t alignment : {std::size_t{1}, std::size_t{256}, std::size_t{4096}, std::size_t{65536}}) {
-            const Piece piece = arena.allocate(bytes, alignment, true);
+            const ArenaBlock piece = arena.allocate(bytes, alignment, true);
             ASSERT_TRUE(piece) << bytes << " bytes at " << alignment;
             EXPECT_TRUE(aligned(piece.address, std::max<std::size_t>(alignment, 64)));
             EXPECT_TRUE(
@@ -45,7 +45,7 @@ TEST(Arena, PiecesAreAlignedClearedAndFoundByOffset) {
 
 TEST(Arena, OffsetsBelongToOnePieceOnly) {
     Arena& arena = Arena::mine();
-    const Piece piece = arena.allocate(1024, 64, false);
+    const ArenaBlock piece = arena.allocate(1024, 64, false);
     int local = 0;
     EXPECT_EQ(arena.offset_of(&local, 4), shm::kNoOffset);
     EXPECT_EQ(arena.offset_of(piece.address + 1000, 24), piece.offset + 1000);
@@ -61,15 +61,15 @@ TEST(Arena, FreePiecesJoin) {
     Arena& arena = Arena::mine();
     std::vector<int> order{0, 1, 2, 3};
     do {
-        std::vector<Piece> pieces;
+        std::vector<ArenaBlock> pieces;
         for (int i = 0; i < 4; ++i)
             pieces.push_back(arena.allocate(4096, 64, false));
-        const Piece fence = arena.allocate(64, 64, false);
+        const ArenaBlock fence = arena.allocate(64, 64, false);
         const std::uint64_t first = pieces[0].offset;
         const bool adjacent = pieces[3].offset == first + 3 * 4096;
         for (const int i : order)
             ASSERT_TRUE(arena.release(pieces[static_cast<std::size_t>(i)].address));
-        const Piece whole = arena.allocate(4 * 4096, 64, false);
+        const ArenaBlock whole = arena.allocate(4 * 4096, 64, false);
         if (adjacent) {
             EXPECT_EQ(whole.offset, first);
         }
@@ -85,23 +85,23 @@ TEST(Arena, RandomLoadFromSeveralThreadsNeverOverlaps) {
     for (unsigned t = 0; t < 4; ++t) {
         threads.emplace_back([&arena, t] {
             std::minstd_rand random(t + 1);
-            std::vector<Piece> mine;
+            std::vector<ArenaBlock> mine;
             for (int i = 0; i < 1500; ++i) {
                 if (mine.size() < 20 && random() % 2 == 0) {
                     const std::size_t bytes = random() % 100 == 0 ? std::size_t{3} << 20 : random() % 20000 + 1;
-                    const Piece piece = arena.allocate(bytes, std::size_t{1} << (random() % 13), false);
+                    const ArenaBlock piece = arena.allocate(bytes, std::size_t{1} << (random() % 13), false);
                     ASSERT_TRUE(piece);
                     std::memset(piece.address, static_cast<int>(t), bytes);
                     mine.push_back({piece.address, piece.offset, bytes});
                 } else if (!mine.empty()) {
-                    const Piece piece = mine.back();
+                    const ArenaBlock piece = mine.back();
                     mine.pop_back();
                     ASSERT_TRUE(std::all_of(piece.address, piece.address + piece.bytes,
                                             [&](std::byte b) { return b == static_cast<std::byte>(t); }));
                     ASSERT_TRUE(arena.release(piece.address));
                 }
             }
-            for (const Piece& piece : mine)
+            for (const ArenaBlock& piece : mine)
                 arena.release(piece.address);
         });
     }
@@ -110,17 +110,17 @@ TEST(Arena, RandomLoadFromSeveralThreadsNeverOverlaps) {
     EXPECT_EQ(arena.in_use(), 0u);
 }
 
-TEST(Arena, RefusesWhatNoSystemHas) {
+TEST(Arena, RefusesSizesThatNoSystemHas) {
     EXPECT_FALSE(Arena::mine().allocate(~std::size_t{0}, 64, false));
     EXPECT_EQ(Arena::mine().in_use(), 0u);
 }
 
-// This process stands for the peer: its own descriptor is opened through /proc as a peer's is.
+// This process acts as the peer: its own descriptor is opened through /proc like a peer's.
 TEST(PeerArena, SeesThePoolAndLargePieces) {
     Arena& arena = Arena::mine();
     shm::PeerArena peer(arena.address());
     for (const std::size_t bytes : {std::size_t{512}, std::size_t{5} << 20}) {
-        const Piece piece = arena.allocate(bytes, 64, true);
+        const ArenaBlock piece = arena.allocate(bytes, 64, true);
         // Also a part that starts between two pages.
         for (const std::size_t skip : {std::size_t{0}, std::size_t{192}}) {
             std::byte* seen = peer.map(piece.offset + skip, bytes - skip);
@@ -164,7 +164,7 @@ TEST(PeerArena, ChecksTheTokenForLargePiecesToo) {
     ::close(copy);
 }
 
-TEST(Process, StartTimeTellsWhoLives) {
+TEST(Process, StartTimeTellsLiveProcesses) {
     EXPECT_NE(shm::process_start_time(::getpid()), 0u);
     EXPECT_EQ(shm::process_start_time(::getpid()), shm::process_start_time(::getpid()));
     EXPECT_EQ(shm::process_start_time(0x7ffffff0), 0u);

@@ -24,7 +24,7 @@ std::vector<Region> read_own(std::uint64_t offset, std::uint64_t count) {
 
 TEST(Regions, AreSortedAndNeverOverlap) {
     Ranks ranks(1);
-    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::ControlBlock& block = ranks.controls().block(0);
     shm::RegionTable table(block);
     shm::RegionView view;
     EXPECT_TRUE(view.current(block, read_own)->empty());
@@ -51,7 +51,7 @@ TEST(Regions, AreSortedAndNeverOverlap) {
 // A table that cannot be mapped for now is not an empty one, and is read when it can be.
 TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
     Ranks ranks(1);
-    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::ControlBlock& block = ranks.controls().block(0);
     shm::RegionTable table(block);
     shm::RegionView view;
     ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
@@ -71,7 +71,7 @@ TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
     const Deadline deadline(120);
     const int changes = times(20000, 4000);
     Ranks ranks(4);
-    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::ControlBlock& block = ranks.controls().block(0);
     std::atomic<bool> over{false};
     ranks.run([&](RankCore& core) {
         if (core.me != 0) {

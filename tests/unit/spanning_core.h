@@ -7,48 +7,48 @@
 #include <thread>
 #include <vector>
 
-#include "sync/far.h"
+#include "sync/remote_sync.h"
 #include "thread_ranks.h"
 
 namespace osc::test {
 
-/// A rank's window whose last target is on another node: its lock is granted when the test says so.
+/// A rank's window whose last target is on another node. The test decides when that target's lock is granted.
 class SpanningCore final : public Core {
   public:
-    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), far_(*this) {
+    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), remote_(*this) {
         for (std::uint32_t each = 0; each + 1 < size; ++each) {
             place_of_.push_back(each);
-            places_.rank_at.push_back(each);
+            local_ranks_.rank_at.push_back(each);
         }
-        place_of_.push_back(shm::Places::kElsewhere);
-        places_.place_of = place_of_;
-        slot = ranks.slot();
-        slot.places = &places_;
-        far_sync = &far_;
+        place_of_.push_back(shm::LocalRanks::kRemote);
+        local_ranks_.local_index = place_of_;
+        controls = ranks.controls();
+        controls.local_ranks = &local_ranks_;
+        remote_sync = &remote_;
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
 
-    std::atomic<int> awaited{0};  // locks whose grant a thread has begun to wait for
+    std::atomic<int> awaited{0};  // locks whose grant a thread awaits
     std::atomic<bool> granted{true};
     int requests = 0;  // locks asked for and given back there
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock&) override {
-        peer.path = here(peer.rank) ? Path::Direct : Path::Net;
+        peer.path = is_local(peer.rank) ? Path::Direct : Path::Net;
         peer.base = reinterpret_cast<std::byte*>(ranks_.memory(peer.rank).data());
         peer.size = ranks_.memory(peer.rank).size() * sizeof(std::uint64_t);
     }
     Fault await_operations(std::uint32_t) override {
-        unsettled.store(0, std::memory_order_release);
+        incomplete.store(0, std::memory_order_release);
         return Fault::None;
     }
 
   private:
-    struct Far final : sync::Far {
-        explicit Far(SpanningCore& owner) : core(owner) {}
+    struct Remote final : sync::RemoteSync {
+        explicit Remote(SpanningCore& owner) : core(owner) {}
         Fault lock(std::uint32_t, sync::LockKind, bool) override {
             ++core.requests;
-            core.unsettled = 1;
+            core.incomplete = 1;
             return Fault::None;
         }
         Fault await_lock(std::uint32_t) override {
@@ -68,14 +68,14 @@ class SpanningCore final : public Core {
         bool await_closes(std::uint64_t, sync::Liveness&) override { return true; }
         void forget_results() override {}
         sync::Traffic take_traffic() override { return {}; }
-        Fault barrier(sync::Liveness&, sync::News&) override { return Fault::None; }
+        Fault barrier(sync::Liveness&, sync::FenceSummary&) override { return Fault::None; }
         SpanningCore& core;
     };
 
     Ranks& ranks_;
-    Far far_;
+    Remote remote_;
     std::vector<std::uint32_t> place_of_;
-    shm::Places places_;
+    shm::LocalRanks local_ranks_;
 };
 
 }  // namespace osc::test

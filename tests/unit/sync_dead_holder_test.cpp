@@ -1,4 +1,4 @@
-// Locks whose holder died: a waiter is told, and never waits for ever.
+// Locks whose holder died: every waiter gets an error, and none waits for ever.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -46,9 +46,9 @@ TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
     EXPECT_EQ(context.dead_rank, 2u);
 }
 
-// Who finds the death tells all others in the queue, also those who would not find it, and leaves nobody's cell there:
-// a cell that waits elsewhere by then must not be appended to.
-TEST(DeadHolder, IsReportedToAllByTheFirstWhoFindsIt) {
+// The process that finds the death refuses all waiters, also those that could not find it, and removes all cells from
+// the queue: no later waiter may be appended to a cell that waits in another queue by then.
+TEST(DeadHolder, IsReportedToAllByTheFirstProcessThatFindsIt) {
     struct Blind final : sync::Liveness {
         bool alive(std::uint32_t) override { return true; }
     };
@@ -60,11 +60,11 @@ TEST(DeadHolder, IsReportedToAllByTheFirstWhoFindsIt) {
     for (const std::uint32_t rank : {0u, 3u})
         waiters.emplace_back([&ranks, rank] {
             Blind blind;
-            sync::LockContext context{ranks.slot(), rank, ranks.size(), blind};
+            sync::LockContext context{ranks.controls(), rank, ranks.size(), blind};
             EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
             EXPECT_EQ(context.dead_rank, 2u);
         });
-    while (ranks.slot().block(0).wait.target.load() == 0 || ranks.slot().block(3).wait.target.load() == 0)
+    while (ranks.controls().block(0).wait.target.load() == 0 || ranks.controls().block(3).wait.target.load() == 0)
         std::this_thread::yield();
     ranks.lives().kill(2);
     sync::LockContext seeing = ranks.context(4);
@@ -91,7 +91,7 @@ TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
 }
 
 // It had taken the waiter out of the queue, and died before it answered: no hand-over and no break finds that waiter.
-TEST(DeadHolder, OfTheQueuesGuardInTheMiddleOfAHandOverForgetsNobody) {
+TEST(DeadHolder, InTheMiddleOfAHandOverLosesNoWaiter) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
     Ranks ranks(4);
@@ -109,9 +109,9 @@ TEST(DeadHolder, OfTheQueuesGuardInTheMiddleOfAHandOverForgetsNobody) {
     std::uint32_t free = 0;
     while (!cell.guard.compare_exchange_weak(free, 3))
         free = 0;
-    cell.head = ranks.slot().block(0).wait.next;
+    cell.head = ranks.controls().block(0).wait.next;
     cell.word.store(sync::exclusive_word(0) | sync::kQueued);
-    ranks.slot().block(0).wait.target.store(0);
+    ranks.controls().block(0).wait.target.store(0);
     ranks.lives().kill(2);
     for (std::thread& waiter : waiters)
         waiter.join();
@@ -124,7 +124,7 @@ TEST(DeadHolder, OfASharedLockIsReported) {
     ASSERT_EQ(epoch::lock(ranks.core(2), 1, LockKind::Shared, 0), Fault::None);
     ranks.lives().kill(2);
     EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
-    EXPECT_NE(std::string(diag::fault_text()).find("rank 2"), std::string::npos) << diag::fault_text();
+    EXPECT_NE(std::string(base::fault_text()).find("rank 2"), std::string::npos) << base::fault_text();
 }
 
 TEST(DeadHolder, OfTheFirstOfTwoSharedLocksIsReportedAfterTheSecondWasReleased) {
@@ -138,23 +138,23 @@ TEST(DeadHolder, OfTheFirstOfTwoSharedLocksIsReportedAfterTheSecondWasReleased) 
     EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
 }
 
-// The lock's holder is on another node and lives, but who would release the lock for it does not.
+// The lock's holder is on another node and lives, but the target, which would execute its release, is dead.
 TEST(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
     Ranks ranks(3);
     constexpr std::uint32_t kPlaceOf[] = {0, 1, 2};
-    const shm::Places places{kPlaceOf, {0, 1, 2}};
-    shm::Slot slot = ranks.slot();
-    slot.places = &places;
-    ASSERT_TRUE(sync::try_lock_shared(ranks.lock_cell(1)));  // counted in the word, and noted by nobody here
+    const shm::LocalRanks places{kPlaceOf, {0, 1, 2}};
+    shm::ControlTable controls = ranks.controls();
+    controls.local_ranks = &places;
+    ASSERT_TRUE(sync::try_lock_shared(ranks.lock_cell(1)));  // counted in the word, but noted by no local process
     ranks.lives().kill(1);
-    sync::LockContext context{slot, 0, 3, ranks.lives()};
+    sync::LockContext context{controls, 0, 3, ranks.lives()};
     EXPECT_EQ(sync::lock_wait(context, 1, LockKind::Exclusive), LockResult::HolderDied);
     EXPECT_EQ(context.dead_rank, 1u);
 }
 
-// Killed while it stood in the queue, then granted: nobody ever releases that lock.
+// A process was killed in the queue and granted the lock afterwards: no process releases it.
 TEST(DeadHolder, ThatDiedInTheQueueIsReported) {
     for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {
         const Deadline deadline(60);
@@ -193,7 +193,7 @@ TEST(DeadHolder, OfAnotherLockBreaksNothing) {
     waiter.join();
 }
 
-// A dead process that held several shared locks breaks these and no others.
+// The death of a process with several shared locks breaks these and no others.
 TEST(DeadHolder, OfSeveralLocksBreaksNoOther) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
@@ -222,7 +222,7 @@ TEST(DeadHolder, OfAStripeIsReported) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
     Ranks ranks(3);
-    std::atomic<std::uint32_t>& stripe = ranks.slot().block(1).stripe_of(0);
+    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripe_of(0);
     std::uint32_t dead = 99;
     ASSERT_TRUE(sync::stripe_lock(stripe, 2, ranks.lives(), dead));
     ranks.lives().kill(2);

@@ -12,7 +12,7 @@ using sync::LockKind;
 using sync::LockResult;
 
 void take(sync::LockContext& context, std::uint32_t target, LockKind kind) {
-    shm::LockCell& cell = context.slot.block(target).lock;
+    shm::LockCell& cell = context.controls.block(target).lock;
     const bool got =
         kind == LockKind::Exclusive ? sync::try_lock_exclusive(cell, context.me) : sync::try_lock_shared(cell);
     if (!got) {
@@ -28,8 +28,8 @@ void give(sync::LockContext& context, std::uint32_t target, LockKind kind) {
     }
 }
 
-// Plain data that the lock guards: two counters that writers keep equal. ThreadSanitizer reports any missing order, so
-// the test's own atomics are relaxed: they must not bring what the lock forgets.
+// Plain data that the lock guards: two counters that writers keep equal. ThreadSanitizer reports any missing order. The
+// test's own atomics are relaxed, so that they add no order.
 struct Guarded {
     long first = 0;
     long second = 0;
@@ -55,7 +55,7 @@ struct Guarded {
     }
 };
 
-// `pollers` stand outside the queue, `passers` take shared locks only, past the queue.
+// `pollers` wait outside the queue; `passers` acquire shared locks only, past the queue.
 void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers,
                  const std::vector<std::uint32_t>& passers = {}) {
     const auto among = [](const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
@@ -89,7 +89,7 @@ void mixed_kinds(int rounds, const std::vector<std::uint32_t>& pollers,
     EXPECT_EQ(ranks.lock_cell(0).tail, 0u);
 }
 
-TEST(NodeLock, WritersExcludeEverybodyAndReadersOnlyWriters) {
+TEST(NodeLock, WritersExcludeAllAndReadersExcludeWriters) {
     const Deadline deadline(120);
     const Waiting waiting(20, 50, 10);
     mixed_kinds(times(10000, 2000), {});
@@ -107,15 +107,15 @@ TEST(NodeLock, WaitersOutsideTheQueueExcludeAsWell) {
     mixed_kinds(times(2000, 300), {1, 5, 6});
 }
 
-TEST(NodeLock, WhoPassesTheQueueExcludesAsWell) {
+TEST(NodeLock, AProcessThatPassesTheQueueExcludesWritersToo) {
     const Deadline deadline(120);
     const Waiting waiting(20, 50, 10);
     mixed_kinds(times(10000, 2000), {1, 2}, {2, 4, 7});
 }
 
-// A release that does not get to its hand-over, or that could not see the queue bit yet: the waiter helps itself. What
-// was given then is not given again.
-TEST(NodeLock, WaiterTakesWhatIsLeftToIt) {
+// A release stops before its hand-over, or cannot see the queue bit yet: the waiter hands over to itself. The late
+// hand-over must then have no effect.
+TEST(NodeLock, WaiterTakesAnAbandonedLock) {
     const Deadline deadline(60);
     for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {
         Ranks ranks(3);
@@ -153,15 +153,16 @@ sync::LockContext left_to_agent(Ranks& ranks, LockKind kind, bool inside_lock_al
     sync::LockContext away = ranks.context(3);
     away.runner = 0;
     away.inside_lock_all = inside_lock_all;
-    EXPECT_EQ(sync::lock_ask(away, 0, kind), sync::Asked::Queued);
-    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Queued);
+    EXPECT_EQ(sync::lock_ask(away, 0, kind), sync::LockReply::Queued);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::LockReply::Queued);
     ranks.lock_cell(0).word.fetch_and(sync::kQueued);
     return away;
 }
 
-// An agent's requests are not waited for: it finds what is left when it looks for the answer. Who may pass the queue
-// does not take it from those who stand there: with one more inside a lock_all there, both get it.
-TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
+// A request for a remote process does not wait: the target hands an abandoned lock over when it polls for the answer. A
+// process that may pass the queue does not take an abandoned lock from the queue's head: if that one is inside a
+// lock_all too, both acquire it.
+TEST(NodeLock, AgentTakesAFreeLockAndIsNotPassed) {
     const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
@@ -169,19 +170,19 @@ TEST(NodeLock, AgentTakesWhatIsLeftAndNobodyPassesIt) {
     sync::LockContext passer = ranks.context(2);
     passer.inside_lock_all = true;
     EXPECT_EQ(sync::lock_wait(passer, 0, LockKind::Shared), LockResult::Granted);
-    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::LockReply::Granted);
     EXPECT_EQ(cell.word.load(), 2u);
     sync::unlock_shared(passer, 0);
     sync::unlock_shared(away, 0);
     EXPECT_EQ(cell.word.load(), 0u);
 
     sync::LockContext again = left_to_agent(ranks, LockKind::Shared, true);
-    EXPECT_EQ(sync::lock_answered(again, 0), sync::Asked::Granted);
+    EXPECT_EQ(sync::lock_answered(again, 0), sync::LockReply::Granted);
     sync::unlock_shared(again, 0);
 }
 
-// The second look of a release: the bit that was set since the first is not lost, and the hand-over that it asks for
-// gives the lock to who queued, who has not looked.
+// The second load of a release finds a queue bit that was set after the first load. The hand-over then grants the lock
+// to the waiter, which has not polled.
 TEST(NodeLock, ReleaseKeepsTheQueueBit) {
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
@@ -189,23 +190,25 @@ TEST(NodeLock, ReleaseKeepsTheQueueBit) {
     EXPECT_TRUE(sync::try_lock_as(cell, mine));
     sync::LockContext away = ranks.context(3);
     away.runner = 0;
-    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Exclusive), sync::Asked::Queued);
+    EXPECT_EQ(sync::lock_ask(away, 0, LockKind::Exclusive), sync::LockReply::Queued);
     EXPECT_EQ(sync::try_unlock_as(cell, mine), sync::Released::No);
     EXPECT_EQ(cell.word.load(), mine | sync::kQueued);
     const sync::Released released = sync::try_unlock_as(cell, mine | sync::kQueued);
     EXPECT_NE(released, sync::Released::Yes);
     EXPECT_NE(released, sync::Released::No);
     EXPECT_EQ(cell.word.load(), sync::kQueued);
+    ranks.core(1).epoch.access = Access::Lock;
     ranks.core(1).epoch.locks = 1;
+    ranks.core(1).peer(0).held_lock = HeldLock::Exclusive;
     epoch::unlock_late(ranks.core(1), 0, false);
     EXPECT_EQ(cell.word.load(), sync::exclusive_word(3));
-    EXPECT_EQ(sync::lock_answered(away, 0), sync::Asked::Granted);
+    EXPECT_EQ(sync::lock_answered(away, 0), sync::LockReply::Granted);
     sync::unlock_exclusive(away, 0);
     EXPECT_EQ(cell.word.load(), 0u);
 }
 
-// Who stands outside the queue does not let it rest either: those in it may have died.
-TEST(NodeLock, PollerHandsOverWhatIsLeft) {
+// A poller outside the queue hands an abandoned lock over too, because the waiters in the queue may be dead.
+TEST(NodeLock, PollerHandsOverAnAbandonedLock) {
     const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
@@ -223,9 +226,9 @@ TEST(NodeLock, PollerHandsOverWhatIsLeft) {
     EXPECT_EQ(cell.word.load(), 0u);
 }
 
-// Inside a lock_all a process joins shared holders although a writer waits, and stands before that writer behind
-// another.
-TEST(NodeLock, InsideLockAllNobodyStandsBehindWriters) {
+// Inside a lock_all a process joins shared holders although a writer waits. Behind an exclusive holder it becomes the
+// first waiter.
+TEST(NodeLock, InsideLockAllAProcessDoesNotWaitBehindWriters) {
     const Deadline deadline(60);
     Ranks ranks(4);
     shm::LockCell& cell = ranks.lock_cell(0);
@@ -271,7 +274,7 @@ TEST(NodeLock, UncontendedWordIsTakenAndFreedWithoutTheQueue) {
     EXPECT_EQ(cell.word.load(), 0u);
 }
 
-// 8 threads on 2 cores take the lock 10,000 times between them: nobody gets half as much again as another.
+// 8 threads on 2 cores take the lock 10,000 times in all: no thread gets 1.5 times as many turns as another.
 TEST(NodeLock, ContendedLockIsFair) {
     const Deadline deadline(120);
     const Waiting waiting(20, 50, 10);

@@ -18,7 +18,7 @@ TEST(Stripe, ExcludesAndOrders) {
     Ranks ranks(8);
     long counter = 0;  // plain: ThreadSanitizer sees a missing order
     ranks.run([&](RankCore& core) {
-        std::atomic<std::uint32_t>& holder = ranks.slot().block(0).stripe_of(0);
+        std::atomic<std::uint32_t>& holder = ranks.controls().block(0).stripe_of(0);
         std::uint32_t dead = 0;
         for (int i = 0; i < rounds; ++i) {
             ASSERT_TRUE(sync::stripe_lock(holder, core.me, ranks.lives(), dead));
@@ -32,7 +32,7 @@ TEST(Stripe, ExcludesAndOrders) {
 
 TEST(Stripe, RunsCoverEveryElementOnceAtAnyAlignment) {
     Ranks ranks(1);
-    shm::ControlBlock& block = ranks.slot().block(0);
+    shm::ControlBlock& block = ranks.controls().block(0);
     const shm::Stripes stripes{block, 0, ranks.lives()};
     for (const std::size_t width : {1u, 8u, 12u, 32u}) {
         for (const std::int64_t disp : {0, 1, 8185, 8191, 8192, 100000}) {
@@ -59,18 +59,18 @@ void barrier_rounds(int rounds) {
     Ranks ranks(kRanks);
     std::array<int, kRanks> written{};
     ranks.run([&](RankCore& core) {
-        shm::Barrier& barrier = ranks.slot().header().barrier;
+        shm::Barrier& barrier = ranks.controls().header().barrier;
         for (int i = 1; i <= rounds; ++i) {
             written[core.me] = i;
-            ASSERT_TRUE(barrier.arrive_and_wait(kRanks, kNobodyDead));
+            ASSERT_TRUE(barrier.arrive_and_wait(kRanks, kNoneDead));
             for (const int seen : written)
                 ASSERT_EQ(seen, i);
-            ASSERT_TRUE(barrier.arrive_and_wait(kRanks, kNobodyDead));
+            ASSERT_TRUE(barrier.arrive_and_wait(kRanks, kNoneDead));
         }
     });
 }
 
-TEST(Barrier, NobodyLeavesBeforeAllHaveArrived) {
+TEST(Barrier, NoProcessLeavesBeforeAllHaveArrived) {
     const Deadline deadline(120);
     const Waiting waiting(20, 50, 10);
     barrier_rounds(times(3000, 500));
@@ -86,24 +86,24 @@ TEST(Barrier, ReportsTheDead) {
     const Deadline deadline(60);
     const Waiting waiting(0, 0, 10);
     Ranks ranks(2);
-    shm::Barrier& barrier = ranks.slot().header().barrier;
+    shm::Barrier& barrier = ranks.controls().header().barrier;
     EXPECT_FALSE(barrier.arrive_and_wait(2, [] { return true; }));
-    // Who came to that round is not one of the next.
-    EXPECT_FALSE(barrier.arrive_and_wait(2, kNobodyDead));
-    EXPECT_FALSE(barrier.arrive_and_wait(2, kNobodyDead));
+    // An arrival in the failed round does not count in the next one.
+    EXPECT_FALSE(barrier.arrive_and_wait(2, kNoneDead));
+    EXPECT_FALSE(barrier.arrive_and_wait(2, kNoneDead));
 }
 
 TEST(Barrier, GivenUpByOneEndsForAll) {
     const Deadline deadline(60);
     const Waiting waiting(0, 0, 10);
     Ranks ranks(3);
-    shm::Barrier& barrier = ranks.slot().header().barrier;
-    std::thread other([&] { EXPECT_FALSE(barrier.arrive_and_wait(3, kNobodyDead)); });
+    shm::Barrier& barrier = ranks.controls().header().barrier;
+    std::thread other([&] { EXPECT_FALSE(barrier.arrive_and_wait(3, kNoneDead)); });
     EXPECT_FALSE(barrier.arrive_and_wait(3, [] { return true; }));
     other.join();
 }
 
-// Who posts to whom in an epoch: every rank draws the same groups from the epoch's number.
+// The groups of an epoch: every rank draws the same ones from the epoch's number.
 std::vector<std::vector<std::uint32_t>> groups_of(std::uint32_t size, unsigned epoch) {
     std::minstd_rand random(epoch * 7919 + 1);
     std::vector<std::vector<std::uint32_t>> origins(size);
@@ -115,8 +115,8 @@ std::vector<std::vector<std::uint32_t>> groups_of(std::uint32_t size, unsigned e
     return origins;
 }
 
-// Random groups, some posts delayed: data written in an epoch is there after its wait, and nobody writes before the
-// post that allows it. A post taken for another's, or a complete counted for another epoch, shows in the words.
+// Random groups with some delayed posts: data of an epoch is visible after its wait, and no origin writes before the
+// target's post. The words show a post taken for another one's, and a complete counted for another epoch.
 void random_epochs(int epochs, bool delays) {
     constexpr std::uint32_t kRanks = 5;
     Ranks ranks(kRanks, kRanks);
@@ -150,15 +150,15 @@ void random_epochs(int epochs, bool delays) {
             }
             for (const std::uint32_t origin : origins[core.me]) {
                 exposed[core.me][origin].store(0, std::memory_order_relaxed);
-                // Plain access to what the origins wrote: ordered by their completes alone.
+                // Plain reads of the origins' data: only their completes order them.
                 ASSERT_LE(ranks.memory(core.me)[origin], static_cast<std::uint64_t>(e) + 1);
                 ranks.memory(core.me)[origin] = 0;
             }
         }
     });
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-        EXPECT_EQ(ranks.slot().block(rank).completes.load(), 0u);
-        EXPECT_EQ(ranks.slot().block(rank).posts(0).load(), 0u);
+        EXPECT_EQ(ranks.controls().block(rank).completes.load(), 0u);
+        EXPECT_EQ(ranks.controls().block(rank).posts(0).load(), 0u);
     }
 }
 
@@ -209,12 +209,12 @@ TEST(Pscw, AnEarlyPostOfOneIsNotTakenForAnother) {
 TEST(Pscw, MoreThan64RanksHaveABitEach) {
     Ranks ranks(130, 1);
     for (const std::uint32_t rank : {0u, 63u, 64u, 129u}) {
-        sync::send_post(ranks.slot(), rank, 5);
-        EXPECT_TRUE(sync::take_post(ranks.slot(), 5, rank, [] { return true; }));
+        sync::send_post(ranks.controls(), rank, 5);
+        EXPECT_TRUE(sync::take_post(ranks.controls(), 5, rank, [] { return true; }));
     }
     for (std::uint32_t word = 0; word < 3; ++word)
-        EXPECT_EQ(ranks.slot().block(5).posts(word * 64).load(), 0u);
-    EXPECT_EQ(ranks.slot().block(6).lock.word.load(), 0u);
+        EXPECT_EQ(ranks.controls().block(5).posts(word * 64).load(), 0u);
+    EXPECT_EQ(ranks.controls().block(6).lock.word.load(), 0u);
 }
 
 }  // namespace

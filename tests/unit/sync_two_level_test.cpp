@@ -1,4 +1,4 @@
-// Two-level locks over words in ordinary memory: who excludes whom, what each call costs, and what is told of the dead.
+// Two-level locks over words in ordinary memory: mutual exclusion, the cost of each call, and dead holders.
 #include <array>
 #include <deque>
 #include <functional>
@@ -16,7 +16,7 @@ using sync::TwoLevel;
 
 constexpr std::uint32_t kRanks = 4;
 
-/// Words of all ranks, as one of them reaches them; counts what it does.
+/// One rank's access to the words of all ranks; counts its atomics.
 class Memory final : public sync::Words {
   public:
     using Row = std::array<std::atomic<std::uint64_t>, 2>;
@@ -42,7 +42,7 @@ class Memory final : public sync::Words {
   private:
     Fault reach(std::uint32_t rank) {
         ++atomics_;
-        return lives_.alive(rank) ? Fault::None : diag::fail(Fault::Dead, "rank %u died", rank);
+        return lives_.alive(rank) ? Fault::None : base::fail(Fault::Dead, "rank %u died", rank);
     }
     std::vector<Row>& rows_;
     Lives& lives_;
@@ -74,11 +74,11 @@ struct TwoLevelLock : ::testing::Test {
     static void expect_done(Fault fault) { EXPECT_EQ(fault, Fault::None); }
     static void expect_dead(Fault fault, const char* text) {
         EXPECT_EQ(fault, Fault::Dead);
-        EXPECT_STREQ(diag::fault_text(), text);
+        EXPECT_STREQ(base::fault_text(), text);
     }
 };
 
-TEST_F(TwoLevelLock, CostsAFewAtomicsWhereNobodyIsInTheWay) {
+TEST_F(TwoLevelLock, CostsAFewAtomicsWithoutContention) {
     const auto cost = [&](auto&& call) {
         ranks[1].memory.taken();
         expect_done(call(of(1)));
@@ -95,8 +95,8 @@ TEST_F(TwoLevelLock, CostsAFewAtomicsWhereNobodyIsInTheWay) {
     expect_free();
 }
 
-// Who must wait gets the lock when the other has gone, and leaves nothing behind.
-TEST_F(TwoLevelLock, ExcludesWhatItShould) {
+// A waiting process acquires the lock after the other one's release, and the words are zero in the end.
+TEST_F(TwoLevelLock, ExcludesConflictingLocks) {
     using Step = std::function<Fault(TwoLevel&)>;
     struct Kind {
         Step take, give;
@@ -146,7 +146,7 @@ TEST_F(TwoLevelLock, OtherTargetsAreFree) {
     expect_free();
 }
 
-// All kinds at random: under an exclusive lock a target's pair of numbers is nobody else's.
+// Random kinds of locks: under an exclusive lock no other rank changes a target's pair of numbers.
 TEST_F(TwoLevelLock, ExcludesUnderContention) {
     const Deadline deadline(120);
     struct alignas(64) Pair {
@@ -202,7 +202,7 @@ TEST_F(TwoLevelLock, ExcludesUnderContention) {
 }
 
 // Two threads of a process enter by the same registration, and the last one to leave takes it back.
-TEST_F(TwoLevelLock, ThreadsShareTheWayIn) {
+TEST_F(TwoLevelLock, ThreadsShareTheGlobalWord) {
     const Deadline deadline(60);
     const auto work = [&](std::uint32_t target) {
         for (int i = 0; i < times(5000, 500); ++i) {
@@ -217,7 +217,7 @@ TEST_F(TwoLevelLock, ThreadsShareTheWayIn) {
     expect_free();
 }
 
-TEST_F(TwoLevelLock, TellsWhoDiedWithALock) {
+TEST_F(TwoLevelLock, NamesTheDeadHolderOfALock) {
     const Deadline deadline(60);
     expect_done(of(1).lock(2, LockKind::Exclusive));
     lives.kill(1);
@@ -226,14 +226,14 @@ TEST_F(TwoLevelLock, TellsWhoDiedWithALock) {
     expect_dead(of(3).lock(2, LockKind::Exclusive),
                 "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
     expect_dead(of(3).lock_all(), "rank 1 died with a lock of the window; this lock cannot be taken any more");
-    // What it did not hold is as it was; and who was refused has taken back what it had begun.
+    // Locks that the dead process did not hold are unaffected, and the refused requests have left no trace.
     expect_done(of(3).lock(0, LockKind::Exclusive));
     expect_done(of(3).unlock(0, LockKind::Exclusive));
     EXPECT_EQ(rows[2][0].load(), std::uint64_t{tally_of(1)} << 32);
     EXPECT_EQ(rows[0][1].load(), std::uint64_t{tally_of(1)} << 32);
 }
 
-TEST_F(TwoLevelLock, TellsWhoDiedWithASharedLock) {
+TEST_F(TwoLevelLock, NamesTheDeadHolderOfASharedLock) {
     const Deadline deadline(60);
     expect_done(of(1).lock(2, LockKind::Shared));
     expect_done(of(1).lock_all());
@@ -251,7 +251,7 @@ TEST_F(TwoLevelLock, TellsWhoDiedWithASharedLock) {
     EXPECT_EQ(rows[0][1].load(), 0u);
 }
 
-// The living come and go beside a dead holder; when it is alone, who waits sees it.
+// Live holders come and go beside a dead one. A waiter finds the dead holder when the others have left.
 TEST_F(TwoLevelLock, FindsTheDeadAmongTheLiving) {
     const Deadline deadline(60);
     expect_done(of(1).lock(2, LockKind::Shared));
@@ -272,7 +272,7 @@ TEST_F(TwoLevelLock, FindsTheDeadAmongTheLiving) {
     EXPECT_EQ(rows[2][0].load(), tally_of(1));
 }
 
-// A death is no reason to give up while somebody who lives has the lock.
+// A waiter does not give up because of a death while a live process holds the lock.
 TEST_F(TwoLevelLock, WaitsForTheLivingBesideTheDead) {
     const Deadline deadline(60);
     lives.kill(1);

@@ -1,6 +1,6 @@
-// Ranks as threads of one process over the library's own code: a window's shared slot in ordinary memory, a Core per
-// thread whose targets are arrays of this process, and a liveness that the test decides. ThreadSanitizer, which is
-// blind between processes, sees every access of the protocols here.
+// Ranks as threads of one process over the library's own code: a window's control table in ordinary memory, a Core per
+// thread whose targets are arrays of this process, and a liveness that the test controls. ThreadSanitizer does not work
+// between processes; here it sees every access of the protocols.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -75,13 +75,13 @@ class RankCore final : public Core {
     bool alive(std::uint32_t rank) override;
 
     std::vector<std::uint32_t> settled;  // targets that were waited for
-    Fault late = Fault::None;            // what the operations under way have met
+    Fault late = Fault::None;            // the fault of the operations in flight
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
     Fault await_operations(std::uint32_t target) override {
         settled.push_back(target);
-        unsettled.store(0, std::memory_order_release);
+        incomplete.store(0, std::memory_order_release);
         return std::exchange(late, Fault::None);
     }
 
@@ -93,13 +93,13 @@ class RankCore final : public Core {
 class Ranks {
   public:
     explicit Ranks(std::uint32_t size, std::size_t longs = 8) : size_(size), memory_(size) {
-        const std::size_t bytes = (shm::Slot::bytes_for(size, size) + 63) / 64 * 64;
+        const std::size_t bytes = (shm::ControlTable::bytes_for(size, size) + 63) / 64 * 64;
         // Shared mappings, so that a test can also fork a rank and kill it.
         room_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (room_ == MAP_FAILED) throw std::bad_alloc();
         room_bytes_ = bytes;
-        slot_ = {static_cast<std::byte*>(room_), shm::Slot::stride_for(size)};
-        shm::construct(slot_, size);
+        controls_ = {static_cast<std::byte*>(room_), shm::ControlTable::stride_for(size)};
+        shm::construct(controls_, size);
         for (auto& words : memory_)
             words.assign(longs, 0);
         for (std::uint32_t rank = 0; rank < size; ++rank)
@@ -111,12 +111,12 @@ class Ranks {
     Ranks& operator=(const Ranks&) = delete;
 
     std::uint32_t size() const { return size_; }
-    const shm::Slot& slot() const { return slot_; }
+    const shm::ControlTable& controls() const { return controls_; }
     RankCore& core(std::uint32_t rank) { return *cores_[rank]; }
     std::vector<std::uint64_t>& memory(std::uint32_t rank) { return memory_[rank]; }
     Lives& lives() { return lives_; }
-    shm::LockCell& lock_cell(std::uint32_t rank) const { return slot_.block(rank).lock; }
-    sync::LockContext context(std::uint32_t me) { return {slot_, me, size_, lives_}; }
+    shm::LockCell& lock_cell(std::uint32_t rank) const { return controls_.block(rank).lock; }
+    sync::LockContext context(std::uint32_t me) { return {controls_, me, size_, lives_}; }
 
     /// Runs f(core) in a thread per rank.
     template <class F>
@@ -128,12 +128,12 @@ class Ranks {
             thread.join();
     }
 
-    /// Returns when `rank` stands last in the queue of the lock of `target`.
+    /// Returns when `rank` is the last waiter in the queue of the lock of `target`.
     void await_queued(std::uint32_t target, std::uint32_t rank) const {
         await_place(target, &shm::LockCell::tail, rank);
     }
 
-    /// Returns when `rank` stands first in it.
+    /// Returns when `rank` is the first waiter in that queue.
     void await_first(std::uint32_t target, std::uint32_t rank) const {
         await_place(target, &shm::LockCell::head, rank);
     }
@@ -152,14 +152,14 @@ class Ranks {
     std::uint32_t size_;
     void* room_ = nullptr;
     std::size_t room_bytes_ = 0;
-    shm::Slot slot_;
+    shm::ControlTable controls_;
     std::vector<std::vector<std::uint64_t>> memory_;
     Lives lives_;
     std::vector<std::unique_ptr<RankCore>> cores_;
 };
 
 inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks) {
-    slot = ranks.slot();
+    controls = ranks.controls();
 }
 
 inline bool RankCore::alive(std::uint32_t rank) {
@@ -173,7 +173,7 @@ inline void RankCore::describe(Peer& peer, const shm::ControlBlock& /*block*/) {
     peer.path = Path::Direct;
 }
 
-/// "Nobody has died."
-inline constexpr auto kNobodyDead = [] { return false; };
+/// The liveness test of a world without deaths.
+inline constexpr auto kNoneDead = [] { return false; };
 
 }  // namespace osc::test

@@ -1,4 +1,4 @@
-// process_vm_* with its limits.
+// process_vm_* within its limits.
 #include "transport/cma/cma.h"
 
 #include <sys/prctl.h>
@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 namespace osc::cma {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // safely below the system's limit for one call
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // below the system's limit for one call
 
 ssize_t call(Direction direction, pid_t pid, const iovec* local, const iovec* remote, std::size_t count) {
     return direction == Direction::Read ? ::process_vm_readv(pid, local, count, remote, count, 0)
@@ -42,10 +42,10 @@ int transfer(Direction direction, pid_t pid, std::uint64_t remote, void* local, 
 
 Fault fault_of(int error, pid_t pid) {
     if (error == 0) return Fault::None;
-    if (error == ESRCH) return diag::fail(Fault::Dead, "the target process %d is gone", static_cast<int>(pid));
+    if (error == ESRCH) return base::fail(Fault::Dead, "the target process %d is gone", static_cast<int>(pid));
     if (error == EFAULT)
-        return diag::fail(Fault::Range, "memory of the operation is not accessible at the origin or the target");
-    return diag::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
+        return base::fail(Fault::Range, "memory of the operation is not accessible at the origin or the target");
+    return base::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
 }
 
 void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {

@@ -1,6 +1,6 @@
-// Cross-memory access: put and get on memory of a process of this node that is not shared, by process_vm_writev and
-// process_vm_readv. The system transfers at most IOV_MAX pieces and 2 GiB less a page a call and may stop short at any
-// byte; every call here goes on until all is moved or the system says why not.
+// Cross-memory access: put and get on private memory of another process of this node, by process_vm_writev and
+// process_vm_readv. One call of the system transfers at most IOV_MAX pieces and less than 2 GiB, and may stop at any
+// byte. The functions here repeat the call until all bytes are moved or the system reports an error.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "diag/fault.h"
+#include "base/fault.h"
 
 namespace osc::cma {
 
@@ -27,10 +27,10 @@ class Batch {
   public:
     Batch(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
 
-    /// Adds a piece; moves what is collected when the batch is full. Errors are kept until `finish`.
+    /// Adds a piece; moves the collected pieces when the batch is full. finish() reports errors.
     void add(std::uint64_t remote, void* local, std::size_t bytes);
 
-    /// Moves what is left. Returns 0 or the first errno met.
+    /// Moves the remaining pieces. Returns 0 or the first errno.
     int finish();
 
   private:
@@ -43,11 +43,11 @@ class Batch {
     iovec remote_[kPieces];
 };
 
-/// Whether process `pid` lets us read it: reads the 8 bytes at `probe` and compares them with `token`, so that a
-/// foreign process under the same number is not taken for it. Thread-safe.
+/// Whether this process may access the memory of process `pid`. Reads the 8 bytes at `probe` and compares them with
+/// `token`, because another process may have that PID. Thread-safe.
 bool reachable(pid_t pid, std::uint64_t probe, std::uint64_t token);
 
-/// Allows every process of this user to attach where the Yama module would allow only ancestors. Harmless elsewhere.
+/// Lets every process of this user access this one, where the Yama module would only let ancestors. Harmless elsewhere.
 void allow_peers();
 
 }  // namespace osc::cma

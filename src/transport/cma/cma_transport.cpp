@@ -1,7 +1,7 @@
 // Put, get and updates across address spaces.
 #include "transport/cma/cma_transport.h"
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 namespace osc::cma {
 

@@ -1,5 +1,5 @@
-// The transport to memory of a process of this node that is not mapped here: put and get by process_vm_*, updates
-// read-compute-write under the target's stripe lock.
+// The transport to memory of another process of this node that is not mapped here: put and get use process_vm_*,
+// updates read, compute and write under the target's stripe lock.
 #pragma once
 
 #include "op/transport.h"

@@ -1,4 +1,4 @@
-// Sorting pieces by lock, and executing those of one lock together.
+// Sorts portions by lock, and executes the portions of one lock together.
 #include "transport/cma/updates.h"
 
 #include <algorithm>
@@ -6,23 +6,23 @@
 #include <new>
 #include <numeric>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 namespace osc::cma {
 namespace {
 
-// Portions from this length on are not worth collecting: two system calls move thousands of bytes.
+// Portions from this length on are not collected: their data outweighs the two system calls.
 constexpr std::size_t kAlone = std::size_t{1} << (shm::kStripeShift - 1);
 
-// Shorter gaps between portions are read along with them, which is faster than another piece for the system. Far less
-// than a page, so that a gap lies in pages that hold portions, and no unmapped page is asked for.
+// Shorter gaps between portions are read along with them, which is faster than another piece of the system call. A gap
+// is much shorter than a page, so it lies in pages with portions, which are mapped.
 constexpr std::uint64_t kGap = 256;
 
-// Pieces of a system call that works under a lock: each takes the system a good part of a microsecond.
+// The most portions under one lock: each costs the system a large part of a microsecond.
 constexpr std::size_t kTogether = 512;
 
-// Whether replacing an element sets all of its bytes but the padding between its parts. A long double has bytes of its
-// own that no value uses, which keep what they are.
+// Whether replacing an element sets all of its bytes except the padding between its parts. A long double has bytes that
+// no value uses, which must keep their contents.
 bool replaced_whole(Basic basic) {
     return basic != Basic::LongDouble && basic != Basic::CLongDouble && basic != Basic::LongDoubleInt;
 }
@@ -57,7 +57,7 @@ Fault Updates::finish() {
     return fault_;
 }
 
-// Makes room for more than a few portions; false if there is none to have.
+// Makes room for more than kFew portions; false if there is room already or no memory.
 bool Updates::grow() {
     if (many_ != nullptr) return false;
     many_.reset(new (std::nothrow) Portion[kMost]);
@@ -68,7 +68,7 @@ bool Updates::grow() {
     return true;
 }
 
-// All that is collected, stripe by stripe. Portions keep their order within a stripe.
+// Executes all collected portions, stripe by stripe. Portions keep their order within a stripe.
 void Updates::execute() {
     if (count_ == 0 || fault_ != Fault::None) return;
     if (count_ == 1) {  // nothing to sort
@@ -94,7 +94,7 @@ void Updates::execute_stripe(Order order) {
     if (!std::is_sorted(order.begin(), order.end(), lower)) std::sort(order.begin(), order.end(), lower);
     const auto overlap = [this](std::uint16_t a, std::uint16_t b) { return end(portions_[a]) > portions_[b].disp; };
     if (std::adjacent_find(order.begin(), order.end(), overlap) != order.end()) {
-        // An operation that touches an element twice: one after the other, as its datatype has them.
+        // The operation touches an element twice: execute the portions one by one, in the order of the datatype.
         std::sort(order.begin(), order.end());
         for (std::size_t i = 0; i < order.size() && fault_ == Fault::None; ++i)
             run(portions_, order.subspan(i, 1));
@@ -104,8 +104,8 @@ void Updates::execute_stripe(Order order) {
         order = order.subspan(run(portions_, order));
 }
 
-// Calls f(portion, at): the portion's elements are `at` bytes from the buffer's front. A short gap at the target is one
-// in the buffer too. Ends where f returns false.
+// Calls f(portion, at) for each portion: its elements go to byte `at` of the buffer. The buffer has the short gaps of
+// the target's memory. Stops when f returns false.
 template <class F>
 void Updates::place(const Portion* portions, std::span<const std::uint16_t> order, F&& f) const {
     std::size_t at = 0;
@@ -120,9 +120,9 @@ void Updates::place(const Portion* portions, std::span<const std::uint16_t> orde
     }
 }
 
-// Executes as many portions as the buffer holds, at least one, and returns how many. They are of one stripe, do not
-// overlap, and lie in ascending order. The buffer and kTogether bound how long the lock is held. One portion always
-// fits: its last element may start in the chunk and end behind it.
+// Executes as many portions as fit in the buffer, at least one, and returns how many. The portions belong to one
+// stripe, do not overlap, and are in ascending order. The buffer and kTogether bound the time under the lock. One
+// portion always fits, although its last element may end behind the stripe's chunk.
 std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t> order) {
     alignas(64) std::byte buffer[kRoom];
     order = order.first(std::min(order.size(), kTogether));
@@ -168,23 +168,23 @@ int Updates::read(const Portion* portions, std::span<const std::uint16_t> order,
     return batch.finish();
 }
 
-// Nothing but the elements is written: what is between them, and the padding inside them, may change meanwhile.
+// Writes the data of the elements only. Other processes may write to the gaps between them and to their padding.
 int Updates::write(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
     const bool padded = op::significant_size(how_.basic) != how_.width;
     const Portion& first = portions[order.front()];
     if (order.size() == 1 && !padded)
         return transfer(Direction::Write, pid_, base_ + first.disp, buffer, first.count * how_.width);
     Batch batch(Direction::Write, pid_);
-    const op::Pieces pieces = padded ? op::pieces(how_.basic) : op::Pieces{};
+    const op::DataRuns runs = padded ? op::data_runs(how_.basic) : op::DataRuns{};
     place(portions, order, [&](const Portion& portion, std::size_t at) {
         if (!padded) {
             batch.add(base_ + portion.disp, buffer + at, portion.count * how_.width);
             return true;
         }
         for (std::size_t i = 0; i < portion.count; ++i)
-            for (int p = 0; p < pieces.count; ++p) {
-                const std::size_t skip = i * how_.width + static_cast<std::size_t>(pieces.piece[p].offset);
-                batch.add(base_ + portion.disp + skip, buffer + at + skip, pieces.piece[p].size);
+            for (int p = 0; p < runs.count; ++p) {
+                const std::size_t skip = i * how_.width + static_cast<std::size_t>(runs.run[p].offset);
+                batch.add(base_ + portion.disp + skip, buffer + at + skip, runs.run[p].size);
             }
         return true;
     });

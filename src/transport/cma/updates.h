@@ -1,6 +1,6 @@
-// The accumulates of one operation on memory that is not mapped here: read, computed and written back under the
-// target's stripe locks. Pieces are collected and sorted by lock, so that an operation of many small pieces takes one
-// lock and one system call each way for hundreds of them, not for each.
+// The accumulates of one operation on memory that is not mapped here: each element is read, computed and written back
+// under the target's stripe locks. Portions are collected and sorted by lock, so that hundreds of small ones share one
+// lock and one system call each way.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 
 namespace osc::cma {
 
-/// One operation's, in one thread. Origin and result memory are used until `finish` has returned.
+/// For one operation and one thread. Origin and result memory are in use until finish() has returned.
 class Updates {
   public:
     /// `base`: address of displacement 0 in process `pid`.
     Updates(pid_t pid, std::uint64_t base, const shm::Stripes& stripes) : pid_(pid), base_(base), stripes_(stripes) {}
 
-    /// As Transport::update. `how` is the same at every call.
+    /// See Transport::update. All calls pass the same `how`.
     void add(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count);
-    /// Executes what is left. The first fault met, if any.
+    /// Executes the remaining portions. Returns the first fault.
     Fault finish();
 
   private:
@@ -30,14 +30,14 @@ class Updates {
     struct Portion {
         std::uint64_t disp;
         const std::byte* origin;  // null for Op::NoOp
-        std::byte* result;        // null where nothing is returned
+        std::byte* result;        // null if the operation returns nothing
         std::uint32_t count;
         std::uint32_t stripe;
     };
-    using Order = std::span<std::uint16_t>;  // of portions, by number
+    using Order = std::span<std::uint16_t>;  // indices of portions
 
     static constexpr std::size_t kFew = 8;
-    static constexpr std::size_t kMost = 2048;                                        // collected at a time
+    static constexpr std::size_t kMost = 2048;                                        // portions collected at a time
     static constexpr std::size_t kRoom = (std::size_t{1} << shm::kStripeShift) + 64;  // see run()
 
     std::uint64_t end(const Portion& portion) const { return portion.disp + portion.count * how_.width; }

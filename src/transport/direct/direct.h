@@ -22,14 +22,14 @@ inline void move_bytes(void* to, const void* from, std::size_t bytes) {
             __builtin_memcpy(to, from, 8);
             return;
         default:
-            // Nothing may come from, or go to, a null pointer.
+            // With 0 bytes either pointer may be null, which memmove does not allow.
             if (bytes != 0) __builtin_memmove(to, from, bytes);
     }
 }
 
 class Direct final : public Transport {
   public:
-    /// `base` is where displacement `zero` of the target is mapped.
+    /// `base`: the address at which displacement `zero` of the target is mapped.
     Direct(std::byte* base, Stripes stripes, std::int64_t zero = 0) : base_(base), zero_(zero), stripes_(stripes) {}
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override { move_bytes(at(disp), from, bytes); }

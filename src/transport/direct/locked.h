@@ -1,25 +1,25 @@
-// Walking elements stripe by stripe, under the stripe's lock: the one mechanism of atomicity (invariant I1) for shared
-// memory, cross-memory access and the agent alike.
+// Iteration over elements stripe by stripe, under the stripe's lock: the one mechanism of atomicity (invariant I1) for
+// shared memory, cross-memory access and active messages.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "diag/fault.h"
+#include "base/fault.h"
 #include "sync/stripe.h"
 #include "transport/shm/control.h"
 
 namespace osc::shm {
 
-/// Who takes stripe locks of which target.
+/// The arguments of taking stripe locks of `target` by process `me`.
 struct Stripes {
     ControlBlock& target;
     std::uint32_t me;
     sync::Liveness& liveness;
 };
 
-/// How many of `count` elements of `width` bytes from byte `at` on have their first byte in the chunk of `at`: those go
-/// under one lock.
+/// The number of elements, of `count` elements of `width` bytes from byte `at` on, whose first byte lies in the chunk
+/// of `at`: one lock covers them.
 inline std::size_t count_in_chunk(std::uint64_t at, std::size_t width, std::size_t count) {
     const std::uint64_t end = ((at >> kStripeShift) + 1) << kStripeShift;
     return std::min<std::size_t>(count, (end - at + width - 1) / width);
@@ -30,14 +30,14 @@ template <class F>
 Fault with_stripe(const Stripes& stripes, std::atomic<std::uint32_t>& holder, F&& f) {
     std::uint32_t dead = 0;
     if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead))
-        return diag::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", dead);
+        return base::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", dead);
     f();
     sync::stripe_unlock(holder);
     return Fault::None;
 }
 
-/// Calls `f(first, n)` for runs of elements of `count` elements of `width` bytes at byte `disp`, each run under the
-/// lock of the stripe that its first bytes lie in. Fault::Dead if the holder of a lock died.
+/// Calls f(first, n) for consecutive runs of the `count` elements of `width` bytes at byte `disp`, each run under the
+/// lock of its stripe. Fault::Dead if the holder of a lock died.
 template <class F>
 Fault for_each_locked(const Stripes& stripes, std::int64_t disp, std::size_t width, std::size_t count, F&& f) {
     std::size_t first = 0;

@@ -1,4 +1,4 @@
-// What polls do: data that is due moves into the target's memory, and events are reported to the origin and the target.
+// The work of a poll: it moves due data into the target's memory and reports events to the origin and the target.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -10,7 +10,7 @@
 namespace osc::fake {
 namespace {
 
-// Byte by byte: the receiver looks at a deposit's last byte while another thread may move it there.
+// Byte by byte: the receiver reads a deposit's last byte while another thread may be storing it.
 void store_in_order(std::byte* to, const std::byte* from, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i)
         std::atomic_ref(to[i]).store(from[i], std::memory_order_release);
@@ -18,7 +18,7 @@ void store_in_order(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-// The memory that an operation goes to; null if the target does not expose it.
+// The target memory of an operation; null if the target does not expose it.
 std::byte* Fabric::find(Node& node, const Parcel& parcel) {
     const auto found = node.regions.find(parcel.key);
     if (found == node.regions.end()) return nullptr;
@@ -27,7 +27,7 @@ std::byte* Fabric::find(Node& node, const Parcel& parcel) {
     return offset <= region.bytes && parcel.bytes <= region.bytes - offset ? region.base + offset : nullptr;
 }
 
-// Does at the target what is due of an operation; false: a part of it is still to come.
+// Executes the due part of an operation at the target; false if another part is still to arrive.
 bool Fabric::arrive(Node& node, Parcel& parcel, int& error) {
     std::byte* const memory = find(node, parcel);
     if (memory == nullptr) {
@@ -36,15 +36,15 @@ bool Fabric::arrive(Node& node, Parcel& parcel, int& error) {
     }
     node.moved = true;
     node.bell.notify_one();
-    if (parcel.kind == Kind::Read) {
+    if (parcel.kind == ParcelKind::Read) {
         parcel.data.assign(memory, memory + parcel.bytes);
         return true;
     }
-    return parcel.kind == Kind::Atomic ? update(memory, parcel) : store(memory, parcel);
+    return parcel.kind == ParcelKind::Atomic ? update(memory, parcel) : store(memory, parcel);
 }
 
 bool Fabric::update(std::byte* memory, Parcel& parcel) {
-    const ofi::Atomic& what = *parcel.atomic;
+    const fabric::Atomic& what = *parcel.atomic;
     if (parcel.parts == 0) {
         parcel.parts = is_flawed(Flaw::SplitsAtomics) ? 2 : 1;
         std::memcpy(&parcel.before, memory, sizeof parcel.before);
@@ -52,7 +52,7 @@ bool Fabric::update(std::byte* memory, Parcel& parcel) {
         if (parcel.parts == 2) return false;
     }
     std::uint64_t after = parcel.before;
-    if (what.kind == ofi::Atomic::Kind::Add)
+    if (what.kind == fabric::AtomicKind::Add)
         after += what.operand;
     else if (parcel.before == what.expected)
         after = what.operand;
@@ -61,7 +61,7 @@ bool Fabric::update(std::byte* memory, Parcel& parcel) {
 }
 
 bool Fabric::store(std::byte* memory, Parcel& parcel) {
-    const bool deposit = parcel.kind == Kind::Deposit;
+    const bool deposit = parcel.kind == ParcelKind::Deposit;
     if (parcel.parts == 0) {
         const bool torn = deposit && parcel.bytes > 1 && is_flawed(Flaw::TearsDeposits);
         const bool split = torn || (parcel.bytes > 1 && chance(behaviour_.splits));
@@ -82,12 +82,12 @@ bool Fabric::store(std::byte* memory, Parcel& parcel) {
     return ++parcel.arrived == parcel.parts;
 }
 
-// In the order in which they were posted, as far as they are due.
+// Moves the due operations of a channel, in the order of their posts.
 void Fabric::move_channel(Node& node, std::deque<SharedParcel>& channel) {
     while (!channel.empty() && channel.front()->due <= now_) {
         const SharedParcel parcel = channel.front();
         int error = 0;
-        if (parcel->kind == Kind::Deposit) {
+        if (parcel->kind == ParcelKind::Deposit) {
             if (!arrive(node, *parcel, error)) return;
         } else {
             capture(*parcel);
@@ -108,7 +108,7 @@ void Fabric::move(std::uint32_t number) {
     const std::size_t first = random_() % senders;
     for (std::size_t i = 0; i < senders; ++i)
         move_channel(node, node.channels[(first + i) % senders]);
-    // Any order: what is due is taken from a random place on.
+    // Due operations outside the channels arrive in random order.
     std::vector<SharedParcel> due;
     std::erase_if(node.loose, [&](const SharedParcel& parcel) {
         if (parcel->due > now_) return false;
@@ -125,7 +125,7 @@ void Fabric::move(std::uint32_t number) {
     }
 }
 
-// Of one poll: all that moves by it.
+// Moves all data that one poll moves.
 void Fabric::progress(std::uint32_t number) {
     ++now_;
     if (!behaviour_.automatic_progress) return move(number);
@@ -133,11 +133,11 @@ void Fabric::progress(std::uint32_t number) {
         move(each);
 }
 
-// At the origin, before the end of the operation is reported.
+// Stores a result at the origin, before the end of the operation is reported.
 void Fabric::land(Parcel& parcel) {
-    if (parcel.kind == Kind::Read && !parcel.flawed)
+    if (parcel.kind == ParcelKind::Read && !parcel.flawed)
         std::memcpy(parcel.memory, parcel.data.data(), parcel.bytes);
-    else if (parcel.kind == Kind::Atomic)
+    else if (parcel.kind == ParcelKind::Atomic)
         parcel.atomic->before = parcel.before;
 }
 
@@ -146,7 +146,7 @@ bool Fabric::pending(const Node& node) const {
            std::ranges::any_of(node.channels, [](const auto& channel) { return !channel.empty(); });
 }
 
-// What one poll reports.
+// Collects the events that one poll reports.
 void Fabric::collect(std::uint32_t number, std::vector<Event>& events) {
     Node& node = *nodes_[number];
     const std::size_t most = 1 + random_() % std::max(behaviour_.burst, 1u);
@@ -170,8 +170,9 @@ void Fabric::collect(std::uint32_t number, std::vector<Event>& events) {
         Parcel& parcel = *last.parcel;
         if (last.error == 0) land(parcel);
         if (parcel.operation == nullptr) continue;
-        // The buffer is the caller's again.
-        if ((parcel.kind == Kind::Message || parcel.kind == Kind::Deposit) && !parcel.flawed) capture(parcel);
+        // The buffer is the caller's from now on, so a violation must have been found by here.
+        if ((parcel.kind == ParcelKind::Message || parcel.kind == ParcelKind::Deposit) && !parcel.flawed)
+            capture(parcel);
         events.push_back({nullptr, std::exchange(parcel.operation, nullptr), last.error});
     }
 }

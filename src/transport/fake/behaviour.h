@@ -1,4 +1,4 @@
-// What a fake fabric does of all that libfabric's providers may do, and what it does wrong on purpose.
+// The behaviours of libfabric's providers that a fake fabric can show, and the errors that it can make on purpose.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,17 @@
 
 namespace osc::fake {
 
-/// Errors that no provider may make: a test that runs over one of them must fail.
+/// Errors that no provider may make: a test that runs over a fabric with one of them must fail.
 enum class Flaw {
     None,
     SwapsMessages,    // of one sender to one receiver
-    LosesMessages,    // one arrives never
-    RepeatsMessages,  // one arrives twice
-    DamagesMessages,  // one bit of one differs
+    LosesMessages,    // a message never arrives
+    RepeatsMessages,  // a message arrives twice
+    DamagesMessages,  // a message arrives with one bit changed
     EndsWritesEarly,  // a write ends before its data is in the target's memory
-    EndsReadsEarly,   // a read ends before its data has come
+    EndsReadsEarly,   // a read ends before its data has arrived
     EndsSendsEarly,   // a send or deposit ends before its data has left the sender's buffer
-    SplitsAtomics,    // another atomic on the same word gets between the load and the store of one
+    SplitsAtomics,    // another atomic on the same word executes between the load and the store of one
     TearsDeposits,    // the last byte of a deposit arrives before the others
 };
 
@@ -27,11 +27,11 @@ constexpr const char* name_of(Flaw flaw) {
     return kNames[static_cast<int>(flaw)];
 }
 
-/// What becomes of operations to a process that has died.
+/// The outcome of operations to a dead process.
 enum class DeadPeer {
     Errors,  // they end with an error
-    Full,    // there is no room for them, as tcp;ofi_rxm has it; those under way never end
-    Silent,  // they are taken, and never end
+    Full,    // their posts return Again forever, as with tcp;ofi_rxm; earlier ones never end
+    Silent,  // their posts succeed, and they never end
 };
 
 /// All times are in polls of any endpoint of the fabric. All choices follow from the seed and from the order in which
@@ -40,25 +40,25 @@ struct Behaviour {
     std::uint64_t seed = 1;
 
     // Registration. FI_MR_LOCAL, FI_MR_ALLOCATED and FI_MR_ENDPOINT lie below this interface: see fake/libfabric.
-    bool registers = true;                        // false: no memory can be exposed, all goes by messages
+    bool registers = true;                        // false: no memory can be exposed, messages carry all data
     bool virtual_addresses = true;                // FI_MR_VIRT_ADDR: peers give addresses; else offsets
     bool provider_keys = false;                   // FI_MR_PROV_KEY: keys count up from 1; else they are random
-    std::size_t registrations = ~std::size_t{0};  // at once, of one endpoint
+    std::size_t registrations = ~std::size_t{0};  // the most at a time of one endpoint
 
     // Completion and progress.
     bool transmit_complete = true;    // a send or deposit ends when its buffer is free; else when it has arrived
     bool automatic_progress = false;  // every poll of any endpoint moves data; else the target's own polls do
-    bool posts_move_data = false;     // a thread that posts may move what comes in, like one that polls
+    bool posts_move_data = false;     // a posting thread may move arriving data, like a polling one
 
     // Time and order.
     unsigned delay = 6;      // longest, of each step of an operation
     unsigned splits = 3;     // one of so many writes and deposits arrives in two parts; 0: none
     unsigned burst = 16;     // the most events of one poll
-    std::size_t queue = 64;  // operations of one endpoint under way; a further one finds no room
-    unsigned full = 50;      // of 1,000 operations, find no room for no reason
-    unsigned errors = 0;     // of 1,000,000 operations, end with an error and have no effect
+    std::size_t queue = 64;  // operations of one endpoint in flight; a further post returns Again
+    unsigned full = 50;      // so many of 1,000 posts return Again at random
+    unsigned errors = 0;     // so many of 1,000,000 operations end with an error and have no effect
 
-    // What the endpoint says of itself.
+    // Properties of the endpoint.
     bool deposits = false;
     bool atomics = true;
     std::size_t largest_copied = 128;

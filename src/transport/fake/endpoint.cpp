@@ -7,7 +7,7 @@
 namespace osc::fake {
 namespace {
 
-/// Addresses are good in one fabric only.
+/// An address is valid in its fabric only.
 struct Name {
     const Fabric* fabric;
     std::uint32_t number;
@@ -15,7 +15,7 @@ struct Name {
 
 }  // namespace
 
-std::unique_ptr<ofi::Endpoint> Fabric::open() {
+std::unique_ptr<fabric::Endpoint> Fabric::open() {
     std::uint32_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -37,7 +37,7 @@ FakeEndpoint::~FakeEndpoint() {
     fabric_.close(number_);
 }
 
-bool FakeEndpoint::insert(const ofi::Address& address, ofi::PeerId& peer) {
+bool FakeEndpoint::insert(const fabric::Address& address, fabric::PeerId& peer) {
     Name name{};
     std::memcpy(&name, address.bytes, sizeof name);
     if (address.size != sizeof name || name.fabric != &fabric_) return false;
@@ -45,9 +45,9 @@ bool FakeEndpoint::insert(const ofi::Address& address, ofi::PeerId& peer) {
     return true;
 }
 
-ofi::Posted FakeEndpoint::post(Kind kind, ofi::PeerId peer, const void* memory, std::size_t bytes,
-                               ofi::Operation* operation, std::uint64_t address, std::uint64_t key,
-                               ofi::Atomic* atomic) {
+fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const void* memory, std::size_t bytes,
+                                  fabric::Operation* operation, std::uint64_t address, std::uint64_t key,
+                                  fabric::Atomic* atomic) {
     Fabric::Parcel parcel;
     parcel.kind = kind;
     parcel.from = number_;
@@ -59,7 +59,7 @@ ofi::Posted FakeEndpoint::post(Kind kind, ofi::PeerId peer, const void* memory, 
     parcel.key = key;
     parcel.atomic = atomic;
     posting_.fetch_add(1, std::memory_order_seq_cst);
-    ofi::Posted posted = ofi::Posted::Failed;
+    fabric::Posted posted = fabric::Posted::Failed;
     {
         const std::lock_guard lock(fabric_.mutex_);
         posted = fabric_.post(std::move(parcel));
@@ -68,41 +68,42 @@ ofi::Posted FakeEndpoint::post(Kind kind, ofi::PeerId peer, const void* memory, 
     return posted;
 }
 
-ofi::Posted FakeEndpoint::send(ofi::PeerId peer, const void* message, std::size_t bytes, ofi::Operation& operation) {
-    if (bytes > ofi::kLargestMessage) return ofi::Posted::Failed;
-    return post(Kind::Message, peer, message, bytes, &operation);
+fabric::Posted FakeEndpoint::send(fabric::PeerId peer, const void* message, std::size_t bytes,
+                                  fabric::Operation& operation) {
+    if (bytes > fabric::kLargestMessage) return fabric::Posted::Failed;
+    return post(ParcelKind::Message, peer, message, bytes, &operation);
 }
 
-ofi::Posted FakeEndpoint::send_copied(ofi::PeerId peer, const void* message, std::size_t bytes) {
-    if (bytes > largest_copied()) return ofi::Posted::Failed;
-    return post(Kind::Message, peer, message, bytes, nullptr);
+fabric::Posted FakeEndpoint::send_copied(fabric::PeerId peer, const void* message, std::size_t bytes) {
+    if (bytes > largest_copied()) return fabric::Posted::Failed;
+    return post(ParcelKind::Message, peer, message, bytes, nullptr);
 }
 
-ofi::Posted FakeEndpoint::write(ofi::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
-                                std::uint64_t key, ofi::Operation& operation) {
-    if (bytes > largest_transfer()) return ofi::Posted::Failed;
-    return post(Kind::Write, peer, from, bytes, &operation, address, key);
+fabric::Posted FakeEndpoint::write(fabric::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
+                                   std::uint64_t key, fabric::Operation& operation) {
+    if (bytes > largest_transfer()) return fabric::Posted::Failed;
+    return post(ParcelKind::Write, peer, from, bytes, &operation, address, key);
 }
 
-ofi::Posted FakeEndpoint::read(ofi::PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
-                               ofi::Operation& operation) {
-    if (bytes > largest_transfer()) return ofi::Posted::Failed;
-    return post(Kind::Read, peer, to, bytes, &operation, address, key);
+fabric::Posted FakeEndpoint::read(fabric::PeerId peer, void* to, std::size_t bytes, std::uint64_t address,
+                                  std::uint64_t key, fabric::Operation& operation) {
+    if (bytes > largest_transfer()) return fabric::Posted::Failed;
+    return post(ParcelKind::Read, peer, to, bytes, &operation, address, key);
 }
 
-ofi::Posted FakeEndpoint::atomic(ofi::PeerId peer, ofi::Atomic& what, std::uint64_t address, std::uint64_t key,
-                                 ofi::Operation& operation) {
-    if (!behaviour().atomics || address % sizeof what.operand != 0) return ofi::Posted::Failed;
-    return post(Kind::Atomic, peer, nullptr, sizeof what.operand, &operation, address, key, &what);
+fabric::Posted FakeEndpoint::atomic(fabric::PeerId peer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key,
+                                    fabric::Operation& operation) {
+    if (!behaviour().atomics || address % sizeof what.operand != 0) return fabric::Posted::Failed;
+    return post(ParcelKind::Atomic, peer, nullptr, sizeof what.operand, &operation, address, key, &what);
 }
 
-ofi::Posted FakeEndpoint::deposit(ofi::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
-                                  std::uint64_t key, ofi::Operation* operation) {
-    if (operation == nullptr && bytes > largest_copied()) return ofi::Posted::Failed;
-    return post(Kind::Deposit, peer, from, bytes, operation, address, key);
+fabric::Posted FakeEndpoint::deposit(fabric::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
+                                     std::uint64_t key, fabric::Operation* operation) {
+    if (operation == nullptr && bytes > largest_copied()) return fabric::Posted::Failed;
+    return post(ParcelKind::Deposit, peer, from, bytes, operation, address, key);
 }
 
-bool FakeEndpoint::expose(void* base, std::size_t bytes, ofi::Exposed& exposed) {
+bool FakeEndpoint::expose(void* base, std::size_t bytes, fabric::Exposed& exposed) {
     const std::lock_guard lock(fabric_.mutex_);
     Fabric::Node& node = *fabric_.nodes_[number_];
     if (!behaviour().registers || node.regions.size() >= behaviour().registrations) return false;
@@ -113,14 +114,14 @@ bool FakeEndpoint::expose(void* base, std::size_t bytes, ofi::Exposed& exposed) 
     return true;
 }
 
-void FakeEndpoint::revoke(ofi::Exposed& exposed) {
+void FakeEndpoint::revoke(fabric::Exposed& exposed) {
     const std::lock_guard lock(fabric_.mutex_);
     if (exposed.registration != nullptr && fabric_.nodes_[number_]->regions.erase(exposed.key) != 1)
         fabric_.violation("memory was revoked that is not exposed");
     exposed = {};
 }
 
-int FakeEndpoint::poll(ofi::Receiver& receiver) {
+int FakeEndpoint::poll(fabric::Receiver& receiver) {
     bool alone = polling_.fetch_add(1, std::memory_order_acquire) == 0;
     events_.clear();
     {
@@ -133,7 +134,7 @@ int FakeEndpoint::poll(ofi::Receiver& receiver) {
     }
     for (const Fabric::Event& event : events_) {
         if (event.message != nullptr) {
-            // A copy of its own: a repeated message arrives as it was sent.
+            // Each receiver gets a copy that it may change: a repeated message arrives as it was sent.
             std::vector<std::byte> buffer = event.message->data;
             receiver.received(buffer.data(), buffer.size());
         } else {
@@ -144,18 +145,18 @@ int FakeEndpoint::poll(ofi::Receiver& receiver) {
     return static_cast<int>(events_.size());
 }
 
-int FakeEndpoint::sleep(int milliseconds, ofi::Receiver& receiver) {
+int FakeEndpoint::sleep(int milliseconds, fabric::Receiver& receiver) {
     int moved = 0;
     {
         const bool landed = receiver.landed();
         std::unique_lock lock(fabric_.mutex_);
         Fabric::Node& node = *fabric_.nodes_[number_];
-        const auto stirred = [&] { return node.woken || node.moved || (!node.dead && fabric_.pending(node)); };
+        const auto ready = [&] { return node.woken || node.moved || (!node.dead && fabric_.pending(node)); };
         if (!landed) {
             if (milliseconds < 0)
-                node.bell.wait(lock, stirred);
+                node.bell.wait(lock, ready);
             else
-                node.bell.wait_for(lock, std::chrono::milliseconds(milliseconds), stirred);
+                node.bell.wait_for(lock, std::chrono::milliseconds(milliseconds), ready);
         }
         moved = node.moved || fabric_.pending(node) ? 1 : 0;
         node.woken = false;

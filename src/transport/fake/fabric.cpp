@@ -1,4 +1,4 @@
-// How operations travel: posting, arrival at the target, completion at the origin.
+// The way of an operation: post, arrival at the target, completion at the origin.
 #include "transport/fake/fabric.h"
 
 #include <algorithm>
@@ -48,11 +48,11 @@ bool Fabric::is_flawed(Flaw flaw) {
     return true;
 }
 
-// Under the mutex, like all that follow.
-ofi::Posted Fabric::post(Parcel&& parcel) {
+// The caller holds the mutex, also for all following functions.
+fabric::Posted Fabric::post(Parcel&& parcel) {
     if (parcel.to >= nodes_.size()) {
         violation("an operation to a peer that was never inserted");
-        return ofi::Posted::Failed;
+        return fabric::Posted::Failed;
     }
     Node& origin = *nodes_[parcel.from];
     Node& target = *nodes_[parcel.to];
@@ -60,55 +60,56 @@ ofi::Posted Fabric::post(Parcel&& parcel) {
     const bool full = origin.under_way >= behaviour_.queue || random_() % 1000 < behaviour_.full;
     if (full || origin.dead || (lost && behaviour_.dead == DeadPeer::Full)) {
         ++totals_.full;
-        return ofi::Posted::Again;
+        return fabric::Posted::Again;
     }
-    if (parcel.kind == Kind::Message || parcel.kind == Kind::Deposit) parcel.sum = sum_of(parcel.memory, parcel.bytes);
+    if (parcel.kind == ParcelKind::Message || parcel.kind == ParcelKind::Deposit)
+        parcel.sum = sum_of(parcel.memory, parcel.bytes);
     if (parcel.operation == nullptr) capture(parcel);
     parcel.due = later();
     const auto shared = std::make_shared<Parcel>(std::move(parcel));
     ++origin.under_way;
     if (lost && behaviour_.dead == DeadPeer::Silent) {
         target.loose.push_back(shared);
-        return ofi::Posted::Yes;
+        return fabric::Posted::Yes;
     }
     if (lost || random_() % 1000000 < behaviour_.errors) {
         complete(shared, lost ? EHOSTUNREACH : EIO);
-        return ofi::Posted::Yes;
+        return fabric::Posted::Yes;
     }
     switch (shared->kind) {
-        case Kind::Message:
-        case Kind::Deposit: {
-            ++(shared->kind == Kind::Message ? totals_.messages : totals_.deposits);
+        case ParcelKind::Message:
+        case ParcelKind::Deposit: {
+            ++(shared->kind == ParcelKind::Message ? totals_.messages : totals_.deposits);
             if (behaviour_.transmit_complete && shared->operation != nullptr) {
                 if (is_flawed(Flaw::EndsSendsEarly)) shared->flawed = true;
                 complete(shared, 0);
             }
             auto& channel = target.channels[shared->from];
             channel.push_back(shared);
-            if (shared->kind == Kind::Message && channel.size() > 1 &&
-                channel[channel.size() - 2]->kind == Kind::Message && is_flawed(Flaw::SwapsMessages))
+            if (shared->kind == ParcelKind::Message && channel.size() > 1 &&
+                channel[channel.size() - 2]->kind == ParcelKind::Message && is_flawed(Flaw::SwapsMessages))
                 std::swap(channel[channel.size() - 1], channel[channel.size() - 2]);
             break;
         }
         default:
-            ++(shared->kind == Kind::Write  ? totals_.writes
-               : shared->kind == Kind::Read ? totals_.reads
-                                            : totals_.atomics);
-            if ((shared->kind == Kind::Write && is_flawed(Flaw::EndsWritesEarly)) ||
-                (shared->kind == Kind::Read && is_flawed(Flaw::EndsReadsEarly))) {
+            ++(shared->kind == ParcelKind::Write  ? totals_.writes
+               : shared->kind == ParcelKind::Read ? totals_.reads
+                                                  : totals_.atomics);
+            if ((shared->kind == ParcelKind::Write && is_flawed(Flaw::EndsWritesEarly)) ||
+                (shared->kind == ParcelKind::Read && is_flawed(Flaw::EndsReadsEarly))) {
                 shared->flawed = true;
                 shared->due += kFlawLasts;
-                if (shared->kind == Kind::Write) capture(*shared);
+                if (shared->kind == ParcelKind::Write) capture(*shared);
                 complete(shared, 0);
             }
             target.loose.push_back(shared);
     }
     target.bell.notify_one();
     if (behaviour_.posts_move_data && chance(2)) move(shared->from);
-    return ofi::Posted::Yes;
+    return fabric::Posted::Yes;
 }
 
-// Takes the operation's data out of the origin's buffer, which is free from then on.
+// Copies the operation's data out of the origin's buffer, which the fabric does not use from then on.
 void Fabric::capture(Parcel& parcel) {
     if (parcel.memory == nullptr) return;
     parcel.data.assign(parcel.memory, parcel.memory + parcel.bytes);
@@ -125,8 +126,8 @@ void Fabric::complete(const SharedParcel& parcel, int error) {
     origin.bell.notify_one();
 }
 
-// What is under way to an endpoint that answers no more; `number`'s own operations are forgotten when it has been
-// closed.
+// Ends the operations in flight to an endpoint that is dead or closed. If `number` is closed, its own operations are
+// dropped too.
 void Fabric::fail_all(std::uint32_t number) {
     Node& node = *nodes_[number];
     std::vector<SharedParcel> left = std::move(node.loose);

@@ -16,7 +16,7 @@
 #include <optional>
 #include <utility>
 
-#include "config/options.h"
+#include "base/options.h"
 #include "transport/shm/control.h"
 
 namespace osc::shm {
@@ -25,6 +25,9 @@ namespace {
 constexpr std::size_t kLarge = std::size_t{2} << 20;  // from here on a piece has its own mapping
 constexpr std::size_t kGrain = 64;                    // pool pieces never share a cache line
 constexpr std::uint64_t kFileEnd = std::uint64_t{1} << 62;
+// Bounds of the mappings without pages. Their page tables stay: 8 MiB for 4 GiB that were touched.
+constexpr std::size_t kEmptyBytes = std::size_t{4} << 30;
+constexpr std::size_t kEmptyPieces = 64;
 
 std::size_t page() {
     static const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -66,13 +69,14 @@ std::uint64_t process_start_time(pid_t pid) {
     return state == 'Z' || state == 'X' ? 0 : start;
 }
 
-Arena::Arena() : Arena(SystemMemory(), static_cast<std::size_t>(config::values().reuse_mib) << 20) {}
+Arena::Arena() : Arena(SystemMemory(), static_cast<std::size_t>(base::values().reuse_mib) << 20) {}
 
 Arena::Arena(SystemMemory system, std::size_t keep) : system_(std::move(system)), keep_(keep) {}
 
 Arena::~Arena() {
-    while (const std::optional<Mapping> piece = kept_.oldest())
-        ::munmap(piece->address, piece->bytes);
+    for (KeptPieces* pieces : {&kept_, &empty_})
+        while (const std::optional<Mapping> piece = pieces->oldest())
+            ::munmap(piece->address, piece->bytes);
     for (const auto& [address, piece] : live_)
         if (piece.mapped > 0) ::munmap(reinterpret_cast<void*>(address), piece.mapped);
     if (pool_ != nullptr) ::munmap(pool_, pool_bytes_);
@@ -89,7 +93,7 @@ bool Arena::open() {
     if (pool_ != nullptr) return true;
     const int fd = ::memfd_create("osc", MFD_CLOEXEC);
     if (fd < 0) return false;
-    std::size_t bytes = static_cast<std::size_t>(std::max(config::values().pool_mib, 4L)) << 20;
+    std::size_t bytes = static_cast<std::size_t>(std::max(base::values().pool_mib, 4L)) << 20;
     void* pool = MAP_FAILED;
     // An address-space limit (ulimit -v) may refuse the whole reservation: take what it allows.
     for (; bytes >= (std::size_t{4} << 20); bytes /= 2) {
@@ -143,7 +147,7 @@ bool Arena::grow_pool(std::size_t bytes) {
     return true;
 }
 
-Piece Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
+ArenaBlock Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
     std::optional<std::uint64_t> start = free_.take(bytes, alignment);
     if (!start && grow_pool(bytes + alignment)) start = free_.take(bytes, alignment);
     if (!start) return {};
@@ -154,8 +158,8 @@ Piece Arena::from_pool(std::size_t bytes, std::size_t alignment, bool clear) {
     return {address, *start, bytes};
 }
 
-// Where `length` bytes at `offset` of the file are mapped, at a multiple of `alignment`; null with errno set. The
-// kernel's own choice usually has the alignment and costs one call; otherwise a larger reservation is cut to it.
+// Maps `length` bytes at `offset` of the file at a multiple of `alignment`; null with errno set on failure. The
+// kernel's own choice usually has the alignment and costs one call; otherwise a larger reservation is trimmed to it.
 std::byte* Arena::map_aligned(std::uint64_t offset, std::size_t length, std::size_t alignment) {
     void* chosen = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
     if (chosen == MAP_FAILED) return nullptr;
@@ -180,8 +184,8 @@ std::byte* Arena::map_aligned(std::uint64_t offset, std::size_t length, std::siz
     return static_cast<std::byte*>(mapping);
 }
 
-// A new mapping of offsets that have no pages; no address, with errno set, if the system refuses. Offsets are multiples
-// of 2 MiB; where the kernel uses huge pages for shared memory, it chooses an address that is one too.
+// Maps offsets that have no pages; no address, with errno set, if the system refuses. Offsets are multiples of 2 MiB;
+// if the kernel uses huge pages for shared memory, it chooses such an address too.
 Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     const std::optional<std::uint64_t> offset = large_free_.take(length, kLarge);
     if (!offset) {
@@ -202,11 +206,14 @@ Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     return fresh;
 }
 
-// Offsets are used again only if their pages are gone: fresh pieces read as zero.
+bool Arena::punch(std::uint64_t offset, std::size_t length) {
+    return ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(length)) == 0;
+}
+
+// Offsets are reused only after their pages were freed, because a fresh piece must read as zero.
 void Arena::free_offsets(std::uint64_t offset, std::size_t length) {
-    if (offset >= file_end_ || ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                                           static_cast<off_t>(length)) == 0)
-        large_free_.give(offset, length);
+    if (offset >= file_end_ || punch(offset, length)) large_free_.give(offset, length);
 }
 
 void Arena::give_back(const Mapping& piece) {
@@ -214,24 +221,43 @@ void Arena::give_back(const Mapping& piece) {
     free_offsets(piece.offset, piece.bytes);
 }
 
-void Arena::keep_at_most(std::size_t bytes) {
-    while (kept_.bytes() > bytes)
-        give_back(*kept_.oldest());
+void Arena::give_back_all() {
+    for (KeptPieces* pieces : {&kept_, &empty_})
+        while (const std::optional<Mapping> piece = pieces->oldest())
+            give_back(*piece);
 }
 
-Piece Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
+// Gives the piece's pages back, and its addresses where they are scarce. Mapping and unmapping 100 MiB costs as much as
+// the pages of a piece of which little was touched.
+void Arena::drop_pages(const Mapping& piece) {
+    if (!system_.spares_addresses() || !punch(piece.offset, piece.bytes)) {
+        give_back(piece);
+        return;
+    }
+    empty_.keep(piece);
+    while (empty_.bytes() > kEmptyBytes || empty_.count() > kEmptyPieces)
+        give_back(*empty_.oldest());
+}
+
+// A freed piece: with pages, or without them and at most twice as large as asked for, so that it serves its own size.
+std::optional<Mapping> Arena::reuse(std::size_t length, std::size_t alignment) {
+    std::optional<Mapping> piece = kept_.take(length, alignment, kLarge);
+    return piece ? piece : empty_.take_whole(length, 2 * length, alignment);
+}
+
+ArenaBlock Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
     const std::size_t length = round_up(bytes, page());
     std::optional<Mapping> piece;
-    if (!clear) piece = kept_.take(length, alignment, kLarge);
+    if (!clear) piece = reuse(length, alignment);
     if (!piece) {
-        if (kept_.bytes() > 0 && (system_.is_short() || system_.refuses(length))) keep_at_most(0);
+        if (kept_.count() > 0 && (system_.is_short() || system_.refuses(length))) give_back_all();
         if (system_.refuses(length)) {
             errno = ENOMEM;
             return {};
         }
         piece = map_fresh(length, alignment);
-        if (piece->address == nullptr && kept_.bytes() > 0) {
-            keep_at_most(0);
+        if (piece->address == nullptr && kept_.count() + empty_.count() > 0) {
+            give_back_all();
             piece = map_fresh(length, alignment);
         }
         if (piece->address == nullptr) return {};
@@ -242,7 +268,7 @@ Piece Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
     return {piece->address, piece->offset, bytes};
 }
 
-Piece Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
+ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
     if (bytes > (std::size_t{1} << 46) || alignment > (std::size_t{1} << 40)) {
         errno = ENOMEM;
         return {};
@@ -251,9 +277,9 @@ Piece Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
     const std::lock_guard lock(mutex_);
     const std::size_t wanted = round_up(std::max(bytes, std::size_t{1}), kGrain);
     const std::size_t align = std::max(alignment, kGrain);
-    // The pool is mapped at a page boundary only, so a larger alignment cannot be had by choosing an offset.
+    // The pool starts at a page boundary, so no offset in it gives a larger alignment for certain.
     if (wanted < kLarge && align <= page()) {
-        const Piece piece = from_pool(wanted, align, clear);
+        const ArenaBlock piece = from_pool(wanted, align, clear);
         if (piece) return piece;
     }
     return large(wanted, align, clear);
@@ -271,12 +297,18 @@ bool Arena::release(void* address) {
         return true;
     }
     const Mapping mapping{static_cast<std::byte*>(address), piece.offset, piece.mapped};
-    if (!piece.may_be_kept || piece.mapped > keep_) {
+    if (!piece.may_be_kept) {
         give_back(mapping);
-        return true;
+    } else if (system_.is_short()) {
+        give_back(mapping);
+        give_back_all();
+    } else if (piece.mapped > keep_) {
+        drop_pages(mapping);
+    } else {
+        kept_.keep(mapping);
+        while (kept_.bytes() > keep_)
+            drop_pages(*kept_.oldest());
     }
-    kept_.keep(mapping);
-    keep_at_most(system_.is_short() ? 0 : keep_);
     return true;
 }
 
@@ -311,9 +343,9 @@ ArenaAddress Arena::address() const {
     return result;
 }
 
-// A lock of the whole process on the file's first byte, which the system drops with the process and which others can
-// look at through any descriptor of the file, whatever namespaces they live in. It would also go if this process closed
-// another descriptor of the file: it opens none.
+// Takes a POSIX lock on the file's first byte. The system drops it when the process ends, and other processes can test
+// it through any descriptor of the file, whatever their namespaces. It would also drop it if this process closed
+// another descriptor of the file, so this process opens none.
 bool Arena::show_life() {
     const std::lock_guard lock(mutex_);
     struct flock life = {};

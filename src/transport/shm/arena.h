@@ -6,7 +6,8 @@
 // mapping of their own. The pool's memory is allocated (fallocate) as it grows. A large piece gets its pages at first
 // touch, as malloc's does, except under vm.overcommit_memory = 2, where a touch that the system refuses would be
 // SIGBUS: there the pages are allocated with the piece (system_memory.h has the reasons). A freed large piece is kept,
-// with its pages, for the next one of the same use (kept.h), up to a bound and while memory is not short.
+// with its pages, for the next one of the same use (kept.h), up to a bound and while memory is not short. What exceeds
+// the bound loses its pages and stays mapped.
 #pragma once
 
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "transport/shm/kept.h"
 #include "transport/shm/spans.h"
@@ -25,7 +27,7 @@ namespace osc::shm {
 
 /// What a peer needs to know to reach this process's arena; exchanged by the host's collectives.
 struct ArenaAddress {
-    std::uint64_t token = 0;       // random, also in the arena's first bytes: proves that the right process was opened
+    std::uint64_t token = 0;       // random, also in the arena's first bytes: proves that it is this process's arena
     std::uint64_t start_time = 0;  // of the process, in clock ticks since boot
     std::uint64_t pool_bytes = 0;  // length of the pool's reservation
     std::uint64_t probe = 0;       // address of a copy of the token, for the probe of process_vm_readv
@@ -39,7 +41,7 @@ struct ArenaHeader {
 };
 
 /// A piece of an arena.
-struct Piece {
+struct ArenaBlock {
     std::byte* address = nullptr;
     std::uint64_t offset = 0;
     std::size_t bytes = 0;
@@ -62,29 +64,30 @@ class Arena {
     bool open();
 
     /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two). `clear`: it reads as zero;
-    /// without it the piece may hold what this process left in a freed one.
+    /// without it the piece may contain data that this process left in a freed one.
     /// Returns an empty piece, with errno set, if the system refuses: more than it can ever give (SystemMemory), an
     /// address-space or file-size limit, or the commit limit where pages are allocated early.
-    Piece allocate(std::size_t bytes, std::size_t alignment, bool clear);
+    ArenaBlock allocate(std::size_t bytes, std::size_t alignment, bool clear);
 
-    /// Gives back the piece that starts at `address`; false if no such piece exists. The arena may keep its pages.
+    /// Frees the piece that starts at `address`; false if no such piece exists. The arena may keep its pages.
     bool release(void* address);
 
-    /// The offset of [address, address + bytes), if one piece holds it whole; kNoOffset otherwise.
+    /// The offset of [address, address + bytes), if one piece contains all of it; kNoOffset otherwise.
     std::uint64_t offset_of(const void* address, std::size_t bytes) const;
 
-    /// Where `offset` of this arena is mapped here; null if no live piece holds it.
+    /// The address of `offset`; null if no live piece contains it.
     std::byte* at(std::uint64_t offset) const;
 
     ArenaAddress address() const;
 
-    /// Lets those who hold the arena's descriptor see that this process lives (arena_owner_lives). Idempotent.
+    /// Lets every process with a descriptor of this arena test whether this process lives (arena_owner_lives).
+    /// Idempotent.
     bool show_life();
     /// Whether `path` is this arena's file. Opens nothing.
     bool is_file(const char* path) const;
     std::uint64_t token() const { return token_; }
 
-    /// Bytes handed out at present.
+    /// Bytes of live pieces.
     std::uint64_t in_use() const;
     /// Bytes of freed pieces kept for the next allocation.
     std::uint64_t kept() const;
@@ -97,13 +100,16 @@ class Arena {
         bool may_be_kept;    // large, and not asked for cleared
     };
     Arena();
-    Piece from_pool(std::size_t bytes, std::size_t alignment, bool clear);
-    Piece large(std::size_t bytes, std::size_t alignment, bool clear);
+    ArenaBlock from_pool(std::size_t bytes, std::size_t alignment, bool clear);
+    ArenaBlock large(std::size_t bytes, std::size_t alignment, bool clear);
     Mapping map_fresh(std::size_t length, std::size_t alignment);
     std::byte* map_aligned(std::uint64_t offset, std::size_t length, std::size_t alignment);
+    bool punch(std::uint64_t offset, std::size_t length);
     void free_offsets(std::uint64_t offset, std::size_t length);
     void give_back(const Mapping& piece);
-    void keep_at_most(std::size_t bytes);
+    void give_back_all();
+    void drop_pages(const Mapping& piece);
+    std::optional<Mapping> reuse(std::size_t length, std::size_t alignment);
     bool grow_pool(std::size_t bytes);
     bool extend_file(std::uint64_t end);
 
@@ -118,6 +124,7 @@ class Arena {
     FreeSpans free_;                       // of the pool, with pages
     FreeSpans large_free_;                 // behind the pool, without pages
     KeptPieces kept_;                      // freed large pieces, with pages
+    KeptPieces empty_;                     // freed large pieces, mapped, without pages
     std::map<std::uintptr_t, Live> live_;  // address -> piece
     SystemMemory system_;
     std::size_t keep_;  // the most bytes in kept_
@@ -131,17 +138,17 @@ class PeerArena {
     PeerArena& operator=(const PeerArena&) = delete;
     ~PeerArena();
 
-    /// Where [offset, offset + bytes) of the peer's arena is mapped here; null (errno set) if it cannot be. A piece
-    /// outside the pool gets a mapping of its own, which `unmap` with the same arguments gives back.
+    /// Maps [offset, offset + bytes) of the peer's arena; null with errno set on failure. A piece outside the pool gets
+    /// a mapping of its own, which unmap() with the same arguments removes.
     std::byte* map(std::uint64_t offset, std::size_t bytes);
     void unmap(std::uint64_t offset, std::byte* address, std::size_t bytes);
 
-    /// Whether the peer's descriptor can be opened through /proc, or was adopted.
+    /// Whether this process can open the peer's descriptor through /proc, or has adopted it.
     bool reachable();
-    /// Takes over a descriptor that the peer has passed, if it is that of its arena; closes it otherwise. `pid` is the
-    /// peer's number in this process's PID namespace, 0 if it has none.
+    /// Takes over a descriptor that the peer has passed, if it refers to the peer's arena; closes it otherwise. `pid`:
+    /// the peer's number in this process's PID namespace, 0 if it has none.
     bool adopt(int descriptor, pid_t pid);
-    /// Whether the peer lives, as far as the system tells.
+    /// False if the system knows that the peer has ended.
     bool owner_lives() const;
     /// Whether the peer's descriptor was adopted. Then its process and thread numbers mean nothing here.
     bool adopted() const { return passed_.load(std::memory_order_acquire) >= 0; }
@@ -152,17 +159,17 @@ class PeerArena {
   private:
     int open_peer() const;
     int descriptor() const;
-    void done_with(int descriptor) const;
+    void close_unless_passed(int descriptor) const;
 
     ArenaAddress address_;
     std::mutex mutex_;
-    std::atomic<int> passed_{-1};  // kept for large pieces and to see whether the peer lives
-    bool verified_ = false;        // was opened once
+    std::atomic<int> passed_{-1};  // stays open, to map large pieces and to test whether the peer lives
+    bool verified_ = false;        // opened or adopted once
     std::byte* pool_ = nullptr;
 };
 
 /// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie;
-/// kUnknownStart if that cannot be found out (no descriptor left, no /proc).
+/// kUnknownStart if the system does not say (no descriptor left, no /proc).
 inline constexpr std::uint64_t kUnknownStart = ~std::uint64_t{0};
 std::uint64_t process_start_time(pid_t pid);
 

@@ -1,12 +1,11 @@
 // A counting barrier in shared memory for the processes of one node.
 //
-// Why it is right: an arrival is a read-modify-write, so exactly one process sees the count complete; it resets the
-// count before it advances the generation, and nobody arrives for the next round before having seen the new
-// generation. Everything written before an arrival is visible to everyone after the barrier: arrivals form one release
-// sequence that the last arriver acquires, and the generation is released by it and acquired by the others.
+// Why it is right: an arrival is a read-modify-write, so exactly one process sees the count complete. It resets the
+// count before it advances the generation, and no process arrives for the next round before it has seen the new
+// generation. All writes before an arrival are visible to all processes after the barrier: arrivals form one release
+// sequence that the last process acquires, and it releases the generation, which the others acquire.
 //
-// A barrier that was given up is broken for good: those who had arrived would stand for somebody else in the next
-// round.
+// A barrier that one process gave up is broken for good: earlier arrivals would count in the next round.
 #pragma once
 
 #include <atomic>
@@ -22,8 +21,7 @@ struct Barrier {
     std::atomic<std::uint32_t> broken{0};
     Doorbell bell;
 
-    /// Returns when `count` processes have arrived; false if `dead()` gave the wait up, here or in another process, now
-    /// or before.
+    /// Returns when `count` processes have arrived; false if dead() was true in a waiting process, now or earlier.
     template <class Dead>
     bool arrive_and_wait(std::uint32_t count, Dead&& dead) {
         if (broken.load(std::memory_order_relaxed) != 0) return false;
@@ -42,7 +40,7 @@ struct Barrier {
         return false;
     }
 
-    /// Nobody gets through any more.
+    /// Makes this and every later arrive_and_wait() of all processes return false.
     void give_up() {
         broken.exchange(1, std::memory_order_seq_cst);
         bell.ring();

@@ -1,5 +1,5 @@
-// Comparisons with atomic words for the fast path. On x86-64 a load is an acquire and an instruction can compare with
-// memory, but compilers do not fold atomic loads into comparisons; here they are.
+// Comparisons with atomic words for the fast path. On x86-64 every load is an acquire and one instruction can compare
+// with memory, but compilers do not fold atomic loads into comparisons. The inline assembly does.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ inline bool below(std::uint64_t value, const std::atomic<std::uint64_t>& word) {
 #endif
 }
 
-/// Takes one from `counter`; true if that makes it 0. Plain instructions: with several threads a step may be lost, but
+/// Decrements `counter`; true if it becomes 0. Plain instructions: with several threads a decrement may be lost, but
 /// zero is never missed.
 inline bool count_down(std::atomic<std::uint32_t>& counter) {
 #ifdef OSC_FOLDED_COMPARE

@@ -1,6 +1,6 @@
-// What the processes of a node share about one window: a slot with one header and one control block per process.
-// The slot lives in the arena of the window's first process; everybody maps it. Only lock-free atomics and plain data
-// that is written before a barrier and read after it.
+// The control table of a window: the shared state of its processes on one node, which is one header and one control
+// block per process. It lies in the arena of the node's first process, and all of them map it. It contains lock-free
+// atomics only, and plain data that is written before a barrier and read after it.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.h"
 #include "transport/shm/barrier.h"
 
 namespace osc::shm {
@@ -25,28 +26,28 @@ struct LockCell {
     std::atomic<std::uint32_t> dead{0};   // rank + 1 of the process whose death broke the lock
 };
 
-/// The place of one process in the queue of the lock it waits for.
+/// An entry in the queue of a lock. A process has one cell for its own requests.
 struct WaitCell {
     std::atomic<std::uint32_t> answer{0};
-    std::atomic<std::uint32_t> target{0};  // rank + 1 in whose queue it stands; so set and unset under that one's guard
+    std::atomic<std::uint32_t> target{0};  // rank + 1 of the queue's target; changes under that target's guard only
     std::uint32_t next = 0;                // the next cell, see sync/lock.h; under the target's guard, as all below
-    std::uint32_t kind = 0;                // what it waits for
+    std::uint32_t kind = 0;                // the requested sync::LockKind
     std::uint32_t holder = 0;              // rank + 1 of the process that will hold the lock
-    std::uint32_t passing = 0;             // 1: it is inside a lock_all, see LockContext::inside_lock_all
+    std::uint32_t inside_lock_all = 0;     // 1: the process is inside a lock_all, see LockContext::inside_lock_all
     Doorbell bell;
 };
 
-/// The lock of one stripe of a target's memory; holds rank + 1 of its holder.
+/// The lock of one stripe of a target's memory: rank + 1 of its holder, or 0.
 struct alignas(64) Stripe {
     std::atomic<std::uint32_t> holder{0};
 };
 
-/// How the memory of a process in a window is reached.
+/// Where the memory of a process in a window is.
 enum class Memory : std::uint32_t {
     None,     // no memory (size 0 or NULL base)
-    Shared,   // in an arena: offset and owner say where
+    Shared,   // in an arena, at `offset` of the arena of `arena_rank`
     Private,  // anywhere else in the owner's address space
-    Dynamic,  // regions attached one by one: the region table says where
+    Dynamic,  // in attached regions, which the region table lists
 };
 
 /// An attached region of a dynamic window.
@@ -57,13 +58,13 @@ struct Region {
 };
 inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
-/// One process's part of a window's shared state. Aligned so that neighbours never share a line.
+/// One process's part of a window's shared state. Aligned so that two processes never share a cache line.
 struct alignas(64) ControlBlock {
     LockCell lock;
     alignas(64) WaitCell wait;
-    // The cells in which this process stands in its own lock's queue for processes of other nodes: one for those that
-    // wait their turn, one for those that are inside a lock_all.
-    alignas(64) WaitCell away[2];
+    // The cells in which this process queues at its own lock for processes of other nodes: one for processes that wait
+    // their turn, one for processes inside a lock_all.
+    alignas(64) WaitCell proxies[2];
 
     // PSCW: completes received, and the bell of this process's start and wait calls.
     alignas(64) std::atomic<std::uint32_t> completes{0};
@@ -76,8 +77,8 @@ struct alignas(64) ControlBlock {
     std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared
     std::uint32_t arena_rank = 0;        // rank in the window's group whose arena holds the memory
     Memory memory = Memory::None;
-    std::uint64_t mailbox = 0;  // offset of the owner's agent's mailbox in the owner's arena; 0: no agent serves this
-    std::uint64_t served = 0;   // the agent's number of this window
+    std::uint64_t mailbox = 0;  // offset of the agent's mailbox in the owner's arena; 0: no agent serves this window
+    std::uint64_t served = 0;   // the agent's number for this window
 
     // Dynamic windows: the region table, under a sequence lock (odd: being changed).
     alignas(64) std::atomic<std::uint64_t> regions_version{0};
@@ -86,25 +87,27 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
-    // The last fence that this process has made, of those behind which others await it (Epoch::apart); rung by
-    // pscw_bell.
+    // The last fence of this process after which other processes await it (Epoch::needs_peer_fence); pscw_bell rings
+    // when it changes.
     std::atomic<std::uint64_t> fences{0};
 
-    // Checked asserts: that nobody may update this process's memory, and rank + 1 of one that has.
+    // Checked asserts: 1 while MPI_MODE_NOPUT forbids updates of this process's memory, and rank + 1 of a process that
+    // has updated it all the same.
     std::atomic<std::uint32_t> no_put{0};
     std::atomic<std::uint32_t> updated{0};
-    /// Somebody updates it.
+    /// Records an update by `rank`.
     void note_update(std::uint32_t rank) {
         if (__builtin_expect(no_put.load(std::memory_order_relaxed) != 0, 0))
             updated.store(rank + 1, std::memory_order_relaxed);
     }
 
-    // How often processes of other nodes will have ended epochs of fences on this one; by the node's first process.
+    // The number of close messages of deferred fences that this process is to receive from other nodes since the
+    // window's creation; the node's first process writes it.
     std::uint64_t closes = 0;
 
-    // Two words for each 64 ranks of the group follow: the posts that this process has received and not yet consumed,
-    // and the targets whose shared lock it holds or asks for, so that a waiter can tell a dead holder (the lock word of
-    // a target only counts them). A bit for each rank.
+    // Two words for each 64 ranks of the group follow, with one bit for each rank. posts(): targets whose post this
+    // process has received and not consumed. shared_locks(): targets whose shared lock this process holds or requests,
+    // by which waiters find a dead holder (the target's lock word only counts holders).
     std::atomic<std::uint64_t>& posts(std::uint32_t rank) { return words()[rank / 64 * 2]; }
     std::atomic<std::uint64_t>& shared_locks(std::uint32_t rank) { return words()[rank / 64 * 2 + 1]; }
     static constexpr std::uint64_t bit(std::uint32_t rank) { return std::uint64_t{1} << (rank % 64); }
@@ -122,50 +125,50 @@ struct alignas(64) ControlBlock {
     }
 };
 
-/// Agents are started where both are true of some processes of the window.
+/// The creation starts agents if some process of the window sets the first bit and some process the second.
 enum AgentNeed : std::uint32_t {
     kUnshared = 1,     // a process exposes memory that is in no arena
     kUnreachable = 2,  // a process cannot use process_vm_* on another
 };
 
-/// The header of a slot.
-struct alignas(64) SlotHeader {
+/// The header of a control table.
+struct alignas(64) ControlTableHeader {
     Barrier barrier;                                  // fences and the window's free
     alignas(64) std::atomic<std::uint32_t> error{0};  // MPI error class of a failed creation, the largest wins
-    std::atomic<std::uint32_t> kept{0};               // a process still has the window: its attribute callback failed
+    std::atomic<std::uint32_t> kept{0};               // a process keeps the window: its attribute callback failed
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
-    // By the parity of a deferred fence's number, that number, if a process of this node had put operations off. A
-    // process can be one such fence ahead, not two: they meet.
-    std::atomic<std::uint64_t> put_off[2]{};
-    std::atomic<std::uint32_t> fence_strategy{0};  // the last in the table that a process wants
-    std::atomic<std::uint32_t> checks{0};          // whether one of them wants asserts to be checked
-    std::atomic<std::uint32_t> checked[3]{};       // what they tell of asserts, by the meeting's number
-    std::atomic<std::uint32_t> device{0};          // a process's memory is a device's: the host serves the window
+    // The number of the last even and the last odd deferred fence before which a process of this node had queued
+    // operations. Two entries are enough: barriers keep processes at most one such fence apart.
+    std::atomic<std::uint64_t> queued_fence[2]{};
+    std::atomic<std::uint32_t> fence_strategy{0};  // the largest number that a process asks for
+    std::atomic<std::uint32_t> checks{0};          // 1: a process asks for checked asserts
+    std::atomic<std::uint32_t> checked[3]{};       // asserts or-ed over the processes, by the barrier's number
+    std::atomic<std::uint32_t> device{0};          // 1: a process exposes device memory, so the host serves the window
 };
 
-/// What the processes of a node tell their first one at a fence, and it them, between barriers of the node; in windows
-/// that span nodes.
-struct alignas(64) FenceNews {
-    std::atomic<std::uint32_t> wants{0};  // what the next epoch should be: sync::Want, of some process each
-    std::atomic<std::uint32_t> count{0};  // of the list
-    std::uint32_t wanted = 0;             // the same of all nodes; told to all
-    bool any_closes = false;              // on a process of this node
+/// The data of a fence that the processes of a node give to their first process, and the result that it gives back,
+/// between two barriers of the node. Only in windows that span nodes.
+struct alignas(64) FenceCounts {
+    std::atomic<std::uint32_t> wants{0};  // votes of this node for the next epoch: bits of sync::Want
+    std::atomic<std::uint32_t> count{0};  // length of the list of targets
+    std::uint32_t wanted = 0;             // result: votes of all nodes
+    bool any_closes = false;              // result: a process of this node receives close messages
 
-    // Two words for each process of the window follow: how many have closed an epoch to it, and the list of those to
-    // whom somebody has.
+    // Two words for each process of the window follow: first the number of close messages to each process, then the
+    // list of targets with such a message.
     std::atomic<std::uint32_t>* closes() { return reinterpret_cast<std::atomic<std::uint32_t>*>(this + 1); }
 
-    /// This process has closed an epoch to `target`.
+    /// Counts a close message to `target`.
     void add(std::uint32_t target, std::uint32_t processes) {
         if (closes()[target].fetch_add(1, std::memory_order_relaxed) != 0) return;
-        const std::uint32_t place = count.fetch_add(1, std::memory_order_relaxed);
-        closes()[processes + place].store(target, std::memory_order_relaxed);
+        const std::uint32_t index = count.fetch_add(1, std::memory_order_relaxed);
+        closes()[processes + index].store(target, std::memory_order_relaxed);
     }
-    /// Takes all away: take(target, closes).
-    template <class Take>
-    void take(std::uint32_t processes, Take&& each) {
+    /// Calls each(target, closes) for every target, and clears the list.
+    template <class Each>
+    void take(std::uint32_t processes, Each&& each) {
         const std::uint32_t targets = count.exchange(0, std::memory_order_relaxed);
         for (std::uint32_t i = 0; i < targets; ++i) {
             const std::uint32_t target = closes()[processes + i].load(std::memory_order_relaxed);
@@ -174,49 +177,55 @@ struct alignas(64) FenceNews {
     }
 };
 
-/// The processes of a window that are on this node, where not all are.
-struct Places {
-    static constexpr std::uint32_t kElsewhere = ~std::uint32_t{0};
-    std::span<const std::uint32_t> place_of;  // rank in the window's group -> number on this node, or kElsewhere
-    std::vector<std::uint32_t> rank_at;       // the reverse
+/// The processes of a window that are on this node, if others are not.
+struct LocalRanks {
+    static constexpr std::uint32_t kRemote = ~std::uint32_t{0};
+    std::span<const std::uint32_t> local_index;  // rank in the window's group -> index on this node, or kRemote
+    std::vector<std::uint32_t> rank_at;          // the reverse
 };
 
-/// A window's slot as this process sees it.
-struct Slot {
+/// A window's control table as mapped in this process.
+struct ControlTable {
     std::byte* address = nullptr;
     std::size_t stride = 0;
-    const Places* places = nullptr;  // null: every process is on this node, with its rank as its number
+    const LocalRanks* local_ranks = nullptr;  // null: every process is on this node, with its rank as its index
 
     static std::size_t words_for(std::uint32_t processes) { return (std::size_t{processes} + 63) / 64 * 2; }
     static std::size_t stride_for(std::uint32_t processes) {
         return (sizeof(ControlBlock) + words_for(processes) * sizeof(std::uint64_t) + 63) / 64 * 64;
     }
-    /// For `here` processes on this node of a window of `processes`.
-    static std::size_t bytes_for(std::uint32_t here, std::uint32_t processes) {
-        const std::size_t blocks = sizeof(SlotHeader) + here * stride_for(processes);
-        if (here == processes) return blocks;
-        return blocks + sizeof(FenceNews) + (2 * processes * sizeof(std::uint32_t) + 63) / 64 * 64;
+    /// The table's size for `local` processes on this node of a window of `processes`.
+    static std::size_t bytes_for(std::uint32_t local, std::uint32_t processes) {
+        const std::size_t blocks = sizeof(ControlTableHeader) + local * stride_for(processes);
+        if (local == processes) return blocks;
+        return blocks + sizeof(FenceCounts) + (2 * processes * sizeof(std::uint32_t) + 63) / 64 * 64;
     }
-    SlotHeader& header() const { return *reinterpret_cast<SlotHeader*>(address); }
-    /// Of a process on this node.
+    ControlTableHeader& header() const { return *reinterpret_cast<ControlTableHeader*>(address); }
+    /// The block of a process on this node.
     ControlBlock& block(std::uint32_t rank) const {
-        const std::uint32_t place = places != nullptr ? places->place_of[rank] : rank;
-        return *reinterpret_cast<ControlBlock*>(address + sizeof(SlotHeader) + place * stride);
+        OSC_ASSERT(is_local(rank));
+        const std::uint32_t index = local_ranks != nullptr ? local_ranks->local_index[rank] : rank;
+        return *reinterpret_cast<ControlBlock*>(address + sizeof(ControlTableHeader) + index * stride);
     }
-    /// Of a window that spans nodes.
-    FenceNews& fence_news() const {
-        return *reinterpret_cast<FenceNews*>(address + sizeof(SlotHeader) + places->rank_at.size() * stride);
+    /// Only in a window that spans nodes.
+    FenceCounts& fence_counts() const {
+        return *reinterpret_cast<FenceCounts*>(address + sizeof(ControlTableHeader) +
+                                               local_ranks->rank_at.size() * stride);
     }
-    bool here(std::uint32_t rank) const { return places == nullptr || places->place_of[rank] != Places::kElsewhere; }
-    /// How many of `processes` are on this node, and their ranks.
-    std::uint32_t count_here(std::uint32_t processes) const {
-        return places != nullptr ? static_cast<std::uint32_t>(places->rank_at.size()) : processes;
+    bool is_local(std::uint32_t rank) const {
+        return local_ranks == nullptr || local_ranks->local_index[rank] != LocalRanks::kRemote;
     }
-    std::uint32_t rank_at(std::uint32_t place) const { return places != nullptr ? places->rank_at[place] : place; }
+    /// The number of the window's `processes` that are on this node.
+    std::uint32_t local_count(std::uint32_t processes) const {
+        return local_ranks != nullptr ? static_cast<std::uint32_t>(local_ranks->rank_at.size()) : processes;
+    }
+    std::uint32_t rank_at(std::uint32_t index) const {
+        return local_ranks != nullptr ? local_ranks->rank_at[index] : index;
+    }
 };
 
-/// Constructs the header and the blocks of all processes that are on this node in place; by the slot's creator, before
-/// anyone else knows the address.
-void construct(const Slot& slot, std::uint32_t processes);
+/// Constructs the header and the blocks of all processes of this node in place. The node's first process calls it
+/// before any other process knows the address.
+void construct(const ControlTable& controls, std::uint32_t processes);
 
 }  // namespace osc::shm

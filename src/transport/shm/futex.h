@@ -25,7 +25,7 @@ inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
     futex_wait_ns(word, expected, std::int64_t{milliseconds} * 1000000);
 }
 
-/// Wakes every sleeper of `word`.
+/// Wakes all threads that sleep on `word`.
 inline void futex_wake(std::atomic<std::uint32_t>& word) {
     ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

@@ -1,5 +1,5 @@
-// Freed large pieces that the arena keeps, with their mappings and pages, for the next allocation: mapping, faulting in
-// and clearing 40 MiB costs milliseconds, taking a kept piece costs a search of a short list.
+// Freed large pieces that the arena keeps, with their mappings, for the next allocation: mapping, faulting in and
+// clearing 40 MiB costs milliseconds, taking a kept piece costs a search of a short list.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,10 @@ class KeptPieces {
     /// returned with the rest otherwise. Nothing if no piece fits.
     std::optional<Mapping> take(std::size_t bytes, std::size_t alignment, std::size_t least);
 
+    /// Removes and returns the smallest piece of `bytes` to `most` bytes at a multiple of `alignment`; nothing if there
+    /// is none.
+    std::optional<Mapping> take_whole(std::size_t bytes, std::size_t most, std::size_t alignment);
+
     /// Adds a piece as the newest.
     void keep(const Mapping& piece);
 
@@ -32,8 +36,11 @@ class KeptPieces {
 
     /// The sum of the kept pieces' sizes.
     std::size_t bytes() const { return bytes_; }
+    std::size_t count() const { return pieces_.size(); }
 
   private:
+    std::list<Mapping>::iterator smallest(std::size_t bytes, std::size_t alignment);
+
     std::list<Mapping> pieces_;
     std::size_t bytes_ = 0;
 };

@@ -1,14 +1,13 @@
-// The machine of this process, as far as sharing memory goes: two processes with the same number have one kernel and
-// one network namespace, so that each can connect to the other's abstract socket and pass its arena (passing.h),
-// whatever PID, user, IPC or mount namespaces they live in. The number makes a node likely; the arena's token proves
-// it.
+// A number for the machine of this process. Two processes with the same number run under one kernel in one network
+// namespace, so each can connect to the other's abstract socket and pass its arena (fd_exchange.h), whatever their PID,
+// user, IPC or mount namespaces. An equal number makes shared memory likely; the arena's token proves it.
 #pragma once
 
 #include <cstdint>
 
 namespace osc::shm {
 
-/// A hash of the kernel's boot id and of this process's network namespace; 0 if the system does not tell one of them.
+/// A hash of the kernel's boot id and of this process's network namespace; 0 if the system hides one of them.
 /// Constant for the life of the process. Thread-safe.
 std::uint64_t machine_number();
 

@@ -1,5 +1,5 @@
-// The view of a peer's arena: opened through /proc/PID/fd or passed by the peer, verified by the token in its header,
-// because a number may belong to another process in this PID namespace, or to one that came after the peer.
+// The view of a peer's arena. It is opened through /proc/PID/fd or passed by the peer, and verified by the token in its
+// header, because the peer's PID may belong to another process in this PID namespace, or to a later one.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "transport/shm/arena.h"
-#include "transport/shm/passing.h"
+#include "transport/shm/fd_exchange.h"
 
 namespace osc::shm {
 namespace {
@@ -32,8 +32,8 @@ bool is_arena(int fd, std::uint64_t token) {
 int PeerArena::open_peer() const {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address_.pid, address_.fd);
-    // A peer of another PID namespace may have this process's own number. Closing a descriptor of the own file would
-    // drop the lock that shows this process's life to the others (Arena::show_life).
+    // A peer of another PID namespace may have this process's own PID. Closing a descriptor of this process's own arena
+    // would drop the lock of Arena::show_life().
     if (address_.token != Arena::mine().token() && Arena::mine().is_file(path)) {
         errno = ESRCH;
         return -1;
@@ -51,7 +51,7 @@ int PeerArena::descriptor() const {
     return passed >= 0 ? passed : open_peer();
 }
 
-void PeerArena::done_with(int descriptor) const {
+void PeerArena::close_unless_passed(int descriptor) const {
     if (descriptor != passed_.load(std::memory_order_relaxed)) ::close(descriptor);
 }
 
@@ -68,7 +68,7 @@ bool PeerArena::reachable() {
 bool PeerArena::adopt(int descriptor, pid_t pid) {
     const std::lock_guard lock(mutex_);
     const bool right = is_arena(descriptor, address_.token);
-    if (!right || verified_) {  // another thread may have been quicker
+    if (!right || verified_) {  // another thread may have adopted it already
         ::close(descriptor);
         return right;
     }
@@ -91,7 +91,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
         if (fd < 0) return nullptr;
         void* pool = ::mmap(nullptr, address_.pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         const int error = errno;
-        done_with(fd);
+        close_unless_passed(fd);
         if (pool == MAP_FAILED) {
             errno = error;
             return nullptr;
@@ -104,7 +104,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     const std::uint64_t start = page_start(offset);
     void* mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
-    done_with(fd);
+    close_unless_passed(fd);
     return mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping) + (offset - start);
 }
 

@@ -1,4 +1,4 @@
-// Attach, detach, and reading another process's table.
+// Attach, detach, and reads of another process's table.
 #include "transport/shm/regions.h"
 
 #include <sched.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "diag/inject.h"
+#include "base/inject.h"
 
 namespace osc::shm {
 
@@ -16,19 +16,19 @@ RegionTable::~RegionTable() {
 
 Fault RegionTable::publish() {
     const std::size_t bytes = regions_.size() * sizeof(Region);
-    Piece fresh;
+    ArenaBlock fresh;
     if (bytes > published_.bytes) {
         fresh = Arena::mine().allocate(std::max<std::size_t>(bytes * 2, 256), 64, false);
-        if (!fresh) return diag::fail(Fault::Attach, "no shared memory for a table of %zu regions", regions_.size());
+        if (!fresh) return base::fail(Fault::Attach, "no shared memory for a table of %zu regions", regions_.size());
     }
     const std::uint64_t version = block_.regions_version.load(std::memory_order_relaxed);
     block_.regions_version.store(version + 1, std::memory_order_seq_cst);
-    const Piece old = fresh ? published_ : Piece{};
+    const ArenaBlock old = fresh ? published_ : ArenaBlock{};
     if (fresh) published_ = fresh;
     const auto* words = reinterpret_cast<const std::uint64_t*>(regions_.data());
     auto* out = reinterpret_cast<std::uint64_t*>(published_.address);
-    // Released, and acquired by readers: who sees one of these words sees the odd version too. Relaxed stores might be
-    // seen before it.
+    // Release stores, which readers acquire: a reader that sees one of these words sees the odd version too. Relaxed
+    // stores could become visible before it.
     for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i)
         std::atomic_ref<std::uint64_t>(out[i]).store(words[i], std::memory_order_release);
     block_.regions_offset.store(published_.offset, std::memory_order_release);
@@ -49,14 +49,14 @@ Fault RegionTable::attach(const void* base, std::size_t size) {
                                         [](const Region& region, std::uint64_t value) { return region.base < value; });
     if ((after != regions_.end() && after->base < start + size) ||
         (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
-        return diag::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
+        return base::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
     const auto at = regions_.insert(after, Region{start, size, Arena::mine().offset_of(base, size)});
     const Fault fault = publish();
     if (fault != Fault::None) regions_.erase(at);
     return fault;
 }
 
-Fault RegionTable::detach(const void* base, const std::function<void()>& gone) {
+Fault RegionTable::detach(const void* base, const std::function<void()>& removed) {
     const std::lock_guard lock(mutex_);
     const auto start = reinterpret_cast<std::uint64_t>(base);
     const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
@@ -64,11 +64,11 @@ Fault RegionTable::detach(const void* base, const std::function<void()>& gone) {
     if (found != regions_.end() && found->base == start) {
         regions_.erase(found);
         const Fault fault = publish();
-        if (gone) gone();
+        if (removed) removed();
         return fault;
     }
     const auto empty = empty_.find(base);
-    if (empty == empty_.end()) return diag::fail(Fault::Attach, "no region that starts at %p is attached", base);
+    if (empty == empty_.end()) return base::fail(Fault::Attach, "no region that starts at %p is attached", base);
     empty_.erase(empty);
     return Fault::None;
 }
@@ -81,7 +81,7 @@ std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& blo
         if ((before & 1) == 0) {
             const std::uint64_t offset = block.regions_offset.load(std::memory_order_acquire);
             const std::uint64_t count = block.regions_count.load(std::memory_order_acquire);
-            // Offset and count belong together only if the version has not moved.
+            // Offset and count belong together only if the version has not changed.
             if (block.regions_version.load(std::memory_order_seq_cst) == before) {
                 std::optional<std::vector<Region>> copy = read(offset, count);
                 if (block.regions_version.load(std::memory_order_seq_cst) == before) {

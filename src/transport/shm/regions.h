@@ -1,8 +1,8 @@
-// The region table of a dynamic window: written by its owner on attach and detach, read one-sidedly by everybody.
+// The region table of a dynamic window. The owner writes it on attach and detach; other processes read it one-sidedly.
 //
 // The owner keeps the regions sorted and publishes them as an array in its arena, under a version number that is odd
-// while it changes (a sequence lock). A reader keeps a copy with its version and compares versions before every use,
-// so a region that was detached is refused from then on, and attaching needs no one else.
+// while it changes (a sequence lock). A reader keeps a copy with its version and compares versions before every use, so
+// it refuses a detached region at once, and attach involves no other process.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include <set>
 #include <vector>
 
-#include "diag/fault.h"
+#include "base/fault.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
 
@@ -30,11 +30,11 @@ class RegionTable {
 
     /// Adds [base, base + size); Fault::Attach if it overlaps an attached region or there is no memory.
     Fault attach(const void* base, std::size_t size);
-    /// Removes the region that starts at `base`; Fault::Attach if there is none. `gone`: called when a region that
-    /// exposed something has left, before anything else can happen to the table.
-    Fault detach(const void* base, const std::function<void()>& gone = {});
+    /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
+    /// is not empty was removed, before the table's mutex is released.
+    Fault detach(const void* base, const std::function<void()>& removed = {});
 
-    /// f(regions), sorted by address, which nobody attaches or detaches meanwhile.
+    /// Calls f(regions), sorted by address, while no thread attaches or detaches.
     template <class F>
     auto while_attached(F&& f) {
         const std::lock_guard lock(mutex_);
@@ -47,8 +47,8 @@ class RegionTable {
     ControlBlock& block_;
     std::mutex mutex_;
     std::vector<Region> regions_;
-    std::multiset<const void*> empty_;  // attached with size zero: never published
-    Piece published_;
+    std::multiset<const void*> empty_;  // attached with size zero; not published
+    ArenaBlock published_;
 };
 
 /// A reader's copy of a target's regions.
@@ -57,7 +57,7 @@ class RegionView {
     /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
     using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
 
-    /// The regions as they are now: sorted by address. Reads the table again only if its version moved. Null if it
+    /// The current regions, sorted by address. Reads the table again only if its version has changed. Null if the table
     /// cannot be read; the next call tries again.
     std::shared_ptr<const std::vector<Region>> current(ControlBlock& block, const Read& read);
 
@@ -67,7 +67,7 @@ class RegionView {
     std::shared_ptr<const std::vector<Region>> regions_;
 };
 
-/// The region that holds `address`, or null.
+/// The region that contains `address`, or null.
 const Region* find_region(const std::vector<Region>& regions, std::uint64_t address);
 
 }  // namespace osc::shm

@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "base/assert.h"
+
 namespace osc::shm {
 
 std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t alignment) {
@@ -22,6 +24,9 @@ std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t 
 
 void FreeSpans::give(std::uint64_t start, std::uint64_t bytes) {
     auto next = free_.lower_bound(start);
+    OSC_ASSERT(bytes > 0);
+    OSC_ASSERT(next == free_.end() || start + bytes <= next->first);
+    OSC_ASSERT(next == free_.begin() || std::prev(next)->first + std::prev(next)->second <= start);
     if (next != free_.end() && start + bytes == next->first) {
         bytes += next->second;
         next = free_.erase(next);

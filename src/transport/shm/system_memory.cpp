@@ -1,6 +1,8 @@
 // Reads /proc and the control groups' files. All numbers are bytes.
 #include "transport/shm/system_memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -36,7 +38,7 @@ std::uint64_t SystemMemory::Group::limit(const std::string& root) const {
     return value >= std::uint64_t{1} << 62 ? kNone : value;  // version 1 says "none" by a large number
 }
 
-// Pages of files that were not used lately can be dropped at any time, so they do not count.
+// File pages that were not used lately do not count: the kernel can drop them at any time.
 std::uint64_t SystemMemory::Group::used(const std::string& root) const {
     const std::uint64_t all =
         number_in(root + folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), "", 1);
@@ -49,8 +51,8 @@ std::uint64_t SystemMemory::Group::used(const std::string& root) const {
 SystemMemory::SystemMemory(std::string root) : root_(std::move(root)) {
     const std::uint64_t mode = number_in(root_ + "/proc/sys/vm/overcommit_memory", "", 1);
     if (mode != kNone) overcommit_ = mode;
-    // The process's group and all above it limit it. A container may show its own group as the root: the root's files
-    // are looked at too.
+    // The process's group and all above it limit it. A container may show its own group as the root, so the root's
+    // files are read too.
     std::FILE* file = std::fopen((root_ + "/proc/self/cgroup").c_str(), "re");
     char line[4096];
     while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
@@ -85,7 +87,7 @@ std::uint64_t SystemMemory::most() const {
     return result == kNone ? kNone : result + more;
 }
 
-std::uint64_t SystemMemory::left() const {
+std::uint64_t SystemMemory::available() const {
     std::uint64_t result = machine(root_, "MemAvailable:");
     for (const Group& group : groups_) {
         const std::uint64_t limit = group.limit(root_);
@@ -94,14 +96,19 @@ std::uint64_t SystemMemory::left() const {
     return result;
 }
 
+bool SystemMemory::spares_addresses() const {
+    rlimit limit{};
+    return overcommit_ != kNever && ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+}
+
 bool SystemMemory::refuses(std::uint64_t bytes) {
-    if (overcommit_ == kNever) return bytes > left();
+    if (overcommit_ == kNever) return bytes > available();
     if (overcommit_ != kHeuristic || bytes <= most_) return false;
     most_ = most();  // memory may have been added, and limits lifted
     return bytes > most_;
 }
 
-bool SystemMemory::look() const {
+bool SystemMemory::measure_shortage() const {
     const std::uint64_t all = machine(root_, "MemTotal:");
     const std::uint64_t available = machine(root_, "MemAvailable:");
     if (all != kNone && available != kNone && available < all / 16) return true;
@@ -113,9 +120,9 @@ bool SystemMemory::look() const {
 
 bool SystemMemory::is_short() {
     const auto now = std::chrono::steady_clock::now();
-    if (looked_ == std::chrono::steady_clock::time_point{} || now - looked_ > std::chrono::milliseconds(100)) {
-        looked_ = now;
-        short_ = look();
+    if (measured_ == std::chrono::steady_clock::time_point{} || now - measured_ > std::chrono::milliseconds(100)) {
+        measured_ = now;
+        short_ = measure_shortage();
     }
     return short_;
 }

@@ -1,8 +1,8 @@
-// What the system promises about memory: how it accounts for pages (vm.overcommit_memory), how much there can be at
-// most, and whether memory is short now.
+// The system's memory limits: how it accounts for pages (vm.overcommit_memory), the largest size that it can provide,
+// and whether memory is short now.
 //
-// A memfd lies on the kernel's internal mount, which has no size. The kernel allocates its pages at the first touch,
-// like those of malloc. What a touch meets when memory runs out depends on the limit:
+// A memfd lies on the kernel's internal mount, which has no size limit. The kernel allocates its pages at the first
+// touch, like those of malloc. If memory runs out then, the limit decides the outcome:
 // - vm.overcommit_memory = 2: the commit limit is charged page by page at the fault, and a refusal is SIGBUS. Only
 //   allocation in advance (fallocate) turns it into an error.
 // - The machine's memory, or a control group's: the kernel kills a process, during fallocate as during a fault.
@@ -20,18 +20,22 @@ namespace osc::shm {
 /// Not thread-safe: the arena's mutex protects it.
 class SystemMemory {
   public:
-    /// `root` stands before /proc and /sys (tests put files of their own there). Reads vm.overcommit_memory and the
+    /// `root`: a prefix of /proc and /sys (tests put their own files there). Reads vm.overcommit_memory and the
     /// process's control groups, once.
     explicit SystemMemory(std::string root = {});
 
     /// Whether pages must be allocated when a piece is made, because a later refusal would be SIGBUS.
     bool allocates_early() const { return overcommit_ == kNever; }
 
-    /// Whether `bytes` more bytes cannot be had: with vm.overcommit_memory = 0 more than memory and swap of the machine
-    /// or more than a control group's limit, with 2 more than is left now; with 1 never.
+    /// Whether addresses without pages cost nothing: the system has no commit limit, and the process no limit of its
+    /// address space.
+    bool spares_addresses() const;
+
+    /// Whether the system cannot provide `bytes` more bytes. With vm.overcommit_memory = 0: more than the machine's
+    /// memory and swap, or than a control group's limit. With 2: more than is available now. With 1: never.
     bool refuses(std::uint64_t bytes);
 
-    /// Whether less than a sixteenth of the machine's or of a control group's memory is left. Looks again after 100 ms.
+    /// Whether less than a sixteenth of the machine's or of a control group's memory is available. Cached for 100 ms.
     bool is_short();
 
   private:
@@ -43,15 +47,15 @@ class SystemMemory {
         std::uint64_t used(const std::string& root) const;
     };
     std::uint64_t most() const;
-    std::uint64_t left() const;
-    bool look() const;
+    std::uint64_t available() const;
+    bool measure_shortage() const;
 
     std::string root_;
     std::uint64_t overcommit_ = kHeuristic;
     std::vector<Group> groups_;  // those that have a limit
     std::uint64_t most_ = 0;
     bool short_ = false;
-    std::chrono::steady_clock::time_point looked_{};
+    std::chrono::steady_clock::time_point measured_{};
 };
 
 }  // namespace osc::shm

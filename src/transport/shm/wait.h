@@ -1,5 +1,5 @@
-// The one wait loop of libosc (invariant I3): bounded spin, then yield, then timed sleep on a futex; each round past
-// the spin drives the host MPI once and, now and then, looks whether the peer that is waited for still lives.
+// The wait loop of libosc (invariant I3): a bounded spin, then yields, then timed sleeps on a futex. Each round past
+// the spin drives the host MPI once; now and then a round tests whether the awaited peer lives.
 #pragma once
 
 #include <sched.h>
@@ -19,18 +19,18 @@ struct WaitPolicy {
     int yields = 50;               // yields before the first sleep
     long sleep_ms = 10;            // longest timed sleep; 0: until woken
     void (*progress)() = nullptr;  // drives the host MPI once; null in unit tests and in the agent
-    void (*network)() = nullptr;   // drives libosc's own network once; null where there is none
+    void (*network)() = nullptr;   // drives libosc's own network once; null if there is none
 };
 
-/// Read by every wait; set at start and, by the host room, when a window has more ranks on the node than those before.
-/// Thread-safe: a wait under way may see some of the old values.
+/// Every wait reads it. Set at start and, by the host room, when a window has more ranks on the node than earlier ones.
+/// Thread-safe: a wait in progress may see some of the old values.
 WaitPolicy wait_policy();
 void set_wait_policy(const WaitPolicy& policy);
 /// Sets `network` alone, which set_wait_policy() leaves as it is.
 void set_wait_network(void (*drive)());
 
-/// Drives the host's progress once (I3): a program may poll with flush, sync, test or unlock for something that a peer
-/// does only after having received a message of this process.
+/// Drives the host's progress once (I3). A program may poll with flush, sync, test or unlock until a peer acts, and the
+/// peer may act only after it has received a message of this process.
 inline void poll_host() {
     if (void (*const progress)() = wait_policy().progress; progress != nullptr) progress();
 }
@@ -43,8 +43,9 @@ inline void cpu_relax() {
 #endif
 }
 
-/// Where a waiter sleeps: `word` changes (or is woken) when the condition may have become true, and notifiers look at
-/// `sleepers` after their own read-modify-write, so that either they see the sleeper or it sees their change.
+/// The futex on which waiters sleep. A notifier changes and wakes `word` when the condition may have become true. It
+/// reads `sleepers` after its own read-modify-write of the state, so either it sees the sleeper, or the sleeper sees
+/// the new state.
 struct Doorbell {
     std::atomic<std::uint32_t> word{0};
     std::atomic<std::uint32_t> sleepers{0};
@@ -57,13 +58,13 @@ struct Doorbell {
     }
 };
 
-/// Timed: of a wait whose condition may come true without a ring for a moment after it began.
-enum class FirstSleep { AsAll, Timed };
+/// Timed: for a wait whose condition may become true without a ring shortly after the wait begins.
+enum class FirstSleep { Unlimited, Timed };
 
-/// Past the spin: yields and sleeps until `done()` or `dead()` (a liveness check, called about every 100 ms of
-/// sleeping) is true. Returns true if done.
+/// The wait after the spin: yields and sleeps until done() or dead() is true; dead() is a liveness check, called after
+/// about every 100 ms of sleep. Returns true if done() was true.
 template <class Done, class Dead>
-bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::AsAll) {
+bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
     const WaitPolicy policy = wait_policy();
     for (int i = 0; i < policy.yields; ++i) {
         if (done()) return true;
@@ -77,7 +78,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = Firs
         const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
         bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
         const bool ready = done();
-        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::AsAll) == FirstSleep::Timed;
+        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
         if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
         bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
         if (ready || done()) return true;
@@ -90,13 +91,13 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = Firs
     }
 }
 
-/// Waits until `done()`. `dead()` as above. Returns false only if the wait was given up because a peer died.
+/// Waits until done() or dead() is true, see wait_slow(). Returns false only if dead() ended the wait.
 template <class Done, class Dead>
-inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::AsAll) {
+inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
     void (*const network)() = wait_policy().network;
     for (int i = wait_policy().spin; i > 0; --i) {
         if (done()) return true;
-        // A look at the network is a system call or two: now and then, so that memory is looked at all the time.
+        // Driving the network costs one or two system calls, so only every eighth round does it.
         if (network != nullptr && i % 8 == 0)
             network();
         else

@@ -1,4 +1,4 @@
-// What the made-up device libraries call device memory, and memory that they manage.
+// The addresses that the fake device libraries report as device memory, and as managed memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A libamdhip64.so with what libosc asks, of release 6 or 5.
+// A fake libamdhip64.so with the functions that libosc calls, of release 6 or 5.
 #include <cstdint>
 
 #include "fake.h"

@@ -1,0 +1,43 @@
+// The failure of a call: a kind, which the window room turns into the host's error class, and one line that names the
+// violated rule. The rooms that do not know MPI return these.
+#pragma once
+
+namespace osc {
+
+enum class Fault {
+    None,
+    Arg,
+    Assert,
+    Attach,
+    Base,
+    Buffer,
+    Count,
+    Dead,  // a process that this call needs has died
+    Disp,
+    Flavor,
+    Group,
+    Info,
+    LockType,
+    NoMem,
+    Op,
+    Other,
+    Range,
+    Rank,
+    Shared,
+    Size,
+    Sync,
+    Truncate,
+    Type,
+    Win,
+};
+
+namespace base {
+
+/// Keeps the line for this thread and returns `fault`, so that a check reads `return fail(Fault::Rank, ...)`.
+Fault fail(Fault fault, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+/// The line of this thread's last fault.
+const char* fault_text();
+
+}  // namespace base
+}  // namespace osc

@@ -1,0 +1,35 @@
+// One line, one write(2): ranks share the launcher's stderr.
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace osc::base {
+namespace {
+int g_rank = -1;
+int g_processes = 0;  // the size of that communicator
+}  // namespace
+
+void set_rank(int rank, int processes) {
+    if (processes <= g_processes) return;
+    g_rank = rank;
+    g_processes = processes;
+}
+
+void say(const char* format, ...) {
+    char line[1024];
+    int used = g_rank >= 0 ? std::snprintf(line, sizeof line, "libosc: rank %d: ", g_rank)
+                           : std::snprintf(line, sizeof line, "libosc: ");
+    va_list args;
+    va_start(args, format);
+    const int more = std::vsnprintf(line + used, sizeof line - static_cast<std::size_t>(used) - 1, format, args);
+    va_end(args);
+    used = std::min(used + std::max(more, 0), static_cast<int>(sizeof line) - 2);
+    line[used++] = '\n';
+    if (::write(STDERR_FILENO, line, static_cast<std::size_t>(used)) < 0) return;
+}
+
+}  // namespace osc::base

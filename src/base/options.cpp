@@ -1,0 +1,188 @@
+// Reads the options from the environment, once. Reports invalid values and unknown OSC_ variables, because a misspelt
+// option that is silently ignored costs its user a day.
+#include "base/options.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+extern "C" char** environ;
+
+namespace osc::base {
+namespace {
+
+// The names and the help of each kind of strategy. The names are separated by bars.
+#define OSC_STRATEGY_FENCE(name, maker, help) name "|"
+constexpr char kFenceNames[] =
+#include "strategy/strategies.def"
+    ;
+#define OSC_STRATEGY_FENCE(name, maker, help) "; " name ": " help
+constexpr char kFenceHelp[] = "when operations between fences are done"
+#include "strategy/strategies.def"
+    ;
+#define OSC_STRATEGY_PSCW(name, maker, help) name "|"
+constexpr char kPscwNames[] =
+#include "strategy/strategies.def"
+    ;
+#define OSC_STRATEGY_PSCW(name, maker, help) "; " name ": " help
+constexpr char kPscwHelp[] = "when posts are awaited"
+#include "strategy/strategies.def"
+    ;
+#define OSC_STRATEGY_LOCK(name, maker, help) name "|"
+constexpr char kLockNames[] =
+#include "strategy/strategies.def"
+    ;
+#define OSC_STRATEGY_LOCK(name, maker, help) "; " name ": " help
+constexpr char kLockHelp[] = "when locks are acquired"
+#include "strategy/strategies.def"
+    ;
+
+const Option kTable[] = {
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) {variable, key, Type::type, limits, fallback, help},
+#include "base/options.def"
+#undef OSC_OPTION
+};
+
+// Options with a new name. Version 2 will not accept the old one.
+struct Renamed {
+    const char* before;
+    const char* now;
+};
+constexpr Renamed kRenamed[] = {
+    {"OSC_HOST_POLLS", "OSC_HOST_PROGRESS_HOOK"},
+    {"OSC_NODES", "OSC_FAKE_NODES"},
+    {"OSC_TIMEOUT", "OSC_PEER_TIMEOUT"},
+};
+
+// The value of an environment variable; null if it is unset or empty.
+const char* value_of(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+const char* text_of(const char* variable, const char* fallback) {
+    const char* value = value_of(variable);
+    for (const Renamed& option : kRenamed)
+        if (value == nullptr && std::strcmp(option.now, variable) == 0) value = value_of(option.before);
+    return value != nullptr ? value : fallback;
+}
+
+void report_renamed() {
+    for (const auto& [before, now] : kRenamed)
+        if (value_of(before) != nullptr)
+            std::fprintf(stderr, "libosc: %s is called %s now%s; version 2 will not know the old name\n", before, now,
+                         value_of(now) != nullptr ? ", whose value counts" : "");
+}
+
+bool parse(const char* text, long& out) {
+    char* end = nullptr;
+    errno = 0;
+    const long value = std::strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0') return false;
+    out = value;
+    return true;
+}
+
+bool is_among(std::string_view word, std::string_view words) {
+    while (!words.empty())
+        if (next_word(words, '|') == word) return true;
+    return false;
+}
+
+bool is_taken(std::string_view value, const Option& option) {
+    if (option.type == Type::Text) return true;
+    if (option.type == Type::Word) return is_among(value, option.limits);
+    while (!value.empty())
+        if (!is_among(next_word(value, ','), option.limits)) return false;
+    return true;
+}
+
+void read_into(std::string& field, const Option& option) {
+    field = text_of(option.variable, option.fallback);
+    if (is_taken(field, option)) return;
+    std::fprintf(stderr, "libosc: %s=%s is not of %s; using \"%s\"\n", option.variable, field.c_str(), option.limits,
+                 option.fallback);
+    field = option.fallback;
+}
+
+void read_into(long& field, const Option& option) {
+    const char* text = text_of(option.variable, option.fallback);
+    long least = 0;
+    parse(option.limits, least);
+    if (parse(text, field) && field >= least) return;
+    std::fprintf(stderr, "libosc: %s=%s is not an integer from %s on; using %s\n", option.variable, text, option.limits,
+                 option.fallback);
+    parse(option.fallback, field);
+}
+
+void read_into(bool& field, const Option& option) {
+    const char* text = text_of(option.variable, option.fallback);
+    long value = 0;
+    if (!parse(text, value) || value < 0 || value > 1) {
+        std::fprintf(stderr, "libosc: %s=%s is neither 0 nor 1; using %s\n", option.variable, text, option.fallback);
+        parse(option.fallback, value);
+    }
+    field = value != 0;
+}
+
+void report_unknown() {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        if (std::strncmp(*entry, "OSC_", 4) != 0) continue;
+        const char* equals = std::strchr(*entry, '=');
+        if (equals == nullptr) continue;
+        const std::string_view name(*entry, static_cast<std::size_t>(equals - *entry));
+        bool known = name.substr(0, 8) == "OSC_TEST";
+        for (const Option& option : kTable)
+            known = known || name == option.variable;
+        for (const Renamed& option : kRenamed)
+            known = known || name == option.before;
+        if (!known)
+            std::fprintf(stderr, "libosc: unknown option %.*s; osc_info lists the options\n",
+                         static_cast<int>(name.size()), name.data());
+    }
+}
+
+Values read() {
+    Values values;
+    std::size_t row = 0;
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) read_into(values.id, kTable[row++]);
+#include "base/options.def"
+#undef OSC_OPTION
+    if (!values.disable) {
+        report_renamed();
+        report_unknown();
+    }
+    return values;
+}
+
+}  // namespace
+
+const Values& values() {
+    static const Values kValues = read();
+    return kValues;
+}
+
+const Option* table(std::size_t& count) {
+    count = std::size(kTable);
+    return kTable;
+}
+
+std::string_view next_word(std::string_view& rest, char separator) {
+    const std::size_t end = rest.find(separator);
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    return word;
+}
+
+bool verbose(std::string_view subject) {
+    std::string_view rest = values().verbose;
+    while (!rest.empty()) {
+        const std::string_view word = next_word(rest, ',');
+        if (word == subject || word == "all") return true;
+    }
+    return false;
+}
+
+}  // namespace osc::base

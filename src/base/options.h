@@ -1,0 +1,50 @@
+// The options of libosc, from the one table options.def: their values, set once from the environment.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace osc::base {
+
+enum class Type { Bool, Int, Word, List, Text };
+
+/// One row of the option table.
+struct Option {
+    const char* variable;  // environment variable
+    const char* info_key;  // info key of the same meaning, or ""
+    Type type;
+    const char* limits;    // Int: the least value; Word, List: the words, separated by bars; Text: a description
+    const char* fallback;  // default, as text
+    const char* help;
+};
+
+/// The values in use. An invalid value leaves the default and is reported once on stderr.
+struct Values {
+#define OSC_FIELD_Bool bool
+#define OSC_FIELD_Int long
+#define OSC_FIELD_Word std::string
+#define OSC_FIELD_List std::string
+#define OSC_FIELD_Text std::string
+#define OSC_OPTION(id, variable, key, type, limits, fallback, help) OSC_FIELD_##type id{};
+#include "base/options.def"
+#undef OSC_OPTION
+#undef OSC_FIELD_Bool
+#undef OSC_FIELD_Int
+#undef OSC_FIELD_Word
+#undef OSC_FIELD_List
+#undef OSC_FIELD_Text
+};
+
+/// The process's options, read from the environment on first use. Thread-safe.
+const Values& values();
+
+/// The table itself, for osc_info and docs; `count` receives its length.
+const Option* table(std::size_t& count);
+
+/// Splits the first word, up to `separator`, off `rest`.
+std::string_view next_word(std::string_view& rest, char separator);
+
+/// True if `subject` is among the comma-separated subjects of OSC_VERBOSE (or "all" is).
+bool verbose(std::string_view subject);
+
+}  // namespace osc::base

@@ -1,0 +1,241 @@
+// Polling by application threads, by the host, and by the network thread.
+#include "progress/engine.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace osc::progress {
+namespace {
+
+constexpr std::size_t kStack = std::size_t{512} << 10;  // of the network thread
+
+// True in a thread inside Driven's functions: it holds a drive lock already.
+thread_local bool t_driving = false;
+
+// Short time slices: the scheduler then runs this thread at once when something has come, even where the application's
+// thread spins on the only core. A kernel that does not know the attribute refuses it, which does no harm.
+void take_short_slices() {
+    struct {
+        std::uint32_t size, policy;
+        std::uint64_t flags;
+        std::int32_t nice;
+        std::uint32_t priority;
+        std::uint64_t runtime, deadline, period;
+    } attributes{};
+    attributes.size = sizeof attributes;
+    attributes.runtime = 100000;
+    ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace
+
+bool ProgressEngine::start(Mode mode, std::string& why) {
+    if (!park_.open()) {
+        why = std::string("cannot make a timer: ") + std::strerror(errno);
+        return false;
+    }
+    return mode == Mode::Callers || start_thread(why);
+}
+
+bool ProgressEngine::start_thread(std::string& why) {
+    thread_state_.store(ThreadState::Awake, std::memory_order_seq_cst);
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, kStack);
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the application's
+    const int error = ::pthread_create(&thread_, &attributes, &thread_main, this);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::pthread_attr_destroy(&attributes);
+    if (error == 0) return true;
+    thread_state_.store(ThreadState::None, std::memory_order_relaxed);
+    why = std::string("cannot start a thread: ") + std::strerror(error);
+    return false;
+}
+
+void ProgressEngine::stop() {
+    if (thread_state_.load(std::memory_order_relaxed) == ThreadState::None) return;
+    thread_state_.store(ThreadState::Ending, std::memory_order_seq_cst);
+    park_.end();
+    driven_.wake();
+    ::pthread_join(thread_, nullptr);
+    thread_state_.store(ThreadState::None, std::memory_order_relaxed);
+}
+
+void ProgressEngine::wake_thread() {
+    if (thread_state_.load(std::memory_order_seq_cst) == ThreadState::Asleep) driven_.wake();
+}
+
+void ProgressEngine::expect_direct() {
+    direct_until_.store(now_ns() + Policy::kDirectHint, std::memory_order_relaxed);
+    host_.warm_up(Policy::kLongWarm);
+}
+
+std::unique_lock<std::mutex> ProgressEngine::seize() {
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    wake_thread();
+    std::unique_lock lock(drive_);
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    return lock;
+}
+
+// Under drive_.
+int ProgressEngine::drive() {
+    t_driving = true;
+    const int events = driven_.poll();
+    drove_ = now_ns();
+    if (drove_ - checked_ >= Policy::kPeerCheck) {
+        checked_ = drove_;
+        driven_.check_peers();
+    }
+    t_driving = false;
+    if (events > 0) host_.warm_up(Policy::kWarm);
+    return events;
+}
+
+// Polls once; true if something happened. A caller that computes takes what there is while the network thread is
+// parked, and does not keep it parked.
+bool ProgressEngine::try_drive(Caller caller) {
+    if (t_driving) return false;
+    if (!drive_.try_lock()) {
+        const bool asleep = thread_state_.load(std::memory_order_seq_cst) == ThreadState::Asleep;
+        if (caller == Caller::Waits) {
+            polled_.store(now_ns(), std::memory_order_relaxed);  // so that the network thread leaves the polling to it
+            if (asleep) driven_.wake();
+        }
+        // The polling thread may need this core.
+        if (caller == Caller::Waits || !asleep) ::sched_yield();
+        return false;
+    }
+    const std::int64_t began = now_ns();
+    const int events = drive();
+    if (caller == Caller::Waits) {
+        polled_.store(drove_, std::memory_order_relaxed);
+        park_.prolong(began, drove_);
+    }
+    drive_.unlock();
+    return events > 0;
+}
+
+void ProgressEngine::keep_thread_parked(std::int64_t began) {
+    if (t_driving) return;
+    if (!drive_.try_lock()) {
+        polled_.store(now_ns(), std::memory_order_relaxed);
+        wake_thread();
+        return;
+    }
+    drove_ = now_ns();
+    polled_.store(drove_, std::memory_order_relaxed);
+    park_.prolong(began, drove_);
+    drive_.unlock();
+}
+
+bool ProgressEngine::resume_backlog() {
+    bool again = false;
+    const bool resumed = backlog_.resume(again);
+    if (again) wake_thread();
+    return resumed;
+}
+
+void ProgressEngine::poll() {
+    try_poll();
+    resume_backlog();
+}
+
+// Whether the host waits. It counts as waiting while this process has something in flight that nothing wakes the
+// network thread for.
+ProgressEngine::Caller ProgressEngine::host_is() {
+    if (now_ns() - host_.last.load(std::memory_order_relaxed) > Policy::kPause)
+        host_.dense.store(0, std::memory_order_relaxed);
+    const int polls = host_.dense.load(std::memory_order_relaxed);
+    if (polls < Policy::kManyPolls) host_.dense.store(polls + 1, std::memory_order_relaxed);
+    const bool waits = polls >= Policy::kManyPolls || driven_.has_transfers() || driven_.has_unsent();
+    return waits ? Caller::Waits : Caller::Computes;
+}
+
+// A host that waits keeps the network thread parked, so two threads of one core hand nothing over. A host that polls
+// between computations does not, or peers would wait for its next poll. Without recent messages the host's loops pay
+// one look at a number.
+void ProgressEngine::host_polls() {
+    if (host_.warm.load(std::memory_order_relaxed) <= 0 || waiters_.load(std::memory_order_relaxed) > 0) return;
+    polls_of_host_.fetch_add(1, std::memory_order_relaxed);
+    const Caller host = host_is();
+    if (host == Caller::Waits && host_.warm.load(std::memory_order_relaxed) > Policy::kWarm)
+        for (int i = 1; i < Policy::kDirectPolls; ++i)
+            try_drive(host);
+    const bool cooled = !try_drive(host) && host_.warm.fetch_sub(1, std::memory_order_relaxed) == 1;
+    if (cooled && host == Caller::Waits) park_.end();  // from now on the host's polls skip the network
+    host_.last.store(now_ns(), std::memory_order_relaxed);
+    resume_backlog();
+}
+
+// The rounds of a wait take some milliseconds together and call the host now and then; the slow wait that follows calls
+// it in each of its own (invariant I3).
+void ProgressEngine::pause(int round, int quiet) {
+    const shm::WaitPolicy policy = shm::wait_policy();
+    if (policy.progress != nullptr && round % Policy::kHostEvery == 0) policy.progress();
+    if (quiet > policy.spin) ::sched_yield();
+}
+
+void* ProgressEngine::thread_main(void* self) {
+    base::t_helper_thread = true;
+    static_cast<ProgressEngine*>(self)->run();
+    return nullptr;
+}
+
+void ProgressEngine::run() {
+    take_short_slices();
+    std::int64_t last_event = now_ns();
+    for (;;) {
+        const std::uint32_t parks_ended = park_.ended();
+        if (thread_state_.load(std::memory_order_seq_cst) == ThreadState::Ending) return;
+        std::int64_t now = now_ns();
+        const bool waits = waiters_.load(std::memory_order_seq_cst) > 0;
+        // try_lock: if this thread waited for the lock, each polling thread would have to wake it.
+        if (waits || now - polled_.load(std::memory_order_relaxed) < Policy::kThreadYields || !drive_.try_lock()) {
+            park_.rest(parks_ended, now);
+            // The thread that handled an announcement of direct accesses during the park may have stopped polling: the
+            // time for them begins now.
+            if (direct_until_.load(std::memory_order_relaxed) - Policy::kDirectHint >= now)
+                direct_until_.store(now_ns() + Policy::kDirectHint, std::memory_order_relaxed);
+            continue;
+        }
+        const int events = drive();
+        now = now_ns();
+        if (events > 0)
+            last_event = now;
+        else if (now - last_event <= Policy::kThreadSpin || now <= direct_until_.load(std::memory_order_relaxed))
+            shm::cpu_relax();
+        else if (sleep())
+            last_event = now_ns();
+        drive_.unlock();
+        resume_backlog();
+    }
+}
+
+// Under drive_. True if something happened.
+bool ProgressEngine::sleep() {
+    ThreadState state = ThreadState::Awake;
+    if (!thread_state_.compare_exchange_strong(state, ThreadState::Asleep, std::memory_order_seq_cst)) return false;
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
+    const bool soon = driven_.retries_soon() || backlog_.retries_soon();
+    t_driving = true;
+    const bool woke = waiters_.load(std::memory_order_seq_cst) == 0 &&
+                      driven_.sleep(soon ? Policy::kRetrySleepMs : Policy::kSleepMs) > 0;
+    t_driving = false;
+    state = ThreadState::Asleep;
+    thread_state_.compare_exchange_strong(state, ThreadState::Awake, std::memory_order_seq_cst);
+    if (woke) host_.warm_up(Policy::kWarm);
+    return woke;
+}
+
+}  // namespace osc::progress

@@ -1,0 +1,162 @@
+// The progress engine of a process: it decides which thread polls the network, and polls. A network thread polls while
+// the application computes (invariant I4); it never calls MPI (invariant I2). An application thread that waits in
+// libosc or in the host polls itself, and the network thread parks meanwhile. policy.h has the policy.
+//
+// One thread at a time polls, under the drive lock, so the network's handlers run one after the other and in order.
+// They never wait for a message. The engine knows the network as a `Driven` only.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/assert.h"
+#include "base/helper_thread.h"
+#include "progress/backlog.h"
+#include "progress/policy.h"
+#include "progress/progress_park.h"
+#include "transport/shm/wait.h"
+
+namespace osc::progress {
+
+/// What an engine drives. Its thread calls no function of the engine that waits for the drive lock.
+class Driven {
+  public:
+    // Under the drive lock.
+    /// Handles what has arrived and sends what was deferred; the number of events.
+    virtual int poll() = 0;
+    /// Sleeps until an event, wake() or the end of `milliseconds`, and handles events like poll(). Not 0 if something
+    /// came that is no event.
+    virtual int sleep(int milliseconds) = 0;
+    /// Looks for dead peers. Called every Policy::kPeerCheck.
+    virtual void check_peers() = 0;
+    /// Whether something awaits a change that no event announces: a sleep ends after Policy::kRetrySleepMs.
+    virtual bool retries_soon() const = 0;
+
+    // Thread-safe.
+    /// Ends the sleep() of another thread, or the next one.
+    virtual void wake() = 0;
+    /// Whether direct accesses of this process are in flight, or messages not sent yet. No event need announce that
+    /// they can go on.
+    virtual bool has_transfers() const = 0;
+    virtual bool has_unsent() const = 0;
+
+  protected:
+    ~Driven() = default;
+};
+
+class ProgressEngine {
+  public:
+    explicit ProgressEngine(Driven& driven) : driven_(driven) {}
+    ProgressEngine(const ProgressEngine&) = delete;
+    ProgressEngine& operator=(const ProgressEngine&) = delete;
+
+    /// Which threads poll: the network thread too, or only the callers of poll() and wait().
+    enum class Mode { Thread, Callers };
+    /// Before all others; false with the reason in `why`.
+    bool start(Mode mode, std::string& why);
+    /// Ends the network thread.
+    void stop();
+
+    /// Polls once, unless another thread polls, and resumes the backlog. For wait loops of other rooms.
+    void poll();
+    /// Like poll(), while messages keep coming. For the host MPI's own loops, perhaps under its locks.
+    void host_polls();
+    /// Polls once; true if something happened. The caller polls again soon, so the network thread stays parked.
+    bool try_poll() { return try_drive(Caller::Waits); }
+    /// Keeps the network thread parked as if the caller had polled since `began`.
+    void keep_thread_parked(std::int64_t began);
+
+    /// Polls and resumes the backlog until `done()`; false if `dead()`, called after long waits, gave it up. For
+    /// application threads without any lock: it calls the host MPI too.
+    template <class Done, class Dead>
+    bool wait(Done&& done, Dead&& dead);
+    /// After a round of a loop around try_poll() that goes on: `quiet` rounds were without an event.
+    static void pause(int round, int quiet);
+    /// Wakes the threads in wait(), after a change of what they wait for.
+    void ring() { bell_.ring(); }
+
+    /// Takes the drive lock: no handler runs until it is released.
+    std::unique_lock<std::mutex> seize();
+    /// Wakes the network thread if it sleeps, after a change that Driven's predicates or poll() see.
+    void wake_thread();
+    /// A peer announced direct accesses.
+    void expect_direct();
+
+    Backlog& backlog() { return backlog_; }
+    /// For statistics: sleeps of the network thread, and polls of host_polls().
+    std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
+    std::uint64_t polls_of_host() const { return polls_of_host_.load(std::memory_order_relaxed); }
+
+  private:
+    /// What a caller does between its polls.
+    enum class Caller : std::uint8_t { Waits, Computes };
+    enum class ThreadState : std::uint8_t { None, Awake, Asleep, Ending };
+    /// The polls of the host MPI.
+    struct HostPolls {
+        std::atomic<int> warm{0};           // polls left before they are left to the thread; below 1: none
+        std::atomic<std::int64_t> last{0};  // when the last one ended
+        std::atomic<int> dense{0};          // polls without a pause before the next one, up to kManyPolls
+        void warm_up(int polls) {
+            if (warm.load(std::memory_order_relaxed) < polls) warm.store(polls, std::memory_order_relaxed);
+        }
+    };
+
+    int drive();
+    bool try_drive(Caller caller);
+    bool resume_backlog();
+    Caller host_is();
+    bool start_thread(std::string& why);
+    static void* thread_main(void* self);
+    void run();
+    bool sleep();
+
+    Driven& driven_;
+    ProgressPark park_;  // rest() is the network thread's, prolong() under drive_
+    Backlog backlog_;
+    shm::Doorbell bell_;
+    HostPolls host_;
+    pthread_t thread_{};
+    std::mutex drive_;
+    std::int64_t drove_ = 0;    // when a thread polled last; under drive_
+    std::int64_t checked_ = 0;  // when check_peers() was called last; under drive_
+
+    // Threads in wait() or seize(). A thread counts itself before it reads thread_state_, and the network thread sets
+    // Asleep before it reads this: either the network thread stays awake or the other thread wakes it.
+    std::atomic<int> waiters_{0};
+    // Asleep while the network thread sleeps in Driven, with the drive lock. Ending is final.
+    std::atomic<ThreadState> thread_state_{ThreadState::None};
+    // When an application thread polled last and went on polling. The network thread parks while this is recent.
+    std::atomic<std::int64_t> polled_{0};
+    // Peers announced direct accesses until then: the network thread does not sleep before.
+    std::atomic<std::int64_t> direct_until_{0};
+    std::atomic<std::uint64_t> sleeps_{0};
+    std::atomic<std::uint64_t> polls_of_host_{0};
+};
+
+template <class Done, class Dead>
+bool ProgressEngine::wait(Done&& done, Dead&& dead) {
+    OSC_ASSERT(!base::t_helper_thread);  // a handler never waits for a message
+    bool ended = done();
+    if (ended) return true;
+    const auto over = [&] { return done() || (resume_backlog() && done()); };
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an
+    // event; but not for ever, because the peer may be dead.
+    const auto goes_on = [&](int quiet) { return quiet < Policy::kQuiet || driven_.has_transfers(); };
+    for (int round = 1, quiet = 0; !ended && round < Policy::kRounds && goes_on(quiet); ++round) {
+        quiet = try_poll() ? 0 : quiet + 1;
+        ended = over();
+        if (!ended) pause(round, quiet);
+    }
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    if (ended) return true;
+    // A long wait is the network thread's: it sleeps in Driven, this thread until a ring.
+    park_.end();
+    return shm::wait_slow(bell_, over, dead);
+}
+
+}  // namespace osc::progress

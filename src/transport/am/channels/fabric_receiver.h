@@ -1,0 +1,56 @@
+// The fabric channel, receiving: takes messages from the provider and from eager slots, in the order in which they were
+// sent, checks the frames and delivers each with its connection. Nothing above knows how a message travelled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/am/channels/fabric_sender.h"
+
+namespace osc::am {
+
+/// Under the drive lock.
+class FabricReceiver final : fabric::Receiver {
+  public:
+    FabricReceiver(Connections& connections, FabricSender& sender, MessageHandler& handler, Counts& counts)
+        : connections_(connections), sender_(sender), handler_(handler), counts_(counts) {}
+
+    /// `secret`: of this process.
+    void open(fabric::Endpoint& endpoint, std::uint64_t secret);
+    void close();
+
+    /// Delivers what has come; the number of events.
+    int poll();
+    /// Waits for it, at most so long.
+    int sleep(int milliseconds) { return endpoint_->sleep(milliseconds, *this); }
+
+    static constexpr int kOfferAfter = 16;  // ordinary messages of a peer, before it is offered slots
+
+  private:
+    static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
+    struct Inbox {
+        Connection* from;
+        std::unique_ptr<EagerSlotsIn> slots;
+    };
+
+    void received(std::byte* message, std::size_t bytes) override;
+    bool landed() const override;
+    Connection* sender_of(const std::byte* message, std::size_t bytes, Frame& frame);
+    bool deliver_frames(std::byte* message, std::size_t bytes);
+    void deliver(Connection& from, const Frame& frame, const std::byte* body);
+    void offer_slots(Connection& to);
+    int take_slots(Connection& from, EagerSlotsIn& slots, bool announced);
+
+    fabric::Endpoint* endpoint_ = nullptr;
+    Connections& connections_;
+    FabricSender& sender_;
+    MessageHandler& handler_;
+    Counts& counts_;
+    std::uint64_t secret_ = 0;
+    std::vector<Inbox> inboxes_;    // slots that were offered
+    std::uint64_t idle_polls_ = 0;  // of the endpoint, that reported nothing
+};
+
+}  // namespace osc::am

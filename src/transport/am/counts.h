@@ -1,0 +1,24 @@
+// What the network did, for tests and statistics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace osc::am {
+
+struct Counts {
+    std::atomic<std::uint64_t> messages{0};  // sent, of all kinds
+    std::atomic<std::uint64_t> deposits{0};  // of these, into slots
+    std::atomic<std::uint64_t> requests{0};
+    std::atomic<std::uint64_t> writes{0};   // direct
+    std::atomic<std::uint64_t> reads{0};    // direct
+    std::atomic<std::uint64_t> atomics{0};  // on the words of locks
+    // Messages dropped: malformed, with a wrong secret, from an unknown sender, or a reply to no request.
+    std::atomic<std::uint64_t> strangers{0};
+};
+
+inline void count(std::atomic<std::uint64_t>& counter) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace osc::am

@@ -1,0 +1,135 @@
+#include "transport/am/messenger.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace osc::am {
+
+std::shared_ptr<Arrivals> Messenger::serve(const ExposedWindow& window) {
+    const auto lock = engine_.seize();
+    return service_.add(window);
+}
+
+void Messenger::end_service(std::uint64_t window) {
+    const auto lock = engine_.seize();
+    service_.remove(window);
+}
+
+void Messenger::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
+    Frame frame;
+    frame.kind = FrameKind::Notice;
+    frame.origin = origin;
+    frame.window = window;
+    sender_.send(to, frame, message);
+}
+
+void Messenger::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                        ReplyHandler& handler, FabricSender::When when) {
+    Frame frame;
+    frame.kind = kind;
+    frame.origin = origin;
+    frame.window = window;
+    frame.number = requests_.add(to, handler);
+    count(counts_.requests);
+    sender_.send(to, frame, message, when);
+}
+
+void Messenger::ping(Connection& to, Message* message) {
+    Frame frame;
+    frame.kind = FrameKind::Ping;
+    sender_.send(to, frame, message);
+}
+
+bool Messenger::alive(Connection& peer) {
+    const Connections::Sign sign = connections_.check(peer);
+    if (sign == Connections::Sign::Silent) sender_.control(peer, FrameKind::Ping);
+    return sign != Connections::Sign::Dead;
+}
+
+void Messenger::received(Connection& from, const Frame& frame, const std::byte* body) {
+    switch (frame.kind) {
+        case FrameKind::DelayedReply:
+        case FrameKind::Request:
+        case FrameKind::Query:
+        case FrameKind::Notice: {
+            Frame request = frame;
+            if (frame.kind == FrameKind::DelayedReply) {
+                request.kind = FrameKind::Request;
+                reply_when_ = FabricSender::When::Piggyback;
+            }
+            service_.request(request, body);
+            reply_when_ = FabricSender::When::Now;
+            return engine_.ring();
+        }
+        case FrameKind::Reply:
+            return reply_came(from, frame, body);
+        case FrameKind::Ping:
+            return sender_.control(from, FrameKind::Pong);
+        case FrameKind::ProgressHint:
+            return engine_.expect_direct();
+        case FrameKind::Pong:
+            from.pongs.fetch_add(1, std::memory_order_release);
+            return engine_.ring();
+        case FrameKind::Slots:
+        case FrameKind::Begin:
+        case FrameKind::Emptied:
+            return;  // the channel's own
+    }
+}
+
+void Messenger::reply_came(Connection& from, const Frame& frame, const std::byte* body) {
+    ReplyHandler* handler = frame.bytes >= sizeof(ReplyHead) ? requests_.take(from, frame.number) : nullptr;
+    if (handler == nullptr) return count(counts_.strangers);
+    ReplyHead head;
+    std::memcpy(&head, body, sizeof head);
+    handler->answered(head.status, body + sizeof head, frame.bytes - sizeof head);
+    engine_.ring();
+}
+
+void Messenger::answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                       std::size_t bytes) {
+    Connection* to = connections_.find(token);
+    if (to == nullptr) return;
+    Message* message = sender_.claim();
+    message->bytes = sizeof(ReplyHead) + bytes;
+    ReplyHead head;
+    head.status = status;
+    std::memcpy(message->body(), &head, sizeof head);
+    if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
+    Frame frame;
+    frame.kind = FrameKind::Reply;
+    frame.number = number;
+    sender_.send(*to, frame, message, reply_when_);
+}
+
+void Messenger::lost(Connection& peer) {
+    peer.dead.store(true, std::memory_order_seq_cst);
+    for (ReplyHandler* handler : requests_.take_all(peer))
+        handler->answered(Status::PeerDied, nullptr, 0);
+    service_.died(peer.token);
+    engine_.ring();
+}
+
+void Messenger::resume_waiting() {
+    const bool waited = service_.waits();
+    waits_ = waited && service_.resume();
+    // This process may sleep until a request of a peer is done, and no message announces that it went on.
+    if (waited) engine_.ring();
+}
+
+// Peers that hold locks others want, peers that take no messages, and dead peers whose requests have not ended: the
+// thread that found their death could not take the locks for that.
+void Messenger::look_for_dead() {
+    service_.look_for_dead();
+    std::vector<std::uint64_t> holders;
+    service_.holders(holders);
+    std::vector<Connection*> doubtful = sender_.stuck_peers();
+    for (const std::uint64_t token : holders)
+        if (Connection* holder = connections_.find(token); holder != nullptr) doubtful.push_back(holder);
+    requests_.dead_peers(doubtful);
+    for (Connection* peer : doubtful)
+        if (!alive(*peer)) lost(*peer);
+}
+
+}  // namespace osc::am

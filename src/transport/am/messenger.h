@@ -1,0 +1,62 @@
+// Requests and replies between processes of different nodes: numbers requests, brings replies to their origins, and
+// hands the requests of others to the TargetService. The FabricSender carries the messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "transport/am/channels/fabric_sender.h"
+#include "transport/am/request_table.h"
+#include "transport/am/target/target_service.h"
+
+namespace osc::am {
+
+/// Thread-safe, unless said otherwise.
+class Messenger final : public MessageHandler, Answers {
+  public:
+    Messenger(Connections& connections, FabricSender& sender, progress::ProgressEngine& engine, Counts& counts)
+        : connections_(connections), sender_(sender), engine_(engine), counts_(counts), service_(*this) {}
+
+    /// Serves a window of this process to other nodes from now on, or no longer.
+    std::shared_ptr<Arrivals> serve(const ExposedWindow& window);
+    void end_service(std::uint64_t window);
+
+    /// Sends a message that is not answered; takes it over.
+    void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
+    /// Sends a request or query, whose reply goes to `handler`; takes the message over.
+    void request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                 ReplyHandler& handler, FabricSender::When when = FabricSender::When::Now);
+    /// Sends a ping with a body, whose answer Connection::pongs counts.
+    void ping(Connection& to, Message* message);
+
+    /// False if the process is known to be dead, or has not answered in time. Otherwise asks it, without waiting.
+    bool alive(Connection& peer);
+
+    // Under the drive lock.
+    /// A peer is gone: ends the requests to it, and breaks its locks here.
+    void lost(Connection& peer) override;
+    /// Goes on with requests that waited for a lock or a fence of this process.
+    void resume_waiting();
+    /// Whether some still wait, which no event announces the end of.
+    bool waits() const { return waits_; }
+    /// Looks for the dead among the peers that something here waits for.
+    void look_for_dead();
+
+  private:
+    void received(Connection& from, const Frame& frame, const std::byte* body) override;
+    void reply_came(Connection& from, const Frame& frame, const std::byte* body);
+    void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                std::size_t bytes) override;
+
+    Connections& connections_;
+    FabricSender& sender_;
+    progress::ProgressEngine& engine_;
+    Counts& counts_;
+    RequestTable requests_;
+    // Under the drive lock.
+    TargetService service_;
+    bool waits_ = false;
+    FabricSender::When reply_when_ = FabricSender::When::Now;  // of the request that is being handled
+};
+
+}  // namespace osc::am

@@ -1,0 +1,80 @@
+// The network stack of a process: its endpoint and one object of each layer above it, opened and closed together.
+//
+//   rdma       direct accesses                messenger  requests and replies; the target service
+//   sender, receiver   the fabric channel     connections  known processes, and whether they live
+//   engine     which thread polls all of it
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "transport/am/channels/fabric_receiver.h"
+#include "transport/am/rdma.h"
+
+namespace osc::am {
+
+class NetworkStack final : progress::Driven {
+  public:
+    /// The stack of this process, not yet open.
+    static NetworkStack& mine();
+
+    NetworkStack() = default;
+    ~NetworkStack() { close(); }
+    NetworkStack(const NetworkStack&) = delete;
+    NetworkStack& operator=(const NetworkStack&) = delete;
+
+    using Mode = progress::ProgressEngine::Mode;
+    /// Opens an endpoint and starts the network thread, once; false with the reason in `why`. `timeout_ms`: how long a
+    /// peer may leave a ping unanswered.
+    bool open(const fabric::Wishes& wishes, int timeout_ms, std::string& why);
+    /// The same over an endpoint that the caller has opened.
+    bool open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why);
+    /// Ends the network thread and the endpoint. Nothing of this process may be in flight.
+    void close();
+    /// Ends the network thread only.
+    void stop();
+    bool is_open() const { return endpoint_ != nullptr; }
+
+    const ProcessAddress& address() const { return address_; }
+    fabric::Endpoint& endpoint() { return *endpoint_; }
+    const Counts& counts() const { return counts_; }
+
+    /// What messages to a process of another node cost: the way of a small one, and each further byte, in ns.
+    struct Cost {
+        double way = 0;
+        double byte = 0;
+    };
+    /// The first call measures it by pings to a process, which must know this one: for a millisecond, at most ten.
+    /// Later calls return the same: nodes are taken to be alike.
+    Cost measure(const ProcessAddress& address);
+
+  private:
+    std::unique_ptr<fabric::Endpoint> endpoint_;  // the layers' destructors use it
+    Counts counts_;
+
+  public:
+    progress::ProgressEngine engine{*this};
+    Connections connections;
+    FabricSender sender{engine, messenger, counts_};
+    Messenger messenger{connections, sender, engine, counts_};
+    Rdma rdma{messenger, sender, engine, counts_};
+
+  private:
+    std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
+    int poll() override;
+    int sleep(int milliseconds) override { return receiver_.sleep(milliseconds); }
+    void check_peers() override;
+    bool retries_soon() const override { return messenger.waits() || sender.has_unsent(); }
+    void wake() override { endpoint_->wake(); }
+    bool has_transfers() const override { return rdma.active(); }
+    bool has_unsent() const override { return sender.has_unsent() || sender.has_piggybacks(); }
+
+    FabricReceiver receiver_{connections, sender, messenger, counts_};
+    ProcessAddress address_;
+    int process_ = 0;  // that opened it
+    Cost cost_;
+};
+
+}  // namespace osc::am

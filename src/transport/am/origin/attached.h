@@ -1,0 +1,32 @@
+// The transport to the regions that a target on another node has attached to a dynamic window: each piece of an
+// operation is held against what this process knows of them, so that an address of no region is refused before anything
+// moves. Large pieces then go directly, region by region, all others in messages.
+#pragma once
+
+#include "transport/am/origin/stream.h"
+
+namespace osc::am {
+
+/// For one operation, by who holds the stream.
+class Attached final : public Transport {
+  public:
+    explicit Attached(Stream& stream) : stream_(stream) {}
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override;
+
+  private:
+    bool look_up(std::uint64_t address, Lease& lease);
+    bool holds(std::int64_t disp, std::size_t bytes, std::size_t width);
+    bool directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
+    void move(bool write, std::int64_t disp, std::byte* memory, std::size_t bytes);
+
+    Stream& stream_;
+    Fault fault_ = Fault::None;
+};
+
+}  // namespace osc::am

@@ -1,0 +1,54 @@
+// The end of one operation, asked for by itself: what MPI_Rget and its like give the user a request for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/am/status.h"
+
+namespace osc::am {
+
+class FlowControl;
+
+/// Counts the parts in which an operation travels, as far as they use this process's memory. Thread-safe: the network's
+/// handlers end parts.
+class Completion {
+  public:
+    /// A part more is under way. The first one is the issuing itself.
+    void begin() { parts_.fetch_add(1, std::memory_order_relaxed); }
+    void end(Status status) {
+        if (status != Status::Done) status_.store(status, std::memory_order_relaxed);
+        // In one order with the waiter's own look, for the bell that the network rings after this.
+        parts_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    /// The target is dead, and the provider does not end its transfers.
+    void give_up() { given_up_.store(true, std::memory_order_seq_cst); }
+
+    bool ended() const {
+        return parts_.load(std::memory_order_seq_cst) == 0 || given_up_.load(std::memory_order_seq_cst);
+    }
+    /// Once it has ended.
+    Status status() const {
+        if (parts_.load(std::memory_order_seq_cst) != 0) return Status::PeerDied;
+        return status_.load(std::memory_order_relaxed);
+    }
+
+  private:
+    std::atomic<std::uint32_t> parts_{1};
+    std::atomic<Status> status_{Status::Done};
+    std::atomic<bool> given_up_{false};
+};
+
+/// The parts keep it as well: it may outlive who asked.
+using SharedCompletion = std::shared_ptr<Completion>;
+
+/// An operation that may be under way still.
+struct PendingOp {
+    SharedCompletion completion;  // null: all of it has ended
+    FlowControl* flow = nullptr;
+    std::uint32_t target = 0;
+};
+
+}  // namespace osc::am

@@ -1,0 +1,136 @@
+#include "transport/am/origin/flow_control.h"
+
+#include "base/clock.h"
+
+namespace osc::am {
+namespace {
+
+constexpr std::int64_t kLookEvery = 100000000;  // ns between signs of life that look() asks for
+constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to end what goes to a dead target
+
+}  // namespace
+
+// Whether the target is dead for so long that the provider will not end what is in flight.
+bool FlowControl::gone(std::int64_t& since) {
+    if (network_.messenger.alive(to_)) {
+        since = 0;
+        return false;
+    }
+    const std::int64_t now = now_ns();
+    if (since == 0) since = now;
+    return now - since > kLeftTo;
+}
+
+// The network ends a dead peer's requests at once, the provider its transfers. What does not end within kLeftTo is left
+// to the provider for ever, with the memory that it may still touch.
+template <class Done>
+void FlowControl::wait_until(Done&& done) {
+    const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
+    if (over()) return;
+    bool ended = false;
+    {
+        const Released released(*this);
+        std::int64_t since = 0;
+        ended = network_.engine.wait(over, [&] { return gone(since); });
+    }
+    if (ended) return;
+    abandoned_.store(true, std::memory_order_release);
+    faults.note(Status::PeerDied);
+    advance();
+}
+
+bool FlowControl::look(Completion& completion) {
+    if (completion.ended()) return true;
+    network_.engine.poll();
+    if (completion.ended()) return true;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kLookEvery) {
+        looked_ = now;
+        if (gone(gone_since_)) completion.give_up();
+    }
+    return completion.ended();
+}
+
+void FlowControl::await(Completion& completion) {
+    std::int64_t since = 0;
+    if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); })) completion.give_up();
+}
+
+void FlowControl::dispatch(FrameKind kind, SendQueue::When when) {
+    if (messages.filling() && messages.dispatch(kind, when)) advance();
+}
+
+void FlowControl::push(FrameKind kind) {
+    dispatch(kind);
+    const std::uint64_t issued = messages.issued();
+    wait_until([this, issued] { return messages.launched(issued); });
+}
+
+void FlowControl::queue_message() {
+    if (!messages.filling()) return;
+    if (messages.queued() >= kMostQueued)
+        push();
+    else
+        dispatch();
+}
+
+void FlowControl::await_started() {
+    const std::uint64_t issued = transfers.issued();
+    wait_until([this, issued] { return transfers.started(issued); });
+}
+
+void FlowControl::await_issued() {
+    const std::uint64_t sent = messages.issued();
+    const std::uint64_t begun = transfers.issued();
+    wait_until([this, sent, begun] { return messages.ended(sent) && transfers.ended(begun); });
+}
+
+void FlowControl::confirm() {
+    if (is_confirmed()) return;
+    push();
+    wait_until([this] { return is_confirmed(); });
+}
+
+// True if anything went.
+bool FlowControl::proceed() {
+    const bool sent = messages.proceed();
+    return transfers.proceed(is_confirmed(), refused()) || sent;
+}
+
+void FlowControl::advance() {
+    bool any = proceed();
+    if (!enlisted_ && is_deferred()) {
+        enlisted_ = true;
+        network_.engine.backlog().enlist(*this);
+        any = proceed() || any;  // an event may have come before the backlog had this stream
+    }
+    if (any) network_.engine.ring();
+}
+
+progress::DeferredWork::Left FlowControl::resume() {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return Left::Busy;
+    if (proceed()) network_.engine.ring();
+    if (is_deferred()) return transfers.no_room() ? Left::Busy : Left::Work;
+    enlisted_ = false;
+    return Left::Nothing;
+}
+
+void FlowControl::mark() {
+    if (!std::exchange(marked_, true)) incomplete_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+// Other threads may have issued more meanwhile, which they settle.
+Fault FlowControl::settle() {
+    const bool nothing = !messages.filling() && !is_deferred() && all_ended();
+    if ((nothing || abandoned_) && std::exchange(marked_, false)) incomplete_.fetch_sub(1, std::memory_order_seq_cst);
+    return faults.take();
+}
+
+bool FlowControl::abandon() {
+    if (!abandoned_) return false;
+    network_.engine.backlog().withdraw(*this);
+    return true;
+}
+
+}  // namespace osc::am

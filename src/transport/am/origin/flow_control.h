@@ -1,0 +1,130 @@
+// What a stream has issued, messages and direct transfers: a bounded number is in flight, the rest is deferred, and
+// threads wait for their ends.
+//
+// A message without a free place, and a transfer that must wait for the target's lock, are deferred; the engine's
+// backlog resumes them. An operation with a completion waits for nothing.
+//
+// Threads: the mutex guards the stream, and a thread releases it before it waits. A wait in the middle of an operation
+// lets other threads' operations in, and waits for what was issued until then, by serial numbers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "transport/am/origin/rdma_queue.h"
+#include "transport/am/origin/send_queue.h"
+
+namespace osc::am {
+
+/// Under the mutex, unless said otherwise.
+class FlowControl final : public progress::DeferredWork {
+  public:
+    /// `incomplete` counts streams that have something in flight.
+    FlowControl(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
+                std::atomic<std::uint32_t>& incomplete)
+        : faults(target),
+          messages(network, to, window, me, faults),
+          transfers(network, to, faults, regions),
+          network_(network),
+          to_(to),
+          incomplete_(incomplete) {}
+    ~FlowControl() { network_.engine.backlog().withdraw(*this); }
+    FlowControl(const FlowControl&) = delete;
+    FlowControl& operator=(const FlowControl&) = delete;
+
+    std::mutex& mutex() { return mutex_; }
+
+    /// The state of one operation of one thread.
+    struct Operation {
+        SharedCompletion completion;  // or null
+        bool answers_now = false;     // the operation needs its result before finish() returns
+    };
+    /// Releases the mutex, for a wait. The operation is set aside, because other threads' operations may come in.
+    class Released {
+      public:
+        explicit Released(FlowControl& flow) : flow_(flow), operation_(std::exchange(flow.operation, {})) {
+            flow_.mutex_.unlock();
+        }
+        ~Released() {
+            flow_.mutex_.lock();
+            flow_.operation = std::move(operation_);
+        }
+        Released(const Released&) = delete;
+        Released& operator=(const Released&) = delete;
+
+      private:
+        FlowControl& flow_;
+        Operation operation_;
+    };
+
+    // Operations that the program asks for by themselves.
+    /// Gives the next operation a completion, until issued().
+    SharedCompletion issue() { return operation.completion = std::make_shared<Completion>(); }
+    void issued() { std::exchange(operation.completion, nullptr)->end(Status::Done); }
+    /// Polls once, and gives the completion up if the target is dead: true if it has ended. Without the mutex, like
+    /// await().
+    bool look(Completion& completion);
+    void await(Completion& completion);
+
+    /// Ends the message that is being filled: it goes now, or is deferred until there is room.
+    void dispatch(FrameKind kind = FrameKind::Request, SendQueue::When when = SendQueue::When::Now);
+    /// The same, and waits until it is in flight: a thread that issues faster than the target answers waits here.
+    void push(FrameKind kind = FrameKind::Request);
+    /// dispatch(), or push() if too many messages are deferred.
+    void queue_message();
+    /// Starts a direct transfer, or defers it.
+    void start(RdmaRequest&& request) { transfers.add(std::move(request), is_confirmed(), refused()); }
+    /// Waits until all transfers have started.
+    void await_started();
+    /// Sends what can go, and enlists the rest in the backlog.
+    void advance();
+
+    /// Whether the lock that was asked for, if any, is granted, and the fence made; and waits for it.
+    bool is_confirmed() const { return messages.confirmed() || abandoned_; }
+    void confirm();
+    /// Whether everything issued has ended; and waits for it.
+    bool all_ended() const { return messages.ended(messages.issued()) && transfers.ended(transfers.issued()); }
+    void await_issued();
+    /// Something was issued: the stream counts in `incomplete` until settle() finds that everything has ended.
+    void mark();
+    Fault settle();
+    bool is_deferred() const {
+        return messages.queued() > 0 || transfers.deferred() > 0 || messages.awaits_completion();
+    }
+    bool is_enlisted() const { return enlisted_; }
+
+    /// After a wait was given up: the provider may still use this object, which must not be destroyed. Without the
+    /// mutex.
+    bool abandon();
+
+    FirstFault faults;
+    RegionCache regions;
+    SendQueue messages;
+    RdmaQueue transfers;
+    Operation operation;
+    bool under_lock = false;  // asked for, and not given back
+
+  private:
+    static constexpr std::size_t kMostQueued = 2048;  // messages; then operations with completions wait as well
+
+    template <class Done>
+    void wait_until(Done&& done);
+    bool gone(std::int64_t& since);
+    bool refused() const { return under_lock && messages.refused(); }
+    bool proceed();
+    Left resume() override;
+
+    NetworkStack& network_;
+    Connection& to_;
+    std::atomic<std::uint32_t>& incomplete_;
+    std::mutex mutex_;
+    bool marked_ = false;
+    bool enlisted_ = false;               // in the engine's backlog
+    std::int64_t looked_ = 0;             // when look() last looked for a sign of life
+    std::int64_t gone_since_ = 0;         // when look() first found none
+    std::atomic<bool> abandoned_{false};  // something may be in flight for ever
+};
+
+}  // namespace osc::am

@@ -1,0 +1,237 @@
+// The streams of a window, and its barrier of nodes.
+#include "transport/am/origin/remote_window.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sync/dissemination.h"
+
+namespace osc::am {
+namespace {
+
+constexpr std::uint32_t kWithdrawn = 64;  // withdrawals in flight at once
+
+}  // namespace
+
+RemoteWindow::RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me,
+                           Protocol protocol, std::atomic<std::uint32_t>& incomplete)
+    : network_(network), job_(job), window_(window), me_(me), protocol_(protocol), incomplete_(incomplete) {}
+
+RemoteWindow::~RemoteWindow() {
+    for (auto& [rank, stream] : streams_) {
+        {
+            const std::lock_guard lock(stream->mutex());
+            stream->complete_ops();
+        }
+        if (stream->flow().abandon()) static_cast<void>(stream.release());  // the provider may still write into it
+    }
+}
+
+Connection* RemoteWindow::connect(std::uint32_t rank) {
+    Connection* to = network_.connections.connect(job_.addresses[rank]);
+    if (to == nullptr) base::fail(Fault::Other, "libfabric refuses the address of rank %u", rank);
+    return to;
+}
+
+Stream* RemoteWindow::stream(std::uint32_t target) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Stream>& entry = streams_[target];
+    if (entry == nullptr) {
+        Connection* to = connect(target);
+        if (to == nullptr) return nullptr;
+        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_, fence_);
+    }
+    return entry.get();
+}
+
+Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool passing) {
+    Stream* to = stream(target);
+    if (to == nullptr) return Fault::Other;
+    return to->lock(kind == sync::LockKind::Exclusive ? LockAsk::Exclusive
+                    : passing                         ? LockAsk::Barging
+                                                      : LockAsk::Shared);
+}
+
+Fault RemoteWindow::await_lock(std::uint32_t target) {
+    Stream* to = stream(target);
+    if (to == nullptr) return Fault::Other;
+    const std::lock_guard lock(to->mutex());
+    to->flow().confirm();
+    return Fault::None;
+}
+
+Fault RemoteWindow::unlock(std::uint32_t target) {
+    Stream* to = stream(target);
+    return to != nullptr ? to->unlock() : Fault::Other;
+}
+
+Fault RemoteWindow::post(std::uint32_t origin) {
+    const Record post{Opcode::Post, Basic::None, Op::None, 0, 0, 0};
+    return notify(origin, {&post, 1});
+}
+
+// Sends steps that are not answered, past the operations of the stream.
+Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
+    Connection* to = connect(rank);
+    if (to == nullptr) return Fault::Other;
+    while (!steps.empty()) {
+        const std::span<const Record> part = steps.first(std::min(steps.size(), kBody / sizeof(Record)));
+        Message* message = network_.sender.claim();
+        std::memcpy(message->body(), part.data(), part.size_bytes());
+        message->bytes = part.size_bytes();
+        network_.messenger.notice(*to, window_, me_, message);
+        steps = steps.subspan(part.size());
+    }
+    return to->dead.load(std::memory_order_relaxed) ? am::fault_of(Status::PeerDied, rank) : Fault::None;
+}
+
+Fault RemoteWindow::complete(std::uint32_t target) {
+    Stream* to = stream(target);
+    return to != nullptr ? to->close(Opcode::Complete, SendQueue::When::Now) : Fault::Other;
+}
+
+Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
+    Stream* to = stream(target);
+    const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
+    return to != nullptr ? to->close(Opcode::FenceClose, when) : Fault::Other;
+}
+
+void RemoteWindow::opened(std::uint64_t fence, bool ahead) {
+    if (ahead) fence_.store(fence, std::memory_order_relaxed);
+    if (arrivals_->open(fence)) network_.engine.poll();
+}
+
+bool RemoteWindow::await_closes(std::uint64_t closes, sync::Liveness& liveness) {
+    return network_.engine.wait([&] { return arrivals_->closes() >= closes; },
+                                [&] { return first_dead(liveness) != me_; });
+}
+
+void RemoteWindow::forget_results() {
+    const auto still = network_.engine.seize();  // no reply is being handled
+    const std::lock_guard lock(mutex_);
+    for (auto& [rank, stream] : streams_)
+        stream->forget_results();
+}
+
+sync::Traffic RemoteWindow::take_traffic() {
+    const std::lock_guard lock(mutex_);
+    sync::Traffic all;
+    for (auto& [rank, stream] : streams_)
+        all.add(stream->take_traffic());
+    return all;
+}
+
+// A member of the window that has died; this process if there is none.
+std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
+    for (std::uint32_t rank = 0; rank < job_.addresses.size(); ++rank)
+        if (rank != me_ && !liveness.alive(rank)) return rank;
+    return me_;
+}
+
+// The barrier's number keeps apart a process that is one barrier ahead.
+Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) {
+    const std::uint64_t barrier = ++barriers_;
+    const sync::Dissemination meeting{job_.node, static_cast<std::uint32_t>(job_.leaders.size())};
+    std::uint32_t round = 0;
+    for (std::uint32_t distance = 1; distance < meeting.nodes; distance *= 2, ++round) {
+        const std::uint32_t next = job_.leaders[meeting.next(distance)];
+        const std::uint32_t before = job_.leaders[meeting.before(distance)];
+        std::vector<Record> steps;
+        meeting.take(
+            news.closes, distance, [&](std::uint32_t process) { return job_.node_of[process]; },
+            [&](std::uint32_t process, std::uint32_t closes) {
+                steps.push_back({Opcode::FenceCount, Basic::None, Op::None, 0, closes, process});
+            });
+        const auto flags = static_cast<std::uint8_t>(news.wants);
+        steps.push_back({Opcode::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
+        if (const Fault fault = notify(next, steps); fault != Fault::None) return fault;
+        network_.sender.send_piggybacks();  // messages for other processes
+        std::uint32_t dead = before;
+        const bool came = network_.engine.wait([&] { return arrivals_->take(barrier, round, news); },
+                                               [&] { return (dead = first_dead(liveness)) != me_; });
+        if (!came) return base::fail(Fault::Dead, "rank %u died or does not answer", dead);
+    }
+    return Fault::None;
+}
+
+template <class F>
+Fault RemoteWindow::each(std::uint32_t target, F&& f) {
+    std::vector<Stream*> streams;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto& [rank, stream] : streams_)
+            if (target == kAll || rank == target) streams.push_back(stream.get());
+    }
+    Fault first = Fault::None;
+    std::string text;
+    for (Stream* stream : streams) {
+        const std::lock_guard lock(stream->mutex());
+        const Fault fault = f(*stream);
+        if (fault == Fault::None || first != Fault::None) continue;
+        first = fault;
+        text = base::fault_text();
+    }
+    return first != Fault::None ? base::fail(first, "%s", text.c_str()) : Fault::None;
+}
+
+Fault RemoteWindow::complete_ops(std::uint32_t target) {
+    // All are sent before any is awaited.
+    if (target == kAll)
+        each(target, [](Stream& stream) {
+            stream.send_off();
+            return Fault::None;
+        });
+    return each(target, [](Stream& stream) { return stream.complete_ops(); });
+}
+
+Fault RemoteWindow::complete_local(std::uint32_t target) {
+    return each(target, [](Stream& stream) { return stream.complete_local(); });
+}
+
+void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
+    // A holder answers after accesses that end by themselves; the messenger answers for a dead one.
+    struct Tally final : ReplyHandler {
+        std::atomic<std::uint32_t> due{0};
+        void answered(Status, const std::byte*, std::size_t) override { due.fetch_sub(1, std::memory_order_seq_cst); }
+    } answers;
+    const auto await = [&](std::uint32_t most) {
+        network_.engine.wait([&] { return answers.due.load(std::memory_order_seq_cst) <= most; },
+                             [&] {
+                                 for (const std::uint32_t holder : holders)
+                                     static_cast<void>(alive(holder));
+                                 return false;
+                             });
+    };
+    const Record record{
+        Opcode::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)};
+    for (const std::uint32_t holder : holders) {
+        Connection* to = network_.connections.connect(job_.addresses[holder]);
+        if (to == nullptr || to->dead.load(std::memory_order_acquire)) continue;
+        await(kWithdrawn - 1);
+        Message* message = network_.sender.claim();
+        std::memcpy(message->body(), &record, sizeof record);
+        message->bytes = sizeof record;
+        answers.due.fetch_add(1, std::memory_order_relaxed);
+        network_.messenger.request(*to, FrameKind::Query, window_, me_, message, answers);
+    }
+    await(0);
+}
+
+// Called under the drive lock. A stream lasts until its window's service has ended.
+bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) {
+    Stream* held = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = streams_.find(owner);
+        if (found != streams_.end()) held = found->second.get();
+    }
+    return held == nullptr || held->flow().regions.drop(address, number);
+}
+
+bool RemoteWindow::alive(std::uint32_t rank) {
+    Connection* peer = network_.connections.connect(job_.addresses[rank]);
+    return peer != nullptr && network_.messenger.alive(*peer);
+}
+
+}  // namespace osc::am

@@ -1,0 +1,125 @@
+// The messages of a stream: it fills one with records, keeps filled ones in order while all places in flight are taken,
+// launches them, and brings home what the replies return.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "transport/am/network_stack.h"
+#include "transport/am/origin/completion.h"
+#include "transport/am/origin/first_fault.h"
+#include "transport/am/origin/in_flight.h"
+#include "transport/am/origin/reply_segment.h"
+
+namespace osc::am {
+
+/// Under the stream's mutex, unless said otherwise.
+class SendQueue {
+  public:
+    static constexpr std::size_t kInflight = 8;
+    using When = FabricSender::When;
+
+    SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults);
+
+    // The message that is being filled.
+    bool filling() const { return filling_.message != nullptr; }
+    std::size_t bytes() const { return filling_.message->bytes; }
+    std::uint32_t records() const { return records_; }
+    const Record& last() const { return last_; }
+    bool awaits_data() const { return !filling_.segments.empty(); }
+    bool awaits_completion() const { return !filling_.completions.empty(); }
+    /// Whether it has room for a record with its data, and its reply for what that returns.
+    bool fits(const Record& record) const;
+    void begin();
+    /// Has the target execute it only after its fence of this number. Directly after begin().
+    void open_fence(std::uint64_t fence);
+    /// Adds a record to it; returns where the record's data goes.
+    std::byte* append(const Record& record);
+    /// Makes a put that follows the last record's a part of that record; false if it does not follow or fit.
+    bool extend_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
+    /// A part of the reply, and the completion that it ends; null: none.
+    void expect(const ReplySegment& segment, const SharedCompletion& completion);
+    /// No direct access starts before this message is answered.
+    void must_confirm();
+    /// Takes the message, whose only record becomes a direct transfer; `memory` is the record's data or its
+    /// destination.
+    Message* take_only_record(std::byte*& memory);
+    /// Whether its only record could become that: nothing waits for its reply but a plain get.
+    bool has_only_record() const;
+
+    /// Ends the message: launches it, or queues it and returns true.
+    bool dispatch(FrameKind kind, When when);
+    /// Launches queued messages, and the one being filled if a completion waits for it; true if it launched any.
+    bool proceed();
+
+    std::size_t queued() const { return queue_.size(); }
+    /// The serial of the last message that was dispatched.
+    std::uint64_t issued() const { return serial_; }
+    /// Whether all messages up to this serial are in flight, or ended. Thread-safe, like the next four.
+    bool launched(std::uint64_t serial) const { return queued_from_.load(std::memory_order_seq_cst) > serial; }
+    bool ended(std::uint64_t serial) const { return launched(serial) && flight_.ended(serial); }
+    /// Whether all messages with must_confirm() are answered.
+    bool confirmed() const { return unconfirmed_.load(std::memory_order_acquire) == 0; }
+    /// Whether the target has refused the lock, since accept_lock().
+    bool refused() const { return refused_.load(std::memory_order_relaxed); }
+    void accept_lock() { refused_.store(false, std::memory_order_relaxed); }
+    /// Bytes that were added since the last call.
+    std::uint64_t take_traffic() { return traffic_.exchange(0, std::memory_order_relaxed); }
+
+    /// Whether a reply that is due writes this process's memory: of a message in flight, or of any.
+    bool awaits_data_in_flight() const { return segmented_.load(std::memory_order_acquire) != 0; }
+    bool uses_memory() const;
+    /// Replies write no memory from now on. While the drive lock is held.
+    void forget_results();
+
+  private:
+    struct Outgoing {
+        Message* message = nullptr;
+        bool confirms = false;  // must_confirm()
+        FrameKind kind = FrameKind::Request;
+        When when = When::Now;
+        std::uint64_t serial = 0;
+        std::vector<ReplySegment> segments;
+        std::vector<SharedCompletion> completions;
+    };
+    struct Place final : ReplyHandler {
+        SendQueue* queue = nullptr;
+        std::atomic<std::uint64_t> serial{0};
+        bool confirms = false;
+        std::vector<ReplySegment> segments;
+        std::vector<SharedCompletion> completions;
+        void answered(Status status, const std::byte* data, std::size_t bytes) override;
+    };
+
+    bool has_room() { return to_.dead.load(std::memory_order_acquire) || flight_.free() != nullptr; }
+    void launch(Outgoing& message);
+    void drop(Outgoing& message);
+    void publish();
+
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    NetworkStack& network_;
+    Connection& to_;
+    const std::uint64_t window_;
+    const std::uint32_t me_;
+    FirstFault& faults_;
+
+    Outgoing filling_;
+    std::size_t returning_ = 0;  // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;  // in it
+    Record last_;                // of them
+    std::deque<Outgoing> queue_;
+    std::uint64_t serial_ = 0;
+    // The serial of the first in queue_. A message has its place in flight_ before it leaves queue_, so a thread that
+    // reads this first misses none.
+    std::atomic<std::uint64_t> queued_from_{kNone};
+    std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `confirms` that are not answered
+    std::atomic<bool> refused_{false};
+    std::atomic<std::uint32_t> segmented_{0};  // places with segments
+    std::atomic<std::uint64_t> traffic_{0};
+    InFlight<Place, kInflight> flight_;
+};
+
+}  // namespace osc::am

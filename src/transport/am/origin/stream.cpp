@@ -1,0 +1,203 @@
+#include "transport/am/origin/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace osc::am {
+namespace {
+
+// The most data that a record carries or returns: a message may begin with the record of a fence (begin).
+constexpr std::size_t kMostData = kBody - 2 * sizeof(Record) - kAlign;
+
+}  // namespace
+
+Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
+               Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence)
+    : RecordTransport(kMostData, kMostData, 0),
+      network_(network),
+      target_(target),
+      protocol_(protocol),
+      fence_(fence),
+      flow_(network, to, window, me, target, incomplete),
+      queries_(network, to, flow_, window, me, target) {}
+
+Stream::~Stream() {
+    const std::lock_guard lock(mutex());
+    complete_ops();
+}
+
+// Begins a message. The first one after a fence of this process waits for the target's fence.
+void Stream::begin() {
+    flow_.messages.begin();
+    const std::uint64_t fence = fence_.load(std::memory_order_relaxed);
+    if (fence == awaited_fence_) return;
+    awaited_fence_ = fence;
+    flow_.messages.open_fence(fence);
+}
+
+// Makes room for a record in the message that is being filled; returns where its data goes.
+std::byte* Stream::add(const Record& record) {
+    SendQueue& messages = flow_.messages;
+    const bool alone = protocol_ == Protocol::Messages && messages.queued() == 0;
+    // Other threads may fill the next message while this one waits.
+    while (messages.filling() &&
+           (!messages.fits(record) ||
+            (alone && messages.records() > 0 && is_operation(messages.last().opcode) && is_operation(record.opcode)))) {
+        if (flow_.operation.completion != nullptr)
+            flow_.queue_message();
+        else
+            flow_.push(++full_ % kAnswered == 0 || messages.awaits_data() ? FrameKind::Request
+                                                                          : FrameKind::DelayedReply);
+    }
+    if (!messages.filling()) begin();
+    flow_.mark();
+    return messages.append(record);
+}
+
+bool Stream::wants_direct(std::size_t bytes) const {
+    if (protocol_ == Protocol::Auto) return bytes >= network_.endpoint().direct_from();
+    return protocol_ == Protocol::Direct;
+}
+
+// False if the operation goes by message.
+bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    const Description* const there = queries_.exposed();
+    if (there == nullptr || !wants_direct(bytes)) return false;
+    transfer(write, there->base + static_cast<std::uint64_t>(disp), there->key, memory, bytes, nullptr);
+    return true;
+}
+
+void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
+                      RegionCache::Entry* entry) {
+    const SharedCompletion& completion = flow_.operation.completion;
+    // What was asked for before must hold first: the lock, and the target's fence.
+    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();
+    if (completion != nullptr && entry == nullptr)
+        flow_.queue_message();
+    else
+        flow_.push();
+    flow_.mark();
+    direct_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    for (std::size_t done = 0; done < bytes;) {
+        const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
+        if (completion != nullptr) completion->begin();
+        flow_.start(
+            {write, address + done, key, static_cast<std::byte*>(memory) + done, part, entry, nullptr, completion});
+        done += part;
+    }
+    flow_.advance();
+    // The caller is about to release the entry. A few other transfers may wait, for the lock or for room, after this
+    // call.
+    if (entry != nullptr || (completion == nullptr && flow_.transfers.deferred() > RdmaQueue::kTransfers))
+        flow_.await_started();
+}
+
+void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
+    if (transfer_directly(true, disp, const_cast<void*>(from), bytes)) return;
+    const bool merges = protocol_ != Protocol::Messages;
+    if (merges && flow_.messages.extend_put(disp, static_cast<const std::byte*>(from), bytes)) return;
+    RecordTransport::put(disp, from, bytes);
+}
+
+void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
+    if (!transfer_directly(false, disp, to, bytes)) RecordTransport::get(disp, to, bytes);
+}
+
+void Stream::returns(const ReplySegment& segment) {
+    flow_.messages.expect(segment, flow_.operation.completion);
+}
+
+Fault Stream::finish() {
+    const bool completes = flow_.operation.completion != nullptr;
+    if (std::exchange(flow_.operation.answers_now, false)) {
+        flow_.dispatch();
+        flow_.await_issued();
+        return flow_.faults.take();
+    }
+    if (completes || flow_.is_enlisted()) flow_.advance();
+    const SendQueue& messages = flow_.messages;
+    if (!completes && protocol_ == Protocol::Messages && messages.records() > 0 && is_operation(messages.last().opcode))
+        flow_.push();
+    return Fault::None;
+}
+
+Fault Stream::lock(LockAsk ask) {
+    const std::lock_guard lock(mutex());
+    add({Opcode::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
+    flow_.under_lock = true;
+    flow_.messages.must_confirm();
+    flow_.messages.accept_lock();  // the epoch before this one is settled
+    return Fault::None;
+}
+
+// Before a record that ends an epoch: what goes directly, or returns data, has to be there first.
+void Stream::end_direct() {
+    if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory()) return;
+    flow_.dispatch();
+    flow_.await_issued();
+}
+
+Fault Stream::unlock() {
+    const std::lock_guard lock(mutex());
+    end_direct();
+    add({Opcode::Unlock, Basic::None, Op::None, 0, 0, 0});
+    flow_.under_lock = false;
+    return Fault::None;
+}
+
+Fault Stream::close(Opcode end, SendQueue::When when) {
+    const std::lock_guard lock(mutex());
+    end_direct();
+    add({end, Basic::None, Op::None, 0, 0, 0});
+    flow_.dispatch(flow_.messages.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply, when);
+    return Fault::None;
+}
+
+// A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
+// two processes exchange a request and its reply, unless both fit slots. False if it does not.
+bool Stream::send_alone() {
+    SendQueue& messages = flow_.messages;
+    const Description* const there = queries_.exposed();
+    if (protocol_ != Protocol::Auto || there == nullptr || !messages.has_only_record() ||
+        flow_.transfers.deferred() > 0 || !flow_.all_ended() || !flow_.is_confirmed())
+        return false;
+    const Record record = messages.last();
+    const bool put = record.opcode == Opcode::Put;
+    if (record.bytes > network_.endpoint().largest_transfer() ||
+        network_.sender.fits_slot(put ? messages.bytes() : sizeof(ReplyHead) + record.bytes))
+        return false;
+    std::byte* memory = nullptr;
+    Message* const alone = messages.take_only_record(memory);
+    flow_.start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr,
+                 alone, nullptr});
+    flow_.advance();
+    return true;
+}
+
+void Stream::send_off() {
+    if (send_alone()) return;
+    flow_.dispatch();
+    flow_.advance();
+}
+
+Fault Stream::complete_ops() {
+    send_off();
+    flow_.await_issued();
+    return flow_.settle();
+}
+
+Fault Stream::complete_local() {
+    const bool uses_memory = flow_.messages.uses_memory() || flow_.transfers.uses_memory();
+    return uses_memory ? complete_ops() : flow_.faults.take();
+}
+
+sync::Traffic Stream::take_traffic() {
+    return {flow_.messages.take_traffic(), direct_bytes_.exchange(0, std::memory_order_relaxed)};
+}
+
+void Stream::forget_results() {
+    const std::lock_guard lock(mutex());
+    flow_.messages.forget_results();
+}
+
+}  // namespace osc::am

@@ -1,0 +1,92 @@
+// What one process sends to one target of one window over the network, in order: the operations and the synchronisation
+// of Path::Net. Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue);
+// FlowControl bounds what is in flight, and waits.
+//
+// A message is sent when it is full, or when the program waits for what is in it. So small operations share messages
+// (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a
+// completion is sent at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "sync/costs.h"
+#include "transport/am/origin/record_transport.h"
+#include "transport/am/origin/target_queries.h"
+
+namespace osc::am {
+
+/// How operations travel; see OSC_NET_PROTOCOL.
+enum class Protocol : std::uint8_t {
+    Auto,
+    Messages,  // each operation in a message of its own
+    Buffered,  // gathered
+    Direct,    // puts and gets by the provider's write and read
+};
+
+/// Under the flow's mutex, which waits release, unless said otherwise.
+class Stream final : public RecordTransport {
+  public:
+    /// `incomplete` counts streams that have something in flight. `fence`: the target executes what is sent when it has
+    /// made its fence of this number.
+    Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
+           Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence);
+    ~Stream() override;
+
+    std::mutex& mutex() { return flow_.mutex(); }
+    FlowControl& flow() { return flow_; }
+    TargetQueries& queries() { return queries_; }
+    std::uint32_t target() const { return target_; }
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    /// Ends the operation. Waits only for a result that Operation::answers_now asks for.
+    Fault finish() override;
+
+    /// Whether a transfer of so many bytes goes directly, where it can.
+    bool wants_direct(std::size_t bytes) const;
+    /// Writes or reads `bytes` at `address` with `key`, by a lease if there is one.
+    void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
+                  RegionCache::Entry* entry);
+
+    // These three take the mutex.
+    Fault lock(LockAsk ask);
+    Fault unlock();
+    /// Sends `end`, FenceClose or Complete, behind all operations.
+    Fault close(Opcode end, SendQueue::When when);
+
+    /// Sends what is gathered; settled next.
+    void send_off();
+    /// The same, and waits for what was issued until now: the first fault that was met.
+    Fault complete_ops();
+    /// The same if something in flight reads or writes this process's memory.
+    Fault complete_local();
+    /// What was sent since the last time. Without the mutex.
+    sync::Traffic take_traffic();
+    /// What is in flight returns nothing from now on. Takes the mutex; the caller has the drive lock.
+    void forget_results();
+
+  private:
+    // One of so many full messages that return nothing is answered at once, the others with a delay.
+    static constexpr std::uint32_t kAnswered = 4;
+
+    std::byte* add(const Record& record) override;
+    void returns(const ReplySegment& segment) override;
+    void begin();
+    bool send_alone();
+    bool transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
+    void end_direct();
+
+    NetworkStack& network_;
+    const std::uint32_t target_;
+    const Protocol protocol_;
+    const std::atomic<std::uint64_t>& fence_;
+    FlowControl flow_;
+    TargetQueries queries_;
+    std::uint64_t awaited_fence_ = 0;             // in the last FenceOpen
+    std::uint32_t full_ = 0;                      // messages, since the window was made
+    std::atomic<std::uint64_t> direct_bytes_{0};  // see take_traffic
+};
+
+}  // namespace osc::am

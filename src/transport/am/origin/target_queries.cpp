@@ -1,0 +1,64 @@
+#include "transport/am/origin/target_queries.h"
+
+#include <cstring>
+
+namespace osc::am {
+
+TargetQueries::Turn::Turn(TargetQueries& queries) : queries_(queries) {
+    while (queries_.taken_.exchange(true, std::memory_order_acquire)) {
+        waited_ = true;
+        const FlowControl::Released released(queries_.flow_);
+        queries_.network_.engine.wait([&] { return !queries_.taken_.load(std::memory_order_seq_cst); },
+                                      [] { return false; });
+    }
+}
+
+TargetQueries::Turn::~Turn() {
+    queries_.taken_.exchange(false, std::memory_order_seq_cst);
+    queries_.network_.engine.ring();
+}
+
+void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::size_t size) {
+    status = reply == Status::Done && size < bytes ? Status::Malformed : reply;
+    if (status == Status::Done) std::memcpy(to, data, bytes);
+    open.exchange(false, std::memory_order_seq_cst);
+}
+
+Fault TargetQueries::ask(const Record& record, void* to) {
+    if (to_.dead.load(std::memory_order_acquire)) {
+        flow_.faults.note(Status::PeerDied);
+        return flow_.faults.take();
+    }
+    Message* message = network_.sender.claim();
+    std::memcpy(message->body(), &record, sizeof record);
+    message->bytes = sizeof record;
+    reply_.to = to;
+    reply_.bytes = returned(record);
+    reply_.open.store(true, std::memory_order_relaxed);
+    network_.messenger.request(to_, FrameKind::Query, window_, me_, message, reply_);
+    // Never given up: if the target is gone, the messenger answers in its place.
+    {
+        const FlowControl::Released released(flow_);
+        network_.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },
+                             [&] {
+                                 network_.messenger.alive(to_);
+                                 return false;
+                             });
+    }
+    return am::fault_of(reply_.status, target_);
+}
+
+Fault TargetQueries::describe(Description& description) {
+    if (!described_) {
+        const Turn turn(*this);
+        if (!described_)
+            if (const Fault fault = ask({Opcode::Describe, Basic::None, Op::None, 0, 0, 0}, &description_);
+                fault != Fault::None)
+                return fault;
+        described_ = true;
+    }
+    description = description_;
+    return Fault::None;
+}
+
+}  // namespace osc::am

@@ -1,0 +1,92 @@
+#include "transport/am/rdma.h"
+
+#include <cerrno>
+
+#include "base/clock.h"
+
+namespace osc::am {
+
+using progress::Policy;
+
+void Rdma::open(fabric::Endpoint& endpoint, std::uint64_t token) {
+    endpoint_ = &endpoint;
+    token_ = token;
+}
+
+// False: the provider has no room.
+template <class Post>
+bool Rdma::begin(Transfer& transfer, Post&& post) {
+    transfer.rdma = this;
+    transfer.operation.ended = &Rdma::ended;
+    in_flight_.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t began = now_ns();
+    const bool dead = transfer.connection->dead.load(std::memory_order_relaxed);
+    const fabric::Posted posted = dead ? fabric::Posted::Failed : post();
+    if (posted != fabric::Posted::Yes) in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    if (posted == fabric::Posted::Again) return false;
+    if (posted == fabric::Posted::Failed) {
+        transfer.ended(transfer, EIO);
+        return true;
+    }
+    // A thread that streams reaps the ends itself, several per poll, which costs less; the network thread leaves it the
+    // core.
+    if (begun_.fetch_add(1, std::memory_order_relaxed) % Policy::kTransfersPerPoll == 0)
+        engine_.try_poll();
+    else
+        engine_.keep_thread_parked(began);
+    return true;
+}
+
+// A provider that performs direct accesses in software does so in the target's polls, and reports no event there. If
+// this looks like more than a single short access, the target is asked to poll.
+void Rdma::announce(Connection& to, std::size_t bytes) {
+    const std::int64_t now = now_ns();
+    const std::int64_t before = to.accessed.exchange(now, std::memory_order_relaxed);
+    if (bytes < Policy::kHintBytes && now - before > Policy::kHintInterval) return;
+    if (now - to.announced.load(std::memory_order_relaxed) < Policy::kHintInterval) return;
+    to.announced.store(now, std::memory_order_relaxed);
+    sender_.control(to, FrameKind::ProgressHint);
+}
+
+template <class Post>
+bool Rdma::access(Transfer& transfer, std::size_t bytes, std::atomic<std::uint64_t>& counter, Post&& post) {
+    announce(*transfer.connection, bytes);
+    const bool begun = begin(transfer, post);
+    if (begun) count(counter);
+    return begun;
+}
+
+bool Rdma::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
+    return access(it, bytes, counts_.writes,
+                  [&] { return endpoint_->write(it.connection->peer, from, bytes, address, key, it.operation); });
+}
+
+bool Rdma::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
+    return access(it, bytes, counts_.reads,
+                  [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
+}
+
+void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std::uint64_t key) {
+    count(counts_.atomics);
+    Connection& to = *it.connection;
+    if (to.token != token_) announce(to, sizeof what.operand);
+    const auto post = [&] { return endpoint_->atomic(to.peer, what, address, key, it.operation); };
+    for (int round = 1; !begin(it, post); ++round) {
+        const bool moved = engine_.try_poll();
+        // Some providers return EAGAIN forever for a dead peer.
+        if (round % 256 == 0) messenger_.alive(to);
+        if (!moved) progress::ProgressEngine::pause(round, round);
+    }
+}
+
+void Rdma::ended(fabric::Operation& operation, int error) {
+    auto& transfer = reinterpret_cast<Transfer&>(operation);
+    Rdma& rdma = *transfer.rdma;
+    Connection& to = *transfer.connection;
+    rdma.in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    transfer.ended(transfer, error);
+    if (error != 0) rdma.messenger_.lost(to);
+    rdma.engine_.ring();
+}
+
+}  // namespace osc::am

@@ -1,0 +1,26 @@
+// The status of a reply, by either channel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/fault.h"
+
+namespace osc::am {
+
+enum class Status : std::uint32_t {
+    Done,
+    Malformed,      // version, kind or lengths make no sense
+    UnknownWindow,  // never existed here, or freed
+    OutOfRange,     // outside the window, or in no attached region
+    NotAdmitted,    // the operation is not defined for the type
+    HolderDied,     // a process died while it held the lock of an element, or the window's
+    PeerDied,       // never sent: the origin itself gives a request to a dead target this status
+};
+inline constexpr std::size_t kStatuses = 7;
+
+/// The fault, with its text, that a reply of rank `rank` stands for; None for Status::Done. An unknown status (it came
+/// in a message) is a fault too.
+Fault fault_of(Status status, std::uint32_t rank);
+
+}  // namespace osc::am

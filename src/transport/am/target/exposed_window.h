@@ -1,0 +1,37 @@
+// A window's part in this process, as the target's side serves it to other processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sync/lock.h"
+#include "transport/fabric/endpoint.h"
+#include "transport/shm/control.h"
+#include "transport/shm/regions.h"
+
+namespace osc::am {
+
+class Caches;
+class Leases;
+
+/// All that it points at outlives the registration with AgentService or TargetService.
+struct ExposedWindow {
+    std::byte* base = nullptr;            // displacement 0; null in dynamic windows
+    std::uint64_t size = 0;               // bytes
+    shm::RegionTable* regions = nullptr;  // dynamic windows: the attached memory
+    const shm::ControlTable* controls = nullptr;
+    std::uint32_t rank = 0;       // of the owner in the window's group
+    std::uint32_t processes = 0;  // of the window
+    sync::Liveness* liveness = nullptr;
+
+    // For processes of other nodes only.
+    std::uint64_t id = 0;
+    std::uint64_t unit = 1;                 // bytes
+    const std::uint64_t* tokens = nullptr;  // of all processes, by rank
+    Leases* leases = nullptr;               // dynamic windows: what other processes know of the regions
+    Caches* caches = nullptr;               // dynamic windows: what this process knows of others' regions
+    fabric::Exposed exposed;
+    fabric::Exposed words;  // of two-level locks, in windows that have them
+};
+
+}  // namespace osc::am

@@ -1,0 +1,130 @@
+// Chooses a provider: the first of the table that this machine has.
+#include "transport/fabric/choose.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace osc::fabric {
+namespace {
+
+constexpr Provider kProviders[] = {
+#define OSC_PROVIDER(name, quirks, direct) {name, quirks, direct},
+#include "transport/fabric/providers.def"
+#undef OSC_PROVIDER
+};
+
+// The IPv4 address of the first interface for which fits() is true; empty if there is none.
+template <class Fits>
+std::string address_of(Fits&& fits) {
+    ifaddrs* all = nullptr;
+    if (::getifaddrs(&all) != 0) return {};
+    std::string found;
+    for (const ifaddrs* at = all; at != nullptr && found.empty(); at = at->ifa_next) {
+        if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_UP) == 0) continue;
+        char text[INET_ADDRSTRLEN];
+        const auto* in = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
+        if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr && fits(*at, in->sin_addr)) found = text;
+    }
+    ::freeifaddrs(all);
+    return found;
+}
+
+// The address that this host's name resolves to, if it belongs to one of its network interfaces. Other hosts usually
+// reach this host by that address.
+std::string address_of_host_name() {
+    char name[256] = "";
+    if (::gethostname(name, sizeof name - 1) != 0) return {};
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(name, nullptr, &hints, &found) != 0) return {};
+    std::string address;
+    for (const addrinfo* at = found; at != nullptr && address.empty(); at = at->ai_next) {
+        const in_addr wanted = reinterpret_cast<const sockaddr_in*>(at->ai_addr)->sin_addr;
+        address = address_of([&](const ifaddrs& have, const in_addr& mine) {
+            return mine.s_addr == wanted.s_addr && (have.ifa_flags & IFF_LOOPBACK) == 0;
+        });
+    }
+    ::freeaddrinfo(found);
+    return address;
+}
+
+// The address to bind a software provider to; empty leaves the choice to the provider. False if the interface that the
+// user names has none.
+bool bind_to(const Wishes& wishes, std::string& address, std::string& why) {
+    if (wishes.interface[0] != '\0') {
+        address = address_of(
+            [&](const ifaddrs& have, const in_addr&) { return std::strcmp(have.ifa_name, wishes.interface) == 0; });
+        if (!address.empty()) return true;
+        why = std::string("no interface ") + wishes.interface + " with an IPv4 address is up";
+        return false;
+    }
+    if (std::getenv("FI_TCP_IFACE") != nullptr) return true;
+    if (wishes.loopback)
+        address = address_of([](const ifaddrs& have, const in_addr&) { return (have.ifa_flags & IFF_LOOPBACK) != 0; });
+    else
+        address = address_of_host_name();
+    return true;
+}
+
+fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
+    fi_info* hints = fi_allocinfo();
+    if (hints == nullptr) return nullptr;
+    hints->caps = FI_MSG | FI_RMA | (atomics ? FI_ATOMIC : 0);
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->av_type = FI_AV_UNSPEC;
+    hints->fabric_attr->prov_name = ::strdup(provider.name);
+    fi_info* found = nullptr;
+    const int error = fi_getinfo(FI_VERSION(1, 14), address.empty() ? nullptr : address.c_str(), nullptr,
+                                 address.empty() ? 0 : FI_SOURCE, hints, &found);
+    fi_freeinfo(hints);
+    if (error == 0) return found;
+    if (atomics) return ask(provider, false, address, why);
+    why = std::string(provider.name) + ": " + fi_strerror(-error);
+    return nullptr;
+}
+
+// Whether the user asks for this provider or for none in particular. libfabric 2 calls the provider net tcp.
+bool is_wanted(const std::string& wanted, const std::string& name) {
+    return wanted.empty() || wanted == name || (wanted == "net" && name == "tcp");
+}
+
+}  // namespace
+
+fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
+    std::string address;
+    if (!bind_to(wishes, address, why)) return nullptr;
+    why = "libfabric has no provider that libosc knows";
+    const std::string wanted = wishes.provider;
+    bool known = wanted.empty();
+    for (const Provider& provider : kProviders) {
+        if (!is_wanted(wanted, provider.name)) continue;
+        known = true;
+        const bool software = (provider.quirks & kSoftware) != 0;
+        chosen = provider;
+        if (fi_info* found = ask(provider, wishes.atomics, software ? address : std::string(), why); found != nullptr)
+            return found;
+    }
+    // The user names a provider that the table does not have.
+    chosen = {wishes.provider, kNone, 4096};
+    if (!known) return ask(chosen, wishes.atomics, {}, why);
+    return nullptr;
+}
+
+}  // namespace osc::fabric

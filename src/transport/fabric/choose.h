@@ -1,0 +1,31 @@
+// The choice of a provider and of the interface that it binds to.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <string>
+
+#include "transport/fabric/endpoint.h"
+
+namespace osc::fabric {
+
+/// See providers.def.
+enum Quirk : unsigned {
+    kNone = 0,
+    kSoftware = 1,
+    kBlockingRead = 2,
+    kDeposits = 4,
+};
+
+/// A row of providers.def.
+struct Provider {
+    const char* name;
+    unsigned quirks;
+    std::size_t direct;
+};
+
+/// The result of fi_getinfo for the first provider of the table that this machine has; null with the reason in `why`.
+/// `chosen` is the provider's row, or one without assumptions. The caller frees the result with fi_freeinfo.
+fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why);
+
+}  // namespace osc::fabric

@@ -1,0 +1,95 @@
+// libosc_ofi.so: receives messages, ends operations, and sleeps until there are events.
+#include <poll.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "transport/fabric/libfabric.h"
+
+namespace osc::fabric {
+
+bool Libfabric::post(Receive& receive) {
+    const ssize_t result =
+        fi_recv(endpoint_, receive.buffer, kLargestMessage,
+                receive_memory_ != nullptr ? fi_mr_desc(receive_memory_) : nullptr, FI_ADDR_UNSPEC, &receive.operation);
+    receive.posted = result == 0;
+    return receive.posted || result == -FI_EAGAIN;
+}
+
+int Libfabric::process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver) {
+    for (ssize_t i = 0; i < count; ++i) {
+        const fi_cq_msg_entry& entry = entries[i];
+        auto* operation = static_cast<Operation*>(entry.op_context);
+        if ((entry.flags & FI_RECV) != 0) {
+            auto& receive = *reinterpret_cast<Receive*>(operation);
+            receiver.received(receive.buffer, entry.len);
+            receive.posted = false;
+            if (!post(receive) || !receive.posted) ++unposted_;
+        } else if (operation != nullptr) {
+            release(*operation);
+            operation->ended(*operation, 0);
+        }
+    }
+    return static_cast<int>(count);
+}
+
+int Libfabric::process_error(Receiver&) {
+    fi_cq_err_entry failure{};
+    if (fi_cq_readerr(queue_, &failure, 0) <= 0) return 0;
+    auto* operation = static_cast<Operation*>(failure.op_context);
+    if (operation == nullptr) return 1;
+    if ((failure.flags & FI_RECV) != 0) {
+        auto& receive = *reinterpret_cast<Receive*>(operation);
+        receive.posted = false;
+        // The message was too long, or its sender died. Post its buffer again.
+        if (failure.err == FI_ECANCELED || !post(receive) || !receive.posted) ++unposted_;
+        return 1;
+    }
+    release(*operation);
+    operation->ended(*operation, failure.err != 0 ? failure.err : FI_EIO);
+    return 1;
+}
+
+int Libfabric::poll(Receiver& receiver) {
+    if (unposted_ > 0)
+        for (Receive& receive : receives_)
+            if (!receive.posted && post(receive) && receive.posted) --unposted_;
+    fi_cq_msg_entry entries[16];
+    const ssize_t count = fi_cq_read(queue_, entries, std::size(entries));
+    if (count > 0) return process(entries, count, receiver);
+    return count == -FI_EAVAIL ? process_error(receiver) : 0;
+}
+
+void Libfabric::wake() {
+    if (waker_ < 0) {
+        fi_cq_signal(queue_);
+        return;
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);  // fails only when it is set already
+}
+
+int Libfabric::sleep(int milliseconds, Receiver& receiver) {
+    int ready = 0;
+    if (waker_ >= 0) {
+        fid* queue = &queue_->fid;
+        if (fi_trywait(fabric_, &queue, 1) == 0 && !receiver.landed()) {
+            pollfd both[] = {{descriptor_, POLLIN, 0}, {waker_, POLLIN, 0}};
+            ::poll(both, 2, milliseconds);
+            std::uint64_t count = 0;
+            ready = both[0].revents != 0 ? 1 : 0;
+            if (both[1].revents != 0 && ::read(waker_, &count, sizeof count) < 0) return 0;
+        }
+        return std::max(poll(receiver), ready);
+    }
+    fi_cq_msg_entry entry{};
+    const ssize_t count = fi_cq_sread(queue_, &entry, 1, nullptr, milliseconds);
+    if (count > 0) return process(&entry, count, receiver);
+    return count == -FI_EAVAIL ? process_error(receiver) : 0;
+}
+
+}  // namespace osc::fabric

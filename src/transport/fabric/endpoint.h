@@ -1,0 +1,147 @@
+// The interface of a libfabric endpoint, without libfabric's types. The implementation is a library of its own
+// (libosc_ofi.so), which is loaded when the first window spans nodes, so that a job on one node never loads libfabric.
+//
+// Thread-safety: any thread may call send, write, read, insert, expose and revoke at any time; one thread at a time may
+// call poll or sleep. Only sleep() blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace osc::fabric {
+
+/// The address of an endpoint. Processes exchange these bytes.
+struct Address {
+    std::uint32_t size = 0;  // bytes in use; 0: none
+    std::byte bytes[60]{};
+};
+
+/// This endpoint's number for a peer.
+using PeerId = std::uint64_t;
+
+/// The largest message, in bytes: 32 KiB of data and a header. The software providers send it without a rendezvous (see
+/// load.cpp); `tcp;ofi_rxm` allocates two pools of 1,024 buffers of this size.
+inline constexpr std::size_t kLargestMessage = 33792;
+
+/// An operation of the provider. Its owner keeps it until the polling thread has called `ended`; `error` is 0 or a
+/// libfabric error number.
+struct Operation {
+    void* provider[8]{};  // for the provider's use
+    void (*ended)(Operation&, int error) = nullptr;
+    void* registration = nullptr;  // of the local memory, if the provider requires one
+};
+
+enum class Posted { Yes, Again, Failed };
+
+enum class AtomicKind : std::uint64_t {
+    Add,   // adds `operand`
+    Swap,  // stores `operand` if the word equals `expected`
+};
+
+/// An atomic of the provider on one word of 64 bits. Only such atomics may access the word, because software providers
+/// do not use the processor's atomics. The provider uses this object until the operation has ended, and registers it if
+/// it requires registered memory.
+struct Atomic {
+    AtomicKind kind = AtomicKind::Add;
+    std::uint64_t operand = 0;
+    std::uint64_t expected = 0;
+    std::uint64_t before = 0;  // the word's previous value
+};
+
+/// Memory that peers may write and read.
+struct Exposed {
+    void* registration = nullptr;  // null: nothing is exposed
+    std::uint64_t key = 0;         // random; peers give it with each access
+    std::uint64_t base = 0;        // the address that peers give for the memory's first byte
+};
+
+/// poll() calls it in the polling thread. `message` is valid during the call and may be changed.
+class Receiver {
+  public:
+    virtual void received(std::byte* message, std::size_t bytes) = 0;
+    /// Whether data has arrived for which the provider reports no event. sleep() returns then.
+    virtual bool landed() const { return false; }
+
+  protected:
+    ~Receiver() = default;
+};
+
+class Endpoint {
+  public:
+    virtual ~Endpoint() = default;
+    virtual const Address& address() const = 0;
+    virtual const char* provider() const = 0;
+    /// This endpoint's IPv4 address (network order); 0 if it has none.
+    virtual std::uint32_t ipv4() const = 0;
+    virtual bool insert(const Address& address, PeerId& peer) = 0;
+
+    /// Sends a message of at most kLargestMessage bytes, unchanged until `operation` has ended. Messages to one peer
+    /// arrive in the order in which they were sent.
+    virtual Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) = 0;
+    /// Sends a copy of a message of at most largest_copied() bytes; its completion is not reported.
+    virtual Posted send_copied(PeerId peer, const void* message, std::size_t bytes) = 0;
+    virtual std::size_t largest_copied() const = 0;
+
+    /// Writes to, or reads from, a peer's exposed memory at `address` = Exposed::base + offset. A write ends when the
+    /// data is in the target's memory.
+    virtual Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                         Operation& operation) = 0;
+    virtual Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                        Operation& operation) = 0;
+    /// An atomic on a word of a peer's exposed memory, or of this process's own if the peer is this endpoint. Only if
+    /// atomics_flaw() is "".
+    virtual Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key,
+                          Operation& operation) = 0;
+    /// Whether deposits are faster than sends for small messages. A deposit is a write without an event at the target.
+    /// It ends when `from` may be changed; without an operation it copies at most largest_copied() bytes. Deposits and
+    /// messages to one peer arrive byte by byte in the order of their posts.
+    virtual bool prefers_deposits() const { return false; }
+    virtual Posted deposit(PeerId, const void* /*from*/, std::size_t, std::uint64_t /*address*/, std::uint64_t /*key*/,
+                           Operation*) {
+        return Posted::Failed;
+    }
+    /// True if no post is in progress; the contents of received deposits are then stable. During a post the provider
+    /// may still be copying a deposit into this process's memory. A poll() without events has waited for such a copy.
+    virtual bool is_idle() const { return true; }
+
+    /// The most bytes of one write or read.
+    virtual std::size_t largest_transfer() const = 0;
+
+    /// The size from which on a write or read is faster than messages.
+    virtual std::size_t direct_from() const = 0;
+
+    /// The fault that a probe has found in direct accesses; they are then not used, and no memory is exposed. "" if
+    /// none.
+    virtual const char* flaw() const = 0;
+    /// The reason why atomics are not used; "" if they are.
+    virtual const char* atomics_flaw() const = 0;
+
+    virtual bool expose(void* base, std::size_t bytes, Exposed& exposed) = 0;
+    virtual void revoke(Exposed& exposed) = 0;
+
+    /// Reports events and returns their number.
+    virtual int poll(Receiver& receiver) = 0;
+    /// Waits until there may be events, at most `milliseconds` (-1: without limit), and reports them like poll(). The
+    /// result is also positive if data moved without an event.
+    virtual int sleep(int milliseconds, Receiver& receiver) = 0;
+    /// Ends a sleep() of another thread, or the next one. Any thread may call.
+    virtual void wake() = 0;
+};
+
+/// The requirements on an endpoint.
+struct Wishes {
+    const char* provider;   // the provider's name; "": the best one
+    const char* interface;  // the name of a network interface; "": the provider's own choice
+    bool loopback;          // all peers are on this machine
+    bool atomics;           // use the provider's atomics if it has them; this does not influence the choice
+    bool pieces = false;    // the provider may cut messages into pieces, which deposits can overtake
+};
+
+/// Loads libosc_ofi.so, which lies beside this library, and opens an endpoint; null with the reason in `why`.
+Endpoint* open(const Wishes& wishes, std::string& why);
+
+/// The function osc_ofi_open of libosc_ofi.so. `why` has `room` bytes.
+using OpenFunction = Endpoint*(const Wishes* wishes, char* why, std::size_t room);
+
+}  // namespace osc::fabric

@@ -1,0 +1,151 @@
+// libosc_ofi.so: opens and closes the endpoint over libfabric.
+#include <netinet/in.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "transport/fabric/libfabric.h"
+#include "transport/fabric/probe.h"
+
+namespace osc::fabric {
+namespace {
+
+void close(fid* object) {
+    if (object != nullptr) fi_close(object);
+}
+
+}  // namespace
+
+Libfabric::~Libfabric() {
+    close(endpoint_ != nullptr ? &endpoint_->fid : nullptr);
+    close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
+    close(writes_ != nullptr ? &writes_->fid : nullptr);
+    close(queue_ != nullptr ? &queue_->fid : nullptr);
+    close(peers_ != nullptr ? &peers_->fid : nullptr);
+    close(domain_ != nullptr ? &domain_->fid : nullptr);
+    close(fabric_ != nullptr ? &fabric_->fid : nullptr);
+    if (info_ != nullptr) fi_freeinfo(info_);
+    if (waker_ >= 0) ::close(waker_);
+}
+
+bool Libfabric::start(const Wishes& wishes, std::string& why) {
+    info_ = choose(wishes, chosen_, why);
+    if (info_ == nullptr) return false;
+    int error = 0;
+    const char* step = "";
+    const auto did = [&](const char* what, int result) {
+        step = what;
+        error = result;
+        return result == 0;
+    };
+    fi_av_attr table{};
+    table.type = FI_AV_UNSPEC;
+    fi_cq_attr completions{};
+    completions.format = FI_CQ_FORMAT_MSG;
+    completions.wait_obj = (chosen_.quirks & kBlockingRead) != 0 ? FI_WAIT_UNSPEC : FI_WAIT_FD;
+    std::size_t length = sizeof address_.bytes;
+    const bool made = did("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr)) &&
+                      did("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr)) &&
+                      did("fi_av_open", fi_av_open(domain_, &table, &peers_, nullptr)) &&
+                      did("fi_cq_open", fi_cq_open(domain_, &completions, &queue_, nullptr)) &&
+                      did("fi_endpoint", fi_endpoint(domain_, info_, &endpoint_, nullptr)) &&
+                      did("fi_ep_bind", fi_ep_bind(endpoint_, &peers_->fid, 0)) &&
+                      did("fi_ep_bind", fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_RECV)) &&
+                      did("fi_cntr_open", count_writes()) && did("fi_enable", fi_enable(endpoint_)) &&
+                      did("fi_getname", fi_getname(&endpoint_->fid, address_.bytes, &length));
+    if (!made) {
+        why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);
+        return false;
+    }
+    if ((chosen_.quirks & kBlockingRead) == 0) {
+        waker_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (waker_ < 0 || fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) != 0) {
+            why = std::string(provider()) + ": nothing to sleep on";
+            return false;
+        }
+    }
+    address_.size = static_cast<std::uint32_t>(length);
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * kLargestMessage);
+    receives_.resize(kReceives);
+    if (needs(FI_MR_LOCAL)) {
+        receive_memory_ = register_memory(buffers_.get(), kReceives * kLargestMessage, FI_RECV, random_key());
+        if (receive_memory_ == nullptr) {
+            why = std::string(provider()) + ": cannot register the receive buffers";
+            return false;
+        }
+    }
+    for (int i = 0; i < kReceives; ++i) {
+        receives_[static_cast<std::size_t>(i)].buffer = buffers_.get() + static_cast<std::size_t>(i) * kLargestMessage;
+        if (!post(receives_[static_cast<std::size_t>(i)])) {
+            why = std::string(provider()) + ": cannot post a receive";
+            return false;
+        }
+    }
+    deposits_ = (chosen_.quirks & kDeposits) != 0 && !wishes.pieces && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
+    probe_direct(*this, flaw_);
+    try_atomics(wishes.atomics);
+    return true;
+}
+
+// An injected write that fails crashes ofi_rxm over tcp of libfabric 1.17: tcp reports the failure as an operation
+// without context, and ofi_rxm reads its state through that context. A peer that dies while such a write is queued
+// suffices. With a counter of writes bound to the endpoint, ofi_rxm gives each injected write a buffer of its own as
+// context, and no completion to its caller.
+int Libfabric::count_writes() {
+    if ((chosen_.quirks & kDeposits) == 0) return 0;
+    fi_cntr_attr attributes{};
+    attributes.events = FI_CNTR_EVENTS_COMP;
+    attributes.wait_obj = FI_WAIT_NONE;
+    const int error = fi_cntr_open(domain_, &attributes, &writes_, nullptr);
+    return error != 0 ? error : fi_ep_bind(endpoint_, &writes_->fid, FI_WRITE);
+}
+
+// A provider without atomics may have no functions for them, so its capabilities are tested before the probe.
+void Libfabric::try_atomics(bool wanted) {
+    std::size_t most = 0;
+    if (!wanted)
+        atomics_flaw_ = "was opened without atomics";
+    else if (!flaw_.empty())
+        atomics_flaw_ = flaw_;
+    else if ((info_->caps & FI_ATOMIC) == 0)
+        atomics_flaw_ = "has no atomics";
+    else if (fi_fetch_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &most) != 0 || most == 0 ||
+             fi_compare_atomicvalid(endpoint_, FI_UINT64, FI_CSWAP, &most) != 0 || most == 0)
+        atomics_flaw_ = "has no atomics on words of 64 bits";
+    else
+        probe_atomics(*this, atomics_flaw_);
+}
+
+std::uint32_t Libfabric::ipv4() const {
+    sockaddr_in address{};
+    if (info_->addr_format != FI_SOCKADDR_IN || address_.size < sizeof address) return 0;
+    std::memcpy(&address, address_.bytes, sizeof address);
+    return address.sin_addr.s_addr;
+}
+
+bool Libfabric::insert(const Address& address, PeerId& peer) {
+    fi_addr_t number = FI_ADDR_UNSPEC;
+    if (fi_av_insert(peers_, address.bytes, 1, &number, 0, nullptr) != 1) return false;
+    peer = number;
+    return true;
+}
+
+}  // namespace osc::fabric
+
+extern "C" __attribute__((visibility("default"))) osc::fabric::Endpoint* osc_ofi_open(const osc::fabric::Wishes* wishes,
+                                                                                      char* why, std::size_t room) {
+    std::string text;
+    auto endpoint = std::make_unique<osc::fabric::Libfabric>();
+    if (endpoint->start(*wishes, text)) return endpoint.release();
+    std::strncpy(why, text.c_str(), room - 1);
+    why[room - 1] = '\0';
+    return nullptr;
+}

@@ -1,0 +1,108 @@
+// The endpoint over libfabric (libosc_ofi.so).
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/fabric/choose.h"
+#include "transport/fabric/endpoint.h"
+
+namespace osc::fabric {
+
+inline constexpr int kReceives = 64;  // posted receive buffers
+static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
+
+/// A registration's key; never 0.
+std::uint64_t random_key();
+
+/// fabric.cpp opens and closes the endpoint, registrations.cpp registers memory, posts.cpp posts operations,
+/// completions.cpp receives messages and ends operations.
+class Libfabric final : public Endpoint {
+  public:
+    ~Libfabric() override;
+    bool start(const Wishes& wishes, std::string& why);
+
+    const Address& address() const override { return address_; }
+    const char* provider() const override { return info_->fabric_attr->prov_name; }
+    std::uint32_t ipv4() const override;
+    bool insert(const Address& address, PeerId& peer) override;
+    Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) override;
+    Posted send_copied(PeerId peer, const void* message, std::size_t bytes) override;
+    std::size_t largest_copied() const override { return info_->tx_attr->inject_size; }
+    Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                 Operation& operation) override;
+    Posted deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                   Operation* operation) override;
+    bool prefers_deposits() const override { return deposits_ && flaw_.empty(); }
+    bool is_idle() const override { return posting_.load(std::memory_order_acquire) == 0; }
+    Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                Operation& operation) override;
+    Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
+    std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
+    std::size_t direct_from() const override { return chosen_.direct; }
+    const char* flaw() const override { return flaw_.c_str(); }
+    const char* atomics_flaw() const override { return atomics_flaw_.c_str(); }
+    bool expose(void* base, std::size_t bytes, Exposed& exposed) override;
+    void revoke(Exposed& exposed) override;
+    int poll(Receiver& receiver) override;
+    int sleep(int milliseconds, Receiver& receiver) override;
+    void wake() override;
+
+  private:
+    struct Receive {
+        Operation operation;  // first: completions give its address
+        std::byte* buffer = nullptr;
+        bool posted = false;
+    };
+
+    bool needs(std::uint64_t mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+    fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key);
+    // Registers the local memory of a transfer until it ends, if the provider requires that.
+    bool local(const void* base, std::size_t bytes, Operation& operation, void*& description) {
+        description = nullptr;
+        operation.registration = nullptr;
+        return !needs(FI_MR_LOCAL) || register_local(base, bytes, operation, description);
+    }
+    bool register_local(const void* base, std::size_t bytes, Operation& operation, void*& description);
+    void release(Operation& operation) {
+        if (operation.registration != nullptr) unregister_local(operation);
+    }
+    void unregister_local(Operation& operation);
+    Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                         Operation& operation, std::uint64_t flags);
+    bool post(Receive& receive);
+    void try_atomics(bool wanted);
+    int count_writes();
+    int process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
+    int process_error(Receiver& receiver);
+
+    fi_info* info_ = nullptr;
+    Provider chosen_{};
+    std::string flaw_;  // see Endpoint::flaw()
+    std::string atomics_flaw_;
+    bool deposits_ = false;
+    int descriptor_ = -1;  // of the completion queue: readable when it has entries
+    int waker_ = -1;       // an eventfd, for wake()
+    fid_fabric* fabric_ = nullptr;
+    fid_domain* domain_ = nullptr;
+    fid_av* peers_ = nullptr;
+    fid_cq* queue_ = nullptr;
+    fid_cntr* writes_ = nullptr;  // see count_writes()
+    fid_ep* endpoint_ = nullptr;
+    fid_mr* receive_memory_ = nullptr;
+    Address address_;
+    std::unique_ptr<std::byte[]> buffers_;
+    std::vector<Receive> receives_;
+    int unposted_ = 0;
+    std::atomic<int> posting_{0};  // threads in a function that posts
+};
+
+}  // namespace osc::fabric

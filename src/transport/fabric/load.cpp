@@ -1,0 +1,57 @@
+// Loads the network transport when it is first needed.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "transport/fabric/endpoint.h"
+
+namespace osc::fabric {
+
+namespace {
+
+// Sets variables that libfabric reads from the environment, once, at load. The user's values stay, except a buffer size
+// below libosc's largest message: a message in pieces can be overtaken by a whole one, so messages would lose their
+// order. False if that can still happen, because libfabric was loaded before.
+bool set_variables() {
+    const bool late = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+    // Without this, one of libfabric's libraries replaces the handlers of SIGSEGV, SIGINT and others when it is loaded.
+    ::setenv("IPATH_NO_BACKTRACE", "1", 0);
+    // Buffers of `...;ofi_rxm`. It allocates 1,024 at a time, and by default posts 4,096 receives, which take 140 MB.
+    const char* given = std::getenv("FI_OFI_RXM_BUFFER_SIZE");
+    const bool enough = given != nullptr && std::strtoull(given, nullptr, 0) >= kLargestMessage;
+    if (!enough) ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kLargestMessage).c_str(), 1);
+    ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
+    return enough || !late;
+}
+
+}  // namespace
+
+Endpoint* open(const Wishes& wishes, std::string& why) {
+    Dl_info here{};
+    if (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr) {
+        why = "cannot find out where libosc lies";
+        return nullptr;
+    }
+    const std::filesystem::path library = std::filesystem::path(here.dli_fname).parent_path() / "libosc_ofi.so";
+    static const bool whole = set_variables();
+    void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (loaded == nullptr) {
+        why = ::dlerror();
+        return nullptr;
+    }
+    auto* function = reinterpret_cast<OpenFunction*>(::dlsym(loaded, "osc_ofi_open"));
+    if (function == nullptr) {
+        why = library.string() + " is not libosc's";
+        return nullptr;
+    }
+    char text[256] = "";
+    Wishes all = wishes;
+    all.pieces = !whole;
+    Endpoint* endpoint = function(&all, text, sizeof text);
+    if (endpoint == nullptr) why = text;
+    return endpoint;  // the library stays loaded: providers have threads and handlers of their own
+}
+
+}  // namespace osc::fabric

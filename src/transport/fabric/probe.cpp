@@ -1,0 +1,137 @@
+// The probes of direct accesses and of atomics.
+#include "transport/fabric/probe.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace osc::fabric {
+namespace {
+
+constexpr std::size_t kBytes = 16384;
+
+struct Ignored final : Receiver {
+    void received(std::byte*, std::size_t) override {}
+};
+
+struct Access {
+    Operation operation;  // first
+    bool ended = false;
+    int error = 0;
+};
+
+struct Probe {
+    Access access;
+    std::byte here[kBytes];
+    std::byte there[kBytes];
+};
+
+struct AtomicProbe {
+    Access access;
+    Atomic what;
+    std::uint64_t words[2] = {};
+};
+
+// The provider may still use the probe's memory after a failure, so it is never freed then.
+template <class P>
+void keep(std::unique_ptr<P> probe) {
+    static auto* kept = new std::vector<std::unique_ptr<P>>;
+    kept->push_back(std::move(probe));
+}
+
+// Calls post() and polls until the operation has ended; 0 or an error.
+template <class Post>
+int end(Endpoint& endpoint, Access& access, Post&& post) {
+    using Clock = std::chrono::steady_clock;
+    access = {};
+    access.operation.ended = [](Operation& operation, int error) {
+        auto& ended = reinterpret_cast<Access&>(operation);
+        ended.error = error;
+        ended.ended = true;
+    };
+    Ignored ignored;
+    Posted posted = Posted::Again;
+    for (const Clock::time_point until = Clock::now() + std::chrono::seconds(1); !access.ended;) {
+        if (posted == Posted::Again) posted = post();
+        if (posted == Posted::Failed) return EIO;
+        endpoint.poll(ignored);
+        if (Clock::now() > until) return ETIMEDOUT;
+    }
+    return access.error;
+}
+
+void fill(std::byte* bytes, unsigned seed) {
+    for (std::size_t i = 0; i < kBytes; ++i)
+        bytes[i] = static_cast<std::byte>((i * 31 + seed) >> (i % 5));
+}
+
+}  // namespace
+
+void probe_direct(Endpoint& endpoint, std::string& flaw) {
+    auto probe = std::make_unique<Probe>();
+    PeerId self = 0;
+    Exposed exposed;
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->there, kBytes, exposed)) {
+        flaw = "no memory can be registered";
+        return;
+    }
+    const auto failed = [&](const char* what) {
+        flaw = what;
+        keep(std::move(probe));
+    };
+    fill(probe->here, 1);
+    std::memset(probe->there, 0, kBytes);
+    const int wrote = end(endpoint, probe->access, [&] {
+        return endpoint.write(self, probe->here, kBytes, exposed.base, exposed.key, probe->access.operation);
+    });
+    if (wrote != 0) return failed("a write does not end well");
+    if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a write ends before its data is there");
+    fill(probe->there, 2);
+    const int read = end(endpoint, probe->access, [&] {
+        return endpoint.read(self, probe->here, kBytes, exposed.base, exposed.key, probe->access.operation);
+    });
+    if (read != 0) return failed("a read does not end well");
+    if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a read brings other bytes");
+    endpoint.revoke(exposed);
+}
+
+void probe_atomics(Endpoint& endpoint, std::string& flaw) {
+    auto probe = std::make_unique<AtomicProbe>();
+    PeerId self = 0;
+    Exposed exposed;
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->words, sizeof probe->words, exposed)) {
+        flaw = "no memory can be registered";
+        return;
+    }
+    using fabric::AtomicKind;
+    constexpr std::uint64_t kHigh = std::uint64_t{1} << 63;
+    // All steps use the second word; each step's result is the next one's start value.
+    const struct {
+        Atomic what;
+        std::uint64_t after;
+    } steps[] = {
+        {{AtomicKind::Add, kHigh + 5, 0, 0}, kHigh + 5},
+        {{AtomicKind::Swap, 7, 5, kHigh + 5}, kHigh + 5},
+        {{AtomicKind::Swap, 7, kHigh + 5, kHigh + 5}, 7},
+        {{AtomicKind::Add, ~std::uint64_t{0}, 0, 7}, 6},
+    };
+    for (const auto& step : steps) {
+        probe->what = step.what;
+        probe->what.before = ~step.what.before;
+        const int error = end(endpoint, probe->access, [&] {
+            return endpoint.atomic(self, probe->what, exposed.base + sizeof probe->words[0], exposed.key,
+                                   probe->access.operation);
+        });
+        if (error != 0)
+            flaw = "an atomic does not end well";
+        else if (probe->what.before != step.what.before || probe->words[0] != 0 || probe->words[1] != step.after)
+            flaw = "an atomic does not do what it should";
+        if (!flaw.empty()) return keep(std::move(probe));
+    }
+    endpoint.revoke(exposed);
+}
+
+}  // namespace osc::fabric

@@ -1,0 +1,57 @@
+// libosc_ofi.so: registrations of memory, exposed to peers or local to a transfer.
+#include <rdma/fi_domain.h>
+#include <sys/random.h>
+
+#include "transport/fabric/libfabric.h"
+
+namespace osc::fabric {
+
+std::uint64_t random_key() {
+    std::uint64_t key = 0;
+    while (key == 0)
+        if (::getrandom(&key, sizeof key, 0) != sizeof key) key = 0;
+    return key;
+}
+
+fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key) {
+    fid_mr* memory = nullptr;
+    if (fi_mr_reg(domain_, base, bytes, access, 0, key, 0, &memory, nullptr) != 0) return nullptr;
+    if (!needs(FI_MR_ENDPOINT)) return memory;
+    if (fi_mr_bind(memory, &endpoint_->fid, 0) == 0 && fi_mr_enable(memory) == 0) return memory;
+    fi_close(&memory->fid);
+    return nullptr;
+}
+
+bool Libfabric::register_local(const void* base, std::size_t bytes, Operation& operation, void*& description) {
+    fid_mr* memory = register_memory(base, bytes, FI_SEND | FI_WRITE | FI_READ, random_key());
+    if (memory == nullptr) return false;
+    operation.registration = memory;
+    description = fi_mr_desc(memory);
+    return true;
+}
+
+void Libfabric::unregister_local(Operation& operation) {
+    fi_close(&static_cast<fid_mr*>(operation.registration)->fid);
+    operation.registration = nullptr;
+}
+
+bool Libfabric::expose(void* base, std::size_t bytes, Exposed& exposed) {
+    if (!flaw_.empty()) return false;
+    // The provider refuses a random key that is in use already.
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        fid_mr* memory = register_memory(base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, random_key());
+        if (memory == nullptr) continue;
+        exposed.registration = memory;
+        exposed.key = fi_mr_key(memory);
+        exposed.base = needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(base) : 0;
+        return true;
+    }
+    return false;
+}
+
+void Libfabric::revoke(Exposed& exposed) {
+    if (exposed.registration != nullptr) fi_close(&static_cast<fid_mr*>(exposed.registration)->fid);
+    exposed = {};
+}
+
+}  // namespace osc::fabric

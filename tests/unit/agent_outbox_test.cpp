@@ -1,0 +1,192 @@
+// The outbox that an origin's messages to agents share: its slots, and the messages that no thread awaits.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "agent_target.h"
+
+namespace osc::test {
+namespace {
+
+using am::AgentTransport;
+using am::kEveryRank;
+using am::kMessageSlots;
+using am::Outbox;
+
+// What a window keeps of its operations.
+struct Account {
+    std::atomic<std::uint32_t> incomplete{0};
+    am::IncompleteOps ops{incomplete, Fault::None, {}};
+};
+
+// More threads than slots share one outbox; each sees its own operations in order.
+TEST(AgentOutbox, ThreadsShareAnOutbox) {
+    constexpr std::size_t kThreads = 12;
+    constexpr std::size_t kBytes = 200000;
+    AgentTarget target(kThreads * kBytes);
+    AgentOrigin origin(target);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            const auto place = static_cast<std::int64_t>(t * kBytes);
+            std::vector<std::uint8_t> out(kBytes), in(kBytes);
+            for (int round = 0; round < 10; ++round) {
+                std::fill(out.begin(), out.end(), static_cast<std::uint8_t>(t * 10 + static_cast<std::size_t>(round)));
+                AgentTransport put = origin.remote();
+                put.put(place, out.data(), kBytes);
+                ASSERT_EQ(put.finish(), Fault::None);
+                AgentTransport get = origin.remote();
+                get.get(place, in.data(), kBytes);
+                ASSERT_EQ(get.finish(), Fault::None);
+                ASSERT_EQ(in, out);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+// A mailbox whose thread has ended without closing it, as after kill -9.
+TEST(AgentOutbox, KilledAgentIsDeadToItsSenders) {
+    const shm::ArenaBlock piece = shm::Arena::mine().allocate(sizeof(am::Mailbox), alignof(am::Mailbox), true);
+    ASSERT_TRUE(piece);
+    auto* box = new (piece.address) am::Mailbox;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    box->process = child;
+    box->thread = child;
+    box->thread_start_time = 1;
+    box->sender_slots[0].state.store(am::SenderState::Accepted);
+    Outbox outbox;
+    am::AgentRoute* route = nullptr;
+    ASSERT_EQ(outbox.connect(own_arena(), piece.offset, route), Fault::None);
+    const std::int64_t value = 1;
+    AgentTransport remote(outbox, *route, 1, 0, 0);
+    remote.put(0, &value, 8);
+    EXPECT_EQ(remote.finish(), Fault::Dead);
+    Account account;
+    AgentTransport unawaited(outbox, *route, 1, 0, 0, &account.ops);
+    unawaited.put(0, &value, 8);
+    EXPECT_EQ(unawaited.finish(), Fault::None);
+    EXPECT_EQ(outbox.complete_ops(account.ops, 0), Fault::Dead);
+    // All slots are free again.
+    for (std::uint32_t i = 0; i < kMessageSlots; ++i)
+        EXPECT_NE(outbox.try_claim(), Outbox::kNone);
+}
+
+// A blocked agent: operations that return nothing come back at once while there are slots, later ones when the agent
+// goes on, and complete_ops() waits for all of them.
+TEST(AgentOutbox, TracksWhatReturnsNothing) {
+    constexpr std::size_t kLater = 20;
+    AgentTarget target((kMessageSlots + kLater) * 8);
+    AgentOrigin origin(target);
+    Account account;
+    const auto set = [&](std::size_t i) {
+        const auto value = static_cast<std::int64_t>(i + 1);
+        AgentTransport remote = origin.remote(&account.ops);
+        if (i == 0) {
+            remote.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
+        } else {
+            remote.put(static_cast<std::int64_t>(i * 8), &value, 8);
+        }
+        EXPECT_EQ(remote.finish(), Fault::None);
+    };
+    std::atomic<std::uint32_t>& stripe = target.block().stripe_of(0);
+    stripe.store(9, std::memory_order_release);
+    for (std::size_t i = 0; i < kMessageSlots; ++i)
+        set(i);
+    EXPECT_EQ(account.incomplete, kMessageSlots);
+    std::atomic<bool> done{false};
+    std::thread later([&] {
+        for (std::size_t i = kMessageSlots; i < kMessageSlots + kLater; ++i)
+            set(i);
+        EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+        done = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_FALSE(done);
+    stripe.store(0, std::memory_order_release);
+    later.join();
+    EXPECT_EQ(account.incomplete, 0u);
+    for (std::size_t i = 0; i < kMessageSlots + kLater; ++i)
+        EXPECT_EQ(target.at<std::int64_t>(i), static_cast<std::int64_t>(i + 1));
+    for (std::uint32_t i = 0; i < kMessageSlots; ++i)
+        EXPECT_NE(origin.outbox.try_claim(), Outbox::kNone);
+}
+
+// The agent executes a message that no thread awaits before later ones.
+TEST(AgentOutbox, TrackedUpdatesKeepTheirOrder) {
+    AgentTarget target(8);
+    AgentOrigin origin(target);
+    Account account;
+    for (std::int64_t i = 1; i <= 2000; ++i) {
+        AgentTransport remote = origin.remote(&account.ops);
+        remote.update(how(Op::Replace, Basic::I64), 0, &i, nullptr, 1);
+        ASSERT_EQ(remote.finish(), Fault::None);
+        if (i % 5 != 0) continue;
+        std::int64_t seen = 0;
+        AgentTransport read = origin.remote(&account.ops);
+        read.update(how(Op::NoOp, Basic::I64), 0, nullptr, &seen, 1);
+        ASSERT_EQ(read.finish(), Fault::None);
+        ASSERT_EQ(seen, i);
+    }
+    EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(account.incomplete, 0u);
+}
+
+// A fault is reported to the window that it belongs to, once, whichever call found it.
+TEST(AgentOutbox, TrackedFaultsAreReportedOnce) {
+    AgentTarget target(64);
+    AgentOrigin origin(target);
+    Account good, bad;
+    const std::int64_t value = 7;
+    const auto put = [&](Account& account, std::int64_t disp) {
+        AgentTransport remote = origin.remote(&account.ops);
+        remote.put(disp, &value, 8);
+        return remote.finish();
+    };
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(put(bad, 60), Fault::None);
+        EXPECT_EQ(put(good, 8), Fault::None);
+    }
+    EXPECT_EQ(origin.outbox.complete_ops(good.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, 1), Fault::Range);  // found when slots were short
+    EXPECT_NE(std::strstr(base::fault_text(), "does not expose"), nullptr);
+    EXPECT_EQ(put(bad, 60), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryRank), Fault::Range);
+    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(bad.incomplete, 0u);
+    EXPECT_EQ(good.incomplete, 0u);
+    EXPECT_EQ(target.at<std::int64_t>(1), 7);
+}
+
+// Threads with windows of their own share the slots of one outbox, whose messages none of them awaits at once.
+TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
+    constexpr std::size_t kThreads = 12;
+    constexpr std::size_t kWords = 100;
+    AgentTarget target(kThreads * kWords * 8);
+    AgentOrigin origin(target);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            Account account;
+            for (std::int64_t round = 1; round <= 5; ++round) {
+                for (std::size_t i = t * kWords; i < (t + 1) * kWords; ++i) {
+                    AgentTransport remote = origin.remote(&account.ops);
+                    remote.put(static_cast<std::int64_t>(i * 8), &round, 8);
+                    ASSERT_EQ(remote.finish(), Fault::None);
+                }
+                ASSERT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+                ASSERT_EQ(account.incomplete, 0u);
+                for (std::size_t i = t * kWords; i < (t + 1) * kWords; ++i)
+                    ASSERT_EQ(target.at<std::int64_t>(i), round);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+}  // namespace
+}  // namespace osc::test

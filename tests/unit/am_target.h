@@ -1,0 +1,219 @@
+// A target between nodes without a network: an exposed window over guarded memory, replies that are kept for the test,
+// and frames as origins send them. Rank 0 is the target; the processes of other nodes are ranks like the others, whose
+// blocks nobody uses.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sync/lock.h"
+#include "thread_ranks.h"
+#include "transport/am/target/target_service.h"
+#include "transport/shm/regions.h"
+
+namespace osc::test {
+
+inline constexpr std::uint64_t kSecret = 0x5ec7e75ec7e75ec7;
+inline constexpr std::uint64_t kWindow = 0x77;
+inline constexpr std::uint64_t kDynamicWindow = 0x78;
+
+constexpr std::uint64_t token_of(std::uint32_t rank) {
+    return 0x70c0000 + rank;
+}
+
+struct Answered {
+    std::uint64_t token;
+    std::uint32_t number;
+    am::Status status;
+    std::vector<std::byte> data;
+
+    template <class T>
+    T at(std::size_t offset) const {
+        T value{};
+        EXPECT_LE(offset + sizeof value, data.size());
+        if (offset + sizeof value <= data.size()) std::memcpy(&value, data.data() + offset, sizeof value);
+        return value;
+    }
+};
+
+class Recorder final : public am::Answers {
+  public:
+    void answer(std::uint64_t token, std::uint32_t number, am::Status status, const std::byte* data,
+                std::size_t bytes) override {
+        all.push_back({token, number, status,
+                       bytes != 0 ? std::vector<std::byte>(data, data + bytes) : std::vector<std::byte>()});
+    }
+    std::vector<Answered> all;
+};
+
+/// A frame's body: records one after the other.
+class Body {
+  public:
+    Body& add(const am::Record& record, const void* data = nullptr) {
+        append(&record, sizeof record);
+        const std::size_t carried = am::carried(record);
+        if (carried != 0) append(data, carried);
+        bytes.resize(am::padded(bytes.size()));
+        return *this;
+    }
+    Body& put(std::int64_t disp, std::uint64_t value) {
+        return add({am::Opcode::Put, Basic::None, Op::None, 0, sizeof value, disp}, &value);
+    }
+    Body& get(std::int64_t disp, std::uint32_t size = 8) {
+        return add({am::Opcode::Get, Basic::None, Op::None, 0, size, disp});
+    }
+    Body& sum(am::Opcode opcode, std::int64_t disp, std::uint64_t value) {
+        return add({opcode, Basic::U64, Op::Sum, 0, sizeof value, disp}, &value);
+    }
+    Body& lock(am::LockAsk ask) { return step(am::Opcode::Lock, static_cast<std::int64_t>(ask)); }
+    Body& unlock(am::LockAsk ask) { return step(am::Opcode::Unlock, static_cast<std::int64_t>(ask)); }
+    Body& step(am::Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
+
+    std::vector<std::byte> bytes;
+
+  private:
+    void append(const void* from, std::size_t size) {
+        const std::size_t before = bytes.size();
+        bytes.resize(before + size);
+        if (from != nullptr) std::memcpy(bytes.data() + before, from, size);
+    }
+};
+
+/// The whole message.
+inline std::vector<std::byte> framed(am::FrameKind kind, std::uint32_t origin, std::uint32_t number, const Body& body,
+                                     std::uint64_t window = kWindow) {
+    am::Frame frame;
+    frame.kind = kind;
+    frame.origin = origin;
+    frame.secret = kSecret;
+    frame.sender = token_of(origin);
+    frame.window = window;
+    frame.number = number;
+    frame.bytes = static_cast<std::uint32_t>(body.bytes.size());
+    std::vector<std::byte> message(sizeof frame + body.bytes.size());
+    std::memcpy(message.data(), &frame, sizeof frame);
+    for (std::size_t i = 0; i < body.bytes.size(); ++i)
+        message[sizeof frame + i] = body.bytes[i];
+    return message;
+}
+
+/// What this process holds of others: lets go of a lease when it has been asked so often.
+class SlowCaches final : public am::Caches {
+  public:
+    bool drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) override {
+        std::uint32_t& asked = asked_[{owner, address, number}];
+        if (asked++ < times(number)) return false;
+        asked = 0;
+        return true;
+    }
+    std::uint32_t times(std::uint32_t number) const { return number % 3; }
+
+  private:
+    std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::uint32_t> asked_;
+};
+
+class Target {
+  public:
+    static constexpr std::uint32_t kRanks = 6;
+    static constexpr std::size_t kLongs = 512;  // of the window
+    static constexpr std::size_t kGuard = 64;   // words before and behind it
+    static constexpr std::uint64_t kUntouched = 0xa5a5a5a5a5a5a5a5;
+
+    Target() {
+        for (std::uint32_t rank = 0; rank < kRanks; ++rank)
+            tokens_[rank] = token_of(rank);
+        am::ExposedWindow window;
+        window.id = kWindow;
+        window.base = reinterpret_cast<std::byte*>(words());
+        window.size = kLongs * sizeof(std::uint64_t);
+        window.unit = sizeof(std::uint64_t);
+        window.controls = &ranks.controls();
+        window.rank = 0;
+        window.processes = kRanks;
+        window.liveness = &ranks.lives();
+        window.tokens = tokens_.data();
+        exposed = window;
+        arrivals = service.add(window);
+    }
+
+    /// Serves a dynamic window of the same processes as well.
+    void add_dynamic(shm::RegionTable& regions, am::Leases* leases = nullptr, am::Caches* caches = nullptr) {
+        am::ExposedWindow window = exposed;
+        window.id = kDynamicWindow;
+        window.base = nullptr;
+        window.size = 0;
+        window.controls = &dynamic_ranks.controls();  // two windows never share one: it has the lock's queue
+        window.regions = &regions;
+        window.leases = leases;
+        window.caches = caches;
+        exposed_dynamic = window;
+        dynamic_arrivals = service.add(window);
+    }
+
+    std::uint64_t* words() { return memory_.data() + kGuard; }
+    std::byte* bytes() { return reinterpret_cast<std::byte*>(words()); }
+    bool guards_untouched() const {
+        for (std::size_t i = 0; i < kGuard; ++i)
+            if (memory_[i] != kUntouched || memory_[kGuard + kLongs + i] != kUntouched) return false;
+        return true;
+    }
+
+    /// A message as it comes from the network; false if check() refuses it, or it is for nobody here.
+    bool receive(const std::byte* message, std::size_t size) {
+        am::Frame frame;
+        if (!am::check(message, size, kSecret, frame) || frame.kind > am::FrameKind::Notice) return false;
+        service.request(frame, message + sizeof frame);
+        return true;
+    }
+    void send(std::uint32_t origin, std::uint32_t number, const Body& body, std::uint64_t window = kWindow,
+              am::FrameKind kind = am::FrameKind::Request) {
+        const std::vector<std::byte> message = framed(kind, origin, number, body, window);
+        EXPECT_TRUE(receive(message.data(), message.size()));
+    }
+    /// Sends a request that is answered at once.
+    Answered ask(std::uint32_t origin, const Body& body, std::uint64_t window = kWindow,
+                 am::FrameKind kind = am::FrameKind::Request) {
+        const std::size_t before = answers.all.size();
+        const std::uint32_t number = ++asked_;
+        send(origin, number, body, window, kind);
+        EXPECT_EQ(answers.all.size(), before + 1);
+        if (answers.all.size() != before + 1) return {};
+        EXPECT_EQ(answers.all.back().number, number);
+        EXPECT_EQ(answers.all.back().token, token_of(origin));
+        return answers.all.back();
+    }
+    /// The numbers that have been answered, in order, with their statuses; forgotten then.
+    std::vector<std::pair<std::uint32_t, am::Status>> take_answers() {
+        std::vector<std::pair<std::uint32_t, am::Status>> taken;
+        for (const Answered& answered : answers.all)
+            taken.emplace_back(answered.number, answered.status);
+        answers.all.clear();
+        return taken;
+    }
+
+    Ranks ranks{kRanks, 1};
+    Ranks dynamic_ranks{kRanks, 1};  // the dynamic window's
+    Recorder answers;
+    am::TargetService service{answers};
+    am::ExposedWindow exposed;
+    am::ExposedWindow exposed_dynamic;
+    std::shared_ptr<am::Arrivals> arrivals;
+    std::shared_ptr<am::Arrivals> dynamic_arrivals;
+
+  private:
+    std::array<std::uint64_t, kRanks> tokens_{};
+    std::vector<std::uint64_t> memory_ = filled();
+    std::uint32_t asked_ = 1000000;
+
+    static std::vector<std::uint64_t> filled() {
+        std::vector<std::uint64_t> words(kLongs + 2 * kGuard, kUntouched);
+        for (std::size_t i = 0; i < kLongs; ++i)
+            words[kGuard + i] = 0;
+        return words;
+    }
+};
+
+}  // namespace osc::test

@@ -1,0 +1,156 @@
+// The probes of direct accesses and of atomics, with providers that lie.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "transport/fabric/probe.h"
+
+namespace osc::test {
+namespace {
+
+enum class Lie {
+    None,
+    RegistersNothing,
+    RefusesWrites,
+    WritesFail,
+    WritesNever,
+    WritesLater,
+    ReadsFail,
+    ReadsOther,
+    Busy,
+    RefusesAtomics,
+    AtomicsFail,
+    AtomicsNever,
+    AddsNarrow,
+    SwapsAlways,
+    TellsAfter
+};
+
+/// Does accesses when it is polled, as software providers do.
+class Provider final : public fabric::Endpoint {
+  public:
+    explicit Provider(Lie lie) : lie_(lie) {}
+    bool exposes() const { return exposed_; }
+
+    bool insert(const fabric::Address&, fabric::PeerId& peer) override {
+        peer = 1;
+        return true;
+    }
+    bool expose(void* base, std::size_t, fabric::Exposed& exposed) override {
+        if (lie_ == Lie::RegistersNothing) return false;
+        exposed = {base, 99, reinterpret_cast<std::uint64_t>(base)};
+        exposed_ = true;
+        return true;
+    }
+    void revoke(fabric::Exposed& exposed) override {
+        exposed = {};
+        exposed_ = false;
+    }
+    fabric::Posted write(fabric::PeerId, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
+                         fabric::Operation& operation) override {
+        EXPECT_EQ(key, 99u);
+        if (lie_ == Lie::RefusesWrites) return fabric::Posted::Failed;
+        if (lie_ == Lie::Busy && busy_++ < 1000) return fabric::Posted::Again;
+        const auto copy = [=] { std::memcpy(reinterpret_cast<void*>(address), from, bytes); };
+        later_ = [this, copy, &operation] {
+            if (lie_ == Lie::WritesNever) return;
+            if (lie_ != Lie::WritesLater && lie_ != Lie::WritesFail) copy();
+            operation.ended(operation, lie_ == Lie::WritesFail ? EIO : 0);
+        };
+        return fabric::Posted::Yes;
+    }
+    fabric::Posted read(fabric::PeerId, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t,
+                        fabric::Operation& operation) override {
+        later_ = [=, this, &operation] {
+            std::memcpy(to, reinterpret_cast<const void*>(address), lie_ == Lie::ReadsOther ? bytes / 2 : bytes);
+            operation.ended(operation, lie_ == Lie::ReadsFail ? EIO : 0);
+        };
+        return fabric::Posted::Yes;
+    }
+    fabric::Posted atomic(fabric::PeerId, fabric::Atomic& what, std::uint64_t address, std::uint64_t key,
+                          fabric::Operation& operation) override {
+        EXPECT_EQ(key, 99u);
+        if (lie_ == Lie::RefusesAtomics) return fabric::Posted::Failed;
+        later_ = [&what, address, &operation, this] {
+            if (lie_ == Lie::AtomicsNever) return;
+            auto& word = *reinterpret_cast<std::uint64_t*>(address);
+            const std::uint64_t before = word;
+            if (what.kind == fabric::AtomicKind::Add)
+                word =
+                    lie_ == Lie::AddsNarrow ? static_cast<std::uint32_t>(before + what.operand) : before + what.operand;
+            else if (before == what.expected || lie_ == Lie::SwapsAlways)
+                word = what.operand;
+            what.before = lie_ == Lie::TellsAfter ? word : before;
+            operation.ended(operation, lie_ == Lie::AtomicsFail ? EIO : 0);
+        };
+        return fabric::Posted::Yes;
+    }
+    int poll(fabric::Receiver&) override {
+        if (const auto due = std::exchange(later_, nullptr)) due();
+        return 0;
+    }
+
+    // The rest of an endpoint is not for these tests.
+    const fabric::Address& address() const override { return address_; }
+    const char* provider() const override { return "liar"; }
+    std::uint32_t ipv4() const override { return 0; }
+    fabric::Posted send(fabric::PeerId, const void*, std::size_t, fabric::Operation&) override {
+        return fabric::Posted::Failed;
+    }
+    fabric::Posted send_copied(fabric::PeerId, const void*, std::size_t) override { return fabric::Posted::Failed; }
+    std::size_t largest_copied() const override { return 0; }
+    std::size_t largest_transfer() const override { return 1 << 20; }
+    std::size_t direct_from() const override { return 0; }
+    const char* flaw() const override { return ""; }
+    const char* atomics_flaw() const override { return ""; }
+    int sleep(int, fabric::Receiver&) override { return 0; }
+    void wake() override {}
+
+  private:
+    const Lie lie_;
+    int busy_ = 0;
+    bool exposed_ = false;
+    std::function<void()> later_;
+    fabric::Address address_;
+};
+
+std::string flaw_of(Lie lie, void (*probe)(fabric::Endpoint&, std::string&) = &fabric::probe_direct) {
+    Provider provider(lie);
+    std::string flaw;
+    probe(provider, flaw);
+    EXPECT_TRUE(!flaw.empty() || !provider.exposes());
+    return flaw;
+}
+
+TEST(Probe, AcceptsAWorkingProvider) {
+    EXPECT_EQ(flaw_of(Lie::None), "");
+    EXPECT_EQ(flaw_of(Lie::Busy), "");
+}
+
+TEST(Probe, FindsEveryLie) {
+    EXPECT_EQ(flaw_of(Lie::RegistersNothing), "no memory can be registered");
+    EXPECT_EQ(flaw_of(Lie::RefusesWrites), "a write does not end well");
+    EXPECT_EQ(flaw_of(Lie::WritesFail), "a write does not end well");
+    EXPECT_EQ(flaw_of(Lie::WritesNever), "a write does not end well");
+    EXPECT_EQ(flaw_of(Lie::WritesLater), "a write ends before its data is there");
+    EXPECT_EQ(flaw_of(Lie::ReadsFail), "a read does not end well");
+    EXPECT_EQ(flaw_of(Lie::ReadsOther), "a read brings other bytes");
+}
+
+TEST(Probe, BelievesAtomicsThatWork) {
+    EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_atomics), "");
+}
+
+TEST(Probe, FindsEveryLieOfAtomics) {
+    EXPECT_EQ(flaw_of(Lie::RegistersNothing, &fabric::probe_atomics), "no memory can be registered");
+    for (const Lie lie : {Lie::RefusesAtomics, Lie::AtomicsFail, Lie::AtomicsNever})
+        EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not end well");
+    for (const Lie lie : {Lie::AddsNarrow, Lie::SwapsAlways, Lie::TellsAfter})
+        EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not do what it should");
+}
+
+}  // namespace
+}  // namespace osc::test

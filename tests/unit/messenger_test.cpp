@@ -1,0 +1,398 @@
+// Two network stacks in one process, over libfabric on the loopback interface: requests and replies, and messages of
+// strangers.
+#include <rdma/fabric.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "am_target.h"
+#include "transport/am/network_stack.h"
+#include "transport/am/process_table.h"
+
+namespace osc::test {
+namespace {
+
+// Slots are for libfabric 1.17 and older (docs/PROVIDERS.md).
+constexpr bool kSlots = FI_VERSION_LT(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), FI_VERSION(1, 18));
+
+using When = am::FabricSender::When;
+
+class Replies final : public am::ReplyHandler {
+  public:
+    void answered(am::Status status, const std::byte* data, std::size_t bytes) override {
+        if (status != am::Status::Done || bytes != 8) {
+            wrong.fetch_add(1);
+        } else {
+            std::uint64_t value = 0;
+            std::memcpy(&value, data, sizeof value);
+            sum.fetch_add(value);
+        }
+        came.fetch_add(1);
+    }
+    std::atomic<std::uint64_t> came{0};
+    std::atomic<std::uint64_t> wrong{0};
+    std::atomic<std::uint64_t> sum{0};
+};
+
+// Counts the replies to requests that count up; they must come in the order of the requests.
+class Turns final : public am::ReplyHandler {
+  public:
+    void answered(am::Status status, const std::byte* data, std::size_t bytes) override {
+        std::uint64_t value = 0;
+        if (bytes == sizeof value) std::memcpy(&value, data, sizeof value);
+        if (status != am::Status::Done || bytes != 8 || value != came.load()) wrong.fetch_add(1);
+        came.fetch_add(1);
+    }
+    std::atomic<std::uint64_t> came{0};
+    std::atomic<std::uint64_t> wrong{0};
+};
+
+struct Deaf final : fabric::Receiver {
+    void received(std::byte*, std::size_t) override {}
+};
+
+class TwoNetworks : public ::testing::Test {
+  protected:
+    static constexpr fabric::Wishes kWishes{"tcp;ofi_rxm", "", true, false};
+
+    void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+        GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+        std::string why;
+        if (!target_.open(kWishes, 10000, why) || !origin_.open(kWishes, 10000, why)) GTEST_SKIP() << why;
+        to_target_ = origin_.connections.connect(target_.address());
+        ASSERT_NE(to_target_, nullptr);
+        // As in a team: the origin connects to the target, and the target has the origin in its table.
+        table_.addresses[0] = target_.address();
+        table_.addresses[1] = origin_.address();
+        table_.index();
+        target_.connections.admit(table_);
+        tokens_ = {target_.address().token, origin_.address().token};
+        am::ExposedWindow window;
+        window.id = kWindow;
+        window.base = reinterpret_cast<std::byte*>(words_.data());
+        window.size = words_.size() * sizeof words_[0];
+        window.controls = &ranks_.controls();
+        window.processes = 2;
+        window.liveness = &ranks_.lives();
+        window.tokens = tokens_.data();
+        target_.messenger.serve(window);
+    }
+    void TearDown() override {
+        if (target_.is_open()) target_.messenger.end_service(kWindow);
+        origin_.close();
+        target_.close();
+    }
+    /// Requests the addition of one to the second word, and its old value.
+    void ask(Replies& replies, am::FrameKind kind = am::FrameKind::Request, When when = When::Now) {
+        const Body body = Body().sum(am::Opcode::UpdateReturn, 8, 1);
+        am::Message* message = origin_.sender.claim();
+        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+        message->bytes = body.bytes.size();
+        origin_.messenger.request(*to_target_, kind, kWindow, 1, message, replies, when);
+    }
+    /// Fetches and adds one, `count` times, with many requests in flight.
+    void count_up(std::uint64_t count, am::FrameKind kind = am::FrameKind::Request) {
+        Replies replies;
+        const std::uint64_t before = words_[1];
+        for (std::uint64_t i = 0; i < count; ++i) {
+            ask(replies, kind);
+            const auto few_open = [&] { return replies.came.load() + 64 > i; };
+            ASSERT_TRUE(origin_.engine.wait(few_open, kNoneDead));
+        }
+        ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == count; }, kNoneDead));
+        EXPECT_EQ(replies.wrong.load(), 0u);
+        // Each has seen another value, without a gap.
+        EXPECT_EQ(replies.sum.load(), count * before + count * (count - 1) / 2);
+        EXPECT_EQ(words_[1], before + count);
+    }
+
+    Deadline deadline_{120};
+    Ranks ranks_{2, 1};
+    std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
+    std::array<std::uint64_t, 2> tokens_{};
+    alignas(am::ProcessAddress) std::array<std::byte, 512> table_memory_{};
+    am::ProcessTable table_ = am::ProcessTable::at(table_memory_.data(), 2, 2);
+    am::NetworkStack target_;
+    am::NetworkStack origin_;
+    am::Connection* to_target_ = nullptr;
+};
+
+TEST(ProcessTable, FindsEachProcessByItsToken) {
+    constexpr std::uint32_t kProcesses = 100;
+    std::vector<std::uint64_t> memory(am::ProcessTable::bytes_for(kProcesses, 7) / sizeof(std::uint64_t) + 1);
+    am::ProcessTable table = am::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), kProcesses, 7);
+    const auto token_of_rank = [](std::uint64_t rank) { return (rank + 1) * 0x9e3779b97f4a7c15ull; };
+    for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
+        table.addresses[rank].token = token_of_rank(rank);
+    table.index();
+    for (std::uint32_t rank = 0; rank < kProcesses; ++rank) {
+        EXPECT_EQ(table.tokens[rank], token_of_rank(rank));
+        EXPECT_EQ(table.find(token_of_rank(rank)), &table.addresses[rank]);
+    }
+    EXPECT_EQ(table.find(0), nullptr);
+    EXPECT_EQ(table.find(token_of_rank(kProcesses)), nullptr);
+    EXPECT_EQ(table.find(~std::uint64_t{0}), nullptr);
+    // The last part ends where the table does.
+    EXPECT_EQ(reinterpret_cast<std::byte*>(table.leaders.data() + table.leaders.size()) -
+                  reinterpret_cast<std::byte*>(memory.data()),
+              static_cast<std::ptrdiff_t>(am::ProcessTable::bytes_for(kProcesses, 7)));
+}
+
+TEST_F(TwoNetworks, EveryRequestHasItsReply) {
+    count_up(10000);
+    EXPECT_EQ(origin_.counts().requests.load(), 10000u);
+    EXPECT_EQ(target_.counts().strangers.load(), 0u);
+    EXPECT_EQ(origin_.counts().strangers.load(), 0u);
+}
+
+// Delayed replies share messages, and the last ones come alone.
+TEST_F(TwoNetworks, DelayedRepliesCome) {
+    count_up(10000, am::FrameKind::DelayedReply);
+    EXPECT_EQ(origin_.counts().requests.load(), 10000u);
+    EXPECT_EQ(target_.counts().strangers.load(), 0u);
+    EXPECT_EQ(origin_.counts().strangers.load(), 0u);
+    count_up(1, am::FrameKind::DelayedReply);
+}
+
+// A process in no table gets no answer until it is in one.
+TEST_F(TwoNetworks, AProcessInATableIsKnownByItsFirstMessage) {
+    target_.connections.dismiss(table_);
+    Replies replies;
+    ask(replies);
+    ASSERT_TRUE(origin_.engine.wait([&] { return target_.counts().strangers.load() > 0; }, kNoneDead));
+    target_.connections.admit(table_);
+    ask(replies);
+    ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 1; }, kNoneDead));
+    target_.connections.dismiss(table_);
+    ask(replies);
+    ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 2; }, kNoneDead));
+    EXPECT_EQ(words_[1], 2u);
+}
+
+// Any number of piggybacks for a peer is one message with the next one.
+TEST_F(TwoNetworks, PiggybacksAreJoined) {
+    Replies replies;
+    count_up(1);
+    const std::uint64_t before = origin_.counts().messages.load();
+    // Otherwise the origin's network thread, which finds nothing to do, sends the piggybacks.
+    {
+        const auto still = origin_.engine.seize();
+        for (int i = 0; i < 5; ++i)
+            ask(replies, am::FrameKind::Request, i < 4 ? When::Piggyback : When::Now);
+        EXPECT_EQ(origin_.counts().messages.load() - before, 1u);
+    }
+    ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 5; }, kNoneDead));
+    EXPECT_EQ(words_[1], 6u);
+}
+
+// A delayed reply travels with the next message to the same process.
+TEST_F(TwoNetworks, DelayedRepliesArePiggybacked) {
+    count_up(100);  // slots have been offered, so only replies count
+    const std::uint64_t before = target_.counts().messages.load();
+    for (int i = 0; i < 100; ++i) {
+        Replies replies;
+        {
+            const auto still = target_.engine.seize();  // or the target often handles the first before the second comes
+            for (const am::FrameKind kind : {am::FrameKind::DelayedReply, am::FrameKind::Request})
+                ask(replies, kind);
+        }
+        ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 2; }, kNoneDead));
+        EXPECT_EQ(replies.wrong.load(), 0u);
+    }
+    EXPECT_EQ(words_[1], 300u);
+    // One round that brings both requests is enough for their replies to meet.
+    EXPECT_LT(target_.counts().messages.load() - before, 200u);
+}
+
+// By slots and as ordinary messages, large and small, with all slots full and none: in one order.
+TEST_F(TwoNetworks, SlotsKeepTheOrder) {
+    if (!kSlots) GTEST_SKIP() << "libfabric is newer than 1.17";
+    constexpr std::uint64_t kCount = 20000;
+    Turns turns;
+    std::minstd_rand random(1);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+        Body body;
+        // Most fit a slot, with others or alone; some do not.
+        constexpr int kPuts[] = {0, 0, 0, 2, 6, 8, 40};
+        for (int put = kPuts[random() % std::size(kPuts)]; put > 0; --put)
+            body.put(0, i);
+        body.sum(am::Opcode::UpdateReturn, 8, 1);
+        am::Message* message = origin_.sender.claim();
+        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+        message->bytes = body.bytes.size();
+        const am::FrameKind kind = random() % 4 == 0 ? am::FrameKind::DelayedReply : am::FrameKind::Request;
+        origin_.messenger.request(*to_target_, kind, kWindow, 1, message, turns,
+                                  random() % 8 == 0 ? When::Piggyback : When::Now);
+        const std::uint64_t open = i / 1000 % 2 == 0 ? 100 : 3;
+        ASSERT_TRUE(origin_.engine.wait([&] { return turns.came.load() + open > i; }, kNoneDead));
+    }
+    origin_.sender.send_piggybacks();
+    ASSERT_TRUE(origin_.engine.wait([&] { return turns.came.load() == kCount; }, kNoneDead));
+    EXPECT_EQ(turns.wrong.load(), 0u);
+    EXPECT_EQ(words_[1], kCount);
+    for (const am::NetworkStack* network : {&origin_, &target_}) {
+        const std::uint64_t deposits = network->counts().deposits.load();
+        EXPECT_GT(deposits, kCount / 20);
+        EXPECT_LT(deposits, network->counts().messages.load());
+        EXPECT_EQ(network->counts().strangers.load(), 0u);
+    }
+}
+
+// Nothing travels to the origin but reports of emptied slots.
+TEST_F(TwoNetworks, EmptiedSlotsAreReportedWithoutReplies) {
+    if (!kSlots) GTEST_SKIP() << "libfabric is newer than 1.17";
+    constexpr std::uint64_t kCount = 5000;
+    count_up(100);
+    const std::uint64_t before = origin_.counts().deposits.load();
+    for (std::uint64_t i = 1; i <= kCount; ++i) {
+        am::Message* message = origin_.sender.claim();
+        const Body body = Body().step(am::Opcode::FenceOpen, static_cast<std::int64_t>(i));
+        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
+        message->bytes = body.bytes.size();
+        origin_.messenger.notice(*to_target_, kWindow, 1, message);
+        if (i % 20 != 0) continue;
+        Replies replies;
+        ask(replies);
+        ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 1; }, kNoneDead));
+    }
+    EXPECT_GT(origin_.counts().deposits.load() - before, kCount / 2);
+    EXPECT_EQ(target_.counts().strangers.load(), 0u);
+}
+
+// A host that polls between computations does not keep the network thread parked.
+TEST_F(TwoNetworks, RarePollsOfTheHostLeaveMessagesToTheThread) {
+    std::atomic<bool> over{false};
+    std::thread application([&] {
+        while (!over.load()) {
+            target_.engine.host_polls();
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+    });
+    count_up(1);
+    const std::uint64_t sleeps = target_.engine.sleeps();
+    const std::uint64_t looks = target_.engine.polls_of_host();
+    for (int i = 0; i < 200; ++i) {
+        count_up(1);
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    over.store(true);
+    application.join();
+    EXPECT_GT(target_.engine.polls_of_host() - looks, 100u);
+    // The thread sleeps in the provider, and does not park until the host stops polling.
+    EXPECT_GT(target_.engine.sleeps() - sleeps, 50u);
+}
+
+// Garbage in slots is delivered only as far as its head can be true.
+TEST(Slots, GarbageIsBounded) {
+    if (!kSlots) GTEST_SKIP() << "libfabric is newer than 1.17";
+    std::string why;
+    constexpr fabric::Wishes kWishes{"tcp;ofi_rxm", "", true, false};
+    const std::unique_ptr<fabric::Endpoint> mine(fabric::open(kWishes, why));
+    const std::unique_ptr<fabric::Endpoint> peer(fabric::open(kWishes, why));
+    if (mine == nullptr || peer == nullptr) GTEST_SKIP() << why;
+    ASSERT_TRUE(mine->prefers_deposits());
+    am::EagerSlotsIn slots(*mine);
+    ASSERT_TRUE(slots.open());
+    fabric::PeerId to = 0;
+    ASSERT_TRUE(peer->insert(mine->address(), to));
+    Deaf deaf;
+    std::minstd_rand random(1);
+    am::SlotHead head;
+    std::array<std::byte, am::kSlotBody> body{};
+    EXPECT_FALSE(slots.landed());
+    slots.begin();
+    int oversized = 0;
+    for (std::uint32_t count = 0; count < 300 * am::kSlots; ++count) {
+        alignas(8) std::array<std::byte, 64> garbage;
+        for (std::byte& byte : garbage)
+            byte = static_cast<std::byte>(random());
+        const bool turn = count % 3 != 0;
+        am::SlotHead& sent = *reinterpret_cast<am::SlotHead*>(garbage.data() + garbage.size() - sizeof head);
+        sent.sends = turn ? 0 : 1;
+        sent.lap = am::lap_of(count);
+        const std::uint64_t address = slots.offer().base + am::slot_end(count) - garbage.size();
+        while (peer->deposit(to, garbage.data(), garbage.size(), address, slots.offer().key, nullptr) ==
+               fabric::Posted::Again) {
+            peer->poll(deaf);
+            mine->poll(deaf);
+        }
+        while (!slots.landed())
+            mine->poll(deaf);
+        ASSERT_EQ(slots.take(head, body.data(), false, count), turn);
+        if (!turn) {
+            // Behind a message that has not come.
+            slots.sent();
+            ASSERT_TRUE(slots.take(head, body.data(), false, count));
+            slots.begin();
+        }
+        EXPECT_EQ(head.number, sent.number);
+        oversized += std::size_t{head.words} * am::kAlign > am::kSlotBody ? 1 : 0;
+        ASSERT_EQ(slots.emptied(), count + 1);
+        ASSERT_FALSE(slots.landed());
+    }
+    EXPECT_GT(oversized, 1000);
+}
+
+TEST_F(TwoNetworks, MessagesAreMeasuredOnce) {
+    const am::NetworkStack::Cost cost = origin_.measure(target_.address());
+    EXPECT_GT(cost.way, 100);
+    EXPECT_LT(cost.way, 5e6);
+    EXPECT_LT(cost.byte, 1000);
+    const std::uint64_t messages = origin_.counts().messages.load();
+    EXPECT_GE(messages, 3u);  // more, unless the machine has no time for it
+    EXPECT_EQ(origin_.measure(target_.address()).way, cost.way);
+    EXPECT_EQ(origin_.counts().messages.load(), messages);
+}
+
+// A third endpoint knows the address, and no secret.
+TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
+    std::string why;
+    const std::unique_ptr<fabric::Endpoint> stranger(fabric::open(kWishes, why));
+    ASSERT_NE(stranger, nullptr) << why;
+    fabric::PeerId peer = 0;
+    ASSERT_TRUE(stranger->insert(target_.address().address, peer));
+    Deaf deaf;
+    std::uint64_t sent = 0;
+    const auto send = [&](const std::vector<std::byte>& message) {
+        ASSERT_LE(message.size(), stranger->largest_copied());
+        fabric::Posted posted = fabric::Posted::Again;
+        while ((posted = stranger->send_copied(peer, message.data(), message.size())) == fabric::Posted::Again)
+            stranger->poll(deaf);
+        ASSERT_EQ(posted, fabric::Posted::Yes);
+        ++sent;
+    };
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        std::vector<std::byte> garbage(1 + i % 64);
+        for (std::byte& byte : garbage)
+            byte = static_cast<std::byte>(i * 37 + 11);
+        send(garbage);
+        // A frame that is right except for the secret, and one with the secret from an unknown sender.
+        std::vector<std::byte> frame = framed(am::FrameKind::Request, 1, i, Body().put(0, 666));
+        send(frame);
+        std::memcpy(frame.data() + offsetof(am::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
+        send(frame);
+        // A correct frame of a process of the job, and garbage behind it.
+        std::vector<std::byte> two = framed(am::FrameKind::Pong, 1, 0, Body());
+        std::memcpy(two.data() + offsetof(am::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
+        std::memcpy(two.data() + offsetof(am::Frame, sender), &origin_.address().token, sizeof(std::uint64_t));
+        two.resize(two.size() + 1 + i % 24, std::byte{0xa5});
+        send(two);
+    }
+    while (target_.counts().strangers.load() < sent) {
+        stranger->poll(deaf);
+        target_.engine.poll();
+    }
+    EXPECT_EQ(target_.counts().strangers.load(), sent);
+    EXPECT_EQ(words_[0], 0u);
+    count_up(100);
+    EXPECT_EQ(target_.counts().strangers.load(), sent);
+}
+
+}  // namespace
+}  // namespace osc::test
