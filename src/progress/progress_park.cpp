@@ -24,6 +24,11 @@ void ProgressPark::set_timer(std::int64_t ns) const {
     ::timerfd_settime(timer_, 0, &spec, nullptr);
 }
 
+void ProgressPark::await_timer() {
+    std::uint64_t times = 0;
+    static_cast<void>(!::read(timer_, &times, sizeof times));
+}
+
 void ProgressPark::set(std::int64_t length, std::int64_t now) {
     length_.store(length, std::memory_order_relaxed);
     due_.store(now + length * 3 / 4, std::memory_order_relaxed);
@@ -34,10 +39,7 @@ void ProgressPark::rest(std::uint32_t ended, std::int64_t now) {
     ended_before_.store(ended, std::memory_order_relaxed);
     set(Policy::kParkShort, now);
     // This sees an end() from before the timer was set; a later one sets the timer anew.
-    if (ended == this->ended()) {
-        std::uint64_t times = 0;
-        static_cast<void>(!::read(timer_, &times, sizeof times));
-    }
+    if (ended == this->ended()) await_timer();
     due_.store(kNever, std::memory_order_relaxed);
 }
 

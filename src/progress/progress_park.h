@@ -17,7 +17,7 @@ namespace osc::progress {
 class ProgressPark {
   public:
     ProgressPark() = default;
-    ~ProgressPark();
+    virtual ~ProgressPark();
     ProgressPark(const ProgressPark&) = delete;
     ProgressPark& operator=(const ProgressPark&) = delete;
 
@@ -40,10 +40,14 @@ class ProgressPark {
     /// Ends the park: the network thread is needed. Thread-safe.
     void end();
 
+  protected:
+    // The timer. A test overrides both and so decides what time it is.
+    virtual void set_timer(std::int64_t ns) const;
+    virtual void await_timer();
+
   private:
     void renew(std::int64_t now);
     void set(std::int64_t length, std::int64_t now);
-    void set_timer(std::int64_t ns) const;
 
     static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     int timer_ = -1;

@@ -1,4 +1,5 @@
 // The park of the network thread: it ends by itself, lasts while another thread polls, and ends when end() is called.
+// Lengths are tested in simulated time: no test depends on when the system runs a thread.
 #include "progress/progress_park.h"
 
 #include <gtest/gtest.h>
@@ -6,146 +7,145 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 
 namespace osc::progress {
 namespace {
 
-// Rests again and again until the end; between rests it copies `asked` into `answered`.
-class Thread {
+constexpr std::int64_t kMs = 1000000;
+
+// A park in simulated time. Another thread polls at the multiples of `interval` (ns) until `last_poll`; `poll_length`
+// is the time that each of its polls takes.
+class SimulatedPark final : public ProgressPark {
   public:
-    explicit Thread(ProgressPark& park)
-        : park_(park), thread_([this] {
-              for (;;) {
-                  const std::uint32_t ended = park_.ended();
-                  if (over_.load()) return;
-                  answered.store(asked.load());
-                  park_.rest(ended, now_ns());
-                  rests.fetch_add(1);
-              }
-          }) {}
-    ~Thread() {
-        over_.store(true);
-        park_.end();
-        thread_.join();
+    SimulatedPark(std::int64_t interval, std::int64_t poll_length, std::int64_t last_poll)
+        : interval_(interval), poll_length_(poll_length), last_poll_(last_poll) {}
+
+    void rest_once() {
+        rest(ended(), now_);
+        ++rests_;
+    }
+    void rest_until(std::int64_t end) {
+        constexpr std::int64_t kBetweenRests = 13000;
+        while (now_ < end) {
+            rest_once();
+            const std::int64_t next = now_ + kBetweenRests;
+            while (poll_before(next)) {
+            }
+            now_ = next;
+        }
+    }
+    std::int64_t now() const { return now_; }
+    int rests() const { return rests_; }
+
+  protected:
+    void set_timer(std::int64_t ns) const override { end_ = now_ + ns; }
+    void await_timer() override {
+        while (poll_before(end_)) {
+        }
+        now_ = end_;
     }
 
-    std::atomic<int> asked{0};
-    std::atomic<int> answered{0};
-    std::atomic<int> rests{0};
-
   private:
-    ProgressPark& park_;
-    std::atomic<bool> over_{false};
-    std::thread thread_;
+    // The next poll, if it comes before `time`.
+    bool poll_before(std::int64_t time) {
+        const std::int64_t poll = (now_ / interval_ + 1) * interval_;
+        if (poll > std::min(time, last_poll_)) return false;
+        now_ = poll;
+        prolong(poll - poll_length_, poll);
+        return true;
+    }
+
+    std::int64_t interval_;
+    std::int64_t poll_length_;
+    std::int64_t last_poll_;
+    std::int64_t now_ = 0;
+    int rests_ = 0;
+    mutable std::int64_t end_ = 0;
 };
 
-void poll(ProgressPark& park) {
-    const std::int64_t now = now_ns();
-    park.prolong(now, now);
+TEST(ProgressPark, EndsAfterItsShortestLengthWithoutPolls) {
+    SimulatedPark park(1000, 0, 0);
+    park.rest_once();
+    EXPECT_EQ(park.now(), Policy::kParkShort);
 }
+
+TEST(ProgressPark, DoesNotBeginAfterAnEnd) {
+    SimulatedPark park(1000, 0, 0);
+    const std::uint32_t ended = park.ended();
+    park.end();
+    park.rest(ended, park.now());
+    EXPECT_EQ(park.now(), 0);
+}
+
+TEST(ProgressPark, LastsWhileAnotherThreadPolls) {
+    SimulatedPark park(1000, 0, 20 * kMs);
+    park.rest_once();
+    EXPECT_GE(park.now(), 20 * kMs);
+    EXPECT_LE(park.now(), 20 * kMs + Policy::kParkLongest);
+}
+
+// Each poll takes longer than the shortest park, but the thread does nothing between its polls. A poll that comes too
+// late lets a park end; as soon as one comes in time, the parks last.
+TEST(ProgressPark, LastsThroughLongPolls) {
+    SimulatedPark park(160000, 160000, 20 * kMs);
+    park.rest_until(20 * kMs);
+    EXPECT_LT(park.rests(), 20);
+}
+
+// No thread serves the process between its polls, so the network thread comes soon.
+TEST(ProgressPark, IsShortForAThreadThatPauses) {
+    SimulatedPark park(160000, 0, 20 * kMs);
+    park.rest_until(20 * kMs);
+    EXPECT_GE(park.rests(), 20);
+}
+
+// The rest below uses the system's timer.
 
 TEST(ProgressPark, EndsByItself) {
     ProgressPark park;
     ASSERT_TRUE(park.open());
     const std::int64_t before = now_ns();
     park.rest(park.ended(), before);
-    EXPECT_GE(now_ns() - before, 100000);
+    EXPECT_GE(now_ns() - before, Policy::kParkShort);
 }
 
-TEST(ProgressPark, DoesNotBeginAfterAnEnd) {
-    ProgressPark park;
-    ASSERT_TRUE(park.open());
-    int short_ones = 0;
-    for (int i = 0; i < 1000; ++i) {
-        const std::uint32_t ended = park.ended();
-        park.end();
-        const std::int64_t before = now_ns();
-        park.rest(ended, before);
-        short_ones += now_ns() - before < 100000 ? 1 : 0;
-    }
-    EXPECT_GT(short_ones, 100);
-}
-
-TEST(ProgressPark, LastsWhileAnotherThreadPolls) {
-    ProgressPark park;
-    ASSERT_TRUE(park.open());
-    Thread thread(park);
-    // 20 ms without an end. If one comes, this thread must have been kept from polling for longer than the park allows,
-    // or the other one just when it went to rest.
-    int longest = 0;
-    int unexplained = 0;
-    for (int attempt = 0; attempt < 100 && longest < 20; ++attempt) {
-        const int rests = thread.rests.load();
-        const std::int64_t begin = now_ns();
-        std::int64_t now = begin;
-        std::int64_t gap = 0;
-        while (now - begin < 20000000 && thread.rests.load() <= rests + 1) {
-            const std::int64_t before = std::exchange(now, now_ns());
-            gap = std::max(gap, now - before);
-            park.prolong(now, now);
-        }
-        longest = static_cast<int>((now - begin) / 1000000);
-        unexplained += longest < 20 && gap <= 10000 ? 1 : 0;
-    }
-    EXPECT_LT(unexplained, 10);
-}
-
-// Each poll takes longer than the shortest park, but the thread does nothing between them.
-TEST(ProgressPark, LastsThroughLongPolls) {
-    ProgressPark park;
-    ASSERT_TRUE(park.open());
-    Thread thread(park);
-    bool lasted = false;
-    int hindered = 0;  // attempts in which this thread was kept from polling
-    for (int attempt = 0; attempt < 100 && !lasted; ++attempt) {
-        const std::int64_t begin = now_ns();
-        const int rests = thread.rests.load();
-        std::int64_t end = begin;
-        std::int64_t gap = 0;
-        while (end - begin < 20000000) {
-            const std::int64_t began = end;
-            while (end - began < 70000)
-                end = now_ns();
-            gap = std::max(gap, end - began);
-            park.prolong(began, end);
-        }
-        lasted = thread.rests.load() < rests + 20;
-        hindered += gap > 500000 ? 1 : 0;
-    }
-    EXPECT_TRUE(lasted || hindered > 50);
-}
-
-// No thread serves the process between its polls, so the network thread comes soon.
-TEST(ProgressPark, IsShortForAThreadThatPauses) {
-    ProgressPark park;
-    ASSERT_TRUE(park.open());
-    Thread thread(park);
-    const std::int64_t begin = now_ns();
-    while (thread.rests.load() < 20 && now_ns() - begin < 2000000000) {
-        for (const std::int64_t paused = now_ns(); now_ns() - paused < 70000;) {
-        }
-        poll(park);
-    }
-    EXPECT_GE(thread.rests.load(), 20);
-}
-
+// A thread rests again and again, and answers between its rests. Another polls, so that the parks get long, then calls
+// end(): the answer must come although polling goes on.
 TEST(ProgressPark, EndsWhileAnotherThreadPolls) {
     ProgressPark park;
     ASSERT_TRUE(park.open());
-    Thread thread(park);
-    for (int turn = 1; turn <= 200; ++turn) {
+    std::atomic<int> asked{0};
+    std::atomic<int> answered{0};
+    std::atomic<bool> over{false};
+    std::thread resting([&] {
+        for (;;) {
+            const std::uint32_t ended = park.ended();
+            if (over.load()) return;
+            answered.store(asked.load());
+            park.rest(ended, now_ns());
+        }
+    });
+    const auto poll = [&park] {
+        const std::int64_t now = now_ns();
+        park.prolong(now, now);
+    };
+    int turn = 1;
+    for (bool came = true; came && turn <= 200; ++turn) {
         for (int i = 0; i < 100; ++i)
-            poll(park);
-        thread.asked.store(turn);
+            poll();
+        asked.store(turn);
         park.end();
         const std::int64_t begin = now_ns();
-        while (thread.answered.load() != turn && now_ns() - begin < 1000000000)
-            poll(park);
-        ASSERT_EQ(thread.answered.load(), turn);
+        while (answered.load() != turn && now_ns() - begin < 10000 * kMs)
+            poll();
+        came = answered.load() == turn;
+        EXPECT_TRUE(came) << "turn " << turn;
     }
+    over.store(true);
+    park.end();
+    resting.join();
 }
 
 }  // namespace
