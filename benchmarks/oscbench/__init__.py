@@ -1,1 +1,1 @@
-# What node_compare, net_compare and instructions share: statistics, launching, the bars, tables.
+# Shared by node_compare, net_compare and instructions: statistics, launching, bars, tables.

@@ -1,4 +1,4 @@
-"""What node_compare measures, in which launches, and the bar that each of libosc's figures is held to.
+"""The measures of node_compare, their launches, and the bar of each of libosc's figures.
 
 A measure's name is OPERATION.FLAVOUR[.rot], as node_bench prints it; "@N" is appended when it ran with N ranks other
 than two. References ("shm", "cma") have no flavour.
@@ -95,7 +95,7 @@ def bar_of(measure):
     if operation == "lock_put32":
         return Bar(OPENMPI, on_allocate, 0.75)
     if operation == "acc64k_contended":
-        # What is asked is that every sum is right; the two sides' speeds depend on each other.
+        # The test is that every sum is right; the two sides' speeds depend on each other.
         return None
     if operation == "acc64k":
         return Bar(OPENMPI, on_allocate, 1.15, within=True)

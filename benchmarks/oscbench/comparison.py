@@ -1,4 +1,4 @@
-"""Makes of compare's figures what goes to the JSON file and to the table."""
+"""From compare's figures to its JSON file and its table."""
 
 from . import curves, stats
 from .document import rounded

@@ -1,4 +1,4 @@
-"""What compare takes: curves of the micro-benchmarks against message size and single figures of node_bench and
+"""The figures of compare: curves of the micro-benchmarks against message size and single figures of node_bench and
 net_bench, on one node and on two hosts, and the starts of each implementation that give them.
 """
 

@@ -1,5 +1,4 @@
-"""What compare and the scripts of the seeds share around their figures: the command line's manners, the head of the JSON
-document and how it is written.
+"""Shared by compare and the scripts of the seeds: the command line, and the head and the form of the JSON document.
 """
 
 import argparse
@@ -35,7 +34,7 @@ def add_build_options(parser):
 
 
 def head(name, tools, build):
-    """What every document begins with; to be made before anything is measured."""
+    """The head of every document; call before the first measurement."""
     command = ["benchmarks/" + name] + sys.argv[1:]
     document = {"command": machine.portable(command, build), "when": machine.now()}
     document.update(machine.commit())

@@ -30,7 +30,7 @@ class Tools:
     def __init__(self, build, libosc):
         self.bench = os.path.join(build, "benchmarks")
         self.libosc = os.path.abspath(libosc or os.path.join(build, "src", "libosc.so"))
-        # What lets the host's MPI_Finalize end between hosts (tests/multihost); programs of its own do without.
+        # Makes the host's MPI_Finalize end between hosts (tests/multihost); programs without MPI do not need it.
         self.finalize = os.path.join(build, "tests", "multihost", "libmultihost_finalize.so")
         self.mpich = shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
         self.openmpi = shutil.which("mpiexec.openmpi")
@@ -68,7 +68,7 @@ class Tools:
 
 
 class Outcome:
-    """What a launch left behind: its standard output, and what went wrong, if anything."""
+    """The result of a launch: its standard output, and the error, if any."""
 
     def __init__(self, output, trouble):
         self.output = output

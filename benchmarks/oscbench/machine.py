@@ -1,4 +1,4 @@
-"""What figures were taken with: the machine, the versions of all that has a part in them, the commit."""
+"""The conditions of a measurement: the machine, the versions of all software involved, the commit."""
 
 import os
 import platform
@@ -45,7 +45,7 @@ def package(name):
 
 
 def versions(tools, build):
-    """By name; what is not there is left out."""
+    """Versions by name, of the installed packages only."""
     cache = os.path.join(build, "CMakeCache.txt")
     compiler = field_of(cache, r"^CMAKE_CXX_COMPILER:[A-Z]+=(.+)$")
     info = os.path.join(build, "src", "tools", "osc_info")

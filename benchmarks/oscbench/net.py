@@ -1,5 +1,5 @@
-"""What net_compare measures on two hosts, the bars that libosc's figures are held to, how the programs are started
-there, and the table.
+"""The measures of net_compare on two hosts, the bars of libosc's figures, the starts of the programs there, and the
+table.
 
 A measure may have several bars, each against another implementation of the same round, a sum of such figures of other
 measures, or an absolute one.
@@ -151,7 +151,7 @@ MEASURES = [measure for group in GROUPS for measure in group]
 
 
 def missing(script=HOSTS_SCRIPT):
-    """What this machine lacks for making hosts, or None."""
+    """The missing prerequisite for making hosts on this machine, or None."""
     if os.geteuid() != 0:
         return "needs root: the two hosts are network namespaces"
     if not shutil.which("ip"):
@@ -187,7 +187,7 @@ class Hosts:
         return [self.tools.program("net_raw"), self.provider, "--server", "h0"]
 
     def start(self, implementation, words, environment=None, preload=(), ranks=2):
-        """Ranks on the two hosts in turn run `words`; what is in `preload` goes below libosc, or alone."""
+        """Ranks on the two hosts in turn run `words`; libraries in `preload` go below libosc, or alone."""
         libraries = ([self.tools.libosc] if implementation == LIBOSC else []) + list(preload)
         options = ["-genv", "LD_PRELOAD", ":".join(libraries)] if libraries else []
         if implementation == LIBOSC:

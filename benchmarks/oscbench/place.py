@@ -65,7 +65,7 @@ class Place:
                 "FORWARDER": os.path.join(self.build, "tests", "multihost", "multihost_forwarder")}
 
     def figures(self):
-        """{measure: {variant: line}} in the program's order, each measure in a start of its own; and what went wrong."""
+        """{measure: {variant: line}} in the program's order, each measure in a start of its own; and the errors."""
         figures, troubles = {}, []
         for name in self.names():
             outcome = launch.run(self.command([name]), LIMIT_SECONDS, self.environment())

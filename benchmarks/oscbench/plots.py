@@ -1,4 +1,4 @@
-"""Draws what compare measured: curves against message size and bars of ratios, each as SVG and as PNG."""
+"""Draws the figures of compare: curves against message size and bars of ratios, each as SVG and as PNG."""
 
 import os
 

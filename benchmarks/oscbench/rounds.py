@@ -9,7 +9,7 @@ LIMIT_SECONDS = 120
 
 
 class Figures:
-    """All figures by implementation, measure and round; and what went wrong."""
+    """All figures by implementation, measure and round; and the errors."""
 
     def __init__(self):
         self.ns = {}
@@ -45,7 +45,7 @@ def commands(tools, launch, wanted, implementations, brief):
 
 
 def reference_commands(tools, wanted, implementations, brief):
-    """The references' starts: the names that any wanted measure is held against or shown beside."""
+    """The references' starts: the names that a wanted measure is compared with or shown beside."""
     flags = ["--short"] if brief else []
     names = set()
     for measure in wanted:

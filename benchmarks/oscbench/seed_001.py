@@ -1,4 +1,4 @@
-"""Seed 001 (Barrett, the one-sided components of Open MPI): the names of what its script takes, and the tables."""
+"""Seed 001 (Barrett, the one-sided components of Open MPI): the names of its measures, and the tables."""
 
 from . import stats, verdict
 from .launch import HOST, LIBOSC

@@ -43,7 +43,7 @@ def derived(figures):
 
 
 def made(figures):
-    """What the document has besides its head."""
+    """The body of the document."""
     rates, times = derived(figures)
     document = {"figures": seeds.rows(figures), "derived": seeds.rows(rates, "MB/s") + seeds.rows(times)}
     document["claims"] = claims(Read(document))

@@ -13,7 +13,7 @@ CONSTANT, BYTES, LOG, NEIGHBOURS = "a", "a + b s", "a ceil(log2 p)", "a + b k"
 
 
 class Function:
-    """A measure of seed_004_mpi under the function's name. `seed`: what the seed says of its cost."""
+    """A measure of seed_004_mpi under the function's name. `seed`: the seed's statement about its cost."""
 
     def __init__(self, measure, name, form, seed):
         self.measure = measure
@@ -62,7 +62,7 @@ SOURCE = (
 
 
 def variable(form, size):
-    """What b, or a of the logarithm, is multiplied with."""
+    """The factor of b, or of a of the logarithm."""
     return math.ceil(math.log2(size)) if form == LOG else size
 
 
@@ -94,7 +94,7 @@ def fitted(figures, place, function, implementation):
     """Constants of each round, and how far the medians' formula is from the medians; None where nothing was measured."""
     name = "%s.%s" % (place, function.measure)
     sizes = figures.sizes(name, implementation)
-    # Where processes share cores, time slices hide what a call costs; only neighbours need so many of them.
+    # Where processes share cores, time slices hide the cost of a call; only neighbours need so many of them.
     shared = [s for s in sizes if s > seeds.CORES] if function.form in (CONSTANT, LOG) else []
     sizes = [s for s in sizes if s not in shared]
     by_size = {s: figures.of(name, implementation, s) for s in sizes}
@@ -118,13 +118,13 @@ def fitted(figures, place, function, implementation):
 
 
 def made(figures):
-    """What the document has besides its head."""
+    """The body of the document."""
     found = [fitted(figures, place, function, i) for function in FUNCTIONS for place in PLACES for i in MPI]
     return {"figures": seeds.rows(figures), "formulas": [row for row in found if row]}
 
 
 def constants(row, beyond):
-    """The formula with its constants, and how far it is from what was measured."""
+    """The formula with its constants, and its distance from the measurements."""
     a = verdict.duration(row["a"])
     text = {CONSTANT: a, LOG: a + " ceil(log2 p)"}.get(row["form"]) or "%s + %s %s" % (
         a, "%.3g ns" % row["b"]["median"] if row["form"] == BYTES else verdict.duration(row["b"]), row["form"][-1])

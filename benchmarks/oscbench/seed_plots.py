@@ -14,7 +14,7 @@ BYTES, PROCESSES, COUNT = "bytes", "processes", "number of puts"
 
 
 class Panel:
-    """One set of axes: its title, what its lines are, (label, measure, implementation), and what they stand against."""
+    """One set of axes: its title, its lines as (label, measure, implementation), and the quantity of its x axis."""
 
     def __init__(self, title, lines, against, unit="us"):
         self.title, self.lines, self.against, self.unit = title, lines, against, unit

@@ -1,4 +1,4 @@
-"""What the scripts that repeat the seeds' experiments share: their options, the starts of a program on one node and between
+"""Shared by the scripts that repeat the seeds' experiments: their options, the starts of a program on one node and between
 two hosts, and what becomes of the figures.
 """
 
@@ -97,7 +97,7 @@ def time_cell(found):
 
 
 def failures(figures):
-    """Tells what went wrong; the exit status."""
+    """Prints the errors; returns the exit status."""
     for line in figures.trouble:
         print("FAILED  " + line)
     for name, implementation in sorted(figures.wrong):
@@ -123,7 +123,7 @@ class Experiment:
         self.tables = tables
 
     def places(self, args, tools):
-        """Where to measure; and what is left out and why."""
+        """The places to measure; and which are left out and why."""
         lacking = net.missing() or (None if os.path.exists(tools.finalize) else "not built: " + tools.finalize)
         wanted = {None: (NODE, HOSTS), 1: (NODE,), 2: (HOSTS,)}[args.hosts]
         if lacking and HOSTS in wanted:

@@ -1,6 +1,7 @@
 """Medians, quartiles and spreads of rounds: the noise rules in one place.
 
-A ratio is formed within a round, so that what disturbs the machine for a while disturbs both of its sides.
+A ratio is formed within a round, so that a disturbance of the
+machine affects both of its sides.
 """
 
 import statistics

@@ -1,5 +1,5 @@
 """Takes figures in interleaved rounds: starts of programs, in groups of which each has one start for every
-implementation, and what they gave.
+implementation, and their output.
 """
 
 import time
@@ -10,7 +10,7 @@ LIMIT_SECONDS = 60
 
 
 class Start:
-    """One start of a program: `read(outcome)` gives (measure, size, figure, valid) for what it printed."""
+    """One start of a program: `read(outcome)` gives (measure, size, figure, valid) from its output."""
 
     def __init__(self, implementation, command, read, expected):
         self.implementation = implementation
@@ -20,7 +20,7 @@ class Start:
 
 
 class Figures:
-    """Figures by measure, implementation, size and round; the command behind each; and what went wrong."""
+    """Figures by measure, implementation, size and round; the command behind each; and the errors."""
 
     def __init__(self):
         self.values = {}

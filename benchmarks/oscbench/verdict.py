@@ -61,7 +61,7 @@ def duration(found):
     if found is None:
         return "-"
     ns = found["median"]
-    # What is left of a difference may be below nothing.
+    # The remainder of a difference may be negative.
     if abs(ns) < 1e3:
         return "%.1f ns" % ns
     if abs(ns) < 1e6:

@@ -54,7 +54,7 @@ PROGRAMS = [
 
 
 class Checker:
-    """Launches, and remembers what went wrong."""
+    """Launches programs and collects their errors."""
 
     def __init__(self, options):
         self.options = options
@@ -159,7 +159,7 @@ def wrong_data(check):
 
 
 def wrong_arguments(check):
-    """One line that names the program and what is wrong, and exit code 1."""
+    """One line that names the program and the error, and exit code 1."""
     for name, ranks, arguments, mentioned in [
             ("osc_put_latency", 2, ["-s", "sometimes"], "sometimes"),
             ("osc_put_latency", 2, ["-w"], "-w"),

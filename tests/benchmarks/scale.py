@@ -83,7 +83,7 @@ def main():
         wrong = simulate(*words)
         expect(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and not wrong.stdout, f"{words}: {wrong.stderr.strip()}")
 
-    # What is really sent: each rank a node of its own.
+    # The messages that libosc sends: each rank a node of its own.
     done = run([options.mpiexec, "-n", str(RANKS), "-genv", "LD_PRELOAD", options.preload, "-genv", "OSC_FAKE_NODES", str(RANKS),
                 "-genv", "OSC_FALLBACK", "error", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1",
                 os.path.join(programs, "scale_bench"), "--repeats", "20", "fence", "fence_put", "pscw", "pscw.3", "lock_all",

@@ -42,7 +42,7 @@ def read_table(path):
 
 
 def stop(job):
-    """End a job that ran out of time: first ask its launcher, which cleans up its ranks, then kill what is left."""
+    """End a job that ran out of time: first ask its launcher, which cleans up its ranks, then kill the remaining processes."""
     job.send_signal(signal.SIGTERM)
     try:
         return job.communicate(timeout=5)[0]

@@ -74,7 +74,7 @@ def missing(expected, output):
 
 
 def check_page(page, folder, prefix, environment):
-    """What is wrong with a page's blocks, and how many were run and left out."""
+    """The errors in a page's blocks, and the numbers of blocks run and left out."""
     wrong, ran, left_out, output = [], 0, 0, None
     name = os.path.basename(page)
     with open(page, encoding="utf-8") as file:

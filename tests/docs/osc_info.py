@@ -1,4 +1,4 @@
-"""osc_info prints what it promises, reads values in use from the environment, and refuses arguments it does not know.
+"""osc_info prints version, options and counters, reads values in use from the environment, and refuses arguments it does not know.
 
 usage: osc_info.py OSC_INFO VERSION"""
 import os

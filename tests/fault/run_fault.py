@@ -17,7 +17,7 @@ import tempfile
 import time
 
 # MPICH's mpiexec takes the job down, or breaks down itself, when a process that it started dies, even with
-# -disable-auto-cleanup. So what it starts are shells, deaf to its signal; the ranks below them write to files, and the
+# -disable-auto-cleanup. So it starts shells, which ignore its signal; the ranks below them write to files, and the
 # shells say there when their rank has ended.
 SHELL = 'trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; echo ended >> "$FAULT_OUTPUT/$$"'
 # The first process of a PID namespace cannot kill itself, so it is a shell.
@@ -46,7 +46,7 @@ def left_over(folder):
 
 
 def run_job(mpiexec, ranks, dead, seconds, settings, program):
-    """True if all survivors are content and nothing is left; prints what they said."""
+    """True if all survivors are content and nothing is left; prints their output."""
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "output")
         meeting = os.path.join(place, "meeting")

@@ -80,7 +80,7 @@ def main():
         wrong.append("no host library found through " + " ".join(options.wrappers))
     for path, is_c in sorted(libraries.items()):
         where = os.path.basename(path)
-        # The host's own functions; for its language layers, what they call.
+        # The functions that the host defines; for its language layers, the functions that they call.
         for symbol in sorted(symbols(path, "--defined-only" if is_c else "--undefined-only")):
             match = re.fullmatch(r"(?:P?MPIX?|MPII)_(.*)", symbol)
             if match and RMA.fullmatch(match.group(1)):

@@ -50,7 +50,7 @@ def nothing_is_shared(link):
 
 
 def spaces(paths):
-    """The namespaces behind paths; what ends meanwhile does not count."""
+    """The namespaces behind paths; without processes that end meanwhile."""
     found = set()
     for path in paths:
         try:

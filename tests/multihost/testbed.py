@@ -1,4 +1,4 @@
-"""Runs commands on the hosts of hosts.sh, never longer than their time, and finds what they leave behind."""
+"""Runs commands on the hosts of hosts.sh, never longer than their time, and finds processes that outlive them."""
 
 import os
 import pathlib
@@ -88,7 +88,7 @@ def run(hosts, command, seconds, **how):
 
 
 def mpi_command(ranks, program, settings=(), per_host=None):
-    """What starts an MPI program inside. mpiexec itself is not given the settings, LD_PRELOAD above all."""
+    """The command that starts an MPI program inside. The settings, above all LD_PRELOAD, are for the program, not for mpiexec."""
     words = ["-n", str(ranks)]
     if per_host:
         words += ["-ppn", str(per_host)]

@@ -1,4 +1,4 @@
-// Holding pieces against the regions, and moving them.
+// Checks pieces against the regions, and moves them.
 #include "transport/am/origin/attached.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace osc::am {
 
-// The lease of the region that holds `address`: the one that is here, or what the target says.
+// The lease of the region that contains `address`: from the cache, else from the target.
 bool Attached::look_up(std::uint64_t address, Lease& lease) {
     RegionCache& regions = stream_.flow().regions;
     bool unsure = false;
@@ -17,7 +17,7 @@ bool Attached::look_up(std::uint64_t address, Lease& lease) {
         if (regions.find(address, lease)) return true;
         const TargetQueries::Turn turn(stream_.queries());
         if (turn.waited()) continue;
-        // What is attached under the lock that this process has asked for counts, not what was before.
+        // The regions attached when this process has its lock count, not those attached before.
         const bool sure = stream_.flow().is_confirmed();
         Lease leases[kMostLeases];
         const std::uint32_t count = regions.ahead();
@@ -30,7 +30,7 @@ bool Attached::look_up(std::uint64_t address, Lease& lease) {
             if (sure) break;
             unsure = true;
         } else if (std::exchange(last, leases[0].number) == leases[0].number) {
-            // One that was not kept had been withdrawn meanwhile, and does not come again.
+            // The cache drops a lease that the target withdrew meanwhile; the next answer lacks it.
             fault_ = am::fault_of(Status::Malformed, stream_.target());
             return false;
         }
@@ -57,12 +57,12 @@ bool Attached::holds(std::int64_t disp, std::size_t bytes, std::size_t width) {
     return true;
 }
 
-// Moves a part that lies in one region, if it is large and the region is to be had.
+// Moves a part that lies in one region, if it is large and the region can be accessed directly.
 bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     if (!stream_.wants_direct(bytes)) return false;
     const auto address = static_cast<std::uint64_t>(disp);
     RegionCache& regions = stream_.flow().regions;
-    // Before the region is in use: whoever withdraws it waits for its users, and may hold this very lock.
+    // Before the region is in use: the process that withdraws it waits for its users, and may hold this lock.
     stream_.flow().confirm();
     Lease lease;
     if (!regions.find(address, lease)) return false;
@@ -72,7 +72,7 @@ bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t
         const Fault fault = stream_.queries().ask(
             {Opcode::Expose, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(address)}, &lease);
         regions.answered(std::span(&lease, fault == Fault::None ? 1 : 0));
-        if (fault != Fault::None) return false;  // the message finds out
+        if (fault != Fault::None) return false;  // the message reports it
     }
     RegionCache::Entry* const entry = regions.use(address, bytes);
     if (entry == nullptr) return false;
@@ -87,7 +87,7 @@ void Attached::move(bool write, std::int64_t disp, std::byte* memory, std::size_
     while (bytes > 0) {
         Lease lease;
         const auto address = static_cast<std::uint64_t>(disp);
-        // A message may span regions, and one that was withdrawn meanwhile is the target's to refuse.
+        // A message may span regions. The target refuses a region that it withdrew meanwhile.
         const bool large = stream_.wants_direct(bytes) && stream_.flow().regions.find(address, lease);
         const std::size_t part = large ? std::min<std::size_t>(bytes, lease.address + lease.size - address) : bytes;
         if (!directly(write, disp, memory, part)) {

@@ -1,13 +1,13 @@
-// The transport to the regions that a target on another node has attached to a dynamic window: each piece of an
-// operation is held against what this process knows of them, so that an address of no region is refused before anything
-// moves. Large pieces then go directly, region by region, all others in messages.
+// The transport to the regions that a target on another node has attached to a dynamic window. It checks each piece of
+// an operation against the leases of those regions and refuses an address in no region before any byte moves. Large
+// pieces go directly, region by region; all others go in messages.
 #pragma once
 
 #include "transport/am/origin/stream.h"
 
 namespace osc::am {
 
-/// For one operation, by who holds the stream.
+/// For one operation, by the thread that holds the stream's mutex.
 class Attached final : public Transport {
   public:
     explicit Attached(Stream& stream) : stream_(stream) {}

@@ -1,4 +1,4 @@
-// The end of one operation, asked for by itself: what MPI_Rget and its like give the user a request for.
+// The end of one operation with a request form (MPI_Rget and the like): the request completes with it.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@ class FlowControl;
 /// handlers end parts.
 class Completion {
   public:
-    /// A part more is under way. The first one is the issuing itself.
+    /// One more part is in flight. The constructor counts the first part, which is the call that issues the operation.
     void begin() { parts_.fetch_add(1, std::memory_order_relaxed); }
     void end(Status status) {
         if (status != Status::Done) status_.store(status, std::memory_order_relaxed);
-        // In one order with the waiter's own look, for the bell that the network rings after this.
+        // seq_cst, like the waiter's load: the network rings the bell after this.
         parts_.fetch_sub(1, std::memory_order_seq_cst);
     }
     /// The target is dead, and the provider does not end its transfers.
@@ -29,7 +29,7 @@ class Completion {
     bool ended() const {
         return parts_.load(std::memory_order_seq_cst) == 0 || given_up_.load(std::memory_order_seq_cst);
     }
-    /// Once it has ended.
+    /// Valid when ended() is true.
     Status status() const {
         if (parts_.load(std::memory_order_seq_cst) != 0) return Status::PeerDied;
         return status_.load(std::memory_order_relaxed);
@@ -41,10 +41,10 @@ class Completion {
     std::atomic<bool> given_up_{false};
 };
 
-/// The parts keep it as well: it may outlive who asked.
+/// Each part in flight owns it too, so it may outlive the request.
 using SharedCompletion = std::shared_ptr<Completion>;
 
-/// An operation that may be under way still.
+/// An operation that may still be in flight.
 struct PendingOp {
     SharedCompletion completion;  // null: all of it has ended
     FlowControl* flow = nullptr;

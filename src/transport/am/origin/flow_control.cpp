@@ -5,12 +5,12 @@
 namespace osc::am {
 namespace {
 
-constexpr std::int64_t kLookEvery = 100000000;  // ns between signs of life that look() asks for
-constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to end what goes to a dead target
+constexpr std::int64_t kLookEvery = 100000000;  // ns between two of look()'s tests for a dead target
+constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to fail transfers to a dead target
 
 }  // namespace
 
-// Whether the target is dead for so long that the provider will not end what is in flight.
+// True if the target has been dead for so long that the provider will not complete its transfers.
 bool FlowControl::gone(std::int64_t& since) {
     if (network_.messenger.alive(to_)) {
         since = 0;
@@ -21,8 +21,8 @@ bool FlowControl::gone(std::int64_t& since) {
     return now - since > kLeftTo;
 }
 
-// The network ends a dead peer's requests at once, the provider its transfers. What does not end within kLeftTo is left
-// to the provider for ever, with the memory that it may still touch.
+// The messenger fails a dead peer's requests at once, and the provider fails its transfers. Transfers that have not
+// ended after kLeftTo belong to the provider for ever, with the memory that it may still access.
 template <class Done>
 void FlowControl::wait_until(Done&& done) {
     const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
@@ -91,7 +91,7 @@ void FlowControl::confirm() {
     wait_until([this] { return is_confirmed(); });
 }
 
-// True if anything went.
+// True if it started or launched anything.
 bool FlowControl::proceed() {
     const bool sent = messages.proceed();
     return transfers.proceed(is_confirmed(), refused()) || sent;
@@ -120,7 +120,7 @@ void FlowControl::mark() {
     if (!std::exchange(marked_, true)) incomplete_.fetch_add(1, std::memory_order_seq_cst);
 }
 
-// Other threads may have issued more meanwhile, which they settle.
+// Other threads complete the operations that they issued meanwhile.
 Fault FlowControl::settle() {
     const bool nothing = !messages.filling() && !is_deferred() && all_ended();
     if ((nothing || abandoned_) && std::exchange(marked_, false)) incomplete_.fetch_sub(1, std::memory_order_seq_cst);

@@ -1,5 +1,5 @@
-// What a stream has issued, messages and direct transfers: a bounded number is in flight, the rest is deferred, and
-// threads wait for their ends.
+// Flow control of one stream. It bounds the messages and direct transfers in flight, defers the rest, and lets threads
+// wait for their ends.
 //
 // A message without a free place, and a transfer that must wait for the target's lock, are deferred; the engine's
 // backlog resumes them. An operation with a completion waits for nothing.
@@ -59,12 +59,12 @@ class FlowControl final : public progress::DeferredWork {
         Operation operation_;
     };
 
-    // Operations that the program asks for by themselves.
+    // Operations with a request.
     /// Gives the next operation a completion, until issued().
     SharedCompletion issue() { return operation.completion = std::make_shared<Completion>(); }
     void issued() { std::exchange(operation.completion, nullptr)->end(Status::Done); }
-    /// Polls once, and gives the completion up if the target is dead: true if it has ended. Without the mutex, like
-    /// await().
+    /// Polls once; true if the operation has ended. Gives the completion up if the target is dead. The caller does not
+    /// hold the mutex, as for await().
     bool look(Completion& completion);
     void await(Completion& completion);
 
@@ -78,16 +78,18 @@ class FlowControl final : public progress::DeferredWork {
     void start(RdmaRequest&& request) { transfers.add(std::move(request), is_confirmed(), refused()); }
     /// Waits until all transfers have started.
     void await_started();
-    /// Sends what can go, and enlists the rest in the backlog.
+    /// Sends as many messages and starts as many transfers as there is room for; the backlog resumes the rest.
     void advance();
 
-    /// Whether the lock that was asked for, if any, is granted, and the fence made; and waits for it.
+    /// is_confirmed(): the target has granted the requested lock, if any, and has made the fence. confirm() waits for
+    /// it.
     bool is_confirmed() const { return messages.confirmed() || abandoned_; }
     void confirm();
-    /// Whether everything issued has ended; and waits for it.
+    /// all_ended(): everything issued has ended. await_issued() waits for it.
     bool all_ended() const { return messages.ended(messages.issued()) && transfers.ended(transfers.issued()); }
     void await_issued();
-    /// Something was issued: the stream counts in `incomplete` until settle() finds that everything has ended.
+    /// Called after something was issued: the stream counts in `incomplete` until settle() finds that everything has
+    /// ended.
     void mark();
     Fault settle();
     bool is_deferred() const {
@@ -95,8 +97,8 @@ class FlowControl final : public progress::DeferredWork {
     }
     bool is_enlisted() const { return enlisted_; }
 
-    /// After a wait was given up: the provider may still use this object, which must not be destroyed. Without the
-    /// mutex.
+    /// True if a wait was given up: the provider may still use this object, so the caller must not destroy it. The
+    /// caller does not hold the mutex.
     bool abandon();
 
     FirstFault faults;
@@ -104,7 +106,7 @@ class FlowControl final : public progress::DeferredWork {
     SendQueue messages;
     RdmaQueue transfers;
     Operation operation;
-    bool under_lock = false;  // asked for, and not given back
+    bool under_lock = false;  // requested, and not released
 
   private:
     static constexpr std::size_t kMostQueued = 2048;  // messages; then operations with completions wait as well
@@ -124,7 +126,7 @@ class FlowControl final : public progress::DeferredWork {
     bool enlisted_ = false;               // in the engine's backlog
     std::int64_t looked_ = 0;             // when look() last looked for a sign of life
     std::int64_t gone_since_ = 0;         // when look() first found none
-    std::atomic<bool> abandoned_{false};  // something may be in flight for ever
+    std::atomic<bool> abandoned_{false};  // a transfer may stay in flight for ever
 };
 
 }  // namespace osc::am

@@ -6,7 +6,7 @@
 
 namespace osc::am {
 
-/// One atomic. Who gives it up, because its target is dead, leaves it to the provider, which may end it yet.
+/// One atomic. A caller that gives it up because the target is dead leaves it to the provider, which may still end it.
 struct LockWords::Call {
     enum class State { UnderWay, Ended, Left };
     Transfer transfer;  // first

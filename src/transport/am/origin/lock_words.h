@@ -1,5 +1,5 @@
-// The words of a window's two-level locks over the network: this process's own two, which peers reach by the provider's
-// atomics, and the way to those of others. Nothing loads or stores them but the provider, from their registration on.
+// The words of a window's two-level locks over the network. Owns this process's two words, which all processes, this
+// one too, access by the provider's atomics only, and the addresses of the other processes' words.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace osc::am {
 
 class LockWords final : public sync::Words {
   public:
-    /// `far`: where the others say what they have exposed.
+    /// `far`: for the other processes' descriptions.
     LockWords(NetworkStack& network, const Job& job, RemoteWindow& far, std::uint32_t me);
     LockWords(const LockWords&) = delete;
     LockWords& operator=(const LockWords&) = delete;
-    /// Nobody reaches the words any more.
+    /// Closes the registration: no peer can access the words afterwards.
     ~LockWords();
 
-    /// Why this process cannot take part; "": it can, and its words are free.
+    /// Why this process cannot take part; "" if it can (its words are then free).
     const char* flaw() const;
     const fabric::Exposed& exposed() const { return exposed_; }
 

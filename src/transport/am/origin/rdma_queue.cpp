@@ -37,7 +37,7 @@ void RdmaQueue::publish() {
     waiting_from_.store(deferred() > 0 ? waiting_.front().serial : kNone, std::memory_order_seq_cst);
 }
 
-// False: the provider has no room. A transfer to a dead target, or under a refused lock, fails.
+// Returns false if the provider has no room. A transfer to a dead target, or under a refused lock, fails.
 bool RdmaQueue::start(const RdmaRequest& request, bool refused) {
     const bool dead = to_.dead.load(std::memory_order_acquire);
     Place* const place = refused || dead ? nullptr : flight_.free();

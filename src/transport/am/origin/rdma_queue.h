@@ -21,7 +21,7 @@ struct RdmaRequest {
     std::byte* memory;
     std::size_t bytes;
     RegionCache::Entry* entry;    // the lease that the transfer uses; null outside dynamic windows
-    Message* lent;                // whose body `memory` is, given back at the end; or null
+    Message* lent;                // the message with `memory` as its body, released at the end; or null
     SharedCompletion completion;  // or null
     std::uint64_t serial = 0;
 };

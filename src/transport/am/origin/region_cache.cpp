@@ -1,4 +1,4 @@
-// Keeping leases, and letting go of them.
+// Keeps leases and drops withdrawn ones.
 #include "transport/am/origin/region_cache.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool RegionCache::retire(Entries::iterator entry) {
         entries_.erase(entry);
         return true;
     }
-    retired_.push_back(entries_.extract(entry));  // where it lies does not change
+    retired_.push_back(entries_.extract(entry));  // its address does not change
     return false;
 }
 

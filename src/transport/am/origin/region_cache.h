@@ -1,6 +1,6 @@
-// The leases that this process holds of one target's regions in one dynamic window: what it may address there, and
-// write and read directly, without asking. The target withdraws a lease when it detaches the region; from then on no
-// access begins by it, and the withdrawal is answered when those under way have ended.
+// The leases that this process has of one target's regions in one dynamic window: the ranges that it may address there,
+// and write and read directly, without a query. The target withdraws a lease when it detaches the region. From then on
+// no access begins by that lease, and this process answers the withdrawal when the accesses in flight have ended.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class RegionCache {
   public:
     struct Entry {
         Lease lease;
-        std::uint32_t uses = 0;  // accesses under way that go by it, and who is about to begin one
+        std::uint32_t uses = 0;  // accesses in flight by this lease, and threads that are about to begin one
     };
 
     /// The lease of the region that holds `address`; false if there is none here.
@@ -29,16 +29,16 @@ class RegionCache {
     /// The entry by which [address, address + bytes) may be accessed directly, in use until release(); null if there is
     /// none.
     Entry* use(std::uint64_t address, std::uint64_t bytes);
-    /// Once more, by who uses it.
+    /// Counts one more use by a thread that already uses the entry.
     void use(Entry& entry);
     void release(Entry& entry);
 
-    /// How many regions to ask for: more each time, because who has to ask often has many of them before it. By one
-    /// thread at a time.
+    /// The number of regions to request: more each time, because a process that often sends look-ups uses many regions.
+    /// For one thread at a time.
     std::uint32_t ahead() { return std::exchange(ahead_, std::min(2 * ahead_, kMostLeases)); }
 
-    /// Around a question to the target, whose answer `leases` is: an answer may come behind a withdrawal of what it
-    /// says. One question at a time.
+    /// Before and after a look-up at the target, which answers with `leases`. An answer may arrive after the withdrawal
+    /// of one of its leases. One look-up at a time.
     void asks();
     void answered(std::span<const Lease> leases);
 

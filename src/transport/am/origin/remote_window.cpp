@@ -129,7 +129,7 @@ std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
     return me_;
 }
 
-// The barrier's number keeps apart a process that is one barrier ahead.
+// The barrier's number distinguishes the steps of a process that is one barrier ahead.
 Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) {
     const std::uint64_t barrier = ++barriers_;
     const sync::Dissemination meeting{job_.node, static_cast<std::uint32_t>(job_.leaders.size())};
@@ -190,7 +190,8 @@ Fault RemoteWindow::complete_local(std::uint32_t target) {
 }
 
 void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
-    // A holder answers after accesses that end by themselves; the messenger answers for a dead one.
+    // A holder answers when its accesses have ended, which needs nothing of this process; the messenger answers for a
+    // dead holder.
     struct Tally final : ReplyHandler {
         std::atomic<std::uint32_t> due{0};
         void answered(Status, const std::byte*, std::size_t) override { due.fetch_sub(1, std::memory_order_seq_cst); }

@@ -14,7 +14,7 @@
 
 namespace osc::am {
 
-/// All processes of a team, as one of them sees them.
+/// All processes of a team, and the node of this one.
 struct Job : ProcessTable {
     std::uint32_t node = 0;  // this process's
 };

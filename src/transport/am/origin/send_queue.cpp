@@ -126,7 +126,7 @@ void SendQueue::launch(Outgoing& message) {
                                message.when);
 }
 
-// A message to a dead target.
+// Ends a message to a dead target.
 void SendQueue::drop(Outgoing& message) {
     network_.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
@@ -147,7 +147,7 @@ void SendQueue::Place::answered(Status status, const std::byte* data, std::size_
     for (const SharedCompletion& completion : completions)
         completion->end(status);
     completions.clear();
-    // In one order with the waiter's own look, for the bell that the network rings after this. The stream may go now.
+    // seq_cst, like the waiter's load: the network rings the bell after this. The stream may be destroyed from here on.
     serial.exchange(0, std::memory_order_seq_cst);
 }
 

@@ -1,5 +1,5 @@
-// The messages of a stream: it fills one with records, keeps filled ones in order while all places in flight are taken,
-// launches them, and brings home what the replies return.
+// The messages of a stream. The queue fills one message with records, keeps filled messages in order while all places
+// in flight are taken, launches them, and copies the data of replies to its destination.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class SendQueue {
     /// Whether it has room for a record with its data, and its reply for what that returns.
     bool fits(const Record& record) const;
     void begin();
-    /// Has the target execute it only after its fence of this number. Directly after begin().
+    /// Makes the target execute the message only after its fence of this number. Call directly after begin().
     void open_fence(std::uint64_t fence);
     /// Adds a record to it; returns where the record's data goes.
     std::byte* append(const Record& record);
@@ -47,7 +47,7 @@ class SendQueue {
     /// Takes the message, whose only record becomes a direct transfer; `memory` is the record's data or its
     /// destination.
     Message* take_only_record(std::byte*& memory);
-    /// Whether its only record could become that: nothing waits for its reply but a plain get.
+    /// Whether its only record could become a direct transfer: only a plain get may wait for the reply.
     bool has_only_record() const;
 
     /// Ends the message: launches it, or queues it and returns true.
@@ -69,10 +69,10 @@ class SendQueue {
     /// Bytes that were added since the last call.
     std::uint64_t take_traffic() { return traffic_.exchange(0, std::memory_order_relaxed); }
 
-    /// Whether a reply that is due writes this process's memory: of a message in flight, or of any.
+    /// Whether an outstanding reply will write this process's memory: of a message in flight, or of any message.
     bool awaits_data_in_flight() const { return segmented_.load(std::memory_order_acquire) != 0; }
     bool uses_memory() const;
-    /// Replies write no memory from now on. While the drive lock is held.
+    /// Makes replies write no memory from now on. The caller holds the drive lock.
     void forget_results();
 
   private:

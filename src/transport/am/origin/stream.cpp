@@ -70,7 +70,7 @@ bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std:
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Entry* entry) {
     const SharedCompletion& completion = flow_.operation.completion;
-    // What was asked for before must hold first: the lock, and the target's fence.
+    // The lock and the target's fence, which were requested before, must be confirmed first.
     if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();
     if (completion != nullptr && entry == nullptr)
         flow_.queue_message();
@@ -130,7 +130,7 @@ Fault Stream::lock(LockAsk ask) {
     return Fault::None;
 }
 
-// Before a record that ends an epoch: what goes directly, or returns data, has to be there first.
+// Before a record that ends an epoch: direct transfers and operations that return data must have ended.
 void Stream::end_direct() {
     if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory()) return;
     flow_.dispatch();

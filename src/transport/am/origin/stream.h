@@ -2,7 +2,7 @@
 // of Path::Net. Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue);
 // FlowControl bounds what is in flight, and waits.
 //
-// A message is sent when it is full, or when the program waits for what is in it. So small operations share messages
+// A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a
 // completion is sent at once.
 #pragma once
@@ -28,7 +28,7 @@ enum class Protocol : std::uint8_t {
 /// Under the flow's mutex, which waits release, unless said otherwise.
 class Stream final : public RecordTransport {
   public:
-    /// `incomplete` counts streams that have something in flight. `fence`: the target executes what is sent when it has
+    /// `incomplete` counts streams that have something in flight. `fence`: the target executes the messages when it has
     /// made its fence of this number.
     Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
            Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence);
@@ -56,15 +56,15 @@ class Stream final : public RecordTransport {
     /// Sends `end`, FenceClose or Complete, behind all operations.
     Fault close(Opcode end, SendQueue::When when);
 
-    /// Sends what is gathered; settled next.
+    /// Sends the gathered operations; the caller completes them next.
     void send_off();
     /// The same, and waits for what was issued until now: the first fault that was met.
     Fault complete_ops();
     /// The same if something in flight reads or writes this process's memory.
     Fault complete_local();
-    /// What was sent since the last time. Without the mutex.
+    /// The traffic since the last call. The caller does not hold the mutex.
     sync::Traffic take_traffic();
-    /// What is in flight returns nothing from now on. Takes the mutex; the caller has the drive lock.
+    /// Makes operations in flight write no memory from now on. Takes the mutex; the caller holds the drive lock.
     void forget_results();
 
   private:

@@ -36,7 +36,7 @@ Fault TargetQueries::ask(const Record& record, void* to) {
     reply_.bytes = returned(record);
     reply_.open.store(true, std::memory_order_relaxed);
     network_.messenger.request(to_, FrameKind::Query, window_, me_, message, reply_);
-    // Never given up: if the target is gone, the messenger answers in its place.
+    // Not given up: the messenger answers in place of a dead target.
     {
         const FlowControl::Released released(flow_);
         network_.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },

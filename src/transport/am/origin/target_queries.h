@@ -1,5 +1,5 @@
-// Questions to a target, which its network thread answers at once, past everything that waits there: the description of
-// the window, and regions of a dynamic window.
+// Queries to a target: the description of the window, and regions of a dynamic window. The target's network thread
+// answers them at once, ahead of all requests that wait there.
 #pragma once
 
 #include <atomic>
