@@ -1,4 +1,4 @@
-"""Formulas of what calls cost, beside what was measured: the generated parts of docs/MODEL.md."""
+"""Cost formulas of calls beside measured costs: the generated parts of docs/MODEL.md."""
 
 from .report import markdown
 from .verdict import duration
@@ -22,7 +22,7 @@ PAIRS = (("put_is_rput_wait", "put", "rput, wait"), ("get_is_rget_wait", "get", 
          ("pscw_is_messages_and_a_lock", "post, start, put, complete, wait", "messages and a shared lock"))
 # A function that is slower than the others by more than the noise of two medians.
 SLOWER = 1.10
-# Rows of the choice that are within this of the better are summed up, but for epochs of one operation of 8 bytes.
+# Epochs for which `auto` is within this of the better strategy are counted, not shown.
 NEAR = 1.05
 
 
@@ -31,7 +31,7 @@ def cell(ns):
 
 
 def row(words, predicted, *measured):
-    """A line of a table: predicted is a time, or what stands in its place where it would be no prediction."""
+    """A line of a table: `predicted` is a time, or a text where there is no prediction."""
     return list(words) + [predicted if isinstance(predicted, str) else cell(predicted), ", ".join(cell(m) for m in measured)]
 
 
@@ -123,13 +123,12 @@ def choice(documents):
         for measure, found in read.figures.items():
             each = [found[variant]["ns"] for variant in ("immediate", "deferred", "auto")]
             ratio = each[2] / min(each[:2])
-            left_out += 1
-            if ratio <= NEAR and not measure.endswith(".n1.b8"):
+            if ratio <= NEAR:
+                left_out += 1
                 continue
-            left_out -= 1
             lines.append([place, measure] + [cell(t) for t in each[:2]] + ["%.2f" % ratio])
     return ("Medians of the runs of `benchmarks/strategies` above, and of %s. A row is named by its epoch, the number of its operations and "
-            "their bytes. Shown are epochs of one operation of 8 bytes, and those above %g; of the other %d `auto` is within that.\n\n%s"
+            "their bytes. Shown are those above %g; for the other %d `auto` is within that.\n\n%s"
             % (Read(documents, DELAYED).source(), NEAR, left_out, markdown(lines)))
 
 

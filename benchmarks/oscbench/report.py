@@ -124,13 +124,20 @@ def conditions(documents):
     return "\n".join(lines) + "\n\n" + markdown(table) + "\n\n" + ("\n".join(failed) if failed else "No start failed.")
 
 
-def compared(documents, where):
+# The rows of the short tables in PERFORMANCE.md, by measure and size; performance/compared.md has all.
+SHORT = ("put_latency, 8", "put_bw, 262144", "put_bw, 131072", "put8", "put8_stream", "fop", "acc8", "acc64k", "lock_put32", "put4m",
+         "fence_put", "fence_put_asserted", "pscw_put", "create_free")
+
+
+def compared(documents, where, short=False):
+    """The measures of `compare` at one place; if `short`, those of SHORT."""
     rows = [row for row in documents[where]["measures"] if row["where"] == where and row["figures"]]
     lines = [[cell.split(".", 1)[1] if column == 0 and "." in cell else cell for column, cell in enumerate(line)]
              for line in comparison.table_lines(rows, comparison.ends)]
     # A column of another place is empty. Most measures have one size, in their name.
     kept = [k for k in range(2, len(lines[0])) if any(line[k] != "-" for line in lines[1:])]
-    return markdown([[", ".join(cell for cell in line[:2] if cell != "-")] + [line[k] for k in kept] for line in lines])
+    named = [[", ".join(cell for cell in line[:2] if cell != "-")] + [line[k] for k in kept] for line in lines]
+    return markdown(named[:1] + [line for line in named[1:] if not short or line[0] in SHORT])
 
 
 def table1(documents):
@@ -194,7 +201,10 @@ def titled(tables):
 
 
 PARTS = {"losses": losses, "missed": missed, "conditions": conditions,
-         "node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS), "instructions": instructions}
+         "node": lambda d: compared(d, curves.NODE, True), "hosts": lambda d: compared(d, curves.HOSTS, True),
+         "instructions": instructions}
+# Of docs/performance/compared.md.
+COMPARED = {"node": lambda d: compared(d, curves.NODE), "hosts": lambda d: compared(d, curves.HOSTS)}
 # Of docs/performance/seeds.md.
 SEEDS = {"table1": table1, "figure2": figure2, "ghost_cells": ghost_cells,
          "seed_001": lambda d: titled(seed_001.tables(d["seed_001"], whole=False)),

@@ -1,4 +1,4 @@
-"""The simulation of large jobs beside what is measured: its runs, and the generated parts of docs/SCALING.md."""
+"""The simulation of large jobs beside measurements: its runs, and the generated parts of docs/SCALING.md."""
 
 import os
 
@@ -27,7 +27,7 @@ def neighbours_of(scenario):
 
 
 class Runs:
-    """Starts of scale_bench on hosts and of scale_sim, and what went wrong."""
+    """Starts of scale_bench on hosts and of scale_sim, and the errors."""
 
     def __init__(self, args, tools):
         self.args = args
@@ -180,6 +180,8 @@ def times_table(documents):
     for per_node in sorted({r["per_node"] for r in document["curves"]}, reverse=True):
         rows = [r for r in document["curves"] if r["per_node"] == per_node]
         sizes = sorted({r["processes"] for r in rows})
+        if per_node == 1:
+            sizes = sizes[::2]  # the picture has the others
         lines = [["%d on a node; processes:" % per_node if per_node > 1 else "one on a node; processes:"]
                  + ["{:,}".format(n) for n in sizes]]
         for name in TITLES:

@@ -14,7 +14,7 @@
 //                                     thread that waits                                 announcement
 //   the host has no hook              the network thread           a wake-up            as when it computes
 //
-// docs/NETWORK.md ("The thread") has the same table with the figures.
+// docs/NETWORK.md ("The thread") has the rest.
 #pragma once
 
 #include <cstddef>
