@@ -10,8 +10,9 @@ suite=${1:?"usage: sh tests/hosts/run.sh trixie|forky [CTEST ARGUMENT...]"}
 shift
 folder=${OSC_CHROOTS:-$source/build/hosts}
 root=$folder/$suite
-# The short variants of the tests, also where the long ones run outside.
-unset OSC_TEST_FULL
+# The short variants of the tests, also where the long ones run outside. libosc reports OSC_* variables that it does not
+# know, so no test may see this script's own.
+unset OSC_TEST_FULL OSC_CHROOTS
 
 if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v unshare >/dev/null; then
     echo "hosts: making a chroot needs root, debootstrap and unshare" >&2
