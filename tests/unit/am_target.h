@@ -72,14 +72,14 @@ class Body {
     Body& unlock(am::LockAsk ask) { return step(am::Opcode::Unlock, static_cast<std::int64_t>(ask)); }
     Body& step(am::Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
 
-    std::vector<std::byte> bytes;
-
-  private:
+    /// Null: `size` bytes of zeros.
     void append(const void* from, std::size_t size) {
         const std::size_t before = bytes.size();
         bytes.resize(before + size);
         if (from != nullptr) std::memcpy(bytes.data() + before, from, size);
     }
+
+    std::vector<std::byte> bytes;
 };
 
 /// The whole message.
@@ -93,11 +93,10 @@ inline std::vector<std::byte> framed(am::FrameKind kind, std::uint32_t origin, s
     frame.window = window;
     frame.number = number;
     frame.bytes = static_cast<std::uint32_t>(body.bytes.size());
-    std::vector<std::byte> message(sizeof frame + body.bytes.size());
-    std::memcpy(message.data(), &frame, sizeof frame);
-    for (std::size_t i = 0; i < body.bytes.size(); ++i)
-        message[sizeof frame + i] = body.bytes[i];
-    return message;
+    Body message;
+    message.append(&frame, sizeof frame);
+    message.append(body.bytes.data(), body.bytes.size());
+    return std::move(message.bytes);
 }
 
 /// What this process holds of others: lets go of a lease when it has been asked so often.
