@@ -6,6 +6,8 @@
 
 The programs come from the package libcoarrays-mpich-dev; what each needs is in opencoarrays.tsv beside this file.
 A row passes when the job exits with 0 and its output matches the row's success text, in every repetition.
+From MPICH 4.2 on MPI_Comm_free aborts a job that has not received all messages, and OpenCoarrays leaves some. A row that
+ends so after its success text, or without one where the host alone ends so too, is listed as "host" and is no failure.
 Exit status: 0 all as required, 1 something failed, 77 the package or the launcher is missing.
 """
 import argparse
@@ -88,6 +90,17 @@ def run_once(row, folder, options):
     return True, "", seconds, text
 
 
+def ends_by_host_check(row, folder, options, text):
+    """Whether the job has ended by MPICH's check for unreceived messages, and not by a fault of the program before it."""
+    check = r"being freed has \d+ unmatched message"
+    if not re.search(check, text):
+        return False
+    if re.search(row["success"], text):
+        return True
+    alone = argparse.Namespace(**{**vars(options), "preload": None})
+    return bool(re.search(check, run_once(row, folder, alone)[3]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preload", help="the libosc.so to preload into every rank")
@@ -118,7 +131,7 @@ def main():
     rows = read_table(TABLE)
     missing = sorted(set(os.listdir(options.folder)) - {row["program"] for row in rows})
     failed = ["%s is installed but not in the table" % name for name in missing]
-    counts = {"passed": 0, "failed": 0, "known": 0, "left": 0}
+    counts = {"passed": 0, "failed": 0, "host": 0, "known": 0, "left": 0}
     record = []
     for row in rows:
         name = " ".join(filter(None, [row["program"], row["args"]]))
@@ -142,6 +155,9 @@ def main():
         if passes == options.repeat:
             counts["passed"] += 1
             state = "pass"
+        elif ends_by_host_check(row, options.folder, options, text):
+            counts["host"] += 1
+            state = "host"
         elif required:
             counts["failed"] += 1
             state = "FAIL"
@@ -158,7 +174,8 @@ def main():
         with open(options.out, "w") as f:
             for line in record:
                 f.write("\t".join(line) + "\n")
-    print("OpenCoarrays: %(passed)d passed, %(failed)d failed, %(known)d not required, %(left)d left to OSC_TEST_FULL=1" % counts)
+    print("OpenCoarrays: %(passed)d passed, %(failed)d failed, %(host)d ended by the host's check, %(known)d not required, "
+          "%(left)d left to OSC_TEST_FULL=1" % counts)
     for line in failed:
         print("  " + line)
     return 1 if failed else 0
