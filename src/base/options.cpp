@@ -2,11 +2,15 @@
 // option that is silently ignored costs its user a day.
 #include "base/options.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <vector>
+
+#include "base/nearest.h"
+#include "base/warn.h"
 
 extern "C" char** environ;
 
@@ -72,7 +76,7 @@ const char* text_of(const char* variable, const char* fallback) {
 void report_renamed() {
     for (const auto& [before, now] : kRenamed)
         if (value_of(before) != nullptr)
-            std::fprintf(stderr, "libosc: %s is called %s now%s; version 2 will not know the old name\n", before, now,
+            warn_for_job("%s is called %s now%s; version 2 will not know the old name", before, now,
                          value_of(now) != nullptr ? ", whose value counts" : "");
 }
 
@@ -102,8 +106,7 @@ bool is_taken(std::string_view value, const Option& option) {
 void read_into(std::string& field, const Option& option) {
     field = text_of(option.variable, option.fallback);
     if (is_taken(field, option)) return;
-    std::fprintf(stderr, "libosc: %s=%s is not of %s; using \"%s\"\n", option.variable, field.c_str(), option.limits,
-                 option.fallback);
+    warn_for_job("%s=%s is not of %s; using \"%s\"", option.variable, field.c_str(), option.limits, option.fallback);
     field = option.fallback;
 }
 
@@ -112,8 +115,7 @@ void read_into(long& field, const Option& option) {
     long least = 0;
     parse(option.limits, least);
     if (parse(text, field) && field >= least) return;
-    std::fprintf(stderr, "libosc: %s=%s is not an integer from %s on; using %s\n", option.variable, text, option.limits,
-                 option.fallback);
+    warn_for_job("%s=%s is not an integer from %s on; using %s", option.variable, text, option.limits, option.fallback);
     parse(option.fallback, field);
 }
 
@@ -121,26 +123,18 @@ void read_into(bool& field, const Option& option) {
     const char* text = text_of(option.variable, option.fallback);
     long value = 0;
     if (!parse(text, value) || value < 0 || value > 1) {
-        std::fprintf(stderr, "libosc: %s=%s is neither 0 nor 1; using %s\n", option.variable, text, option.fallback);
+        warn_for_job("%s=%s is neither 0 nor 1; using %s", option.variable, text, option.fallback);
         parse(option.fallback, value);
     }
     field = value != 0;
 }
 
 void report_unknown() {
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        if (std::strncmp(*entry, "OSC_", 4) != 0) continue;
-        const char* equals = std::strchr(*entry, '=');
-        if (equals == nullptr) continue;
-        const std::string_view name(*entry, static_cast<std::size_t>(equals - *entry));
-        bool known = name.substr(0, 8) == "OSC_TEST";
-        for (const Option& option : kTable)
-            known = known || name == option.variable;
-        for (const Renamed& option : kRenamed)
-            known = known || name == option.before;
-        if (!known)
-            std::fprintf(stderr, "libosc: unknown option %.*s; osc_info lists the options\n",
-                         static_cast<int>(name.size()), name.data());
+    for (const UnknownOption& unknown : unknown_options()) {
+        if (unknown.nearest.empty())
+            warn_for_job("unknown option %s; osc_info lists the options", unknown.name.c_str());
+        else
+            warn_for_job("unknown option %s; did you mean %s?", unknown.name.c_str(), unknown.nearest.c_str());
     }
 }
 
@@ -162,6 +156,23 @@ Values read() {
 const Values& values() {
     static const Values kValues = read();
     return kValues;
+}
+
+std::vector<UnknownOption> unknown_options() {
+    std::vector<std::string_view> names;
+    for (const Option& option : kTable)
+        names.emplace_back(option.variable);
+    std::vector<UnknownOption> unknown;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const std::string_view name = text.substr(0, text.find('='));
+        if (!name.starts_with("OSC_") || name.size() == text.size() || name.starts_with("OSC_TEST")) continue;
+        const auto is_old = [&](const Renamed& option) { return name == option.before; };
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        if (std::find_if(std::begin(kRenamed), std::end(kRenamed), is_old) != std::end(kRenamed)) continue;
+        unknown.push_back({std::string(name), std::string(nearest(name, names, "OSC_"))});
+    }
+    return unknown;
 }
 
 const Option* table(std::size_t& count) {

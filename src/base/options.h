@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace osc::base {
 
@@ -40,6 +41,14 @@ const Values& values();
 
 /// The table itself, for osc_info and docs; `count` receives its length.
 const Option* table(std::size_t& count);
+
+/// A variable of the environment that begins with OSC_ and is no option; `nearest` is the option that was probably
+/// meant, or "".
+struct UnknownOption {
+    std::string name;
+    std::string nearest;
+};
+std::vector<UnknownOption> unknown_options();
 
 /// Splits the first word, up to `separator`, off `rest`.
 std::string_view next_word(std::string_view& rest, char separator);

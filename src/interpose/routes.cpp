@@ -3,11 +3,11 @@
 #include "interpose/routes.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/real.h"
 #include "osc/osc.h"
 
@@ -36,14 +36,6 @@ void serve() {
 #undef OSC_ENTRY
 }
 
-// Whether this process prints messages that every process of its job would print: the launcher's first rank does, or
-// any process without a launcher.
-bool speaks_for_job() {
-    for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-        if (const char* rank = std::getenv(variable); rank != nullptr) return std::strcmp(rank, "0") == 0;
-    return true;
-}
-
 template <class Route>
 void pass(Route& route, const char* symbol, Route missing) {
     void* const address = host::host_symbol(symbol);
@@ -56,8 +48,8 @@ void stand_aside() {
     pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
 #include "interpose/entries.def"
 #undef OSC_ENTRY
-    if (base::values().disable || !speaks_for_job()) return;
-    base::say(
+    if (base::values().disable) return;
+    base::warn_for_job(
         "the program's MPI library (%s) has another ABI than MPICH's: libosc serves nothing and passes every call on; "
         "it needs a program built for MPICH or a library of its ABI",
         host::describe_foreign_host().c_str());

@@ -8,6 +8,7 @@
 #include "base/inject.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/serve.h"
@@ -72,7 +73,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
             error = raise(request.comm, function, MPI_ERR_OTHER);
             return true;
         }
-        if (rank == 0) base::say("%s: the host MPI serves this window, because %s", function, reason);
+        if (rank == 0) base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
     if (!host::threads()) serve_one_thread();

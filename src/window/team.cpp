@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "transport/cma/cma.h"
@@ -256,7 +257,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         }
         if (joined && visibility != kNoNetwork) {
             if (rank == 0)
-                base::say(
+                base::warn_for_group(
                     "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
             processes_.clear();
             return exchange(comm, loads, atomics, false, why);

@@ -112,7 +112,8 @@ TEST(Options, ValuesOutsideTheLimitsKeepTheDefaultAndAreReported) {
 
 TEST(Options, NamesThatNoOptionHasAreReported) {
     const auto any = [](const base::Values&) { return true; };
-    EXPECT_NE(with({{"OSC_SPINN", "1"}}, any).said.find("OSC_SPINN"), std::string::npos);
+    EXPECT_EQ(with({{"OSC_SPINN", "1"}}, any).said, "libosc: unknown option OSC_SPINN; did you mean OSC_SPIN?\n");
+    EXPECT_EQ(with({{"OSC_QQQQQQ", "1"}}, any).said, "libosc: unknown option OSC_QQQQQQ; osc_info lists the options\n");
     EXPECT_EQ(with({{"OSC_TEST_FULL", "1"}}, any).said, "");
     EXPECT_EQ(with({{"OSC_SPINN", "1"}, {"OSC_DISABLE", "1"}}, any).said, "");
 }
