@@ -15,13 +15,15 @@ Status check(Operation& operation) {
     if (opcode == Opcode::Put || opcode == Opcode::Get) return Status::Done;
     if (basic == Basic::None || basic >= Basic::Count) return Status::NotAdmitted;
     Update& how = operation.how;
-    how = {basic, op, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic)};
+    how = {basic, op, nullptr, nullptr, op::element_size(basic)};
+    if (opcode != Opcode::Update) how.copy = op::kernel(Op::Replace, basic);
     if (opcode == Opcode::CompareAndSwap) {
         if (!op::admits_compare(basic)) return Status::NotAdmitted;
         return bytes == how.width ? Status::Done : Status::Malformed;
     }
-    if (op == Op::None || op >= Op::Count || !op::admits(op, basic)) return Status::NotAdmitted;
+    if (op == Op::None || op >= Op::Count) return Status::NotAdmitted;
     how.apply = op::kernel(op, basic);
+    if (how.apply == nullptr) return Status::NotAdmitted;
     return bytes % how.width == 0 ? Status::Done : Status::Malformed;
 }
 
