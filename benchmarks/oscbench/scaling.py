@@ -177,6 +177,7 @@ def agreement_table(documents):
 def times_table(documents):
     document = documents[DOCUMENT]
     parts = []
+    shown = {}
     for per_node in sorted({r["per_node"] for r in document["curves"]}, reverse=True):
         rows = [r for r in document["curves"] if r["per_node"] == per_node]
         sizes = sorted({r["processes"] for r in rows})
@@ -186,9 +187,12 @@ def times_table(documents):
                  + ["{:,}".format(n) for n in sizes]]
         for name in TITLES:
             of = {r["processes"]: r for r in rows if r["scenario"] == name}
-            if not of:
+            times = {n: time_text(of[n]["ns"]) for n in sizes if n in of}
+            # Protocols among neighbours take the same however the processes lie: one table has them.
+            if not of or any(all(had.get(n, time) == time for n, time in times.items()) for had in shown.get(name, [])):
                 continue
-            lines.append([TITLES[name]] + [time_text(of[n]["ns"]) if n in of else " " for n in sizes])
+            shown.setdefault(name, []).append(times)
+            lines.append([TITLES[name]] + [times.get(n, " ") for n in sizes])
         parts.append(markdown(lines))
     return "\n\n".join(parts)
 
