@@ -4,7 +4,7 @@
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
-build="g++ cmake make mpich libmpich-dev libfabric-dev"
+build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib openmpi-bin libopenmpi-dev debootstrap"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"

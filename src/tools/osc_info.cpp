@@ -1,11 +1,13 @@
-// osc_info prints the properties and options of this build of libosc. It works without MPI and without a launcher, so
-// that it runs wherever the library is installed. It prints the tables that the library itself is built from.
+// osc_info prints the properties and options of this build of libosc, from the tables that the library itself is built
+// from, and checks the machine (check.h). It works without MPI and without a launcher, so that it runs wherever the
+// library is installed.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "base/options.h"
+#include "tools/check_main.h"
 
 namespace {
 
@@ -15,8 +17,10 @@ using osc::base::Type;
 constexpr int kWrongArguments = 2;
 
 const char* const kUsage =
-    "usage: osc_info [--counters | --markdown | --version | --help]\n"
+    "usage: osc_info [--check [--json] | --counters | --markdown | --version | --help]\n"
     "  without arguments: the version and the options with default, value in use and meaning\n"
+    "  --check: checks this machine and advises; under mpiexec all nodes of the job and the ways between them; with\n"
+    "    --json as JSON. Exit status 0: no problem, 1: problems\n"
     "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
     "  --markdown: the table of options as it stands in README.md\n";
 
@@ -112,6 +116,8 @@ void print_markdown() {
 
 int main(int argc, char** argv) {
     const char* const what = argc > 1 ? argv[1] : "";
+    if (std::strcmp(what, "--check") == 0 && (argc == 2 || (argc == 3 && std::strcmp(argv[2], "--json") == 0)))
+        return osc::tools::check_main(argc == 3);
     if (argc > 2 || (argc == 2 && *what == '\0')) {
         std::fputs(kUsage, stderr);
         return kWrongArguments;

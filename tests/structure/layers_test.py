@@ -13,6 +13,10 @@ CASES = [
     ({"epoch/a.cpp": '#include "host/b.h"\n'}, 1),
     ({"transport/am/a.cpp": '#include "host/b.h"\n'}, 1),
     ({"tools/a.cpp": '#include "window/b.h"\n'}, 1),
+    ({"tools/a.cpp": '#include "tools/b.h"\n#include "transport/fabric/c.h"\n'}, 0),
+    ({"tools/a.cpp": "#include <mpi.h>\n"}, 1),
+    ({"tools/check_host.cpp": "#include <mpi.h>\n"}, 0),
+    ({"window/a.cpp": '#include "tools/b.h"\n'}, 1),
     ({"newroom/a.cpp": ""}, 1),
 ]
 

@@ -138,8 +138,9 @@ struct Wishes {
     bool pieces = false;    // the provider may cut messages into pieces, which deposits can overtake
 };
 
-/// Loads libosc_ofi.so, which lies beside this library, and opens an endpoint; null with the reason in `why`.
-Endpoint* open(const Wishes& wishes, std::string& why);
+/// Loads libosc_ofi.so and opens an endpoint; null with the reason in `why`. `folder`: where libosc_ofi.so lies; null:
+/// beside the library or program that this code is part of.
+Endpoint* open(const Wishes& wishes, std::string& why, const char* folder = nullptr);
 
 /// The function osc_ofi_open of libosc_ofi.so. `why` has `room` bytes.
 using OpenFunction = Endpoint*(const Wishes* wishes, char* why, std::size_t room);

@@ -28,13 +28,16 @@ bool set_variables() {
 
 }  // namespace
 
-Endpoint* open(const Wishes& wishes, std::string& why) {
+Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
     Dl_info here{};
-    if (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr) {
+    if (folder == nullptr &&
+        (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr)) {
         why = "cannot find out where libosc lies";
         return nullptr;
     }
-    const std::filesystem::path library = std::filesystem::path(here.dli_fname).parent_path() / "libosc_ofi.so";
+    const std::filesystem::path beside =
+        folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(here.dli_fname).parent_path();
+    const std::filesystem::path library = beside / "libosc_ofi.so";
     static const bool whole = set_variables();
     void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {

@@ -1,0 +1,94 @@
+// `osc_info --check`: the process's own checks, then those of its job if a launcher started it.
+#include "tools/check_main.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+
+#include "tools/check.h"
+
+namespace osc::tools {
+namespace {
+
+const char* first_of(std::initializer_list<const char*> variables) {
+    for (const char* variable : variables)
+        if (const char* value = std::getenv(variable); value != nullptr) return value;
+    return nullptr;
+}
+
+// The folder of libosc's libraries: beside the program's folder in a build, else where the installation puts them.
+std::filesystem::path library_folder() {
+    std::error_code error;
+    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    for (const std::filesystem::path& folder : {program.parent_path(), program / OSC_LIBRARIES_FROM_PROGRAMS})
+        if (std::filesystem::exists(folder / "libosc_ofi.so", error)) return folder.lexically_normal();
+    return program;
+}
+
+// The host MPI; null with a finding if it cannot be loaded.
+HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
+    void* const library = ::dlopen((folder / "libosc_check.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto* const open =
+        library != nullptr ? reinterpret_cast<OpenHostMpi*>(::dlsym(library, "osc_check_open")) : nullptr;
+    if (open == nullptr) {
+        const char* const error = ::dlerror();
+        add_problem(findings, "host_mpi", error != nullptr ? error : "libosc_check.so is not libosc's",
+                    "osc_info finds no MPI library of MPICH's ABI: add its folder to LD_LIBRARY_PATH");
+        return nullptr;
+    }
+    HostMpi* const host = open();
+    const std::string version = host->version();
+    const std::string path = host->path();
+    const bool foreign = ::dlsym(library, "ompi_mpi_comm_world") != nullptr;
+    const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", foreign ? "Open MPI" : "MPICH"}};
+    if (foreign)
+        add_problem(findings, "host_mpi", version + ", " + path + ": another ABI than MPICH's",
+                    "libosc passes every call on; build the program for MPICH or a library of its ABI", data);
+    else
+        add_ok(findings, "host_mpi", version + ", ABI of MPICH, " + path, data);
+    return foreign ? nullptr : host;
+}
+
+}  // namespace
+
+int check_main(bool as_json) {
+    const char* const rank = first_of({"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"});
+    const char* const local_rank = first_of({"MPI_LOCALRANKID", "SLURM_LOCALID"});
+    const std::filesystem::path folder = library_folder();
+    Findings mine;
+    check_options(mine);
+    check_memory(mine);
+    check_limits(mine);
+    check_container(mine);
+    check_cores(mine);
+    // One process of a machine suffices; it takes some 300 MB for a moment.
+    if (rank == nullptr || local_rank == nullptr || std::strcmp(local_rank, "0") == 0) check_network(mine, folder);
+    HostMpi* const host = load_host(folder, mine);
+
+    JobResult job;
+    std::string why;
+    const bool launched = rank != nullptr && host != nullptr;
+    if (launched && !host->start(why)) {
+        std::fprintf(stderr, "osc_info: MPI_Init failed: %s\n", why.c_str());
+        return 1;
+    }
+    int me = rank != nullptr ? std::atoi(rank) : 0;
+    if (launched) {
+        me = host->rank();
+        job = check_job(*host, std::move(mine));
+        host->finish();
+    } else {
+        char name[256] = "";
+        ::gethostname(name, sizeof name - 1);
+        job.processes.push_back({0, name, std::move(mine)});
+    }
+    if (me != 0) return 0;  // the launcher's status is that of rank 0
+    return print_report(job, as_json) > 0 ? 1 : 0;
+}
+
+}  // namespace osc::tools
