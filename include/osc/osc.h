@@ -31,6 +31,22 @@ unsigned long long osc_forwarded(const char* mpi_function);
  *  of a window waits until the window has left libosc's table, or the free waits for the call. */
 int osc_counter(const char* name, unsigned long long* value);
 
+/** A statistic of a window since its creation, as this process counted it, if OSC_STATS is set. `window` is the
+ *  MPI_Win, or MPI_Win_c2f() of it. The names:
+ *  - [KIND.][PATH.][to_SIZE.]operations and [KIND.][PATH.][to_SIZE.]bytes; what is left out is added up ("operations",
+ *    "put.message.to_8.bytes"). KIND: put, get, accumulate, get_accumulate, fetch_and_op, compare_and_swap, rput, rget,
+ *    raccumulate, rget_accumulate. PATH: load_store, process_vm, agent, message, direct. SIZE: 8, 64, 512, 4096, 32768,
+ *    262144, 2097152 bytes at most, and more than the class before; "more" in place of to_SIZE: all larger ones.
+ *  - CALL.calls, CALL.timed_calls, CALL.ns, CALL.waiting_ns. CALL: fence, post, start, complete, wait, test, lock,
+ *    unlock, lock_all, unlock_all, flush, flush_all, flush_local, flush_local_all, sync. A call that cannot wait is
+ *    counted and not timed. waiting_ns is the time in libosc's wait loops.
+ *  - operations.waiting_ns, locks.contended, locks.handed_over, fences_last, own_bytes.
+ *
+ *  Failed calls and operations on MPI_PROC_NULL are not counted. Returns 0 and stores the value, or -1 for an unknown
+ *  name, a window that libosc does not serve, and without OSC_STATS. Thread-safe; no other thread may free the window
+ *  meanwhile. */
+int osc_window_stat(int window, const char* name, unsigned long long* value);
+
 #ifdef __cplusplus
 }
 #endif

@@ -29,12 +29,15 @@ Fault fence(Core& core, unsigned asserts) {
         call.is_empty() || OSC_FAULT(fence_unsynchronised) || (OSC_FAULT(opening_fence_skipped) && !call.precedes);
     epoch.needs_peer_fence = !nothing && fences.runs_ahead(core, call);
     Fault late = Fault::None;
+    core.came_last = false;
     // The fence goes on after a fault of an operation, because other processes wait in it.
     const bool met = guard.unlocked([&] {
         if (!nothing) return fences.synchronise(core, call, late);
         late = core.complete_ops();
         return true;
     });
+    if (core.stats != nullptr && core.came_last && core.remote_sync == nullptr)
+        core.stats->other(stats::Other::FenceLast);
     const bool early = !nothing && fences.opens_early(core);
     if (!nothing) fences.conclude(core, call);
     // After a death no further fence completes, so no operation may wait for one.

@@ -60,6 +60,12 @@ constinit Routes g_pmpi = {
 #undef OSC_ENTRY
 };
 
+constinit Routes g_own = {
+#define OSC_ENTRY(kind, name, parameters, arguments) nullptr,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
 }  // namespace osc
 
 #define OSC_EXPORT extern "C" __attribute__((visibility("default")))

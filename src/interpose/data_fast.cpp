@@ -29,7 +29,9 @@ inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* orig
 }  // namespace
 
 bool opens(Window* window, int rank) {
-    return !OSC_FAULT_ANY && window != nullptr && epoch::opens(*window, static_cast<std::uint32_t>(rank));
+    if (OSC_FAULT_ANY || window == nullptr) return false;
+    const stats::OperationWait waits(window->stats);
+    return epoch::opens(*window, static_cast<std::uint32_t>(rank));
 }
 
 namespace slow {

@@ -3,10 +3,13 @@
 #include <string>
 
 #include "base/log.h"
+#include "interpose/counter_values.h"
 #include "interpose/routes.h"
 #include "osc/osc.h"
+#include "stats/report.h"
 #include "transport/am/network_stack.h"
 #include "transport/shm/arena.h"
+#include "window/registry.h"
 #include "window/window.h"
 
 namespace osc {
@@ -32,11 +35,7 @@ unsigned long long read(const std::atomic<unsigned long long>* counters, const c
 
 unsigned long long metadata_bytes() {
     unsigned long long bytes = 0;
-    visit_windows([&](const Window& window) {
-        bytes += sizeof window +
-                 shm::ControlTable::bytes_for(window.team.local_size(), window.size) / window.team.local_size();
-        bytes += window.bytes_of_peers();
-    });
+    visit_windows([&](const Window& window) { bytes += window.own_bytes(); });
     return bytes;
 }
 
@@ -50,7 +49,25 @@ am::NetworkStack& network() {
     return am::NetworkStack::mine();
 }
 
+const char* const kCounterNames[] = {
+#define OSC_COUNTER(name, value, help) name,
+#include "tools/counters.def"
+#undef OSC_COUNTER
+};
+
 }  // namespace
+
+std::span<const char* const> counter_names() {
+    return kCounterNames;
+}
+
+std::vector<std::uint64_t> counter_values() {
+    return {
+#define OSC_COUNTER(name, value, help) value,
+#include "tools/counters.def"
+#undef OSC_COUNTER
+    };
+}
 
 void report_counters() {
     std::string line;
@@ -78,6 +95,16 @@ OSC_EXPORT unsigned long long osc_served(const char* mpi_function) {
 
 OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
     return mpi_function != nullptr ? osc::read(osc::detail::g_forwarded, mpi_function) : 0;
+}
+
+OSC_EXPORT int osc_window_stat(int handle, const char* name, unsigned long long* value) {
+    osc::Window* const window = osc::find_window(handle);
+    std::uint64_t found = 0;
+    if (window == nullptr || window->stats == nullptr || name == nullptr || value == nullptr ||
+        !osc::stats::look_up(*window->stats, name, found))
+        return -1;
+    *value = found;
+    return 0;
 }
 
 OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {

@@ -11,6 +11,7 @@
 #include "host/finalize_hook.h"
 #include "interpose/attributes.h"
 #include "interpose/serve.h"
+#include "interpose/statistics.h"
 #include "window/request.h"
 
 namespace osc {
@@ -157,6 +158,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
 // keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs later, finds
 // their handles invalid. Their memory stays, because other processes may still access it; this list refers to it.
 int Finalize() {
+    report_statistics();
     if (base::verbose("counters")) report_counters();
     static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
     for (Window* window : left) {

@@ -30,6 +30,7 @@ struct Routes {
 
 extern Routes g_mpi;   // calls of MPI_X
 extern Routes g_pmpi;  // calls of PMPI_X
+extern Routes g_own;   // libosc's own functions, for those that count (counted.h)
 
 /// The routes of entry points that a foreign host lacks: each function ends the process with one line.
 extern const Routes kMissing;

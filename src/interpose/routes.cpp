@@ -9,7 +9,9 @@
 #include "base/options.h"
 #include "base/warn.h"
 #include "host/real.h"
+#include "interpose/counted.h"
 #include "osc/osc.h"
+#include "stats/record.h"
 
 namespace osc {
 namespace {
@@ -31,9 +33,11 @@ void serve() {
     const bool disabled = base::values().disable;
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
-           host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);
+           host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
+    g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
 #include "interpose/entries.def"
 #undef OSC_ENTRY
+    if (stats::enabled()) count_calls();
 }
 
 template <class Route>

@@ -161,28 +161,39 @@ void keep_order(Entry entry) {
 }  // namespace
 
 // An entry point that calls `what` for libosc's windows and the host for others.
-#define OSC_SYNC(...) OSC_SYNC_AS(, __VA_ARGS__)
-#define OSC_SYNC_AS(attribute, name, parameters, arguments, what) \
-    attribute int name parameters {                               \
-        Window* const window = find_window(win);                  \
-        if (__builtin_expect(window == nullptr, 0)) {             \
-            keep_order(Entry::name);                              \
-            OSC_FORWARD_ON(win, name, arguments);                 \
-        }                                                         \
-        count_served(Entry::name);                                \
-        OSC_FAULT_SYNCHRONISE(#name);                             \
-        return finish(*window, "MPI_" #name, what);               \
+#define OSC_SYNC(...) OSC_SYNC_AS(, stats::Timing::Call, __VA_ARGS__)
+#define OSC_SYNC_AS(attribute, timing, name, parameters, arguments, what)       \
+    attribute int name parameters {                                             \
+        Window* const window = find_window(win);                                \
+        if (__builtin_expect(window == nullptr, 0)) {                           \
+            keep_order(Entry::name);                                            \
+            OSC_FORWARD_ON(win, name, arguments);                               \
+        }                                                                       \
+        count_served(Entry::name);                                              \
+        OSC_FAULT_SYNCHRONISE(#name);                                           \
+        const stats::SyncTimer timer(window->stats, stats::Sync::name, timing); \
+        return finish(*window, "MPI_" #name, what);                             \
     }
+
+// How statistics time a call at one target. On a node with nothing in flight it is shorter than two clock reads.
+inline stats::Timing timing_of(const Window& window, int rank) {
+    const bool in_node =
+        static_cast<std::uint32_t>(rank) < window.size && window.is_local(static_cast<std::uint32_t>(rank));
+    const bool quick = in_node && window.incomplete.load(std::memory_order_relaxed) == 0 && window.allows_fast_paths();
+    return quick ? stats::Timing::Waits : stats::Timing::Call;
+}
 
 namespace slow {
 
 // Not inlined, so that the fast path saves no registers for them.
 
-OSC_SYNC_AS([[gnu::noinline]], Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
+OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
             (lock_type, rank, assert, win), do_lock(*window, lock_type, rank, assert))
-OSC_SYNC_AS([[gnu::noinline]], Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
-OSC_SYNC_AS([[gnu::noinline]], Win_flush, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::flush))
-OSC_SYNC_AS([[gnu::noinline]], Win_flush_local, (int rank, MPI_Win win), (rank, win),
+OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_unlock, (int rank, MPI_Win win), (rank, win),
+            at_rank(*window, rank, epoch::unlock))
+OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush, (int rank, MPI_Win win), (rank, win),
+            at_rank(*window, rank, epoch::flush))
+OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush_local, (int rank, MPI_Win win), (rank, win),
             at_rank(*window, rank, epoch::flush_local))
 
 [[gnu::noinline]] int ordered(Window& window) {
@@ -245,7 +256,7 @@ inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
 }  // namespace
 
 void serve_one_thread() {
-    for (Routes* routes : {&g_mpi, &g_pmpi}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own}) {
         if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
         if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
     }
@@ -253,7 +264,7 @@ void serve_one_thread() {
 
 // Other threads may call through the routes meanwhile: a call that still takes the old route has no deferred lock.
 void serve_deferred_locks() {
-    for (Routes* routes : {&g_mpi, &g_pmpi}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own}) {
         const std::atomic_ref route(routes->Win_lock);
         const auto now = route.load(std::memory_order_relaxed);
         if (now == as_route(&entry::Win_lock)) route.store(as_route(&fast_lock<true, true>), std::memory_order_relaxed);

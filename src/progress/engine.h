@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/helper_thread.h"
+#include "base/wait_time.h"
 #include "progress/backlog.h"
 #include "progress/policy.h"
 #include "progress/progress_park.h"
@@ -142,6 +143,7 @@ bool ProgressEngine::wait(Done&& done, Dead&& dead) {
     OSC_ASSERT(!base::t_helper_thread);  // a handler never waits for a message
     bool ended = done();
     if (ended) return true;
+    const base::WaitScope waits;
     const auto over = [&] { return done() || (resume_backlog() && done()); };
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an

@@ -101,7 +101,7 @@ Fault Core::exchange_between_nodes() {
 // A barrier of the node; a barrier of the nodes' first processes; a second barrier of the node, which passes their
 // result on.
 bool Core::barrier() {
-    if (!node_barrier()) return false;
+    if (!node_barrier(&came_last)) return false;
     if (remote_sync == nullptr) return true;
     if (controls.rank_at(0) == me && exchange_between_nodes() != Fault::None) {
         controls.header().barrier.give_up();  // the node's other processes must not wait for a result that cannot come
@@ -110,8 +110,9 @@ bool Core::barrier() {
     return node_barrier();
 }
 
-bool Core::node_barrier() {
-    return controls.header().barrier.arrive_and_wait(controls.local_count(size), [&] { return any_dead() >= 0; });
+bool Core::node_barrier(bool* is_last) {
+    return controls.header().barrier.arrive_and_wait(
+        controls.local_count(size), [&] { return any_dead() >= 0; }, is_last);
 }
 
 void Core::announce_fence(std::uint64_t fence, bool ahead) {

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/fault.h"
+#include "stats/counters.h"
 #include "strategy/strategy.h"
 #include "sync/lock.h"
 #include "sync/remote_sync.h"
@@ -155,7 +156,11 @@ class Core : public sync::Liveness {
     std::size_t bytes_of_peers() const;
 
     shm::ControlBlock& mine() const { return controls.block(me); }
-    sync::LockContext lock_context() { return {controls, me, size, *this}; }
+    sync::LockContext lock_context() {
+        sync::LockContext context{controls, me, size, *this};
+        context.stats = stats;
+        return context;
+    }
 
     /// Waits until this process's operations at `target`, or at all targets, are complete; returns their first fault.
     Fault complete_ops(std::uint32_t target) {
@@ -181,8 +186,8 @@ class Core : public sync::Liveness {
     /// The barrier of all processes of the window; false if one has died. It also exchanges the FenceCounts of the
     /// control tables between the nodes.
     bool barrier();
-    /// The barrier of the window's processes on this node.
-    bool node_barrier();
+    /// The barrier of the window's processes on this node. `is_last`: see shm::Barrier.
+    bool node_barrier(bool* is_last = nullptr);
 
     /// Waits until no operation at `target`, or kEveryTarget, uses an origin or result buffer of this process.
     Fault complete_local(std::uint32_t target) {
@@ -221,11 +226,13 @@ class Core : public sync::Liveness {
     /// check no asserts. Constant once the window's strategies are chosen.
     bool allows_fast_paths() const { return strategies.allow_fast_paths() && !checks; }
 
-    bool checks = false;          // asserts are checked, on all processes
-    bool threaded = false;        // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
-    bool cell_busy = false;       // a thread waits in a lock's queue with this process's cell
-    bool pointers_given = false;  // the user has pointers to other processes' memory
-    bool shared_flavour = false;  // a shared window: every process has such pointers from creation on
+    stats::Counters* stats = nullptr;  // OSC_STATS: what this process does with the window; outlives it
+    bool came_last = false;            // at a barrier since this process reset it, as the last process of its node
+    bool checks = false;               // asserts are checked, on all processes
+    bool threaded = false;             // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
+    bool cell_busy = false;            // a thread waits in a lock's queue with this process's cell
+    bool pointers_given = false;       // the user has pointers to other processes' memory
+    bool shared_flavour = false;       // a shared window: every process has such pointers from creation on
     StateLock state;
 
   protected:

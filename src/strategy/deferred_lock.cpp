@@ -31,6 +31,7 @@ auto find(Core& core, std::uint32_t target) {
 
 // Another thread is acquiring the lock. That thread drives the network, this one drives the host.
 int yield_to_other_thread() {
+    const base::WaitScope waits;
     shm::poll_host();
     const timespec moment{0, 50000};
     return ::nanosleep(&moment, nullptr);

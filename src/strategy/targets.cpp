@@ -33,6 +33,7 @@ void forget_shared(Core& core, std::uint32_t target) {
 }
 
 int sleep_briefly() {
+    const base::WaitScope waits;
     const timespec pause{0, 50000};
     return ::nanosleep(&pause, nullptr);
 }
@@ -63,6 +64,7 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
     const bool got = kind == LockKind::Exclusive ? sync::try_lock_as(peer.control().lock, core.exclusive)
                                                  : sync::try_lock_shared(peer.control().lock);
     if (!got) {
+        if (core.stats != nullptr) core.stats->other(stats::Other::LockContended);
         sync::LockContext context = core.lock_context();
         context.inside_lock_all = inside_lock_all;
         context.may_queue = !core.cell_busy;

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/assert.h"
+#include "base/wait_time.h"
 
 namespace osc::sync {
 namespace {
@@ -216,6 +217,7 @@ LockReply take_or_queue(LockContext& context, std::uint32_t target, LockKind kin
 
 // A second thread of a process polls while the first one waits with the process's cell.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
+    const base::WaitScope waits;
     const shm::WaitPolicy policy = shm::wait_policy();
     for (int round = 1;; ++round) {
         if (take_polling(context, target, kind)) return LockResult::Granted;
@@ -320,6 +322,7 @@ bool hand_off(LockContext& context, std::uint32_t target, std::uint32_t next) {
     }
     OSC_ASSERT((word & kExclusive) != 0);
     OSC_ASSERT_SLOW(queue_is_whole(context, target));
+    if (context.stats != nullptr) context.stats->other(stats::Other::LockHandOvers);
     // Only a thread with the guard changes the word of an exclusive lock.
     cell.word.store(exclusive_word(next) | (word & kQueued), std::memory_order_seq_cst);
     return true;
@@ -358,6 +361,7 @@ void hand_over(LockContext& context, std::uint32_t target, bool by_holder) {
         // No other process changes the word now: that needs the guard, or the lock, which this process holds or which
         // no process holds.
         cell.word.store(next, std::memory_order_seq_cst);
+        if (context.stats != nullptr) context.stats->other(stats::Other::LockHandOvers);
         // Answers are given under the guard too, so that forgotten() can decide whether one may still come.
         for (std::uint32_t number = first; number != last;) {
             if (last_granted != nullptr) last_granted->bell.ring();

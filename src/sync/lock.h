@@ -21,6 +21,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "stats/counters.h"
 #include "sync/remote_sync.h"
 #include "transport/shm/control.h"
 
@@ -47,6 +48,7 @@ struct LockContext {
     std::uint32_t dead_rank = 0;  // set when a lock returns HolderDied
     /// The process that runs this code, if not `me`: the target, which acts for a process of another node.
     std::uint32_t runner = kMe;
+    stats::Counters* stats = nullptr;  // of the process that runs this code; counts hand-overs
     static constexpr std::uint32_t kMe = ~std::uint32_t{0};
 };
 

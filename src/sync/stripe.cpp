@@ -5,9 +5,12 @@
 
 #include <ctime>
 
+#include "base/wait_time.h"
+
 namespace osc::sync {
 
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
+    const base::WaitScope waits;
     const int spin = shm::wait_policy().spin;
     for (int round = 0;; ++round) {
         std::uint32_t seen = holder.load(std::memory_order_relaxed);

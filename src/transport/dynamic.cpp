@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stats/counters.h"
+
 namespace osc {
 
 template <class F>
@@ -27,6 +29,7 @@ void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
             first != nullptr ? std::exchange(first, nullptr) : shm::find_region(*regions_, address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
         if (std::byte* mapped = locate_(*region); mapped != nullptr) {
+            stats::t_path = stats::DataPath::LoadStore;
             // Displacements stay addresses of the target, so that an element has the same stripe on every path.
             shm::Direct mapped_region(mapped, stripes_, static_cast<std::int64_t>(region->base));
             f(static_cast<Transport&>(mapped_region), disp, part);

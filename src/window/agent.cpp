@@ -24,6 +24,7 @@ am::ExposedWindow Window::exposed() {
     exposed.rank = me;
     exposed.processes = size;
     exposed.liveness = this;
+    exposed.stats = stats;
     return exposed;
 }
 

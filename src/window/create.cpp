@@ -211,6 +211,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
     int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
     const auto& [no_controls, two_level] = early;
+    window->open_statistics();
     if (team->local_ranks() != nullptr) {
         if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
             fail(Fault::Dead, "a process of the communicator died");
@@ -286,6 +287,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         window->choose_strategies(request.info,
                                   static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)));
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
+        window->describe_statistics();
         register_window(window->handle, window.get());
         result = window.release();
         return MPI_SUCCESS;
@@ -317,6 +319,7 @@ Fault free_window(Window* window, int& host_error) {
         header.departed.fetch_add(1, std::memory_order_seq_cst);
         window->team.shared().departures.ring();
     };
+    window->describe_statistics();
     {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
         const std::lock_guard lock(g_handles);

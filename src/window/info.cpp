@@ -111,6 +111,14 @@ bool wants_two_level(MPI_Info info) {
     return base::values().lock_scheme == "two_level";
 }
 
+Window::StrategyTexts Window::strategy_texts() const {
+    const auto text = [&](const auto& chosen) {
+        const std::string how = chosen->explain(*this);
+        return how.empty() ? chosen->name() : chosen->name() + (" (" + how + ')');
+    };
+    return {text(strategies.fence), text(strategies.pscw), text(strategies.lock)};
+}
+
 void Window::choose_strategies(MPI_Info hints, int fences) {
     const int pscws = wanted_strategy(strategy::SyncKind::Pscw, hints);
     const int locks = wanted_strategy(strategy::SyncKind::Lock, hints);
@@ -127,13 +135,10 @@ void Window::choose_strategies(MPI_Info hints, int fences) {
     if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock();
     if (me != 0 || !base::verbose("strategy")) return;
     const bool spans = remote_sync != nullptr;
-    const auto text = [&](const auto& chosen) {
-        const std::string how = chosen->explain(*this);
-        return how.empty() ? chosen->name() : chosen->name() + (" (" + how + ')');
-    };
+    const StrategyTexts texts = strategy_texts();
     base::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
-              static_cast<unsigned>(handle), size, spans ? "several nodes" : "one node", text(strategies.fence).c_str(),
-              text(strategies.pscw).c_str(), text(strategies.lock).c_str());
+              static_cast<unsigned>(handle), size, spans ? "several nodes" : "one node", texts.fence.c_str(),
+              texts.pscw.c_str(), texts.lock.c_str());
     if (spans) base::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
 }
 

@@ -95,6 +95,7 @@ Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what
     std::unique_lock<std::mutex> lock;
     if (const Fault fault = reach_net(target, call, lock, stream, start, nothing); fault != Fault::None || nothing)
         return fault;
+    stats::t_path = stats::DataPath::Message;
     const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))

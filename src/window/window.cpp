@@ -129,7 +129,9 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
         if (region.offset == shm::kNoOffset || region.offset + region.size > arena.pool_bytes) return nullptr;
         return team.map(rank, region.offset, region.size);
     };
-    if (!own && remote_path(rank) == Path::Agent) {
+    const bool agent = !own && remote_path(rank) == Path::Agent;
+    stats::t_path = agent ? stats::DataPath::Agent : stats::DataPath::ProcessVm;
+    if (agent) {
         return by_agent(target, 0, [&](am::AgentTransport& unmapped) {
             Dynamic transport(std::move(attached), stripes, std::ref(locate), unmapped);
             return op::execute(call, what, start, transport);

@@ -23,6 +23,10 @@
 
 namespace osc {
 
+namespace stats {
+struct Record;
+}
+
 /// Info values in use, as MPI_Win_get_info reports them.
 using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
@@ -54,6 +58,12 @@ class Window final : public Core {
     /// Makes the window's strategies. `fences`: the number of the fence strategy, on which all processes have agreed.
     void choose_strategies(MPI_Info hints, int fences);
 
+    /// The strategies' names, with the reason where a strategy gives one.
+    struct StrategyTexts {
+        std::string fence, pscw, lock;
+    };
+    StrategyTexts strategy_texts() const;
+
     /// Sets the bits of AgentNeed that hold for this process; before the creation's first barrier.
     void state_agent_need();
     /// Called between two barriers if agents are needed: starts this process's agent if the window exposes memory that
@@ -66,6 +76,13 @@ class Window final : public Core {
     bool lacks_lock_words() const;
     /// Chooses the lock scheme, the same on all processes. `lacking`: some process lacks lock words.
     void choose_lock_scheme(bool wants_two_level, bool lacking);
+    /// Bytes of this process for the window's bookkeeping.
+    std::size_t own_bytes() const;
+    /// Makes the window's record of statistics, if OSC_STATS asks for them; during the creation.
+    void open_statistics();
+    /// Gives the record what is known now: the window's name and its strategies. After the creation.
+    void describe_statistics();
+    stats::Record* record() const { return record_; }
     /// Detaches a region of a dynamic window: no process reads or writes it after the call.
     Fault detach(const void* region);
     /// Makes the agent and the network refuse messages for this window, and waits until none is being executed.
@@ -127,6 +144,7 @@ class Window final : public Core {
     fabric::Exposed exposed_;
     std::unique_ptr<am::Leases> leases_;  // dynamic windows: regions that origins have cached
     op::Queue queue_;
+    stats::Record* record_ = nullptr;
     am::IncompleteOps pending_{incomplete, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served
     std::vector<Mapping> mapped_;  // a copy of the control blocks' data, because they may be unmapped before the memory

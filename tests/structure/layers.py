@@ -6,7 +6,7 @@ import re
 import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
-ORDER = ["base", "op", "transport/shm", "sync", "transport/direct", "transport/fabric", "transport/fake",
+ORDER = ["base", "stats", "op", "transport/shm", "sync", "transport/direct", "transport/fabric", "transport/fake",
          "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "host",
          "window", "interpose"]
 TOOLS = "tools"  # beside the library: includes tables, options, and the transports that osc_info checks

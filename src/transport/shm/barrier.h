@@ -22,11 +22,13 @@ struct Barrier {
     Doorbell bell;
 
     /// Returns when `count` processes have arrived; false if dead() was true in a waiting process, now or earlier.
+    /// `is_last`, if not null, becomes true if this process arrived last.
     template <class Dead>
-    bool arrive_and_wait(std::uint32_t count, Dead&& dead) {
+    bool arrive_and_wait(std::uint32_t count, Dead&& dead, bool* is_last = nullptr) {
         if (broken.load(std::memory_order_relaxed) != 0) return false;
         const std::uint32_t now = generation.load(std::memory_order_relaxed);
         if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+            if (is_last != nullptr) *is_last = true;
             arrived.store(0, std::memory_order_relaxed);
             generation.fetch_add(1, std::memory_order_seq_cst);
             bell.ring();

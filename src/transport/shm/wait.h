@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/wait_time.h"
 #include "transport/shm/futex.h"
 
 namespace osc::shm {
@@ -94,6 +95,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = Firs
 /// Waits until done() or dead() is true, see wait_slow(). Returns false only if dead() ended the wait.
 template <class Done, class Dead>
 inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
+    const base::WaitScope waits;
     void (*const network)() = wait_policy().network;
     for (int i = wait_policy().spin; i > 0; --i) {
         if (done()) return true;

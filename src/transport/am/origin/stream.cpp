@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stats/counters.h"
+
 namespace osc::am {
 namespace {
 
@@ -69,6 +71,7 @@ bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std:
 
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Entry* entry) {
+    stats::t_path = stats::DataPath::Direct;
     const SharedCompletion& completion = flow_.operation.completion;
     // The lock and the target's fence, which were requested before, must be confirmed first.
     if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();

@@ -23,6 +23,7 @@ struct ExposedWindow {
     std::uint32_t rank = 0;       // of the owner in the window's group
     std::uint32_t processes = 0;  // of the window
     sync::Liveness* liveness = nullptr;
+    stats::Counters* stats = nullptr;  // of the owner, or null
 
     // For processes of other nodes only.
     std::uint64_t id = 0;

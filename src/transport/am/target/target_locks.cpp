@@ -17,6 +17,7 @@ sync::LockContext TargetService::context(Window& window, std::uint32_t origin) c
     const ExposedWindow& own = window.exposed;
     sync::LockContext context{*own.controls, origin, own.processes, *own.liveness};
     context.runner = own.rank;
+    context.stats = own.stats;
     return context;
 }
 
@@ -37,6 +38,7 @@ bool TargetService::lock(Window& window, std::uint32_t origin, LockAsk ask, Stat
         if (asked != sync::LockReply::Queued) return true;
         (barging ? window.barging_queued : window.queued) = true;
     }
+    if (window.exposed.stats != nullptr) window.exposed.stats->other(stats::Other::LockContended);
     queue.push_back({origin, ask});
     return false;
 }

@@ -1,0 +1,125 @@
+// Gathers statistics through the host MPI, and prints them. Before MPI_Finalize no process sends any; a job that aborts
+// prints none.
+//
+// Records of one window are matched by its number (Team::window_id): a random number of the team, which its processes
+// exchange when it is made, and how many windows the team has created before. Creations are collective, so all
+// processes of the window count alike.
+#include "interpose/statistics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "host/host.h"
+#include "interpose/counter_values.h"
+#include "stats/report.h"
+#include "window/window.h"
+
+namespace osc {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+constexpr std::int64_t kLook = 100000000;  // ns between two looks for dead processes
+
+// Waits for a collective call of the host, and gives up if a process of a live window has died.
+bool await(MPI_Request& request, const std::vector<Window*>& windows) {
+    const auto any_dead = [&] {
+        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->any_dead() >= 0; });
+    };
+    std::int64_t next = now_ns();
+    bool dead = false;
+    const int error = host::wait(request, [&] {
+        if (void (*const network)() = shm::wait_policy().network; network != nullptr) network();
+        if (now_ns() < next) return true;
+        next = now_ns() + kLook;
+        dead = any_dead();
+        return !dead;
+    });
+    return error == MPI_SUCCESS && !dead;
+}
+
+// The memory of the collectives. If a process dies they never end, and the host may use it for ever.
+struct Gathering {
+    Words mine, all;
+    std::vector<int> lengths, offsets;
+    int length = 0;
+};
+
+// Rank 0 receives the words of all processes. False if a process has died.
+bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>& windows) {
+    const host::Real& mpi = host::real();
+    MPI_Request request = MPI_REQUEST_NULL;
+    data.length = static_cast<int>(data.mine.size());
+    data.lengths.resize(static_cast<std::size_t>(processes));
+    if (mpi.Iallgather(&data.length, 1, MPI_INT, data.lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request) !=
+            MPI_SUCCESS ||
+        !await(request, windows))
+        return false;
+    data.offsets.resize(data.lengths.size());
+    std::exclusive_scan(data.lengths.begin(), data.lengths.end(), data.offsets.begin(), 0);
+    if (rank == 0) data.all.resize(static_cast<std::size_t>(data.offsets.back() + data.lengths.back()));
+    return mpi.Igatherv(data.mine.data(), data.length, MPI_UINT64_T, data.all.data(), data.lengths.data(),
+                        data.offsets.data(), MPI_UINT64_T, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
+           await(request, windows);
+}
+
+bool write_all(int file, const std::string& text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const ssize_t written = ::write(file, text.data() + at, text.size() - at);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        at += static_cast<std::size_t>(written);
+    }
+    return true;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const bool written = file >= 0 && write_all(file, text);
+    const int error = errno;
+    if (file >= 0) ::close(file);
+    if (!written) base::say("cannot write the statistics to %s: %s", path.c_str(), std::strerror(error));
+}
+
+}  // namespace
+
+void report_statistics() {
+    if (!stats::enabled()) return;
+    const std::vector<Window*> windows = live_windows();
+    for (Window* window : windows)
+        window->describe_statistics();
+    int rank = 0;
+    int processes = 0;
+    host::real().Comm_rank(MPI_COMM_WORLD, &rank);
+    host::real().Comm_size(MPI_COMM_WORLD, &processes);
+    auto data = std::make_unique<Gathering>();
+    data->mine = stats::encode(counter_values());
+    const bool complete = gather(*data, rank, processes, windows);
+    if (rank == 0) {
+        stats::Report report;
+        report.processes = static_cast<std::uint32_t>(processes);
+        if (!complete) stats::add(report, 0, data->mine);
+        for (std::size_t from = 0; complete && from < data->lengths.size(); ++from)
+            stats::add(report, static_cast<std::uint32_t>(from),
+                       {data->all.data() + data->offsets[from], static_cast<std::size_t>(data->lengths[from])});
+        stats::finish(report);
+        const std::vector<stats::Finding> findings = stats::advise(report);
+        write_all(STDERR_FILENO, stats::table_of(report, findings));
+        if (const std::string& path = base::values().stats; path != "1")
+            write_file(path, stats::json_of(report, findings, counter_names()));
+    }
+    if (!complete) static_cast<void>(data.release());
+}
+
+}  // namespace osc

@@ -1,0 +1,168 @@
+// The counters of one window in one process (OSC_STATS): a flat array, so that the report can encode, add up and look
+// up all of them alike. Counting needs no lock and no clock; src/interpose/counted.cpp calls it for operations, and
+// SyncTimer for synchronisation calls.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/wait_time.h"
+
+namespace osc::stats {
+
+enum class Kind : std::uint8_t {
+#define OSC_STATS_KIND(id, name) id,
+#include "stats/names.def"
+    Count
+};
+
+/// How the bytes of an operation travel.
+enum class DataPath : std::uint8_t {
+#define OSC_STATS_PATH(id, name, text) id,
+#include "stats/names.def"
+    Count
+};
+
+/// The synchronisation calls, by the names of their entry points.
+enum class Sync : std::uint8_t {
+#define OSC_STATS_SYNC(id, name) id,
+#include "stats/names.def"
+    Count
+};
+
+/// Classes of size: up to 8 bytes, then up to 8 times as many each; the last class has no limit.
+inline constexpr std::size_t kSizes = 8;
+constexpr std::uint64_t largest_of(std::size_t size_class) {
+    return std::uint64_t{8} << (3 * size_class);
+}
+constexpr std::size_t size_class(std::uint64_t bytes) {
+    if (bytes <= 8) return 0;
+    const auto last = (static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1) / 3;
+    return last < kSizes ? last : kSizes - 1;
+}
+
+inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::Count);
+inline constexpr std::size_t kPaths = static_cast<std::size_t>(DataPath::Count);
+inline constexpr std::size_t kSyncs = static_cast<std::size_t>(Sync::Count);
+
+/// Of a group of operations.
+enum OperationField : std::size_t { kOperations, kBytes, kOperationFields };
+/// Of a synchronisation call. Calls that end in a fast path are counted and not timed.
+enum SyncField : std::size_t { kCallsMade, kTimedCalls, kNanoseconds, kWaiting, kSyncFields };
+/// The others.
+enum class Other : std::uint8_t {
+    OperationWaiting,  // ns that operations waited for a lock, a post, a fence or another process
+    LockContended,     // acquisitions that found the lock taken, on this node; requests of other nodes at their target
+    LockHandOvers,     // releases that found a waiter, on this node
+    FenceLast,         // fences that this process entered last; only in windows on one node
+    Lifetime,          // ns between creation and free, or the report
+    OwnBytes,          // bytes of libosc's own memory for the window
+    Count
+};
+
+inline constexpr std::size_t kFirstSync = kKinds * kPaths * kSizes * kOperationFields;
+inline constexpr std::size_t kFirstOther = kFirstSync + kSyncs * kSyncFields;
+inline constexpr std::size_t kValues = kFirstOther + static_cast<std::size_t>(Other::Count);
+
+constexpr std::size_t index_of(Kind kind, DataPath path, std::size_t size, OperationField field = kOperations) {
+    return ((static_cast<std::size_t>(kind) * kPaths + static_cast<std::size_t>(path)) * kSizes + size) *
+               kOperationFields +
+           field;
+}
+constexpr std::size_t index_of(Sync sync, SyncField field) {
+    return kFirstSync + static_cast<std::size_t>(sync) * kSyncFields + field;
+}
+constexpr std::size_t index_of(Other other) {
+    return kFirstOther + static_cast<std::size_t>(other);
+}
+
+/// Thread-safe if constructed so; otherwise only one thread at a time may count, which costs no locked instruction.
+class Counters {
+  public:
+    explicit Counters(bool threaded) : threaded_(threaded) {}
+
+    void operation(Kind kind, DataPath path, std::uint64_t bytes) {
+        const std::size_t at = index_of(kind, path, size_class(bytes));
+        add(at + kOperations, 1);
+        add(at + kBytes, bytes);
+    }
+    void synchronisation(Sync sync, SyncField field, std::uint64_t count = 1) { add(index_of(sync, field), count); }
+    /// Also from libosc's own threads, at every thread level.
+    void other(Other what, std::uint64_t count = 1) {
+        values_[index_of(what)].fetch_add(count, std::memory_order_relaxed);
+    }
+    void set(Other what, std::uint64_t value) { values_[index_of(what)].store(value, std::memory_order_relaxed); }
+
+    std::uint64_t value(std::size_t index) const { return values_[index].load(std::memory_order_relaxed); }
+
+  private:
+    void add(std::size_t index, std::uint64_t count) {
+        std::atomic<std::uint64_t>& value = values_[index];
+        if (__builtin_expect(threaded_, 0))
+            value.fetch_add(count, std::memory_order_relaxed);
+        else
+            value.store(value.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    }
+    std::array<std::atomic<std::uint64_t>, kValues> values_{};
+    const bool threaded_;
+};
+
+/// What SyncTimer reads the clock for. Waits: the wait loops alone, so a call that does not wait costs no clock read.
+enum class Timing : std::uint8_t { Waits, Call };
+
+/// Times one synchronisation call, and the part of it that the thread spends in libosc's wait loops. `counters` may be
+/// null: then it does nothing.
+class SyncTimer {
+  public:
+    SyncTimer(Counters* counters, Sync sync, Timing timing = Timing::Call) : counters_(counters), sync_(sync) {
+        if (__builtin_expect(counters_ == nullptr, 1)) return;
+        waited_ = base::waited_ns();
+        if (timing == Timing::Call) began_ = now_ns();
+    }
+    ~SyncTimer() {
+        if (__builtin_expect(counters_ == nullptr, 1)) return;
+        const std::int64_t waited = base::waited_ns() - waited_;
+        if (began_ == 0 && waited == 0) return;
+        counters_->synchronisation(sync_, kTimedCalls);
+        counters_->synchronisation(sync_, kNanoseconds,
+                                   static_cast<std::uint64_t>(began_ != 0 ? now_ns() - began_ : waited));
+        counters_->synchronisation(sync_, kWaiting, static_cast<std::uint64_t>(waited));
+    }
+    SyncTimer(const SyncTimer&) = delete;
+    SyncTimer& operator=(const SyncTimer&) = delete;
+
+  private:
+    Counters* const counters_;
+    const Sync sync_;
+    std::int64_t began_ = 0;  // 0: not read
+    std::int64_t waited_ = 0;
+};
+
+/// Counts the time that one operation spends in libosc's wait loops. `counters` may be null.
+class OperationWait {
+  public:
+    explicit OperationWait(Counters* counters) : counters_(counters) {
+        if (__builtin_expect(counters_ != nullptr, 0)) waited_ = base::waited_ns();
+    }
+    ~OperationWait() {
+        if (__builtin_expect(counters_ == nullptr, 1)) return;
+        if (const std::int64_t waited = base::waited_ns() - waited_; waited > 0)
+            counters_->other(Other::OperationWaiting, static_cast<std::uint64_t>(waited));
+    }
+    OperationWait(const OperationWait&) = delete;
+    OperationWait& operator=(const OperationWait&) = delete;
+
+  private:
+    Counters* const counters_;
+    std::int64_t waited_ = 0;
+};
+
+/// The path that this thread's last operation took, where the target's description does not say it: in windows between
+/// nodes and in dynamic ones.
+inline thread_local DataPath t_path = DataPath::LoadStore;
+
+}  // namespace osc::stats

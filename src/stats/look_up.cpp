@@ -1,0 +1,85 @@
+// Statistics by name, for osc_window_stat(): KIND, PATH and to_SIZE in this order, each of which may be left out, then
+// operations or bytes; or SYNC.calls, SYNC.timed_calls, SYNC.ns, SYNC.waiting_ns; or one of kOthers.
+#include <iterator>
+#include <string_view>
+
+#include "base/options.h"
+#include "stats/report.h"
+
+namespace osc::stats {
+namespace {
+
+struct Named {
+    std::string_view name;
+    Other what;
+};
+constexpr Named kOthers[] = {
+    {"operations.waiting_ns", Other::OperationWaiting},
+    {"locks.contended", Other::LockContended},
+    {"locks.handed_over", Other::LockHandOvers},
+    {"fences_last", Other::FenceLast},
+    {"own_bytes", Other::OwnBytes},
+};
+constexpr std::string_view kFields[] = {"calls", "timed_calls", "ns", "waiting_ns"};
+static_assert(std::size(kFields) == kSyncFields);
+
+// The index of the first word of `rest` among the names of an enumeration, taken off it; -1 if it is none of them.
+template <class Enum>
+int take(std::string_view& rest) {
+    std::string_view after = rest;
+    const std::string_view word = base::next_word(after, '.');
+    for (int i = 0; i < static_cast<int>(Enum::Count); ++i) {
+        if (word != name_of(static_cast<Enum>(i))) continue;
+        rest = after;
+        return i;
+    }
+    return -1;
+}
+
+int take_size(std::string_view& rest) {
+    std::string_view after = rest;
+    const std::string_view word = base::next_word(after, '.');
+    for (std::size_t size = 0; size < kSizes; ++size) {
+        if (word != (size + 1 < kSizes ? "to_" + std::to_string(largest_of(size)) : "more")) continue;
+        rest = after;
+        return static_cast<int>(size);
+    }
+    return -1;
+}
+
+bool fits(int wanted, std::size_t index) {
+    return wanted < 0 || static_cast<std::size_t>(wanted) == index;
+}
+
+}  // namespace
+
+bool look_up(const Counters& counters, const char* name, std::uint64_t& value) {
+    std::string_view rest = name;
+    for (const Named& other : kOthers)
+        if (rest == other.name) {
+            value = counters.value(index_of(other.what));
+            return true;
+        }
+    if (const int sync = take<Sync>(rest); sync >= 0) {
+        for (std::size_t field = 0; field < kSyncFields; ++field)
+            if (rest == kFields[field]) {
+                value = counters.value(index_of(static_cast<Sync>(sync), static_cast<SyncField>(field)));
+                return true;
+            }
+        return false;
+    }
+    const int kind = take<Kind>(rest);
+    const int path = take<DataPath>(rest);
+    const int size = take_size(rest);
+    if (rest != "operations" && rest != "bytes") return false;
+    const OperationField field = rest == "bytes" ? kBytes : kOperations;
+    value = 0;
+    for (std::size_t k = 0; k < kKinds; ++k)
+        for (std::size_t p = 0; p < kPaths; ++p)
+            for (std::size_t s = 0; s < kSizes; ++s)
+                if (fits(kind, k) && fits(path, p) && fits(size, s))
+                    value += counters.value(index_of(static_cast<Kind>(k), static_cast<DataPath>(p), s, field));
+    return true;
+}
+
+}  // namespace osc::stats

@@ -1,0 +1,115 @@
+// The report as a table on stderr, for persons.
+#include <cstdarg>
+#include <cstdio>
+
+#include "stats/report.h"
+
+namespace osc::stats {
+namespace {
+
+class Lines {
+  public:
+    void add(const char* format, ...) __attribute__((format(printf, 2, 3))) {
+        char line[1024];
+        va_list arguments;
+        va_start(arguments, format);
+        std::vsnprintf(line, sizeof line, format, arguments);
+        va_end(arguments);
+        text_.append("libosc: ").append(line).append("\n");
+    }
+    std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+std::string amount(std::uint64_t bytes) {
+    constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    std::size_t unit = 0;
+    auto value = static_cast<double>(bytes);
+    for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit)
+        value /= 1024;
+    char text[64];
+    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+    return text;
+}
+
+double seconds(std::uint64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) / 1e9;
+}
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+unsigned long long wide(std::uint64_t value) {
+    return value;
+}
+
+std::string sizes(const WindowReport& window, Kind kind, DataPath path) {
+    std::string text;
+    for (std::size_t size = 0; size < kSizes; ++size) {
+        const std::uint64_t count = window.value(index_of(kind, path, size));
+        if (count == 0) continue;
+        if (!text.empty()) text += ", ";
+        text += std::to_string(count);
+        text += size + 1 < kSizes ? " to " + amount(largest_of(size)) : " larger";
+    }
+    return text;
+}
+
+void add_window(Lines& lines, const WindowReport& window) {
+    const bool is_one = window.id != kHostServed && window.id != kFurther;
+    const std::string how = window.name.empty() || !is_one ? "" : ", " + window.made_by;
+    const std::string size = is_one ? ", " + std::to_string(window.processes) + " processes" : "";
+    lines.add("%s%s%s: %llu operations, %s", window.title().c_str(), how.c_str(), size.c_str(),
+              wide(window.operations()), amount(window.bytes()).c_str());
+    for (std::size_t k = 0; k < kKinds; ++k)
+        for (std::size_t p = 0; p < kPaths; ++p) {
+            const auto kind = static_cast<Kind>(k);
+            const auto path = static_cast<DataPath>(p);
+            if (window.of(kind, path) == 0) continue;
+            lines.add("    %-16s %12llu by %s, %s (%s)", name_of(kind), wide(window.of(kind, path)), text_of(path),
+                      amount(window.of(kind, path, kBytes)).c_str(), sizes(window, kind, path).c_str());
+        }
+    if (const std::uint64_t waiting = window.value(Other::OperationWaiting); waiting != 0)
+        lines.add("    operations waited %.3f s for locks, posts, fences or other processes", seconds(waiting));
+    for (std::size_t s = 0; s < kSyncs; ++s) {
+        const auto sync = static_cast<Sync>(s);
+        const std::uint64_t calls = window.value(sync, kCallsMade);
+        const std::uint64_t time = window.value(sync, kNanoseconds);
+        if (calls == 0) continue;
+        if (window.value(sync, kTimedCalls) == 0)
+            lines.add("    %-16s %12llu calls", name_of(sync), wide(calls));
+        else
+            lines.add("    %-16s %12llu calls, %.3f s, %.0f %% of it waiting", name_of(sync), wide(calls),
+                      seconds(time), percent(window.value(sync, kWaiting), time));
+    }
+    if (const std::uint64_t contended = window.value(Other::LockContended); contended != 0)
+        lines.add("    locks: %llu found taken, %llu handed over", wide(contended),
+                  wide(window.value(Other::LockHandOvers)));
+    for (const Member& member : window.members)
+        if (const std::uint64_t last = member.value(index_of(Other::FenceLast)); last != 0 && window.processes > 1)
+            lines.add("    rank %u came last to %llu fences", member.rank, wide(last));
+    if (!window.fence.empty())
+        lines.add("    strategies: fences %s; start and complete %s; locks %s", window.fence.c_str(),
+                  window.pscw.c_str(), window.lock.c_str());
+}
+
+}  // namespace
+
+std::string table_of(const Report& report, std::span<const Finding> findings) {
+    Lines lines;
+    lines.add("statistics (OSC_STATS) of %u processes; times are sums over them", report.processes);
+    if (report.reporting < report.processes)
+        lines.add("a process died: these are the statistics of %u of them", report.reporting);
+    for (const WindowReport& window : report.windows)
+        add_window(lines, window);
+    for (const Finding& finding : findings) {
+        lines.add("advice: %s: %s", finding.window.c_str(), finding.text.c_str());
+        lines.add("        %s", finding.remedy.c_str());
+    }
+    return lines.take();
+}
+
+}  // namespace osc::stats

@@ -1,0 +1,50 @@
+// A window's record of statistics (OSC_STATS): made at its creation, described at its free and by the report.
+#include "host/real.h"
+#include "stats/record.h"
+#include "window/window.h"
+
+namespace osc {
+namespace {
+
+const char* made_by(int flavor) {
+    switch (flavor) {
+        case MPI_WIN_FLAVOR_ALLOCATE:
+            return "MPI_Win_allocate";
+        case MPI_WIN_FLAVOR_SHARED:
+            return "MPI_Win_allocate_shared";
+        case MPI_WIN_FLAVOR_DYNAMIC:
+            return "MPI_Win_create_dynamic";
+        default:
+            return "MPI_Win_create";
+    }
+}
+
+}  // namespace
+
+std::size_t Window::own_bytes() const {
+    return sizeof *this + shm::ControlTable::bytes_for(team.local_size(), size) / team.local_size() + bytes_of_peers();
+}
+
+void Window::open_statistics() {
+    if (!stats::enabled()) return;
+    record_ = &stats::open(team.window_id(team.creations()), me, made_by(flavor), threaded);
+    stats = record_;
+}
+
+void Window::describe_statistics() {
+    if (record_ == nullptr) return;
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    host::real().Win_get_name(handle, name, &length);
+    const StrategyTexts texts = strategy_texts();
+    stats::describe(*record_, [&](stats::Record& record) {
+        record.processes = size;
+        record.name = name;
+        record.fence = texts.fence;
+        record.pscw = texts.pscw;
+        record.lock = texts.lock;
+        record.set(stats::Other::OwnBytes, own_bytes());
+    });
+}
+
+}  // namespace osc

@@ -1,0 +1,254 @@
+// Counters, the encoding and the sums of a job's statistics, names, JSON, and the advice on made-up figures.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stats/json.h"
+#include "stats/report.h"
+
+namespace {
+
+using namespace osc::stats;
+
+constexpr std::uint64_t kSecond = 1000000000;
+using Values = std::map<std::size_t, std::uint64_t>;
+
+WindowReport window(const char* name, const std::vector<Values>& ranks) {
+    WindowReport made;
+    made.id = 7;
+    made.name = name;
+    made.made_by = "MPI_Win_create";
+    made.processes = static_cast<std::uint32_t>(ranks.size());
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
+        made.members.push_back({rank, rank, {ranks[rank].begin(), ranks[rank].end()}});
+    return made;
+}
+
+std::vector<Finding> advice(const WindowReport& on) {
+    Report report;
+    report.processes = report.reporting = on.processes;
+    report.windows.push_back(on);
+    finish(report);
+    return advise(report);
+}
+
+TEST(Counters, ClassesOfSize) {
+    EXPECT_EQ(size_class(0), 0u);
+    for (std::size_t size = 0; size + 1 < kSizes; ++size) {
+        EXPECT_EQ(size_class(largest_of(size)), size);
+        EXPECT_EQ(size_class(largest_of(size) + 1), size + 1);
+    }
+    EXPECT_EQ(size_class(~std::uint64_t{0}), kSizes - 1);
+}
+
+TEST(Counters, EachKindAndPathAndSizeAlone) {
+    Counters counters(false);
+    std::uint64_t times = 0;
+    for (std::size_t kind = 0; kind < kKinds; ++kind)
+        for (std::size_t path = 0; path < kPaths; ++path)
+            for (std::size_t size = 0; size < kSizes; ++size, ++times)
+                for (std::uint64_t i = 0; i <= times % 5; ++i)
+                    counters.operation(static_cast<Kind>(kind), static_cast<DataPath>(path), largest_of(size));
+    times = 0;
+    for (std::size_t kind = 0; kind < kKinds; ++kind)
+        for (std::size_t path = 0; path < kPaths; ++path)
+            for (std::size_t size = 0; size < kSizes; ++size, ++times) {
+                const std::size_t at = index_of(static_cast<Kind>(kind), static_cast<DataPath>(path), size);
+                ASSERT_EQ(counters.value(at), times % 5 + 1);
+                ASSERT_EQ(counters.value(at + kBytes), (times % 5 + 1) * largest_of(size));
+            }
+    for (std::size_t at = kFirstSync; at < kValues; ++at)
+        EXPECT_EQ(counters.value(at), 0u);
+}
+
+TEST(Counters, ThreadsLoseNothing) {
+    constexpr std::uint64_t kCalls = 20000;
+    Counters counters(true);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&] {
+            for (std::uint64_t call = 0; call < kCalls; ++call) {
+                counters.operation(Kind::Put, DataPath::LoadStore, 8);
+                counters.synchronisation(Sync::Win_flush, kCallsMade);
+                counters.other(Other::LockContended);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(counters.value(index_of(Kind::Put, DataPath::LoadStore, 0)), 4 * kCalls);
+    EXPECT_EQ(counters.value(index_of(Kind::Put, DataPath::LoadStore, 0, kBytes)), 32 * kCalls);
+    EXPECT_EQ(counters.value(index_of(Sync::Win_flush, kCallsMade)), 4 * kCalls);
+    EXPECT_EQ(counters.value(index_of(Other::LockContended)), 4 * kCalls);
+}
+
+TEST(Counters, NamesAddUp) {
+    Counters counters(false);
+    counters.operation(Kind::Put, DataPath::Message, 8);
+    counters.operation(Kind::Put, DataPath::Direct, 5000);
+    counters.operation(Kind::Rget, DataPath::Message, 64);
+    counters.synchronisation(Sync::Win_fence, kWaiting, 12);
+    counters.other(Other::LockHandOvers, 3);
+    const std::map<std::string, std::uint64_t> wanted = {
+        {"operations", 3},
+        {"bytes", 5072},
+        {"put.operations", 2},
+        {"put.message.bytes", 8},
+        {"message.operations", 2},
+        {"to_64.bytes", 64},
+        {"put.direct.to_32768.operations", 1},
+        {"get.operations", 0},
+        {"fence.waiting_ns", 12},
+        {"locks.handed_over", 3},
+        {"fence.calls", 0},
+    };
+    for (const auto& [name, value] : wanted) {
+        std::uint64_t found = 99;
+        EXPECT_TRUE(look_up(counters, name.c_str(), found)) << name;
+        EXPECT_EQ(found, value) << name;
+    }
+    for (const char* name :
+         {"", "put", "put.calls", "fence", "fence.bytes", "message.put.bytes", "operations.", "locks"}) {
+        std::uint64_t found = 0;
+        EXPECT_FALSE(look_up(counters, name, found)) << name;
+    }
+}
+
+// Two "processes" with the records of this one: sums double, and windows are matched by their number.
+TEST(Report, EncodedRecordsAddUp) {
+    Record& first = open(1001, 1, "MPI_Win_create", false);
+    Record& failed = open(1002, 0, "MPI_Win_create", false);
+    Record& second = open(1003, 0, "MPI_Win_allocate", true);
+    failed.operation(Kind::Put, DataPath::Message, 1);
+    first.operation(Kind::Put, DataPath::LoadStore, 8);
+    second.operation(Kind::Get, DataPath::Direct, 1 << 20);
+    const auto describe_as = [](Record& record, const std::string& name) {
+        describe(record, [&](Record& changed) {
+            changed.processes = 2;
+            changed.name = name;
+        });
+    };
+    describe_as(first, "");
+    describe_as(second, "eleven char");
+    const std::vector<std::uint64_t> words = encode(std::vector<std::uint64_t>{5, 6});
+    Report report;
+    add(report, 0, words);
+    host_served().operation(Kind::Accumulate, DataPath::Host, 3);
+    add(report, 1, encode(std::vector<std::uint64_t>{1, 1}));
+    finish(report);
+    EXPECT_EQ(report.reporting, 2u);
+    EXPECT_EQ(report.totals, (std::vector<std::uint64_t>{6, 7}));
+    ASSERT_EQ(report.windows.size(), 3u);
+    EXPECT_EQ(report.windows[0].id, 1001u);
+    EXPECT_EQ(report.windows[0].title(), "window 1 (MPI_Win_create)");
+    EXPECT_EQ(report.windows[0].of(Kind::Put, DataPath::LoadStore), 2u);
+    EXPECT_EQ(report.windows[1].title(), "window 'eleven char'");
+    EXPECT_EQ(report.windows[1].of_kind(Kind::Get, kBytes), std::uint64_t{2} << 20);
+    EXPECT_EQ(report.windows[1].members.size(), 2u);
+    EXPECT_EQ(report.windows[1].members[1].world_rank, 1u);
+    EXPECT_EQ(report.windows[2].id, kHostServed);
+    EXPECT_EQ(report.windows[2].operations(), 1u);
+    // A cut or empty text gives what there is of it.
+    Report cut;
+    for (std::size_t length = 0; length < words.size(); ++length)
+        add(cut, 0, std::span(words).first(length));
+}
+
+TEST(Json, EscapesAndNests) {
+    Json json;
+    json.begin_object().key("a\"\\\n").value("\x01\xc3\xa9\xff\xed\xa0\x80").key("list").begin_array();
+    json.value(std::uint64_t{1}).seconds(1500000000).begin_object().end_object().end_array().end_object();
+    EXPECT_EQ(json.text(),
+              "{\n  \"a\\\"\\\\\\u000a\": \"\\u0001\xc3\xa9\\ufffd\\ufffd\\ufffd\\ufffd\",\n  \"list\": [\n    1,\n    "
+              "1.500000000,\n    {}\n  ]\n}");
+}
+
+TEST(Advice, NothingOnAGoodProgram) {
+    const Values good = {{index_of(Kind::Put, DataPath::LoadStore, 0), 100000},
+                         {index_of(Sync::Win_lock_all, kCallsMade), 1},
+                         {index_of(Sync::Win_flush, kCallsMade), 1000},
+                         {index_of(Sync::Win_fence, kWaiting), kSecond / 10},
+                         {index_of(Other::Lifetime), kSecond}};
+    EXPECT_TRUE(advice(window("good", {good, good})).empty());
+}
+
+TEST(Advice, FencesThatWaitForOneRank) {
+    const Values waits = {{index_of(Sync::Win_fence, kWaiting), kSecond * 98 / 100},
+                          {index_of(Other::Lifetime), kSecond},
+                          {index_of(Other::FenceLast), 1}};
+    // On one node the last arrivals decide, although this process waits too.
+    const Values last = {{index_of(Sync::Win_fence, kWaiting), kSecond * 98 / 100},
+                         {index_of(Other::Lifetime), kSecond},
+                         {index_of(Other::FenceLast), 90}};
+    const auto found = advice(window("halo", {waits, waits, waits, last}));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].window, "window 'halo'");
+    EXPECT_EQ(found[0].text, "98 % of its time in MPI_Win_fence waiting for rank 3");
+    EXPECT_NE(found[0].remedy.find("rank 3"), std::string::npos);
+    // Between nodes the process that waits least does.
+    const Values far = {{index_of(Sync::Win_fence, kWaiting), kSecond}, {index_of(Other::Lifetime), kSecond}};
+    const Values late = {{index_of(Sync::Win_fence, kWaiting), kSecond / 10}, {index_of(Other::Lifetime), kSecond}};
+    EXPECT_NE(advice(window("halo", {far, late, far})).at(0).text.find("rank 1"), std::string::npos);
+    EXPECT_NE(advice(window("halo", {far, far, far})).at(0).text.find("other processes"), std::string::npos);
+}
+
+TEST(Advice, MemoryThatIsNotShared) {
+    const auto found = advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 640},
+                                            {index_of(Kind::Put, DataPath::LoadStore, 0), 360}}}));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].text, "64 % of its operations went by process_vm, a system call each");
+    EXPECT_NE(found[0].remedy.find("MPI_Win_allocate"), std::string::npos);
+    EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 50}}})).empty());
+    EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 500},
+                                     {index_of(Kind::Put, DataPath::LoadStore, 0), 9500}}}))
+                    .empty());
+}
+
+TEST(Advice, OneOperationForEachLockOrFlush) {
+    const auto locks = [](std::uint64_t operations) {
+        return advice(window("l", {{{index_of(Kind::Put, DataPath::LoadStore, 0), operations},
+                                    {index_of(Sync::Win_lock, kCallsMade), 1000}}}));
+    };
+    ASSERT_EQ(locks(1000).size(), 1u);
+    EXPECT_NE(locks(1000)[0].remedy.find("MPI_Win_lock_all once, and MPI_Win_flush"), std::string::npos);
+    EXPECT_TRUE(locks(2000).empty());
+    const auto flushes = [](DataPath path, std::uint64_t operations) {
+        return advice(
+            window("f", {{{index_of(Kind::Put, path, 0), operations}, {index_of(Sync::Win_flush, kCallsMade), 1000}}}));
+    };
+    EXPECT_EQ(flushes(DataPath::Message, 1000).size(), 1u);
+    EXPECT_TRUE(flushes(DataPath::Message, 4000).empty());
+    EXPECT_TRUE(flushes(DataPath::LoadStore, 1000).empty());
+}
+
+TEST(Advice, ContendedLocksAndTheHost) {
+    const Values contended = {{index_of(Kind::Put, DataPath::LoadStore, 0), 5000},
+                              {index_of(Sync::Win_lock, kCallsMade), 1000},
+                              {index_of(Sync::Win_lock, kWaiting), kSecond / 2},
+                              {index_of(Other::LockContended), 900},
+                              {index_of(Other::Lifetime), kSecond}};
+    ASSERT_EQ(advice(window("c", {contended})).size(), 1u);
+    EXPECT_EQ(advice(window("c", {contended}))[0].text, "50 % of its time waiting for locks, 900 of them taken");
+    WindowReport host = window("", {{{index_of(Kind::Put, DataPath::Host, 0), 3}}});
+    host.id = kHostServed;
+    EXPECT_EQ(advice(host).at(0).text, "3 operations went to the host MPI");
+}
+
+TEST(Table, NamesWindowsAndAdvice) {
+    Report report;
+    report.processes = 3;
+    report.reporting = 2;
+    report.windows.push_back(window("halo", {{{index_of(Kind::Put, DataPath::ProcessVm, 1), 640}}}));
+    finish(report);
+    const std::vector<Finding> findings = advise(report);
+    const std::string table = table_of(report, findings);
+    EXPECT_NE(table.find("window 'halo', MPI_Win_create, 1 processes: 640 operations"), std::string::npos) << table;
+    EXPECT_NE(table.find("statistics of 2 of them"), std::string::npos) << table;
+    EXPECT_NE(table.find("advice: window 'halo': 100 %"), std::string::npos) << table;
+    const std::string json = json_of(report, findings, {});
+    EXPECT_NE(json.find("\"process_vm\""), std::string::npos);
+}
+
+}  // namespace
