@@ -1,4 +1,4 @@
-// Claims of warnings, and the variables by which launchers describe the job.
+// Claims of warnings.
 #include "base/warn.h"
 
 #include <sys/socket.h>
@@ -10,13 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <initializer_list>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "base/launcher.h"
 #include "base/log.h"
 
 namespace osc::base {
@@ -33,58 +31,10 @@ std::uint64_t hash_of(const char* text) {
     return hash;
 }
 
-const char* first_of(std::initializer_list<const char*> variables) {
-    for (const char* variable : variables)
-        if (const char* value = std::getenv(variable); value != nullptr) return value;
-    return nullptr;
-}
-
-// The launcher's number of this process; null without a launcher.
-const char* rank_in_job() {
-    return first_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"});
-}
-
-// Whether the launcher says that all processes of the job are on this node.
-bool is_whole_job_here() {
-    const char* here = first_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
-    const char* all = first_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-    if (here != nullptr && all != nullptr) return std::strcmp(here, all) == 0;
-    const char* nodes = first_of({"SLURM_STEP_NUM_NODES"});
-    return nodes != nullptr && std::strcmp(nodes, "1") == 0;
-}
-
-// The parent of a process; 0 where /proc does not say.
-long parent_of(long process) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return 0;
-    char line[512];
-    const std::size_t bytes = std::fread(line, 1, sizeof line - 1, file);
-    std::fclose(file);
-    line[bytes] = '\0';
-    const char* behind = std::strrchr(line, ')');  // the command's name may contain anything
-    long parent = 0;
-    return behind != nullptr && std::sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : 0;
-}
-
-// A name of the job that all its processes on this node compute; empty if there is none.
-std::string job() {
-    if (const char* name = first_of({"PMIX_NAMESPACE"}); name != nullptr) return std::string("x") + name;
-    if (first_of({"MPI_LOCALRANKID"}) != nullptr) {
-        // Hydra's proxy starts each rank in a session of its own, so a shell around the program does not matter.
-        const long proxy = parent_of(::getsid(0));
-        return proxy > 0 ? "h" + std::to_string(proxy) : std::string();
-    }
-    const char* id = first_of({"SLURM_JOB_ID"});
-    const char* step = first_of({"SLURM_STEP_ID"});
-    return id != nullptr && step != nullptr ? std::string("s") + id + "." + step : std::string();
-}
-
 // True if no other process of the node's part of the job has claimed the text.
 bool claim(std::uint64_t text) {
     static int claims = 0;
-    const std::string mine = job();
+    const std::string mine = launcher::job_on_node();
     if (mine.empty() || claims >= kMostClaims) return true;
     const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (socket < 0) return true;
@@ -109,9 +59,9 @@ bool may_print(std::uint64_t text, Finders finders) {
     static auto& printed = *new std::set<std::uint64_t>;  // never freed: exit handlers may warn
     const std::lock_guard lock(mutex);
     if (!printed.insert(text).second) return false;
-    const char* rank = rank_in_job();
-    if (rank == nullptr) return true;
-    if (finders == Finders::Job && !is_whole_job_here()) return std::strcmp(rank, "0") == 0;
+    const int rank = launcher::rank();
+    if (rank < 0) return true;
+    if (finders == Finders::Job && !launcher::is_on_one_node()) return rank == 0;
     return claim(text);
 }
 

@@ -5,21 +5,13 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <initializer_list>
 
+#include "base/launcher.h"
 #include "tools/check.h"
 
 namespace osc::tools {
 namespace {
-
-const char* first_of(std::initializer_list<const char*> variables) {
-    for (const char* variable : variables)
-        if (const char* value = std::getenv(variable); value != nullptr) return value;
-    return nullptr;
-}
 
 // The folder of libosc's libraries: beside the program's folder in a build, else where the installation puts them.
 std::filesystem::path library_folder() {
@@ -57,8 +49,7 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
 }  // namespace
 
 int check_main(bool as_json) {
-    const char* const rank = first_of({"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"});
-    const char* const local_rank = first_of({"MPI_LOCALRANKID", "SLURM_LOCALID"});
+    const int rank = base::launcher::rank();
     const std::filesystem::path folder = library_folder();
     Findings mine;
     check_options(mine);
@@ -67,21 +58,28 @@ int check_main(bool as_json) {
     check_container(mine);
     check_cores(mine);
     // One process of a machine suffices; it takes some 300 MB for a moment.
-    if (rank == nullptr || local_rank == nullptr || std::strcmp(local_rank, "0") == 0) check_network(mine, folder);
+    if (rank < 0 || base::launcher::rank_on_node() <= 0) check_network(mine, folder);
     HostMpi* const host = load_host(folder, mine);
 
     JobResult job;
     std::string why;
-    const bool launched = rank != nullptr && host != nullptr;
+    const bool launched = rank >= 0 && host != nullptr;
     if (launched && !host->start(why)) {
         std::fprintf(stderr, "osc_info: MPI_Init failed: %s\n", why.c_str());
         return 1;
     }
-    int me = rank != nullptr ? std::atoi(rank) : 0;
+    int me = rank < 0 ? 0 : rank;
     if (launched) {
-        me = host->rank();
+        // Each process a job of its own: the launcher's rank 0 reports.
+        const bool apart = host->size() == 1 && base::launcher::size() > 1;
+        if (!apart) me = host->rank();
         job = check_job(*host, std::move(mine));
         host->finish();
+        if (apart)
+            add_problem(job.findings, "launcher",
+                        "the launcher started " + std::to_string(base::launcher::size()) +
+                            " processes, and each is rank 0 of 1 to the MPI library",
+                        "use the mpiexec of the same MPI library, or the srun --mpi=... that it was built for");
     } else {
         char name[256] = "";
         ::gethostname(name, sizeof name - 1);

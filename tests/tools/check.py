@@ -16,7 +16,7 @@ parser.add_argument("--without", required=True)
 parser.add_argument("info")
 options = parser.parse_args()
 # One provider, so that a run takes a fraction of a second.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("OSC_", "PMI", "MPI_LOCAL", "SLURM"))}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("OSC_", "PMI", "MPI_LOCAL", "SLURM", "OMPI_"))}
 CHECKS = {"memfd", "proc_fd", "process_vm", "dev_shm", "huge_pages", "locked_memory", "descriptors", "namespaces", "container",
           "cores", "provider", "interface", "network", "host_mpi"}
 wrong = []
@@ -135,5 +135,10 @@ has("no network", apart, "windows", "problem", "the host MPI serves", "OSC_DISAB
 has("other settings", apart, "settings", "problem", "OSC_SPIN=3", "rank", "-genv")
 if run([options.without, "memfd", "true"]).returncode == 0:
     has("one rank's process_vm", apart, "process_vm_ranks", "problem", "ranks 0", "MPI_Win_allocate")
+# Another library's launcher: each process is alone, and one reports.
+alone = {"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+has("launcher", local("launcher", **alone), "launcher", "problem", "2 processes", "srun --mpi")
+second = run(INFO, **{**alone, "PMIX_RANK": "1"})
+check("launcher: the second is silent", second.returncode == 0 and second.stdout == "", second.stdout + second.stderr)
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

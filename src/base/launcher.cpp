@@ -1,0 +1,73 @@
+// The variables of the launchers. Those of the launcher that started this process come first, because Slurm's are also
+// in the environment of a batch script, and so of all launchers in it.
+#include "base/launcher.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace osc::base::launcher {
+namespace {
+
+const char* first_of(std::initializer_list<const char*> variables) {
+    for (const char* variable : variables)
+        if (const char* value = std::getenv(variable); value != nullptr) return value;
+    return nullptr;
+}
+
+int number_of(std::initializer_list<const char*> variables, int fallback) {
+    const char* value = first_of(variables);
+    return value != nullptr ? std::atoi(value) : fallback;
+}
+
+// The parent of a process; 0 where /proc does not say.
+long parent_of(long process) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    std::FILE* file = std::fopen(path, "re");
+    if (file == nullptr) return 0;
+    char line[512];
+    const std::size_t bytes = std::fread(line, 1, sizeof line - 1, file);
+    std::fclose(file);
+    line[bytes] = '\0';
+    const char* behind = std::strrchr(line, ')');  // the command's name may contain anything
+    long parent = 0;
+    return behind != nullptr && std::sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : 0;
+}
+
+}  // namespace
+
+int rank() {
+    return number_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, -1);
+}
+
+int size() {
+    return number_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0);
+}
+
+int rank_on_node() {
+    return number_of({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, -1);
+}
+
+bool is_on_one_node() {
+    const int here = number_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 0);
+    if (here > 0 && size() > 0) return here == size();
+    return number_of({"SLURM_STEP_NUM_NODES"}, 0) == 1;
+}
+
+std::string job_on_node() {
+    if (const char* name = first_of({"PMIX_NAMESPACE"}); name != nullptr) return std::string("x") + name;
+    if (first_of({"MPI_LOCALRANKID"}) != nullptr) {
+        // Hydra's proxy starts each rank in a session of its own, so a shell around the program does not matter.
+        const long proxy = parent_of(::getsid(0));
+        return proxy > 0 ? "h" + std::to_string(proxy) : std::string();
+    }
+    const char* id = first_of({"SLURM_JOB_ID"});
+    const char* step = first_of({"SLURM_STEP_ID"});
+    return id != nullptr && step != nullptr ? std::string("s") + id + "." + step : std::string();
+}
+
+}  // namespace osc::base::launcher
