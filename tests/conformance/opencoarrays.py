@@ -8,7 +8,8 @@ The programs come from the package libcoarrays-mpich-dev; what each needs is in 
 A row passes when the job exits with 0 and its output matches the row's success text, in every repetition.
 From MPICH 4.2 on MPI_Comm_free aborts a job that has not received all messages, and OpenCoarrays leaves some. A row that
 ends so after its success text, or without one where the host alone ends so too, is listed as "host" and is no failure.
-Exit status: 0 all as required, 1 something failed, 77 the package or the launcher is missing.
+Exit status: 0 all as required, 1 something failed, 77 the package or the launcher is missing, or the programs are
+not MPICH's.
 """
 import argparse
 import csv
@@ -35,6 +36,12 @@ def program_folder():
         if re.search(r"/OpenCoarrays-[^/]*-tests$", path) and os.path.isdir(path):
             return path
     return None
+
+
+def needs_other_mpi(program):
+    """Whether the program is linked with Open MPI's library: Debian forky's package for MPICH has such programs."""
+    libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.search(r"\blibmpi\.so\.40\b", libraries) is not None
 
 
 def read_table(path):
@@ -122,6 +129,10 @@ def main():
     if not options.folder or not options.mpiexec:
         print("skipped: needs the package %s and MPICH's launcher" % PACKAGE)
         return SKIPPED
+    programs = sorted(os.listdir(options.folder))
+    if needs_other_mpi(os.path.join(options.folder, programs[0])):
+        print("skipped: the programs of the package %s are linked with Open MPI" % PACKAGE)
+        return SKIPPED
     if options.preload:
         options.preload = os.path.abspath(options.preload)
         if not os.path.exists(options.preload):
@@ -129,7 +140,7 @@ def main():
             return 1
 
     rows = read_table(TABLE)
-    missing = sorted(set(os.listdir(options.folder)) - {row["program"] for row in rows})
+    missing = sorted(set(programs) - {row["program"] for row in rows})
     failed = ["%s is installed but not in the table" % name for name in missing]
     counts = {"passed": 0, "failed": 0, "host": 0, "known": 0, "left": 0}
     record = []
