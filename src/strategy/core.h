@@ -1,5 +1,5 @@
 // The part of a window that does not know MPI: its targets, its control table in shared memory, and the state of its
-// epochs. The rooms epoch and sync depend on this part only, so that unit tests can run them with ranks as threads.
+// epochs. Epochs and strategies depend on this part only, so that unit tests can run them with ranks as threads.
 #pragma once
 
 #include <atomic>
@@ -138,6 +138,8 @@ class StateLock {
     std::atomic<std::uint32_t> taken_{0};
 };
 
+/// A window as epochs and strategies see it. One class, because all of its functions act on the state below: control
+/// table, peers, epoch. Eight are hooks that the window overrides.
 class Core : public sync::Liveness {
   public:
     Core(std::uint32_t rank, std::uint32_t processes);
@@ -195,9 +197,9 @@ class Core : public sync::Liveness {
         return await_local(target);
     }
 
-    /// Publishes that this process has made this fence: operations of other processes' next epoch may run. `ahead`:
-    /// other processes may not have made it yet. After a death the number is ~0, and no process waits for a fence of
-    /// this one again.
+    /// This process has made this fence: executes requests of other nodes that waited for it, and publishes its number
+    /// if processes of this node may await it (Epoch::needs_peer_fence). `ahead`: other processes may not have made it
+    /// yet. After a death the number is ~0, which is always published: no process waits for a fence of this one again.
     void announce_fence(std::uint64_t fence, bool ahead);
 
     /// Whether the epoch and the peers agree, for assertions. Under `state`; walks all peers.
@@ -219,9 +221,11 @@ class Core : public sync::Liveness {
     // A flush of a rank below this has nothing to wait for: `size` in a lock_all epoch without incomplete operations,
     // else 0.
     std::atomic<std::uint32_t> flushable{0};
-    std::atomic<std::uint32_t> incomplete{0};  // operations in flight, and faults not yet returned to the user
-    std::atomic<std::uint32_t> unlocks{1};     // countdown to the next call of the host's progress
-    std::atomic<std::uint32_t> order{1};       // see epoch::full_order
+    // Unanswered messages to agents of this node, one more while a fault of theirs is unreported, and streams to other
+    // nodes that have something unsent or in flight.
+    std::atomic<std::uint32_t> incomplete{0};
+    std::atomic<std::uint32_t> unlocks{1};  // countdown to the next call of the host's progress
+    std::atomic<std::uint32_t> order{1};    // see epoch::full_order
     /// Whether the fast paths may serve this window: they acquire locks at once, ignore the queue of operations, and
     /// check no asserts. Constant once the window's strategies are chosen.
     bool allows_fast_paths() const { return strategies.allow_fast_paths() && !checks; }

@@ -1,7 +1,7 @@
 // Chooses between immediate and deferred fences. On one node: immediate. Between nodes: deferred at first; then the
 // strategy that the cost model (sync/costs.h) predicts as faster for the epoch that has ended. Each process votes at
 // the fence, and one vote for "immediate" outweighs all for "deferred". The votes travel with the fence's own messages,
-// so all processes decide alike (G8).
+// so all processes decide alike.
 #include <utility>
 
 #include "base/log.h"

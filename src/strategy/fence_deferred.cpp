@@ -1,5 +1,6 @@
-// Deferred fences (G2). On a node the window queues the operations. The fence behind them passes a barrier, performs
-// them, and passes a second barrier if a process of the node had queued any.
+// Deferred fences, after Gropp and Thakur (docs/performance/seeds.md). On a node the window queues the operations. The
+// fence behind them passes a barrier, performs them, and passes a second barrier if a process of the node had queued
+// any or awaits close messages.
 //
 // Between nodes the origin sends the operations and awaits no replies. Behind them it sends each target a close
 // message. The barrier adds up how many close messages each target will receive, and each target waits for that many.

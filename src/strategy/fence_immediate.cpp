@@ -1,5 +1,5 @@
-// Immediate fences: the call performs the operation; the fence completes this process's operations and passes a barrier
-// (G1). With MPI_MODE_NOPRECEDE a fence on one node does not wait: the first operation to each target awaits that
+// Immediate fences: the call performs the operation; the fence completes this process's operations and passes a
+// barrier. With MPI_MODE_NOPRECEDE a fence on one node does not wait: the first operation to each target awaits that
 // target's fence.
 #include "strategy/core.h"
 #include "strategy/registry.h"

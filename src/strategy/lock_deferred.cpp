@@ -1,7 +1,7 @@
-// MPI_Win_lock acquires nothing, and the window queues operations. Unlock or flush acquires the lock and performs the
-// operations; to a target on another node it sends lock, operations and unlock as one message (G5). A lock with no
-// operations under it is never acquired. MPI_Win_lock does acquire the lock of memory that the program may load and
-// store.
+// MPI_Win_lock acquires no lock on this node, and the window queues operations. Unlock or flush acquires the lock and
+// performs the operations; without operations the lock is never acquired. MPI_Win_lock does acquire the lock of memory
+// that the program may load and store, and in windows that queue nothing. To a target on another node lock, operations
+// and unlock travel as one message, also without operations.
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
 #include "strategy/lock_queued.h"

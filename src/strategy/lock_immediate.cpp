@@ -1,4 +1,4 @@
-// MPI_Win_lock holds the lock when it returns (G5).
+// MPI_Win_lock holds the lock when it returns.
 #include <string>
 
 #include "strategy/core.h"

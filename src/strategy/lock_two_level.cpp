@@ -1,4 +1,4 @@
-// Two-level locks (sync/two_level.h, F3): each call holds its locks when it returns, and operations run as with
+// Two-level locks (sync/two_level.h): each call holds its locks when it returns, and operations run as with
 // MPI_MODE_NOCHECK. lock_all is one atomic, whatever the number of targets.
 #include <utility>
 

@@ -1,5 +1,5 @@
 // MPI_Win_start returns at once and the window queues operations; MPI_Win_complete awaits the posts and performs the
-// operations (G4).
+// operations.
 #include "strategy/core.h"
 #include "strategy/registry.h"
 

@@ -1,4 +1,4 @@
-// MPI_Win_start awaits the posts of its group (G4).
+// MPI_Win_start awaits the posts of its group.
 #include "strategy/core.h"
 #include "strategy/registry.h"
 #include "strategy/targets.h"

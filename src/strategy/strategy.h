@@ -1,10 +1,10 @@
 // The synchronisation strategies decide WHEN the operations of an epoch are performed. Each kind of synchronisation has
-// one interface here. Each strategy has one file beside this one and one line in strategies.def; the options, the info
-// keys, osc_info and OSC_VERBOSE=strategy are made from that table. docs/STRATEGIES.md compares the strategies.
+// one interface here. Each strategy has one file beside this one and one line in strategies.def: the values of options
+// and info keys, and what osc_info lists, come from that table. docs/STRATEGIES.md compares the strategies.
 //
 // The epoch room checks that a call is legal, keeps the state of the window's epochs, and asks the window's strategies:
 //
-//   MPI_Win_fence   FenceStrategy::prepare, runs_ahead, synchronise, conclude
+//   MPI_Win_fence   FenceStrategy::prepare, runs_ahead, synchronise, opens_early, conclude
 //   MPI_Win_start   PscwStrategy::start
 //   MPI_Win_lock    LockStrategy::lock;  lock_all: LockStrategy::lock_all;  unlock: unlocked;  unlock_all: all_unlocked
 //   an operation    on_operation of the open epoch's strategy: perform it now, or queue it

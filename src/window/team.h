@@ -37,6 +37,8 @@ struct Process {
     std::atomic<int> cma{-1};  // whether process_vm_* reaches it: -1 not yet probed
 };
 
+/// Its public functions answer from what one collective creation has agreed, or map what it has found; the private ones
+/// are the steps of that creation (team.cpp, team_memory.cpp, team_network.cpp).
 class Team final : public sync::Liveness {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with

@@ -30,6 +30,8 @@ struct Record;
 /// Info values in use, as MPI_Win_get_info reports them.
 using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
+/// Implements Core's hooks, executes operations by the target's path (window.cpp, net.cpp), and serves this process's
+/// memory to agents and other nodes (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
 class Window final : public Core {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.

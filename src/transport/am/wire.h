@@ -25,7 +25,7 @@ inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
-    Request = 1,  // records; executed in the order in which the origin sent them, lock by lock
+    Request = 1,  // records; executed in the origin's order, so its later ones wait behind one that waits
     Query,        // records; executed at once, past the requests of the same origin that wait
     Notice,       // the same, without a reply
     Reply,        // ReplyHead, then what the records returned
@@ -78,7 +78,8 @@ enum class Opcode : std::uint8_t {
     FenceCount,  // disp: a rank, bytes: how many processes have closed an epoch to it; belongs to the next Barrier
 };
 
-enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Barging = 3 };  // Barging: shared, inside a lock_all
+/// Barging: shared, with LockContext::inside_lock_all.
+enum class LockAsk : std::int64_t { Shared = 1, Exclusive = 2, Barging = 3 };
 
 struct Record {
     Opcode opcode = Opcode::Put;

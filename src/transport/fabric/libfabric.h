@@ -23,8 +23,9 @@ static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 /// A registration's key; never 0.
 std::uint64_t random_key();
 
-/// fabric.cpp opens and closes the endpoint, registrations.cpp registers memory, posts.cpp posts operations,
-/// completions.cpp receives messages and ends operations.
+/// Endpoint over libfabric; most of its functions are that interface's. fabric.cpp opens and closes the endpoint,
+/// registrations.cpp registers memory, posts.cpp posts operations, completions.cpp receives messages and ends
+/// operations.
 class Libfabric final : public Endpoint {
   public:
     ~Libfabric() override;

@@ -33,6 +33,7 @@ struct Totals {
     friend bool operator==(const Totals&, const Totals&) = default;
 };
 
+/// Tests call the public functions, endpoints the private ones: each moves or checks parcels under the one mutex.
 class Fabric {
   public:
     explicit Fabric(const Behaviour& behaviour);

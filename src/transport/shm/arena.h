@@ -48,7 +48,8 @@ struct ArenaBlock {
     explicit operator bool() const { return address != nullptr; }
 };
 
-/// This process's arena. Thread-safe.
+/// This process's arena. Thread-safe. The private functions are the steps of allocate() and release(), which share the
+/// file, its free offsets and one mutex.
 class Arena {
   public:
     static Arena& mine();

@@ -18,7 +18,8 @@
 
 namespace osc::am {
 
-/// Under the mutex, unless said otherwise.
+/// One class, because a stream's messages and transfers start, are awaited and end under one mutex, which every wait
+/// releases. Under the mutex, unless said otherwise.
 class FlowControl final : public progress::DeferredWork {
   public:
     /// `incomplete` counts streams that have something in flight.

@@ -45,11 +45,11 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
     return entry.get();
 }
 
-Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool passing) {
+Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) {
     Stream* to = stream(target);
     if (to == nullptr) return Fault::Other;
     return to->lock(kind == sync::LockKind::Exclusive ? LockAsk::Exclusive
-                    : passing                         ? LockAsk::Barging
+                    : inside_lock_all                 ? LockAsk::Barging
                                                       : LockAsk::Shared);
 }
 

@@ -21,19 +21,20 @@ struct Job : ProcessTable {
 
 class RemoteWindow final : public sync::RemoteSync, public Caches {
   public:
-    /// `arrivals`: of this process's own service of the window.
+    /// `incomplete`: see Stream.
     RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
                  std::atomic<std::uint32_t>& incomplete);
     ~RemoteWindow();
     RemoteWindow(const RemoteWindow&) = delete;
     RemoteWindow& operator=(const RemoteWindow&) = delete;
 
+    /// `arrivals`: of this process's own service of the window. Before the first synchronisation.
     void served(std::shared_ptr<Arrivals> arrivals) { arrivals_ = std::move(arrivals); }
 
     /// The stream to a target; null if it cannot be reached, with a fault.
     Stream* stream(std::uint32_t target);
 
-    Fault lock(std::uint32_t target, sync::LockKind kind, bool passing) override;
+    Fault lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) override;
     Fault await_lock(std::uint32_t target) override;
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;

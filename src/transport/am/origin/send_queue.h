@@ -16,7 +16,8 @@
 
 namespace osc::am {
 
-/// Under the stream's mutex, unless said otherwise.
+/// One class for the three states of a message, filling, queued and in flight: what the message awaits moves with it,
+/// and uses_memory() and confirmed() look at all three. Under the stream's mutex, unless said otherwise.
 class SendQueue {
   public:
     static constexpr std::size_t kInflight = 8;

@@ -133,7 +133,8 @@ Fault Stream::lock(LockAsk ask) {
     return Fault::None;
 }
 
-// Before a record that ends an epoch: direct transfers and operations that return data must have ended.
+// Before a record that ends an epoch: direct transfers, and operations in flight that return data, must have ended.
+// Those in the message that the record joins end with its reply.
 void Stream::end_direct() {
     if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory()) return;
     flow_.dispatch();

@@ -1,5 +1,5 @@
-// What other nodes have told this process of the fences and barriers of one window. Filled by whoever drives the
-// network, emptied by the application thread that waits for it.
+// What other nodes have sent this process about the fences and barriers of one window. The polling thread fills it; the
+// application thread that waits for it empties it.
 #pragma once
 
 #include <atomic>
@@ -26,9 +26,9 @@ class Arrivals {
     /// How often that was, since the window was made.
     std::uint64_t closes() const { return closed_.load(std::memory_order_seq_cst); }
 
-    /// Whether this process has let in what belongs to the epoch of this fence. If not, somebody waits for it.
+    /// Whether this process executes requests of the epoch behind this fence. If not, notes that a request waits.
     bool is_open(std::uint64_t fence);
-    /// Lets it in; true if somebody may wait.
+    /// Executes them from now on; true if a request may wait.
     bool open(std::uint64_t fence);
 
   private:

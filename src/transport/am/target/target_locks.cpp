@@ -24,11 +24,11 @@ sync::LockContext TargetService::context(Window& window, std::uint32_t origin) c
 // Takes the lock for `origin`; false if the request has to wait, in the queue.
 bool TargetService::lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status) {
     std::erase(window.refused, origin);
-    const bool barging = ask == LockAsk::Barging;
-    std::deque<RankLock>& queue = barging ? window.barging : window.waiting;
+    const bool inside_lock_all = ask == LockAsk::Barging;
+    std::deque<RankLock>& queue = inside_lock_all ? window.barging : window.waiting;
     if (queue.empty()) {
         sync::LockContext asking = context(window, origin);
-        asking.inside_lock_all = barging;
+        asking.inside_lock_all = inside_lock_all;
         const sync::LockReply asked = sync::lock_ask(asking, window.exposed.rank, kind_of(ask));
         if (asked == sync::LockReply::Granted) window.held.push_back({origin, ask});
         if (asked == sync::LockReply::Broken) {
@@ -36,7 +36,7 @@ bool TargetService::lock(Window& window, std::uint32_t origin, LockAsk ask, Stat
             window.refused.push_back(origin);
         }
         if (asked != sync::LockReply::Queued) return true;
-        (barging ? window.barging_queued : window.queued) = true;
+        (inside_lock_all ? window.barging_queued : window.queued) = true;
     }
     if (window.exposed.stats != nullptr) window.exposed.stats->other(stats::Other::LockContended);
     queue.push_back({origin, ask});

@@ -70,7 +70,7 @@ void TargetService::request(const Frame& frame, const std::byte* body) {
     Window& window = *found->second;
     const ExposedWindow& own = window.exposed;
     if (frame.origin >= own.processes || own.tokens[frame.origin] != frame.sender) return answer(Status::Malformed);
-    // All requests of this origin in this window wait behind one that waits for a lock.
+    // All requests of this origin in this window wait behind one that waits for a lock or a fence.
     if (frame.kind == FrameKind::Request)
         if (const auto before = window.saved.find(frame.origin); before != window.saved.end()) {
             before->second.push_back({frame.number, 0, {body, body + frame.bytes}, {}, Status::Done});

@@ -2,7 +2,7 @@
 // docs/NETWORK.md has the protocols. Operations go to the executor; locks take the same words and queue as those of the
 // processes of the node: a process of another node stands in the queue by a cell of the target's own block.
 //
-// Not thread-safe: the polling thread has the progress lock. No thread, no libfabric and no MPI here.
+// Not thread-safe: the polling thread has the drive lock. No thread, no libfabric and no MPI here.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ class TargetService {
         ExposedWindow exposed;
         std::shared_ptr<Arrivals> arrivals = std::make_shared<Arrivals>();
         std::map<std::uint32_t, std::deque<Saved>> saved;  // by origin, in the order of arrival
-        std::deque<RankLock> waiting;                      // for the lock, but for Barging
-        std::deque<RankLock> barging;
+        std::deque<RankLock> waiting;                      // for the lock, outside a lock_all
+        std::deque<RankLock> barging;                      // for the lock, inside a lock_all
         std::size_t turns = 0;               // the first so many of `waiting` get the lock one after the other
         std::vector<std::uint32_t> granted;  // origins that got it so, whose requests have not gone on yet
         bool queued = false;                 // the next of `waiting` stands in the lock's queue
