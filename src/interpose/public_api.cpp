@@ -7,6 +7,7 @@
 #include "interpose/routes.h"
 #include "osc/osc.h"
 #include "stats/report.h"
+#include "sync/stripe.h"
 #include "transport/am/network_stack.h"
 #include "transport/shm/arena.h"
 #include "window/registry.h"

@@ -115,7 +115,7 @@ void report_statistics() {
                        {data->all.data() + data->offsets[from], static_cast<std::size_t>(data->lengths[from])});
         stats::finish(report);
         const std::vector<stats::Finding> findings = stats::advise(report);
-        write_all(STDERR_FILENO, stats::table_of(report, findings));
+        write_all(STDERR_FILENO, stats::table_of(report, findings, counter_names()));
         if (const std::string& path = base::values().stats; path != "1")
             write_file(path, stats::json_of(report, findings, counter_names()));
     }

@@ -83,8 +83,12 @@ const Member* latecomer(const WindowReport& window) {
 void waits(const WindowReport& window, Findings& findings) {
     const std::uint64_t life = window.value(Other::Lifetime);
     if (life < kShortLife) return;
-    if (const double part = share(window.value(Sync::Win_fence, kWaiting), life); part > 0.3) {
-        const Member* const late = latecomer(window);
+    const Member* const late = latecomer(window);
+    // The share of the others, if they wait for one process.
+    const std::uint64_t its_waiting = late != nullptr ? late->waiting(Sync::Win_fence) : 0;
+    const std::uint64_t its_life = late != nullptr ? late->value(index_of(Other::Lifetime)) : 0;
+    const std::uint64_t fences = window.value(Sync::Win_fence, kWaiting);
+    if (const double part = share(fences - its_waiting, life - its_life); part > 0.3) {
         const std::string whom =
             late != nullptr ? "rank " + count(late->rank) : std::string("other processes, in turn");
         findings.push_back({window.title(), percent(part) + " of its time in MPI_Win_fence waiting for " + whom,

@@ -73,7 +73,7 @@ struct Finding {
 std::vector<Finding> advise(const Report& report);
 
 /// The table for stderr, each line with "libosc: ". `names`: of Report::totals.
-std::string table_of(const Report& report, std::span<const Finding> findings);
+std::string table_of(const Report& report, std::span<const Finding> findings, std::span<const char* const> names);
 std::string json_of(const Report& report, std::span<const Finding> findings, std::span<const char* const> names);
 
 /// The statistic `name` of a window of this process, see osc_window_stat(). False for an unknown name.

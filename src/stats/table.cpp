@@ -98,13 +98,18 @@ void add_window(Lines& lines, const WindowReport& window) {
 
 }  // namespace
 
-std::string table_of(const Report& report, std::span<const Finding> findings) {
+std::string table_of(const Report& report, std::span<const Finding> findings, std::span<const char* const> names) {
     Lines lines;
     lines.add("statistics (OSC_STATS) of %u processes; times are sums over them", report.processes);
     if (report.reporting < report.processes)
         lines.add("a process died: these are the statistics of %u of them", report.reporting);
     for (const WindowReport& window : report.windows)
         add_window(lines, window);
+    std::string counters;
+    for (std::size_t i = 0; i < names.size() && i < report.totals.size(); ++i)
+        if (report.totals[i] != 0)
+            counters.append(" ").append(names[i]).append("=") += std::to_string(report.totals[i]);
+    if (!counters.empty()) lines.add("at the end (osc_info --counters):%s", counters.c_str());
     for (const Finding& finding : findings) {
         lines.add("advice: %s: %s", finding.window.c_str(), finding.text.c_str());
         lines.add("        %s", finding.remedy.c_str());

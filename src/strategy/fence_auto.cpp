@@ -2,6 +2,7 @@
 // strategy that the cost model (sync/costs.h) predicts as faster for the epoch that has ended. Each process votes at
 // the fence, and one vote for "immediate" outweighs all for "deferred". The votes travel with the fence's own messages,
 // so all processes decide alike.
+#include <cstdio>
 #include <utility>
 
 #include "base/log.h"
@@ -16,8 +17,14 @@ class AutomaticFence final : public FenceStrategy {
   public:
     const char* name() const override { return "auto"; }
     std::string explain(const Core& core) const override {
-        return core.remote_sync != nullptr ? "deferred until an epoch would have been faster without"
-                                           : "immediate, by load and store";
+        if (core.remote_sync == nullptr) return "immediate, by load and store";
+        if (changes_ == 0) return "deferred until an epoch would have been faster without";
+        char text[192];
+        std::snprintf(text, sizeof text,
+                      "%s since fence %llu, %llu changes; the last vote here: %.1f us immediate, %.1f us deferred",
+                      immediate_now_ ? "immediate" : "deferred", static_cast<unsigned long long>(changed_),
+                      static_cast<unsigned long long>(changes_), vote_.immediate / 1e3, vote_.deferred / 1e3);
+        return text;
     }
 
     void prepare(Core& core, StateGuard& guard, const FenceCall& call) override {
@@ -43,10 +50,11 @@ class AutomaticFence final : public FenceStrategy {
     }
 
     // Casts this process's vote for the next epochs, from its traffic in this one.
-    void propose(Core& core, bool fences_epoch) const {
+    void propose(Core& core, bool fences_epoch) {
         const sync::Traffic traffic = core.remote_sync->take_traffic();
         if (!fences_epoch || !traffic.any()) return;
         const sync::Predicted predicted = sync::predict(core.costs, traffic);
+        vote_ = predicted;
         const std::uint32_t wants = sync::wanted(predicted, traffic);
         core.controls.fence_counts().wants.fetch_or(wants, std::memory_order_relaxed);
         if (!base::verbose("strategy") || (wants == sync::kImmediate) == immediate_now_) return;
@@ -64,8 +72,10 @@ class AutomaticFence final : public FenceStrategy {
         const std::uint32_t wanted = core.controls.fence_counts().wanted;
         if (wanted == sync::kNothing) return;
         const bool immediate = (wanted & sync::kImmediate) != 0;
-        if (std::exchange(immediate_now_, immediate) == immediate || core.me != 0) return;
-        if (base::verbose("strategy"))
+        if (std::exchange(immediate_now_, immediate) == immediate) return;
+        ++changes_;
+        changed_ = core.epoch.fences;
+        if (core.me == 0 && base::verbose("strategy"))
             base::say("fence %llu of a window of %u processes: fences are %s from now on",
                       static_cast<unsigned long long>(core.epoch.fences), core.size,
                       immediate ? "immediate" : "deferred");
@@ -73,6 +83,9 @@ class AutomaticFence final : public FenceStrategy {
 
     const std::unique_ptr<FenceStrategy> immediate_ = make_fence_immediate();
     const std::unique_ptr<FenceStrategy> deferred_ = make_fence_deferred();
+    sync::Predicted vote_{};      // the prediction behind this process's last vote
+    std::uint64_t changes_ = 0;   // of immediate_now_
+    std::uint64_t changed_ = 0;   // the fence of the last one
     bool immediate_now_ = false;  // between nodes; the same on all processes
 };
 

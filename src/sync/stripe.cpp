@@ -9,7 +9,16 @@
 
 namespace osc::sync {
 
+namespace {
+std::atomic<std::uint64_t> g_waits{0};
+}  // namespace
+
+std::uint64_t stripe_waits() {
+    return g_waits.load(std::memory_order_relaxed);
+}
+
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
+    g_waits.fetch_add(1, std::memory_order_relaxed);
     const base::WaitScope waits;
     const int spin = shm::wait_policy().spin;
     for (int round = 0;; ++round) {

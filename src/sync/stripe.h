@@ -15,6 +15,9 @@ namespace osc::sync {
 /// The contended path of StripeGuard; false if the holder died (its rank in `dead`).
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead);
 
+/// How often this process has called it.
+std::uint64_t stripe_waits();
+
 /// Takes the stripe for rank `me`; false if its holder died.
 inline bool stripe_lock(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
     if (OSC_FAULT(lost_atomicity)) return true;

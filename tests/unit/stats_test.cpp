@@ -243,7 +243,11 @@ TEST(Table, NamesWindowsAndAdvice) {
     report.windows.push_back(window("halo", {{{index_of(Kind::Put, DataPath::ProcessVm, 1), 640}}}));
     finish(report);
     const std::vector<Finding> findings = advise(report);
-    const std::string table = table_of(report, findings);
+    report.totals = {0, 12};
+    const char* const names[] = {"nothing", "network.retries"};
+    const std::string table = table_of(report, findings, names);
+    EXPECT_NE(table.find("network.retries=12\n"), std::string::npos) << table;
+    EXPECT_EQ(table.find("nothing"), std::string::npos) << table;
     EXPECT_NE(table.find("window 'halo', MPI_Win_create, 1 processes: 640 operations"), std::string::npos) << table;
     EXPECT_NE(table.find("statistics of 2 of them"), std::string::npos) << table;
     EXPECT_NE(table.find("advice: window 'halo': 100 %"), std::string::npos) << table;

@@ -23,7 +23,10 @@ bool Rdma::begin(Transfer& transfer, Post&& post) {
     const bool dead = transfer.connection->dead.load(std::memory_order_relaxed);
     const fabric::Posted posted = dead ? fabric::Posted::Failed : post();
     if (posted != fabric::Posted::Yes) in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    if (posted == fabric::Posted::Again) return false;
+    if (posted == fabric::Posted::Again) {
+        count(counts_.retries);
+        return false;
+    }
     if (posted == fabric::Posted::Failed) {
         transfer.ended(transfer, EIO);
         return true;

@@ -160,6 +160,7 @@ bool FabricSender::post(Message* message) {
         posted = by_slot ? post_to_slot(message) : post_ordinary(message);
     }
     if (posted == fabric::Posted::Again) {
+        count(counts_.retries);
         engine_.wake_thread();  // the provider may have moved arrivals in this call, which no event announces
         return false;
     }
