@@ -90,6 +90,13 @@ class Counters {
         add(at + kOperations, 1);
         add(at + kBytes, bytes);
     }
+    /// Corrects the path of an operation that was counted when it was queued.
+    void reroute(Kind kind, DataPath from, DataPath to, std::uint64_t bytes) {
+        const std::size_t size = size_class(bytes);
+        operation(kind, to, bytes);
+        add(index_of(kind, from, size), ~std::uint64_t{0});
+        add(index_of(kind, from, size, kBytes), ~bytes + 1);
+    }
     void synchronisation(Sync sync, SyncField field, std::uint64_t count = 1) { add(index_of(sync, field), count); }
     /// Also from libosc's own threads, at every thread level.
     void other(Other what, std::uint64_t count = 1) {

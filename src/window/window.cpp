@@ -206,14 +206,26 @@ Fault Window::defer(Peer& target, op::Deferral&& operation) {
     if (lock.owns_lock()) lock.unlock();
     if (fault != Fault::None || nothing) return fault;
     const std::uint32_t rank = target.rank;
+    stats::t_path = stats::DataPath::Message;
     return queue_.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None
                                                                      : strategy::perform_queued(*this, rank);
+}
+
+// A put or get that was counted as a message when it was queued may go directly after all.
+void Window::note_path(const Peer& target, const op::Call& call) {
+    if (stats == nullptr || target.path != Path::Net || stats::t_path != stats::DataPath::Direct) return;
+    const stats::Kind kind = call.kind == op::OpKind::Put ? stats::Kind::Put : stats::Kind::Get;
+    stats->reroute(kind, stats::DataPath::Message, stats::DataPath::Direct,
+                   call.target.count * call.target.layout->size());
 }
 
 Fault Window::perform_deferred(std::uint32_t target) {
     Fault first = Fault::None;
     queue_.empty(target, [&](const op::Deferral& operation) {
-        if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None) first = fault;
+        if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None)
+            first = fault;
+        else
+            note_path(peer(target), operation.call);
     });
     return first;
 }

@@ -115,6 +115,7 @@ class Window final : public Core {
     Fault await_local(std::uint32_t target) override;
 
   private:
+    void note_path(const Peer& target, const op::Call& call);
     const char* unfit_for_two_level() const;
     /// The description of this process's memory for both channels.
     am::ExposedWindow exposed();

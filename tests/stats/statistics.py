@@ -5,6 +5,7 @@
 
 --path created=process_vm: all operations on the window of this name went by these paths. The table on stderr must
 name every window.
+  --put-path PATH: the path of all puts on windows with a name.
   --advice TEXT, --no-advice: findings that contain it must exist, or none may.
 """
 import argparse
@@ -25,6 +26,7 @@ def arguments():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--ranks", default="2")
     parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--put-path")
     parser.add_argument("--advice", action="append", default=[])
     parser.add_argument("--no-advice", action="store_true")
     parser.add_argument("program", nargs="+")
@@ -107,6 +109,8 @@ def main():
             wrong.append("%s: ranks %s" % (name, window["ranks"]))
         if name in wanted:
             compare(window, wanted[name], next((paths[key] for key in paths if key in name), None), wrong)
+        if args.put_path and set(window["kinds"]["put"]["paths"]) != {args.put_path}:
+            wrong.append("%s: puts went by %s" % (name, window["kinds"]["put"]["paths"]))
         if "fence" in window["synchronisation"] and not any("FAKE_NODES" in setting for setting in args.env):
             last = sum(rank["fences_last"] for rank in window["ranks"])
             if last * int(args.ranks) != window["synchronisation"]["fence"]["calls"]:

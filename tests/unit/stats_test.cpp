@@ -64,6 +64,17 @@ TEST(Counters, EachKindAndPathAndSizeAlone) {
         EXPECT_EQ(counters.value(at), 0u);
 }
 
+TEST(Counters, Reroutes) {
+    Counters counters(false);
+    counters.operation(Kind::Put, DataPath::Message, 100);
+    counters.operation(Kind::Put, DataPath::Message, 100);
+    counters.reroute(Kind::Put, DataPath::Message, DataPath::Direct, 100);
+    for (const DataPath path : {DataPath::Message, DataPath::Direct}) {
+        EXPECT_EQ(counters.value(index_of(Kind::Put, path, size_class(100))), 1u);
+        EXPECT_EQ(counters.value(index_of(Kind::Put, path, size_class(100), kBytes)), 100u);
+    }
+}
+
 TEST(Counters, ThreadsLoseNothing) {
     constexpr std::uint64_t kCalls = 20000;
     Counters counters(true);
