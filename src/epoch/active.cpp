@@ -25,6 +25,13 @@ using base::fail;
 using strategy::died;
 using strategy::wait_for;
 
+// Notes a target of the open start for the hang reporter. Only this process writes the word, under the state lock.
+void set_started(Core& core, std::uint32_t target, bool started) {
+    std::atomic<std::uint64_t>& word = core.mine().started(target);
+    const std::uint64_t others = word.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(target);
+    word.store(others | (started ? shm::ControlBlock::bit(target) : 0), std::memory_order_release);
+}
+
 }  // namespace
 
 Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts) {
@@ -63,6 +70,7 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
         Peer& peer = core.peer(target);
         if (OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
         peer.started = true;
+        set_started(core, target, true);
         peer.post = Post::Open;
     }
     if (may_wait) core.strategies.pscw->start(core, guard, targets);
@@ -85,6 +93,7 @@ Fault complete(Core& core) {
         }
         dead = static_cast<int>(peer.rank);
         peer.started = false;
+        set_started(core, peer.rank, false);
         core.discard_deferred(peer.rank);
         epoch.group.erase(epoch.group.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -107,6 +116,7 @@ Fault complete(Core& core) {
     });
     for (const std::uint32_t target : epoch.group) {
         core.peer(target).started = false;
+        set_started(core, target, false);
         if (!OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
     }
     close_touched(core);
@@ -135,6 +145,7 @@ Fault wait(Core& core) {
         return Fault::None;
     }
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
+    const shm::WaitScope waits(shm::WaitKind::Completes, core.id, core.me);
     const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch", [&](auto&& dead) {
         return sync::await_completes(core.controls, core.me, count, dead);
     });

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "host/real.h"
+#include "transport/shm/activity.h"
 #include "transport/shm/compare.h"
 
 namespace osc::host {
@@ -27,11 +28,15 @@ void progress();
 template <class F>
 int wait(MPI_Request& request, F&& meanwhile) {
     int done = 0;
+    shm::WaitWatch watch;
     for (int round = 0;; ++round) {
         const int error = real().Test(&request, &done, MPI_STATUS_IGNORE);
         if (error != MPI_SUCCESS || done) return error;
         if (!meanwhile()) return MPI_SUCCESS;
-        if (round > 100) ::sched_yield();
+        if (round > 100) {
+            watch.look();
+            ::sched_yield();
+        }
     }
 }
 inline int wait(MPI_Request& request) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "host/imports.h"
+#include "transport/shm/activity.h"
 
 namespace osc::host {
 namespace {
@@ -24,7 +25,9 @@ unsigned count_progress(void* worker) {
     while ((progress = g_progress.load(std::memory_order_acquire)) == nullptr) {
     }
     const unsigned events = progress(worker);
-    g_called.load(std::memory_order_relaxed)();
+    std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count does no harm
+    if (void (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr) called();
     return events;
 }
 
@@ -33,7 +36,7 @@ unsigned count_progress(void* worker) {
 bool hook_progress(void (*called)()) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    g_called.store(called, std::memory_order_relaxed);
+    if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
     if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
     auto* const function = reinterpret_cast<Progress>(exported_to_host(kProgress));
     if (function == nullptr) return false;

@@ -6,7 +6,8 @@
 namespace osc::host {
 
 /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under locks
-/// of the host: `called` must not call MPI and must not wait. False if this host has no function to hook. Thread-safe.
+/// of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also counts the
+/// polls in shm::Activity. False if this host has no function to hook. Thread-safe.
 bool hook_progress(void (*called)());
 
 /// ucp_worker_progress as the host calls it, with the hook. Only if the host imports that function.

@@ -31,6 +31,7 @@ int poll(void* state, MPI_Status*) {
 }
 
 int wait(int count, void** states, double, MPI_Status*) {
+    shm::t_call = "MPI_Wait";
     for (int i = 0; i < count; ++i)
         awaited(states[i]).await();
     return MPI_SUCCESS;

@@ -77,6 +77,7 @@ int perform_element(Window& window, const char* function, op::OpKind kind, const
 }
 
 int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
+    shm::t_call = function;
     return finish(window, function, try_perform(window, kind, buffers, op));
 }
 
@@ -89,6 +90,7 @@ void* plain(const void* address) {
 
 int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                     MPI_Request* request) {
+    shm::t_call = function;
     am::PendingOp asked;
     int host_error = MPI_SUCCESS;
     Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_request(window) : Fault::None;

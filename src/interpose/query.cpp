@@ -171,6 +171,7 @@ int Finalize() {
     host::release_types();
     host::release();
     if (base::values().host_progress_hook) host::hook_finalize();
+    shm::note_finalize();
     return host::real().Finalize();
 }
 

@@ -171,6 +171,7 @@ void keep_order(Entry entry) {
         }                                                                       \
         count_served(Entry::name);                                              \
         OSC_FAULT_SYNCHRONISE(#name);                                           \
+        shm::t_call = "MPI_" #name;                                             \
         const stats::SyncTimer timer(window->stats, stats::Sync::name, timing); \
         return finish(*window, "MPI_" #name, what);                             \
     }

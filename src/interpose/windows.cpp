@@ -12,6 +12,7 @@
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/serve.h"
+#include "report/report.h"
 #include "window/device.h"
 #include "window/request.h"
 
@@ -58,6 +59,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         error = raise(request.comm, function, MPI_ERR_COMM);
         return true;
     }
+    shm::t_call = function;
     Window* window = nullptr;
     const char* reason = nullptr;
     error = create_window(request, window, reason);
@@ -76,6 +78,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         if (rank == 0) base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
+    report::start();
     if (!host::threads()) serve_one_thread();
     if (window->strategies.lock->may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
     host::init_types(host::self_comm());
@@ -188,6 +191,7 @@ int Win_free(MPI_Win* win) {
     Window* const window = win != nullptr ? find_window(*win) : nullptr;
     if (window == nullptr) OSC_FORWARD_ON(win != nullptr ? *win : MPI_WIN_NULL, Win_free, (win));
     count_served(Entry::Win_free);
+    shm::t_call = "MPI_Win_free";
     int host_error = MPI_SUCCESS;
     if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
     // Checked while the window exists; the other processes wait in MPI_Win_free until this one comes.

@@ -47,6 +47,20 @@ void Lifeline::drain() const {
     }
 }
 
+Reached reach(const SocketAddress& place, int milliseconds) {
+    const int attempt = place.port != 0 ? make_socket() : -1;
+    if (attempt < 0) return Reached::Nothing;
+    const sockaddr_in there = at(place);
+    int error = ::connect(attempt, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0 ? 0 : errno;
+    pollfd ready{attempt, POLLOUT, 0};
+    if (error == EINPROGRESS && ::poll(&ready, 1, milliseconds) == 1) {
+        socklen_t length = sizeof error;
+        ::getsockopt(attempt, SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    ::close(attempt);
+    return error == 0 ? Reached::Accepted : error == ECONNREFUSED ? Reached::Refused : Reached::Nothing;
+}
+
 Probe::~Probe() {
     end();
 }

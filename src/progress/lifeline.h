@@ -32,6 +32,10 @@ class Lifeline {
     int socket_ = -1;
 };
 
+/// Whether the operating system of a process answers a connection attempt, accepted or refused, in time. Waits.
+enum class Reached { Accepted, Refused, Nothing };
+Reached reach(const SocketAddress& place, int milliseconds);
+
 /// One connection attempt, made without waiting. Not thread-safe.
 class Probe {
   public:

@@ -101,6 +101,9 @@ Fault Core::exchange_between_nodes() {
 // A barrier of the node; a barrier of the nodes' first processes; a second barrier of the node, which passes their
 // result on.
 bool Core::barrier() {
+    std::atomic<std::uint32_t>& entered = mine().barriers;
+    entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    const shm::WaitScope waits(shm::WaitKind::Barrier, id, me, 0, entered.load(std::memory_order_relaxed));
     if (!node_barrier(&came_last)) return false;
     if (remote_sync == nullptr) return true;
     if (controls.rank_at(0) == me && exchange_between_nodes() != Fault::None) {
@@ -111,6 +114,9 @@ bool Core::barrier() {
 }
 
 bool Core::node_barrier(bool* is_last) {
+    std::atomic<std::uint32_t>& entered = mine().node_barriers;
+    entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    const shm::WaitScope waits(shm::WaitKind::Barrier, id, me, 0, mine().barriers.load(std::memory_order_relaxed));
     return controls.header().barrier.arrive_and_wait(
         controls.local_count(size), [&] { return any_dead() >= 0; }, is_last);
 }

@@ -213,6 +213,7 @@ class Core : public sync::Liveness {
     const std::uint64_t exclusive;  // the lock word while this process holds a lock exclusively
     Peer* const peers;              // `size` entries; in a large array unused pages take no memory
     shm::ControlTable controls;
+    std::uint64_t id = 0;                     // of the window: equal on all its processes, unique in the job
     sync::RemoteSync* remote_sync = nullptr;  // null: all processes are on this node
     sync::TwoLevel* two_level = nullptr;  // null: locks are queued. On all processes or none, if no two share a node
     sync::Costs costs;                    // of messages to other nodes; the same on all processes

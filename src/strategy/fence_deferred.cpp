@@ -44,6 +44,7 @@ Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) 
 // barrier.
 bool await_incoming(Core& core, bool queued) {
     const bool closes = core.remote_sync != nullptr && core.controls.fence_counts().any_closes;
+    const shm::WaitScope waits(shm::WaitKind::Closes, core.id, core.me);
     if (closes && !core.remote_sync->await_closes(core.mine().closes, core)) {
         core.controls.header().barrier.give_up();
         return false;

@@ -70,6 +70,7 @@ Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool ins
         context.may_queue = !core.cell_busy;
         core.cell_busy = true;
         const bool mine = context.may_queue;
+        const shm::WaitScope waits(shm::WaitKind::Lock, core.id, core.me, peer.rank);
         const LockResult result = guard.unlocked([&] { return sync::lock_wait(context, peer.rank, kind); });
         if (mine) core.cell_busy = false;
         if (result != LockResult::Granted) {
@@ -130,6 +131,7 @@ Fault await_fence(Core& core, StateGuard& guard, Peer& peer) {
     const std::uint64_t fence = core.epoch.fences;
     const auto made = [&] { return block.fences.load(std::memory_order_seq_cst) >= fence; };
     if (made()) return Fault::None;
+    const shm::WaitScope waits(shm::WaitKind::TargetFence, core.id, core.me, peer.rank);
     const bool met =
         guard.unlocked([&] { return shm::wait_until(block.pscw_bell, made, [&] { return !core.alive(peer.rank); }); });
     return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", peer.rank);
@@ -146,6 +148,7 @@ Fault consume_post(Core& core, StateGuard& guard, Peer& peer) {
 
 Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
     if (core.epoch.no_check || peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return Fault::None;
+    const shm::WaitScope waits(shm::WaitKind::Post, core.id, core.me, peer.rank);
     if (peer.post == Post::Awaited) {  // another thread consumes the post for both
         return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
             return shm::wait_until(

@@ -25,6 +25,7 @@ am::ExposedWindow Window::exposed() {
     exposed.processes = size;
     exposed.liveness = this;
     exposed.stats = stats;
+    exposed.neighbours = this;
     return exposed;
 }
 
@@ -69,7 +70,9 @@ Fault Window::connect_agent(const Peer& target, am::AgentRoute*& route) {
 }
 
 Fault Window::await_operations(std::uint32_t target) {
-    static_assert(kEveryTarget == am::kEveryRank && kEveryTarget == am::RemoteWindow::kAll);
+    static_assert(kEveryTarget == shm::kEveryTarget && kEveryTarget == am::kEveryRank &&
+                  kEveryTarget == am::RemoteWindow::kAll);
+    const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
     const Fault local = am::Outbox::mine().complete_ops(pending_, target);
     if (net_ == nullptr) return local;
     // A fault of local operations must not keep the remote ones from being completed.

@@ -199,6 +199,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
         return error_class(Fault::Shared);
     }
+    const shm::WaitScope waits(shm::WaitKind::Creation, 0, team->me());
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
     window->threaded = host::threads();
@@ -207,6 +208,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->controls.local_ranks = team->local_ranks();
     bool met = false;
     window->controls.address = next_controls(*window, met);
+    window->id = team->window_id(team->creations());
     window->controls.stride = shm::ControlTable::stride_for(window->size);
     // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
     int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};

@@ -99,6 +99,7 @@ std::optional<std::vector<shm::Region>> Window::read_regions(std::uint32_t rank,
 // Calls execute(transport to the target's agent). A fault of an earlier operation is returned first.
 template <class Execute>
 Fault Window::by_agent(Peer& target, std::uint64_t target_base, Execute&& execute) {
+    const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target.rank);
     if (incomplete.load(std::memory_order_acquire) != 0)
         if (const Fault late = await_operations(am::kNoRank); late != Fault::None) return late;
     am::AgentRoute* route = nullptr;

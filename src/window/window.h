@@ -18,6 +18,7 @@
 #include "transport/am/channels/outbox.h"
 #include "transport/am/origin/completion.h"
 #include "transport/am/origin/lock_words.h"
+#include "transport/am/target/inspection.h"
 #include "transport/shm/regions.h"
 #include "window/team.h"
 
@@ -32,12 +33,16 @@ using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
 /// Implements Core's hooks, executes operations by the target's path (window.cpp, net.cpp), and serves this process's
 /// memory to agents and other nodes (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
-class Window final : public Core {
+class Window final : public Core, public am::Neighbours {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.
     explicit Window(Team& owner) : Core(owner.me(), owner.size()), team(owner) {}
     ~Window() override;
 
+    /// What a process of this node does. Thread-safe.
+    shm::ProcessView process_view(std::uint32_t rank) override {
+        return rank == me ? shm::view_of_self() : shm::view_of(team.process(rank).arena);
+    }
     bool alive(std::uint32_t rank) override { return team.alive(rank); }
 
     /// Executes a call on a target that the epoch has opened. On return the origin's buffers are free and results are

@@ -16,6 +16,11 @@ void Messenger::end_service(std::uint64_t window) {
     service_.remove(window);
 }
 
+void Messenger::find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited) {
+    const auto lock = engine_.seize();
+    service_.find_awaited(window, wait, awaited);
+}
+
 void Messenger::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
     Frame frame;
     frame.kind = FrameKind::Notice;

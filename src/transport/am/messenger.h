@@ -20,6 +20,8 @@ class Messenger final : public MessageHandler, Answers {
     /// Serves a window of this process to other nodes from now on, or no longer.
     std::shared_ptr<Arrivals> serve(const ExposedWindow& window);
     void end_service(std::uint64_t window);
+    /// See TargetService.
+    void find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited);
 
     /// Sends a message that is not answered; takes it over.
     void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);

@@ -16,6 +16,7 @@
 
 #include "op/kernels.h"
 #include "transport/am/status.h"
+#include "transport/am/target/inspection.h"
 #include "transport/fabric/endpoint.h"
 
 namespace osc::am {
@@ -76,6 +77,7 @@ enum class Opcode : std::uint8_t {
     FenceOpen,   // disp: a fence's number; the records behind it wait until the receiver has made that fence
     FenceClose,  // the sender's operations of a fence's epoch on the receiver are over
     FenceCount,  // disp: a rank, bytes: how many processes have closed an epoch to it; belongs to the next Barrier
+    Inspect,     // carries InspectQuestion, returns Inspection: for the hang reporter
 };
 
 /// Barging: shared, with LockContext::inside_lock_all.
@@ -139,6 +141,8 @@ constexpr std::size_t carried(const Record& record) {
             return record.op == Op::NoOp ? 0 : record.bytes;
         case Opcode::CompareAndSwap:
             return std::size_t{2} * record.bytes;
+        case Opcode::Inspect:
+            return sizeof(InspectQuestion);
         default:
             return 0;
     }
@@ -155,6 +159,8 @@ constexpr std::size_t returned(const Record& record) {
             return std::size_t{record.bytes} * sizeof(Lease);
         case Opcode::Expose:
             return sizeof(Lease);
+        case Opcode::Inspect:
+            return sizeof(Inspection);
         default:
             return 0;
     }
@@ -182,7 +188,7 @@ class Records {
     bool next(Record& record, const std::byte*& data) {
         if (bytes_ - at_ < sizeof(Record)) return false;
         std::memcpy(&record, body_ + at_, sizeof record);
-        if (record.opcode < Opcode::Put || record.opcode > Opcode::FenceCount) return false;
+        if (record.opcode < Opcode::Put || record.opcode > Opcode::Inspect) return false;
         const std::size_t follows = padded(carried(record));
         if (bytes_ - at_ - sizeof(Record) < follows) return false;
         data = body_ + at_ + sizeof(Record);

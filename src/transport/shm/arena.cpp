@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -115,9 +116,11 @@ bool Arena::open() {
         fd_ = -1;
         return false;
     }
-    free_.take(kGrain, kGrain);  // the header, for good
+    free_.take(round_up(sizeof(ArenaHeader), kGrain), kGrain);  // for good
     large_free_.give(bytes, kFileEnd - bytes);
-    reinterpret_cast<ArenaHeader*>(pool_)->token = token_;
+    auto* const header = new (pool_) ArenaHeader{};
+    header->activity.identity.store(random64(), std::memory_order_relaxed);
+    header->token = token_;
     return true;
 }
 

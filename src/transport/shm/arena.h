@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 
+#include "transport/shm/activity.h"
 #include "transport/shm/kept.h"
 #include "transport/shm/spans.h"
 #include "transport/shm/system_memory.h"
@@ -37,7 +38,8 @@ struct ArenaAddress {
 
 /// First bytes of the pool.
 struct ArenaHeader {
-    std::uint64_t token;
+    std::uint64_t token;  // first: peers read it alone
+    Activity activity;
 };
 
 /// A piece of an arena.
@@ -87,6 +89,8 @@ class Arena {
     /// Whether `path` is this arena's file. Opens nothing.
     bool is_file(const char* path) const;
     std::uint64_t token() const { return token_; }
+    /// The process's activity in the arena, which is open.
+    Activity& activity() { return reinterpret_cast<ArenaHeader*>(pool_)->activity; }
 
     /// Bytes of live pieces.
     std::uint64_t in_use() const;

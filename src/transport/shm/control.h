@@ -105,11 +105,18 @@ struct alignas(64) ControlBlock {
     // window's creation; the node's first process writes it.
     std::uint64_t closes = 0;
 
-    // Two words for each 64 ranks of the group follow, with one bit for each rank. posts(): targets whose post this
+    // For the hang reporter: barriers of the window, and barriers of its processes on this node, that this process has
+    // entered. Only this process writes them.
+    std::atomic<std::uint32_t> barriers{0};
+    std::atomic<std::uint32_t> node_barriers{0};
+
+    // Three words for each 64 ranks of the group follow, with one bit for each rank. posts(): targets whose post this
     // process has received and not consumed. shared_locks(): targets whose shared lock this process holds or requests,
     // by which waiters find a dead holder (the target's lock word only counts holders).
-    std::atomic<std::uint64_t>& posts(std::uint32_t rank) { return words()[rank / 64 * 2]; }
-    std::atomic<std::uint64_t>& shared_locks(std::uint32_t rank) { return words()[rank / 64 * 2 + 1]; }
+    // started(): targets of the open start, by which the hang reporter finds a missing complete.
+    std::atomic<std::uint64_t>& posts(std::uint32_t rank) { return words()[rank / 64 * 3]; }
+    std::atomic<std::uint64_t>& shared_locks(std::uint32_t rank) { return words()[rank / 64 * 3 + 1]; }
+    std::atomic<std::uint64_t>& started(std::uint32_t rank) { return words()[rank / 64 * 3 + 2]; }
     static constexpr std::uint64_t bit(std::uint32_t rank) { return std::uint64_t{1} << (rank % 64); }
     std::atomic<std::uint64_t>* words() {
         return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(this) + sizeof *this);
@@ -190,7 +197,7 @@ struct ControlTable {
     std::size_t stride = 0;
     const LocalRanks* local_ranks = nullptr;  // null: every process is on this node, with its rank as its index
 
-    static std::size_t words_for(std::uint32_t processes) { return (std::size_t{processes} + 63) / 64 * 2; }
+    static std::size_t words_for(std::uint32_t processes) { return (std::size_t{processes} + 63) / 64 * 3; }
     static std::size_t stride_for(std::uint32_t processes) {
         return (sizeof(ControlBlock) + words_for(processes) * sizeof(std::uint64_t) + 63) / 64 * 64;
     }

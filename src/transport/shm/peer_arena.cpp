@@ -22,9 +22,9 @@ std::uint64_t page_start(std::uint64_t offset) {
 // Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
 // SIGBUS, and only from memory files, because reading anything else may wait.
 bool is_arena(int fd, std::uint64_t token) {
-    ArenaHeader header{};
+    std::uint64_t found = 0;  // ArenaHeader::token
     return ::fcntl(fd, F_GET_SEALS) >= 0 &&
-           ::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) && header.token == token;
+           ::pread(fd, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) && found == token;
 }
 
 }  // namespace

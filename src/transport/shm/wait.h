@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/wait_time.h"
+#include "transport/shm/activity.h"
 #include "transport/shm/futex.h"
 
 namespace osc::shm {
@@ -74,6 +75,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = Firs
         if (done()) return true;
         ::sched_yield();
     }
+    WaitWatch watch;
     long slept = 0;
     for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
         const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
@@ -83,6 +85,7 @@ bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = Firs
         if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
         bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
         if (ready || done()) return true;
+        watch.look();
         if (policy.progress != nullptr) policy.progress();
         slept += ms;
         if (slept >= 100) {

@@ -27,6 +27,7 @@ template <class Done>
 void FlowControl::wait_until(Done&& done) {
     const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
     if (over()) return;
+    const shm::WaitScope waits = scope();
     bool ended = false;
     {
         const Released released(*this);
@@ -52,6 +53,7 @@ bool FlowControl::look(Completion& completion) {
 }
 
 void FlowControl::await(Completion& completion) {
+    const shm::WaitScope waits = scope();
     std::int64_t since = 0;
     if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); })) completion.give_up();
 }

@@ -30,6 +30,9 @@ class FlowControl final : public progress::DeferredWork {
           transfers(network, to, faults, regions),
           network_(network),
           to_(to),
+          window_(window),
+          me_(me),
+          target_(target),
           incomplete_(incomplete) {}
     ~FlowControl() { network_.engine.backlog().withdraw(*this); }
     FlowControl(const FlowControl&) = delete;
@@ -114,6 +117,7 @@ class FlowControl final : public progress::DeferredWork {
 
     template <class Done>
     void wait_until(Done&& done);
+    shm::WaitScope scope() const { return {shm::WaitKind::Operations, window_, me_, target_}; }
     bool gone(std::int64_t& since);
     bool refused() const { return under_lock && messages.refused(); }
     bool proceed();
@@ -121,6 +125,9 @@ class FlowControl final : public progress::DeferredWork {
 
     NetworkStack& network_;
     Connection& to_;
+    const std::uint64_t window_;
+    const std::uint32_t me_;
+    const std::uint32_t target_;
     std::atomic<std::uint32_t>& incomplete_;
     std::mutex mutex_;
     bool marked_ = false;

@@ -36,6 +36,7 @@ Fault TargetQueries::ask(const Record& record, void* to) {
     reply_.bytes = returned(record);
     reply_.open.store(true, std::memory_order_relaxed);
     network_.messenger.request(to_, FrameKind::Query, window_, me_, message, reply_);
+    const shm::WaitScope waits(shm::WaitKind::Operations, window_, me_, target_);
     // Not given up: the messenger answers in place of a dead target.
     {
         const FlowControl::Released released(flow_);

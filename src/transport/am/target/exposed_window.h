@@ -13,6 +13,7 @@ namespace osc::am {
 
 class Caches;
 class Leases;
+class Neighbours;
 
 /// All that it points at outlives the registration with AgentService or TargetService.
 struct ExposedWindow {
@@ -31,6 +32,7 @@ struct ExposedWindow {
     const std::uint64_t* tokens = nullptr;  // of all processes, by rank
     Leases* leases = nullptr;               // dynamic windows: what other processes know of the regions
     Caches* caches = nullptr;               // dynamic windows: what this process knows of others' regions
+    Neighbours* neighbours = nullptr;       // null: no answers to the hang reporter
     fabric::Exposed exposed;
     fabric::Exposed words;  // of two-level locks, in windows that have them
 };

@@ -179,6 +179,7 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
         default: {
             const std::size_t before = out.size();
             out.resize(before + padded(returned(record)));
+            if (record.opcode == Opcode::Inspect) return inspect(window, data, out.data() + before);
             if (!is_operation(record.opcode)) return describe_regions(own, origin, record, out.data() + before);
             return operate(window, origin, {record, data, {}}, out.data() + before);
         }

@@ -53,6 +53,9 @@ class TargetService {
     /// Breaks locks that requests wait for and dead processes of this node have. Called now and then.
     void look_for_dead();
 
+    /// Like sync::find_awaited; also knows requests that wait here, and holders on other nodes.
+    void find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited) const;
+
     /// Tokens of processes that have a lock here for which others wait.
     void holders(std::vector<std::uint64_t>& tokens) const;
 
@@ -99,6 +102,8 @@ class TargetService {
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
     Status operate(Window& window, std::uint32_t origin, Operation operation, std::byte* out);
+    Status inspect(Window& window, const std::byte* data, std::byte* out) const;
+    void find_awaited(const Window& window, const sync::WaitQuestion& wait, sync::Awaited& awaited) const;
     Status withdraw(const ExposedWindow& window, std::uint32_t origin, const Record& record);
     void resume_withdrawing();
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);

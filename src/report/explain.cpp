@@ -1,0 +1,258 @@
+// The text of a report: what the wait is for, and, from process to process, what keeps those busy that it is for. The
+// walk ends at processes that do not wait inside libosc; if it meets a process of its path again, it has found a
+// deadlock.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "host/host.h"
+#include "report/peers.h"
+#include "report/report.h"
+
+namespace osc::report {
+namespace {
+
+using shm::WaitKind;
+using shm::WaitNote;
+using sync::Relation;
+
+constexpr std::int64_t kBudget = 1'500'000'000;  // ns for one report
+constexpr std::int64_t kPerProcess = 400'000'000;
+constexpr std::size_t kMostProcesses = 32;
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
+    char line[400];
+    va_list args;
+    va_start(args, text);
+    std::vsnprintf(line, sizeof line, text, args);
+    va_end(args);
+    return line;
+}
+
+// The window of a note, if this process is in it and no other thread can free it.
+Window* find_window(const WaitNote& note, const Window* own) {
+    Window* found = nullptr;
+    visit_windows([&](Window& window) {
+        if (window.id == note.window && note.window != 0 && (&window == own || own == nullptr || !window.threaded))
+            found = &window;
+    });
+    return found;
+}
+
+std::string name_of(Window& window) {
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    host::real().Win_get_name(window.handle, name, &length);
+    return length > 0 ? format("window \"%.100s\"", name) : format("window 0x%x", static_cast<unsigned>(window.handle));
+}
+
+std::string seconds(std::int64_t ns) {
+    return format("%.1f s", static_cast<double>(ns) / 1e9);
+}
+
+std::string purpose(const WaitNote& note) {
+    switch (note.kind) {
+        case WaitKind::Lock:
+            return format("the lock of rank %u", note.target);
+        case WaitKind::Post:
+            return format("the post of rank %u", note.target);
+        case WaitKind::Completes:
+            return "MPI_Win_complete of its origins";
+        case WaitKind::Barrier:
+            return "the other processes to enter it";
+        case WaitKind::TargetFence:
+            return format("rank %u to enter the fence", note.target);
+        case WaitKind::Closes:
+            return "the ends of other nodes' operations";
+        case WaitKind::Operations:
+            return note.target == shm::kEveryTarget ? "its operations to complete"
+                                                    : format("its operations at rank %u to complete", note.target);
+        case WaitKind::Creation:
+            return "the other processes of the communicator";
+        default:
+            return "other processes";
+    }
+}
+
+const char* relation_text(Relation relation, bool is_self) {
+    switch (relation) {
+        case Relation::HoldsExclusive:
+            return is_self ? "holds the lock exclusively itself" : "holds the lock exclusively";
+        case Relation::HoldsShared:
+            return is_self ? "holds the lock shared itself" : "holds the lock shared";
+        case Relation::HasNotPosted:
+            return "has not called MPI_Win_post";
+        case Relation::HasNotCompleted:
+            return "has not called MPI_Win_complete";
+        case Relation::HasNotStarted:
+            return "has not called MPI_Win_start and MPI_Win_complete";
+        case Relation::HasNotEntered:
+            return "has not entered it";
+        case Relation::InsideBarrier:
+            return "awaits the other nodes";
+        case Relation::HasNotAnswered:
+            return "has not answered";
+    }
+    return "";
+}
+
+// What a wait that cannot end is called. In a cycle the relation with the greatest weight names it.
+int weight(Relation relation) {
+    switch (relation) {
+        case Relation::HasNotPosted:
+            return 4;
+        case Relation::HasNotCompleted:
+        case Relation::HasNotStarted:
+            return 3;
+        case Relation::HasNotEntered:
+        case Relation::InsideBarrier:
+            return 2;
+        case Relation::HasNotAnswered:
+            return 1;
+        default:
+            return 0;
+    }
+}
+
+const char* mistake(Relation relation) {
+    constexpr const char* kNames[] = {"a cycle of locks", "a cycle of waits",
+                                      "a fence or free that only some processes have entered",
+                                      "a post without its complete", "a start without its post"};
+    return kNames[weight(relation)];
+}
+
+struct Step {  // of the path from this process to the one that the walk is at
+    std::uint64_t identity;
+    std::uint32_t rank;
+    WaitNote wait;
+    Relation relation;  // of the next one to it
+};
+
+class Walk {
+  public:
+    explicit Walk(const Window* own) : own_(own) {}
+
+    /// Appends to `lines` what the last process of the path waits for.
+    void explain(std::vector<std::string>& lines);
+    std::vector<Step> path;
+
+  private:
+    std::string describe(const Findings& found, std::uint32_t rank) const;
+    std::string state(const Findings& found);
+    void say_cycle(std::size_t from, std::vector<std::string>& lines) const;
+
+    const Window* const own_;
+    const std::int64_t until_ = now_ns() + kBudget;
+    std::vector<std::uint64_t> seen_;
+    Peers peers_;
+};
+
+std::string Walk::state(const Findings& found) {
+    switch (found.doing) {
+        case Doing::Waits: {
+            const WaitNote& wait = found.view.wait;
+            Window* const window = find_window(wait, own_);
+            return format("it waits in %s for %s%s%s, %s so far", wait.call, purpose(wait).c_str(),
+                          window != nullptr ? " in " : "", window != nullptr ? name_of(*window).c_str() : "",
+                          seconds(now_ns() - wait.since).c_str());
+        }
+        case Doing::Finalizes:
+            return "it is inside MPI_Finalize";
+        case Doing::InHost:
+            return "it is inside the host MPI, outside libosc";
+        case Doing::Computes:
+            return "it computes outside MPI";
+        case Doing::Runs:
+            return "it runs outside libosc: it computes, or is inside the host MPI";
+        case Doing::Sleeps:
+            return "it sleeps in a system call outside MPI";
+        case Doing::SleepsOnDisk:
+            return "it is in an uninterruptible system call (a disk or a file server) outside MPI";
+        case Doing::Stopped:
+            return "it is stopped by a signal (SIGSTOP); SIGCONT continues it";
+        case Doing::Traced:
+            return "it is stopped by a debugger";
+        case Doing::Ended:
+            return "it is dead";
+        case Doing::Silent:
+            return "it does not answer, but its node does: it is stopped, or its network thread gets no core";
+        case Doing::Unreachable:
+            return "neither it nor its node answers: the node is down, or the network is cut";
+        case Doing::Unknown:
+            break;
+    }
+    return "the system does not show what it does";
+}
+
+void Walk::say_cycle(std::size_t from, std::vector<std::string>& lines) const {
+    Relation named = Relation::HoldsExclusive;
+    bool threads = false;
+    std::string chain;
+    for (std::size_t i = from; i < path.size(); ++i) {
+        const Step& step = path[i];
+        threads = threads || step.wait.threads != 0;
+        if (weight(step.relation) > weight(named)) named = step.relation;
+        chain += i == from ? format("rank %u waits for ", step.rank) : format("rank %u, which waits for ", step.rank);
+    }
+    chain += format("rank %u", path[from].rank);
+    lines.push_back(format("deadlock, %s: %s%s", mistake(named), chain.c_str(),
+                           threads ? " (unless another thread of one of them ends it)" : ""));
+}
+
+void Walk::explain(std::vector<std::string>& lines) {
+    const Step last = path.back();
+    Window* const window = find_window(last.wait, own_);
+    if (window == nullptr) return;
+    const sync::Awaited awaited = peers_.find_awaited(*window, last.wait);
+    const std::string indent(2 * path.size(), ' ');
+    for (std::uint32_t i = 0; i < awaited.count; ++i) {
+        const auto [rank, relation] = awaited.ranks[i];
+        path.back().relation = relation;
+        const Findings found = peers_.look_at(*window, rank, std::min(kPerProcess, until_ - now_ns()));
+        const bool is_self = found.view.identity == path.front().identity;
+        const bool waits = found.doing == Doing::Waits;
+        const std::string pid = found.view.pid > 0 ? format(" (pid %d)", found.view.pid) : "";
+        lines.push_back(indent +
+                        format("rank %u%s %s: ", rank, pid.c_str(), relation_text(relation, rank == last.rank)) +
+                        (is_self ? "this process" : state(found)));
+        const auto before = std::find_if(path.begin(), path.end(), [&](const Step& step) {
+            return step.identity == found.view.identity && step.identity != 0;
+        });
+        if (before != path.end()) {
+            say_cycle(static_cast<std::size_t>(before - path.begin()), lines);
+            continue;
+        }
+        if (found.doing == Doing::Finalizes)
+            lines.push_back(format("deadlock, %s: rank %u has called MPI_Finalize", mistake(relation), rank));
+        const bool known = std::find(seen_.begin(), seen_.end(), found.view.identity) != seen_.end();
+        if (!waits || known || seen_.size() >= kMostProcesses) continue;
+        seen_.push_back(found.view.identity);
+        path.push_back({found.view.identity, rank, found.view.wait, relation});
+        explain(lines);
+        path.pop_back();
+    }
+    if (awaited.others > 0) lines.push_back(indent + format("and %u more processes", awaited.others));
+}
+
+}  // namespace
+
+void explain(const WaitNote& note) {
+    Window* const window = find_window(note, nullptr);
+    std::vector<std::string> lines;
+    lines.push_back(
+        format("%s has waited %s for %s", note.call, seconds(now_ns() - note.since).c_str(), purpose(note).c_str()) +
+        (window != nullptr ? format(" in %s, where this process is rank %u", name_of(*window).c_str(), note.rank)
+                           : ""));
+    Walk walk(window);
+    walk.path.push_back(
+        {shm::my_activity().identity.load(std::memory_order_relaxed), note.rank, note, Relation::HasNotAnswered});
+    walk.explain(lines);
+    for (const std::string& line : lines)
+        base::say("%s", line.c_str());
+}
+
+}  // namespace osc::report

@@ -1,0 +1,142 @@
+#include "report/peers.h"
+
+#include <ctime>
+
+#include "base/clock.h"
+#include "transport/am/network_stack.h"
+
+namespace osc::report {
+namespace {
+
+constexpr std::int64_t kBetween = 10'000'000;   // ns between two views of a process
+constexpr std::int64_t kSettled = 300'000'000;  // ns after which views without any change are believed
+constexpr int kConnectMs = 500;                 // for a node to answer a connection attempt
+constexpr std::uint32_t kMostNodes = 64;        // asked for one wait
+constexpr std::uint64_t kBusyTicks = 2;         // of processor time: the process has run between two views
+
+// What one view shows by itself; Unknown if it takes another one.
+Doing at_once(const shm::ProcessView& seen) {
+    switch (seen.state) {
+        case 'X':
+            return Doing::Ended;
+        case 'T':
+            return Doing::Stopped;
+        case 't':
+            return Doing::Traced;
+        default:
+            break;
+    }
+    if (seen.wait.kind == shm::WaitKind::Finalize) return Doing::Finalizes;
+    if (seen.wait.kind != shm::WaitKind::None) return Doing::Waits;
+    return Doing::Unknown;
+}
+
+// What a process does that waits in no call of libosc. A process that polls inside the host shows it soon; one that has
+// run meanwhile without such a poll computes.
+Doing by_change(const shm::ProcessView& first, const shm::ProcessView& last, bool settled) {
+    if (last.host_polls != first.host_polls) return Doing::InHost;
+    const bool ran = last.cpu_ticks - first.cpu_ticks >= kBusyTicks;
+    if (ran || (settled && last.state == 'R')) return last.counts_polls != 0 ? Doing::Computes : Doing::Runs;
+    if (!settled) return Doing::Unknown;
+    return last.state == 'S' ? Doing::Sleeps : last.state == 'D' ? Doing::SleepsOnDisk : Doing::Unknown;
+}
+
+}  // namespace
+
+// The process itself is asked, and its neighbour if it does not answer soon; a process that has not answered is not
+// asked again if it has a neighbour.
+Inquiry Peers::inquiry(Window& window, std::uint32_t rank, const sync::WaitQuestion& wait) const {
+    const std::uint32_t neighbour = neighbour_of(*window.team.job(), rank);
+    return {{wait, rank, 0}, silent_.contains({&window, rank}) ? neighbour : rank, neighbour};
+}
+
+// False if nobody says what the process does.
+bool Peers::view(Window& window, std::uint32_t rank, shm::ProcessView& seen) {
+    if (window.is_local(rank)) {
+        seen = window.process_view(rank);
+        return true;
+    }
+    const Inquiry one = inquiry(window, rank, {});
+    if (one.first == rank && silent_.contains({&window, rank})) return false;
+    const auto found = ask(window, {&one, 1});
+    if (!found[0]) return false;
+    seen = found[0]->view;
+    return true;
+}
+
+Findings Peers::look_at(Window& window, std::uint32_t rank, std::int64_t limit_ns) {
+    const std::int64_t began = now_ns();
+    shm::ProcessView first;
+    Findings found;
+    for (bool again = false; view(window, rank, found.view); again = true) {
+        if (!again) first = found.view;
+        const std::int64_t spent = now_ns() - began;
+        found.doing = at_once(found.view);
+        if (found.doing == Doing::Unknown) found.doing = by_change(first, found.view, spent >= kSettled);
+        if (found.doing != Doing::Unknown || spent >= limit_ns) return found;
+        const timespec pause{0, kBetween};
+        ::nanosleep(&pause, nullptr);
+    }
+    silent_.insert({&window, rank});
+    const progress::Reached reached = progress::reach(window.team.job()->addresses[rank].lifeline, kConnectMs);
+    found.doing = reached == progress::Reached::Accepted  ? Doing::Silent
+                  : reached == progress::Reached::Refused ? Doing::Ended
+                                                          : Doing::Unreachable;
+    return found;
+}
+
+// A process that does not answer keeps the wait from being explained, and perhaps from ending.
+void Peers::ask_all(Window& window, const std::vector<Inquiry>& inquiries, sync::Awaited& awaited) {
+    const auto found = ask(window, inquiries);
+    for (std::size_t i = 0; i < inquiries.size(); ++i) {
+        if (!found[i]) {
+            silent_.insert({&window, inquiries[i].question.subject});
+            awaited.add(inquiries[i].question.subject, sync::Relation::HasNotAnswered);
+            continue;
+        }
+        for (std::uint32_t entry = 0; entry < found[i]->awaited.count && entry < sync::Awaited::kMost; ++entry)
+            if (const auto& [rank, relation] = found[i]->awaited.ranks[entry]; rank < window.size)
+                awaited.add(rank, relation);
+        awaited.others += found[i]->awaited.others;
+    }
+}
+
+sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
+    const sync::WaitQuestion wait{note.kind, note.rank, note.target, note.barriers};
+    sync::Awaited awaited;
+    const am::Job* const job = window.team.job();
+    const bool at_target = note.kind == shm::WaitKind::Lock || note.kind == shm::WaitKind::Operations;
+    const bool has_target = at_target || note.kind == shm::WaitKind::Post || note.kind == shm::WaitKind::TargetFence;
+    const bool here = note.target == window.me;
+    const bool spans = job != nullptr && has_target && note.target < window.size;
+    // Between nodes only the target knows which requests wait for its lock.
+    const bool remote = spans && !here && (!window.is_local(note.target) || (at_target && !window.is_local(note.rank)));
+    if (at_target && spans && here)
+        am::NetworkStack::mine().messenger.find_awaited(window.id, wait, awaited);
+    else if (!remote)
+        sync::find_awaited(window.controls, window.size, wait, awaited);
+    if (job == nullptr) return awaited;
+    switch (note.kind) {
+        case shm::WaitKind::Lock:
+        case shm::WaitKind::Operations:
+        case shm::WaitKind::Post:
+        case shm::WaitKind::TargetFence:
+            if (remote) ask_all(window, {inquiry(window, note.target, wait)}, awaited);
+            break;
+        case shm::WaitKind::Completes:
+        case shm::WaitKind::Barrier:
+        case shm::WaitKind::Closes: {
+            // One process of each other node answers for all of them.
+            std::vector<Inquiry> nodes;
+            for (std::uint32_t node = 0; node < job->leaders.size() && nodes.size() < kMostNodes; ++node)
+                if (node != job->node) nodes.push_back(inquiry(window, job->leaders[node], wait));
+            ask_all(window, nodes, awaited);
+            break;
+        }
+        default:
+            break;
+    }
+    return awaited;
+}
+
+}  // namespace osc::report
