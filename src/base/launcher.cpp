@@ -63,7 +63,7 @@ std::string job_on_node() {
     if (first_of({"MPI_LOCALRANKID"}) != nullptr) {
         // Hydra's proxy starts each rank in a session of its own, so a shell around the program does not matter.
         const long proxy = parent_of(::getsid(0));
-        return proxy > 0 ? "h" + std::to_string(proxy) : std::string();
+        return proxy > 0 ? std::string("h").append(std::to_string(proxy)) : std::string();
     }
     const char* id = first_of({"SLURM_JOB_ID"});
     const char* step = first_of({"SLURM_STEP_ID"});

@@ -8,7 +8,7 @@ namespace {
 constexpr int kVersion = 1;  // of the format; it grows when the meaning of a key changes
 
 std::string size_name(std::size_t size) {
-    return size + 1 < kSizes ? "to_" + std::to_string(largest_of(size)) : "more";
+    return size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more";
 }
 
 void write_sizes(Json& json, const WindowReport& window, Kind kind, DataPath path) {

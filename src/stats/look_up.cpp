@@ -40,7 +40,8 @@ int take_size(std::string_view& rest) {
     std::string_view after = rest;
     const std::string_view word = base::next_word(after, '.');
     for (std::size_t size = 0; size < kSizes; ++size) {
-        if (word != (size + 1 < kSizes ? "to_" + std::to_string(largest_of(size)) : "more")) continue;
+        if (word != (size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more"))
+            continue;
         rest = after;
         return static_cast<int>(size);
     }

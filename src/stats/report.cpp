@@ -148,7 +148,7 @@ std::uint64_t WindowReport::of_path(DataPath path, OperationField field) const {
 std::string WindowReport::title() const {
     if (!name.empty()) return "window '" + name + "'";
     if (id == kHostServed || id == kFurther) return made_by;
-    return "window " + std::to_string(number) + " (" + made_by + ")";
+    return std::string("window ").append(std::to_string(number)) + " (" + made_by + ")";
 }
 
 std::vector<std::uint64_t> encode(std::span<const std::uint64_t> totals) {

@@ -61,7 +61,7 @@ std::string sizes(const WindowReport& window, Kind kind, DataPath path) {
 void add_window(Lines& lines, const WindowReport& window) {
     const bool is_one = window.id != kHostServed && window.id != kFurther;
     const std::string how = window.name.empty() || !is_one ? "" : ", " + window.made_by;
-    const std::string size = is_one ? ", " + std::to_string(window.processes) + " processes" : "";
+    const std::string size = is_one ? std::string(", ").append(std::to_string(window.processes)) + " processes" : "";
     lines.add("%s%s%s: %llu operations, %s", window.title().c_str(), how.c_str(), size.c_str(),
               wide(window.operations()), amount(window.bytes()).c_str());
     for (std::size_t k = 0; k < kKinds; ++k)
