@@ -10,8 +10,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/host.h"
 #include "host/progress_hook.h"
 #include "transport/shm/arena.h"
@@ -65,7 +65,7 @@ std::int64_t limit() {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds < 1'000'000'000)
         return seconds * 1'000'000'000;
-    base::say("OSC_HANG_REPORT=%s is neither a number of seconds above 0 nor \"off\"; using 60", text.c_str());
+    base::warn_for_job("OSC_HANG_REPORT=%s is neither a number of seconds above 0 nor \"off\"; using 60", text.c_str());
     return 60'000'000'000;
 }
 
