@@ -65,24 +65,26 @@ bool may_print(std::uint64_t text, Finders finders) {
     return claim(text);
 }
 
+void warn(Finders finders, const char* format, va_list arguments) {
+    char text[900];
+    std::vsnprintf(text, sizeof text, format, arguments);
+    if (may_print(hash_of(text), finders)) say("%s", text);
+}
+
 }  // namespace
 
 void warn_for_job(const char* format, ...) {
-    char text[900];
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
+    warn(Finders::Job, format, arguments);
     va_end(arguments);
-    if (may_print(hash_of(text), Finders::Job)) say("%s", text);
 }
 
 void warn_for_group(const char* format, ...) {
-    char text[900];
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
+    warn(Finders::Group, format, arguments);
     va_end(arguments);
-    if (may_print(hash_of(text), Finders::Group)) say("%s", text);
 }
 
 }  // namespace osc::base

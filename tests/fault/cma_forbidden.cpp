@@ -1,10 +1,6 @@
 // process_vm_readv and process_vm_writev forbidden, as in many containers: a seccomp filter, installed before main(),
 // answers them with EPERM. Windows of every flavour and all operations must still work, also while the target computes.
 // The target's agent serves memory that is not shared: that of MPI_Win_create and of dynamic windows.
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,6 +19,7 @@
 
 #include "../mpi/harness.h"
 #include "../mpi/windows.h"
+#include "refuse_calls.h"
 
 // A function of the spy; absent when the host runs alone.
 extern "C" unsigned long long spy_other_threads() __attribute__((weak));
@@ -40,17 +37,7 @@ namespace {
 
 // Runs before MPI_Init, so that the probes of libosc and of the host meet the filter.
 __attribute__((constructor)) void forbid() {
-    const unsigned refuse = SECCOMP_RET_ERRNO | EPERM;
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, refuse),
-    };
-    const sock_fprog program{sizeof filter / sizeof filter[0], filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
-        return;
+    if (refuse_calls(SYS_process_vm_readv, SYS_process_vm_writev)) return;
     std::perror("cma_forbidden: the system has no seccomp filters");
     std::_Exit(1);
 }

@@ -26,12 +26,14 @@ mirror() {
         awk -v release="$codename" '$1 == release && $2 == "main" { print $3; exit }'
 }
 
-# inside COMMAND...: runs it in the chroot, with the sources at /osc.
+# inside COMMAND...: runs it in the chroot, with the sources at /osc and a /dev/shm of its own, in which a host that is ended
+# there leaves its segments.
 inside() {
     unshare --mount sh -eu -c '
         root=$1 source=$2
         shift 2
         for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
+        mount -t tmpfs tmpfs "$root/dev/shm"
         mkdir -p "$root/osc"
         mount --bind "$source" "$root/osc"
         cp -L /etc/resolv.conf "$root/etc/resolv.conf"
