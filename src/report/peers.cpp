@@ -104,6 +104,7 @@ void Peers::ask_all(Window& window, const std::vector<Inquiry>& inquiries, sync:
 sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
     const sync::WaitQuestion wait{note.kind, note.rank, note.target, note.barriers};
     sync::Awaited awaited;
+    if (note.rank >= window.size) return awaited;
     const am::Job* const job = window.team.job();
     const bool at_target = note.kind == shm::WaitKind::Lock || note.kind == shm::WaitKind::Operations;
     const bool has_target = at_target || note.kind == shm::WaitKind::Post || note.kind == shm::WaitKind::TargetFence;

@@ -44,6 +44,7 @@ class Reply final : public am::ReplyHandler {
         const std::shared_ptr<Reply> keep = std::move(self_);
         if (status != am::Status::Done || bytes < sizeof found_) return;
         std::memcpy(&found_, data, sizeof found_);
+        found_.view.wait.call[sizeof found_.view.wait.call - 1] = '\0';
         if (found_.view.wait.kind != shm::WaitKind::None) found_.view.wait.since = now_ns() - found_.view.wait.since;
         has_come_.store(true, std::memory_order_release);
     }

@@ -21,7 +21,7 @@ bool has(const std::atomic<std::uint64_t>& bits, std::uint32_t rank) {
 }
 
 void find_holders(const ControlTable& controls, std::uint32_t processes, std::uint32_t target, Awaited& awaited) {
-    if (!controls.is_local(target)) return;
+    if (target >= processes || !controls.is_local(target)) return;  // a question from another node may name any rank
     const std::uint64_t word = controls.block(target).lock.word.load(std::memory_order_acquire);
     const auto number = static_cast<std::uint32_t>(word & kCountMask);
     if ((word & kExclusive) != 0) {

@@ -56,7 +56,7 @@ class Sender {
 
     Record record(bool other) {
         Record record;
-        record.opcode = static_cast<Opcode>(chance(19, 20) ? 1 + below(17) : below(256));
+        record.opcode = static_cast<Opcode>(chance(19, 20) ? 1 + below(18) : below(256));
         record.basic = static_cast<Basic>(below(static_cast<std::uint64_t>(Basic::Count) + 1));
         record.op = static_cast<Op>(below(static_cast<std::uint64_t>(Op::Count) + 1));
         const std::size_t width = op::element_size(record.basic);

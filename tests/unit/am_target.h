@@ -11,6 +11,7 @@
 
 #include "sync/lock.h"
 #include "thread_ranks.h"
+#include "transport/am/target/inspection.h"
 #include "transport/am/target/target_service.h"
 #include "transport/shm/regions.h"
 
@@ -114,6 +115,16 @@ class SlowCaches final : public am::Caches {
     std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::uint32_t> asked_;
 };
 
+/// Processes of which nothing is known but their rank, as `pid`.
+class Views final : public am::Neighbours {
+  public:
+    shm::ProcessView process_view(std::uint32_t rank) override {
+        shm::ProcessView view;
+        view.pid = static_cast<std::int32_t>(rank);
+        return view;
+    }
+};
+
 class Target {
   public:
     static constexpr std::uint32_t kRanks = 6;
@@ -133,6 +144,7 @@ class Target {
         window.rank = 0;
         window.processes = kRanks;
         window.liveness = &ranks.lives();
+        window.neighbours = &neighbours;
         window.tokens = tokens_.data();
         exposed = window;
         arrivals = service.add(window);
@@ -195,6 +207,7 @@ class Target {
 
     Ranks ranks{kRanks, 1};
     Ranks dynamic_ranks{kRanks, 1};  // the dynamic window's
+    Views neighbours;
     Recorder answers;
     am::TargetService service{answers};
     am::ExposedWindow exposed;

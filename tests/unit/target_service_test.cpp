@@ -55,6 +55,34 @@ TEST_F(TargetService, WritesReadsAndUpdates) {
     EXPECT_EQ(target_.words()[3], 100u);
 }
 
+// The hang reporter's question names ranks: none of them may lead out of the control table.
+TEST_F(TargetService, InspectNamesTheHolderAndRefusesRanksThatDoNotExist) {
+    const auto inspect = [&](const am::InspectQuestion& question) {
+        Record record;
+        record.opcode = Opcode::Inspect;
+        return target_.ask(1, Body().add(record, &question), kWindow, FrameKind::Query);
+    };
+    EXPECT_EQ(target_.ask(2, Body().lock(LockAsk::Exclusive)).status, Status::Done);
+    const Answered answered = inspect({{shm::WaitKind::Lock, 1, 0, 0}, 3, 0});
+    EXPECT_EQ(answered.status, Status::Done);
+    const auto found = answered.at<am::Inspection>(0);
+    EXPECT_EQ(found.view.pid, 3);
+    ASSERT_EQ(found.awaited.count, 1u);
+    EXPECT_EQ(found.awaited.ranks[0].rank, 2u);
+    EXPECT_EQ(found.awaited.ranks[0].relation, sync::Relation::HoldsExclusive);
+    for (const std::uint32_t rank : {Target::kRanks, 1u << 20, ~0u}) {
+        for (auto kind = shm::WaitKind::None; kind <= shm::WaitKind::Finalize;
+             kind = static_cast<shm::WaitKind>(static_cast<std::uint32_t>(kind) + 1)) {
+            EXPECT_EQ(inspect({{kind, 1, 0, 0}, rank, 0}).status, Status::Malformed);
+            EXPECT_EQ(inspect({{kind, rank, 0, 0}, 3, 0}).status, Status::Malformed);
+            const Answered other = inspect({{kind, 1, rank, 0}, 3, 0});
+            EXPECT_EQ(other.status, Status::Done);
+            const bool is_lock = kind == shm::WaitKind::Lock;
+            EXPECT_TRUE(!is_lock || other.at<am::Inspection>(0).awaited.count == 0);
+        }
+    }
+}
+
 // What is returned is padded, record by record; sizes that are no multiple of a word move just their bytes.
 TEST_F(TargetService, OddSizesMoveJustTheirBytes) {
     const char text[] = "thirteen chr";
