@@ -1,16 +1,17 @@
 # osc_multihost_test(NAME PROGRAM target HOSTS n RANKS n [PER_HOST n] [LINK bridge|tap] [PROVIDER tcp|net] [TIMEOUT s]
-#                    [BELOW library...] [ENV k=v...] [ARGS ...])
+#                    [BELOW library...] [ENV k=v...] [EXPECT regex...] [ARGS ...])
 #   adds the test multihost.NAME: runs an MPI program that another call builds (test_put_get) with its ranks spread over
 #   several hosts on this machine (tests/multihost/hosts.sh). Preloaded are libosc, the spy below it, and what lets the
 #   host's MPI_Finalize end.
 #   Ranks go to the hosts in turn, or in blocks of PER_HOST. LINK tap: through the forwarder, which can delay, drop and cut;
 #   what it does from the start (DELAY_US, DROP_PERCENT, SEED) is in ENV too. PROVIDER: libfabric's, for the windows.
+#   EXPECT: what a line of the output must match, as Python's regular expressions.
 #   One test at a time (RESOURCE_LOCK): there are no cores for more.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(OSC_MULTIHOST_DIR ${CMAKE_CURRENT_LIST_DIR}/../multihost)
 
 function(osc_multihost_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "BELOW;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "BELOW;ENV;EXPECT;ARGS")
   if(T_UNPARSED_ARGUMENTS OR NOT T_PROGRAM OR NOT T_HOSTS OR NOT T_RANKS)
     message(FATAL_ERROR "osc_multihost_test(${name}): wrong arguments: ${T_UNPARSED_ARGUMENTS}")
   endif()
@@ -47,9 +48,10 @@ function(osc_multihost_test name)
     list(APPEND options --provider ${T_PROVIDER})
   endif()
   list(TRANSFORM inside PREPEND "--env=")
+  list(TRANSFORM T_EXPECT PREPEND "--expect=")
   add_test(NAME multihost.${name}
     COMMAND ${CMAKE_COMMAND} -E env ${outside} ${Python3_EXECUTABLE} ${OSC_MULTIHOST_DIR}/run_program.py ${options}
-      ${inside} -- $<TARGET_FILE:${T_PROGRAM}> ${T_ARGS})
+      ${inside} ${T_EXPECT} -- $<TARGET_FILE:${T_PROGRAM}> ${T_ARGS})
   # run_program.py keeps the time; ctest's own limit only catches what it cannot.
   math(EXPR limit "${T_TIMEOUT} + 30")
   set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 LABELS multihost

@@ -53,15 +53,15 @@ int main(int argc, char** argv) {
     ::sleep(1);
     const Clock::time_point begin = Clock::now();
     MPI_Get(&got, 1, MPI_LONG, 1 - rank, 0, 1, MPI_LONG, win);
-    expect(class_of(MPI_Win_flush(1 - rank, win)) == MPI_ERR_OTHER, "a flush behind the cut tells of it");
+    expect(class_of(MPI_Win_flush(1 - rank, win)) == MPI_ERR_OTHER, "a flush behind the cut ends with an error");
     const double waited = seconds_since(begin);
-    expect(waited < 10, "within seconds");
+    expect(waited < 30, "within seconds");
     const Clock::time_point again = Clock::now();
     MPI_Put(&value, 1, MPI_LONG, 1 - rank, 0, 1, MPI_LONG, win);
-    expect(MPI_Win_flush(1 - rank, win) != MPI_SUCCESS, "the next flush tells of it too");
-    expect(seconds_since(again) < 5, "and sooner");
+    expect(MPI_Win_flush(1 - rank, win) != MPI_SUCCESS, "the next flush fails too");
+    expect(seconds_since(again) < 15, "and sooner");
     expect(base[0] == 7, "what came before is there");
-    std::printf("%s: rank %d, told after %.1f s\n", failures == 0 ? "PASSED" : "FAILED", rank, waited);
+    std::printf("%s: rank %d, error after %.1f s\n", failures == 0 ? "PASSED" : "FAILED", rank, waited);
     std::fflush(stdout);
     // The network is repaired for mpiexec, which has processes on both hosts, after the other host has timed out too.
     ::sleep(4);

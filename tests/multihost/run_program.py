@@ -3,12 +3,13 @@
 none.
 
   run_program.py --hosts N --ranks N [--per-host N] [--link bridge|tap] [--provider tcp|net] [--seconds S] [--env K=V]...
-                 -- program [argument]...
+                 [--expect REGEX]... -- program [argument]...
 
-Ranks go to the hosts in turn, or in blocks of --per-host.
+Ranks go to the hosts in turn, or in blocks of --per-host. Each --expect must match a line of the output.
 """
 
 import argparse
+import re
 import sys
 
 import testbed
@@ -26,6 +27,7 @@ def main():
     parser.add_argument("--provider", choices=PROVIDERS)
     parser.add_argument("--seconds", type=int, default=50)
     parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--expect", action="append", default=[])
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
     settings = [tuple(setting.split("=", 1)) for setting in options.env]
@@ -34,7 +36,11 @@ def main():
         name, known = PROVIDERS[options.provider]
         settings += [("OSC_OFI_PROVIDER", name), ("FI_PROVIDER", known)]
     command = testbed.mpi_command(options.ranks, options.program, settings, options.per_host)
-    return testbed.run(options.hosts, command, options.seconds, link=options.link)[0]
+    status, output = testbed.run(options.hosts, command, options.seconds, link=options.link)
+    if status == 0 and (missing := [expected for expected in options.expect if not re.search(expected, output)]):
+        print("FAILED: no line matches", *missing, sep="\n  ")
+        return 1
+    return status
 
 
 if __name__ == "__main__":
