@@ -32,4 +32,10 @@ void say(const char* format, ...) {
     if (::write(STDERR_FILENO, line, static_cast<std::size_t>(used)) < 0) return;
 }
 
+void say_text(const std::string& text) {
+    const std::string line =
+        (g_rank >= 0 ? "libosc: rank " + std::to_string(g_rank) + ": " : std::string("libosc: ")) + text + "\n";
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+}
+
 }  // namespace osc::base

@@ -20,7 +20,9 @@
 namespace osc::base {
 namespace {
 
-constexpr int kMostClaims = 8;  // descriptors that claims may take; a process with more warnings prints the others
+// Descriptors that claims may take; a process with more messages prints the others.
+constexpr int kMostWarnings = 8;
+constexpr int kMostFindings = 64;
 
 enum class Finders { Job, Group };
 
@@ -31,11 +33,10 @@ std::uint64_t hash_of(const char* text) {
     return hash;
 }
 
-// True if no other process of the node's part of the job has claimed the text.
-bool claim(std::uint64_t text) {
-    static int claims = 0;
+// True if no other process of the node's part of the job has claimed the text. `claims` counts those of this process.
+bool claim(std::uint64_t text, int& claims, int most) {
     const std::string mine = launcher::job_on_node();
-    if (mine.empty() || claims >= kMostClaims) return true;
+    if (mine.empty() || claims >= most) return true;
     const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (socket < 0) return true;
     sockaddr_un name{};
@@ -56,13 +57,14 @@ bool claim(std::uint64_t text) {
 
 bool may_print(std::uint64_t text, Finders finders) {
     static std::mutex mutex;
+    static int claims = 0;
     static auto& printed = *new std::set<std::uint64_t>;  // never freed: exit handlers may warn
     const std::lock_guard lock(mutex);
     if (!printed.insert(text).second) return false;
     const int rank = launcher::rank();
     if (rank < 0) return true;
     if (finders == Finders::Job && !launcher::is_on_one_node()) return rank == 0;
-    return claim(text);
+    return claim(text, claims, kMostWarnings);
 }
 
 void warn(Finders finders, const char* format, va_list arguments) {
@@ -85,6 +87,13 @@ void warn_for_group(const char* format, ...) {
     va_start(arguments, format);
     warn(Finders::Group, format, arguments);
     va_end(arguments);
+}
+
+bool claim_for_job(std::uint64_t key) {
+    static std::mutex mutex;
+    static int claims = 0;
+    const std::lock_guard lock(mutex);
+    return launcher::rank() < 0 || claim(key, claims, kMostFindings);
 }
 
 }  // namespace osc::base

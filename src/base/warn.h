@@ -11,6 +11,8 @@
 //   none.
 #pragma once
 
+#include <cstdint>
+
 namespace osc::base {
 
 /// A warning that every process of the job finds by itself. Thread-safe.
@@ -18,5 +20,10 @@ void warn_for_job(const char* format, ...) __attribute__((format(printf, 1, 2)))
 
 /// A warning about a fact that a group of processes agrees on; one of them calls. Thread-safe.
 void warn_for_group(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+/// Whether no other process of the job on this node has claimed `key`; true also if that cannot be known, and from the
+/// 64th claim of this process on. For messages of the usage checker; warnings are claimed by their text. The same
+/// process may claim a key once only. Thread-safe.
+bool claim_for_job(std::uint64_t key);
 
 }  // namespace osc::base

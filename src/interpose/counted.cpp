@@ -1,8 +1,6 @@
 // The counting forms of the entry points. Each calls libosc's own function and counts the call if it succeeded.
 #include "interpose/counted.h"
 
-#include <type_traits>
-
 #include "base/assert.h"
 #include "host/datatype.h"
 #include "interpose/data_fast.h"
@@ -56,20 +54,6 @@ inline void count(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatyp
     const Peer& peer = window->peers[static_cast<std::uint32_t>(rank)];
     const DataPath path = __builtin_expect(peer.path == Path::Direct, 1) ? DataPath::LoadStore : path_of(peer);
     window->stats->operation(kind, path, static_cast<std::uint64_t>(width * count));
-}
-
-// Calls a route with arguments of the host's types.
-template <class Route>
-auto through(Route route) {
-    return [route](auto... arguments) {
-        const auto word = [](auto argument) {
-            if constexpr (std::is_pointer_v<decltype(argument)>)
-                return reinterpret_cast<Word>(argument);
-            else
-                return static_cast<Word>(argument);
-        };
-        return route(word(arguments)...);
-    };
 }
 
 // Counts a synchronisation call that has succeeded.

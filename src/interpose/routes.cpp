@@ -10,6 +10,7 @@
 #include "base/warn.h"
 #include "host/real.h"
 #include "interpose/counted.h"
+#include "interpose/verified.h"
 #include "osc/osc.h"
 #include "stats/record.h"
 
@@ -38,6 +39,7 @@ void serve() {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
     if (stats::enabled()) count_calls();
+    if (base::values().check && !disabled) verify_calls();  // outermost: behind all other layers
 }
 
 template <class Route>

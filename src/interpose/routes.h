@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <type_traits>
 
 #include "interpose/route_table.h"
 
@@ -48,6 +49,20 @@ using WordOf = Word;
 template <class... A>
 auto as_route(int (*function)(A...)) {
     return reinterpret_cast<int (*)(WordOf<A>...)>(reinterpret_cast<void (*)()>(function));
+}
+
+/// Calls a route with arguments of the host's types.
+template <class Route>
+auto through(Route route) {
+    return [route](auto... arguments) {
+        [[maybe_unused]] const auto word = [](auto argument) {  // unused without arguments
+            if constexpr (std::is_pointer_v<decltype(argument)>)
+                return reinterpret_cast<Word>(argument);
+            else
+                return static_cast<Word>(argument);
+        };
+        return route(word(arguments)...);
+    };
 }
 
 /// Installs the routes for one thread at a time; called at the first window if the thread level is below

@@ -3,12 +3,14 @@
 
 #include "base/log.h"
 #include "host/errhandler.h"
+#include "interpose/verified.h"
 
 namespace osc {
 
 int raise(Window& window, const char* function, Fault fault) {
     const int error = error_class(fault);
     const host::Real& mpi = host::real();
+    if (window.ledger != nullptr) report_fault(window, function, fault);
     if (host::window_errors_are_fatal(window.handle)) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int length = 0;

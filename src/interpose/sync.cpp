@@ -5,6 +5,7 @@
 #include "base/inject.h"
 #include "epoch/check.h"
 #include "interpose/serve.h"
+#include "interpose/verified.h"
 #include "transport/shm/compare.h"
 
 namespace osc {
@@ -257,7 +258,7 @@ inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
 }  // namespace
 
 void serve_one_thread() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
         if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
         if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
     }
@@ -265,7 +266,7 @@ void serve_one_thread() {
 
 // Other threads may call through the routes meanwhile: a call that still takes the old route has no deferred lock.
 void serve_deferred_locks() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
         const std::atomic_ref route(routes->Win_lock);
         const auto now = route.load(std::memory_order_relaxed);
         if (now == as_route(&entry::Win_lock)) route.store(as_route(&fast_lock<true, true>), std::memory_order_relaxed);

@@ -22,6 +22,9 @@ namespace osc {
 namespace strategy {
 struct DeferredLock;
 }
+namespace check {
+class Ledger;
+}
 
 /// How this process reaches the memory of a target.
 enum class Path : std::uint8_t {
@@ -232,6 +235,7 @@ class Core : public sync::Liveness {
     bool allows_fast_paths() const { return strategies.allow_fast_paths() && !checks; }
 
     stats::Counters* stats = nullptr;  // OSC_STATS: what this process does with the window; outlives it
+    check::Ledger* ledger = nullptr;   // OSC_CHECK: what the usage checker knows of the window; the checker's own
     bool came_last = false;            // at a barrier since this process reset it, as the last process of its node
     bool checks = false;               // asserts are checked, on all processes
     bool threaded = false;             // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`

@@ -7,7 +7,7 @@ import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
 ORDER = ["base", "stats", "op", "transport/shm", "sync", "transport/direct", "transport/fabric", "transport/fake",
-         "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "host",
+         "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "check", "host",
          "window", "report", "interpose"]
 TOOLS = "tools"  # beside the library: includes tables, options, and the transports that osc_info checks
 FROM_TOOLS = {TOOLS, "base", "transport/fabric", "transport/cma"}

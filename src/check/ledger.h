@@ -1,0 +1,58 @@
+// What the usage checker knows of one window on this process: the epochs that are open and where the program opened
+// them, and the watchers that look for single kinds of mistakes. The entry points of src/interpose/verified.cpp feed
+// it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "check/events.h"
+#include "check/report.h"
+
+namespace osc::check {
+
+/// A call that the program made earlier.
+struct Earlier {
+    const char* call = nullptr;  // null: none
+    Site site;
+};
+
+class Ledger {
+  public:
+    /// `name`: the window's name now, as Finding::window has it. `created`: the call that made the window.
+    Ledger(Core& window, std::function<std::string()> name, Earlier created);
+
+    /// Operations and synchronisation calls, in order. Thread-safe.
+    void on_operation(Operation operation);
+    void before(const Synchronisation& call);
+    void after(const Synchronisation& call);
+
+    std::string name() const { return name_(); }
+    Earlier created() const { return created_; }
+    /// Lines for a report: the epochs that are open now, and the calls that opened them; one line that says so if none
+    /// is. Of the locks, at most three. Thread-safe.
+    std::vector<Line> open_epochs() const;
+    /// Whether an epoch is open that MPI_Win_free or MPI_Finalize must not meet. A fence's is none. Thread-safe.
+    bool has_open_epoch() const;
+
+    Core& window;
+
+  private:
+    void track(const Synchronisation& call);
+
+    const std::function<std::string()> name_;
+    const Earlier created_;
+    mutable std::mutex mutex_;
+    std::uint64_t operations_ = 0;
+    Earlier access_;                          // the last fence, or the open start or lock_all
+    bool is_fence_ = false;                   // access_ is a fence
+    Earlier exposure_;                        // the open post
+    std::map<std::uint32_t, Earlier> locks_;  // of single targets
+    std::vector<std::unique_ptr<Watcher>> watchers_;
+};
+
+}  // namespace osc::check

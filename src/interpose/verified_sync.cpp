@@ -1,0 +1,157 @@
+// The verified synchronisation calls.
+#include <vector>
+
+#include "host/host.h"
+#include "interpose/verified.h"
+
+namespace osc {
+namespace {
+
+using check::Act;
+using check::Synchronisation;
+
+using Ranks = std::vector<std::uint32_t>;
+
+// The members of a group as ranks in the window; empty if the group is not valid, which libosc's function reports.
+Ranks ranks_of(Window& window, MPI_Group group) {
+    const host::Real& mpi = host::real();
+    int count = 0;
+    if (group == MPI_GROUP_NULL || mpi.Group_size(group, &count) != MPI_SUCCESS || count <= 0) return {};
+    const auto members = static_cast<std::size_t>(count);
+    std::vector<int> from(members);
+    std::vector<int> to(members);
+    for (std::size_t i = 0; i < members; ++i)
+        from[i] = static_cast<int>(i);
+    if (mpi.Group_translate_ranks(group, count, from.data(), window.team.group(), to.data()) != MPI_SUCCESS) return {};
+    Ranks ranks;
+    for (const int rank : to)
+        if (rank >= 0) ranks.push_back(static_cast<std::uint32_t>(rank));
+    return ranks;
+}
+
+// Runs `below` between the two events of a call.
+template <class Below>
+int synchronise(Window& window, Synchronisation call, Below&& below) {
+    const CallScope scope(call.site);
+    check::Ledger& ledger = *window.ledger;
+    ledger.before(call);
+    const int error = below();
+    if (error == MPI_SUCCESS) ledger.after(call);
+    return error;
+}
+
+Synchronisation at(Act act, const char* name, const void* returns_to) {
+    Synchronisation call;
+    call.act = act;
+    call.call = name;
+    call.site = check::site_of(returns_to);
+    return call;
+}
+
+}  // namespace
+
+namespace verified {
+
+// Passes a call on a window that the checker does not watch.
+#define OSC_VERIFY(name, act, arguments)                                   \
+    const auto below = [&] { return through(g_verified.name) arguments; }; \
+    Window* const window = watched(win);                                   \
+    if (window == nullptr) return below();                                 \
+    Synchronisation call = at(Act::act, "MPI_" #name, __builtin_return_address(0))
+
+// A call at one target; nothing happens at MPI_PROC_NULL.
+#define OSC_VERIFIED_ONE(name, act)                     \
+    int name(int rank, MPI_Win win) {                   \
+        OSC_VERIFY(name, act, (rank, win));             \
+        if (rank == MPI_PROC_NULL) return below();      \
+        call.target = static_cast<std::uint32_t>(rank); \
+        return synchronise(*window, call, below);       \
+    }
+
+int Win_fence(int assert, MPI_Win win) {
+    OSC_VERIFY(Win_fence, Fence, (assert, win));
+    call.asserts = static_cast<unsigned>(assert);
+    return synchronise(*window, call, below);
+}
+
+int Win_post(MPI_Group group, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_post, Post, (group, assert, win));
+    const Ranks ranks = ranks_of(*window, group);
+    call.asserts = static_cast<unsigned>(assert);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_start(MPI_Group group, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_start, Start, (group, assert, win));
+    const Ranks ranks = ranks_of(*window, group);
+    call.asserts = static_cast<unsigned>(assert);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_complete(MPI_Win win) {
+    OSC_VERIFY(Win_complete, Complete, (win));
+    const Ranks ranks = window->epoch.group;
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_wait(MPI_Win win) {
+    OSC_VERIFY(Win_wait, Wait, (win));
+    const Ranks ranks = window->epoch.origins;
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_test(MPI_Win win, int* flag) {
+    OSC_VERIFY(Win_test, Wait, (win, flag));
+    const Ranks ranks = window->epoch.origins;
+    call.group = ranks;
+    const CallScope scope(call.site);
+    const int error = below();
+    if (error == MPI_SUCCESS && *flag != 0) window->ledger->after(call);
+    return error;
+}
+
+int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_lock, Lock, (lock_type, rank, assert, win));
+    if (rank == MPI_PROC_NULL) return below();
+    call.target = static_cast<std::uint32_t>(rank);
+    call.exclusive = lock_type == MPI_LOCK_EXCLUSIVE;
+    call.asserts = static_cast<unsigned>(assert);
+    return synchronise(*window, call, below);
+}
+
+int Win_lock_all(int assert, MPI_Win win) {
+    OSC_VERIFY(Win_lock_all, LockAll, (assert, win));
+    call.asserts = static_cast<unsigned>(assert);
+    return synchronise(*window, call, below);
+}
+
+OSC_VERIFIED_ONE(Win_unlock, Unlock)
+OSC_VERIFIED_ONE(Win_flush, Flush)
+OSC_VERIFIED_ONE(Win_flush_local, FlushLocal)
+
+int Win_unlock_all(MPI_Win win) {
+    OSC_VERIFY(Win_unlock_all, UnlockAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_flush_all(MPI_Win win) {
+    OSC_VERIFY(Win_flush_all, FlushAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_flush_local_all(MPI_Win win) {
+    OSC_VERIFY(Win_flush_local_all, FlushLocalAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_sync(MPI_Win win) {
+    OSC_VERIFY(Win_sync, Sync, (win));
+    return synchronise(*window, call, below);
+}
+
+}  // namespace verified
+}  // namespace osc

@@ -1,0 +1,148 @@
+// The verified creation and free of windows, and the end: windows that the program never frees, and the summary.
+#include <memory>
+
+#include "base/log.h"
+#include "interpose/verified.h"
+#include "window/window.h"
+
+namespace osc {
+
+constinit Routes g_verified = {
+#define OSC_ENTRY(kind, name, parameters, arguments) nullptr,
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+namespace {
+
+// Watches a window that has just been made, if libosc serves it.
+void watch(MPI_Win win, const char* call, check::Site site) {
+    Window* const window = find_window(win);
+    if (window == nullptr) return;
+    window->ledger = new check::Ledger(*window, [win] { return name_for_report(win); }, {call, site});
+}
+
+// The report at MPI_Finalize, before libosc ends the window itself.
+void report_leak(Window& window) {
+    check::Finding finding;
+    finding.rule = check::Rule::Leak;
+    finding.window = window.ledger->name();
+    const check::Earlier created = window.ledger->created();
+    finding.lines.push_back(
+        {std::string(created.call) + " has made the window; MPI_Finalize found it alive", created.site});
+    if (window.ledger->has_open_epoch())
+        for (check::Line& line : window.ledger->open_epochs())
+            finding.lines.push_back(std::move(line));
+    check::report(finding);
+}
+
+void summarise() {
+    std::uint64_t reports = 0;
+    unsigned kinds = 0;
+    for (const std::uint64_t count : check::counts()) {
+        reports += count;
+        kinds += count > 0 ? 1 : 0;
+    }
+    if (reports > 0)
+        base::say("OSC_CHECK: %llu report%s of %u kind%s", static_cast<unsigned long long>(reports),
+                  reports == 1 ? "" : "s", kinds, kinds == 1 ? "" : "s");
+}
+
+template <class Below>
+int create(MPI_Win* win, const char* call, const void* returns_to, Below&& below) {
+    const check::Site site = check::site_of(returns_to);
+    const CallScope scope(site);
+    const int error = below();
+    if (error == MPI_SUCCESS) watch(*win, call, site);
+    return error;
+}
+
+// Any call on a window that only needs its call site.
+template <class Below>
+int pass(const void* returns_to, Below&& below) {
+    const CallScope scope(check::site_of(returns_to));
+    return below();
+}
+
+}  // namespace
+
+namespace verified {
+
+#define OSC_VERIFIED_CREATE(name, parameters, arguments)                   \
+    int name parameters {                                                  \
+        return create(win, "MPI_" #name, __builtin_return_address(0),      \
+                      [&] { return through(g_verified.name) arguments; }); \
+    }
+#define OSC_VERIFIED_BOTH(suffix, unit_type)                                                                          \
+    OSC_VERIFIED_CREATE(Win_create##suffix,                                                                           \
+                        (void* base, MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win), \
+                        (base, size, disp_unit, info, comm, win))                                                     \
+    OSC_VERIFIED_CREATE(                                                                                              \
+        Win_allocate##suffix,                                                                                         \
+        (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
+        (size, disp_unit, info, comm, baseptr, win))                                                                  \
+    OSC_VERIFIED_CREATE(                                                                                              \
+        Win_allocate_shared##suffix,                                                                                  \
+        (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
+        (size, disp_unit, info, comm, baseptr, win))
+OSC_VERIFIED_BOTH(, int)
+OSC_VERIFIED_BOTH(_c, MPI_Aint)
+OSC_VERIFIED_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
+
+int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    return pass(__builtin_return_address(0), [&] { return through(g_verified.Win_attach)(win, base, size); });
+}
+
+int Win_detach(MPI_Win win, const void* base) {
+    return pass(__builtin_return_address(0), [&] { return through(g_verified.Win_detach)(win, base); });
+}
+
+int Win_free(MPI_Win* win) {
+    Window* const window = win != nullptr ? watched(*win) : nullptr;
+    if (window == nullptr) return through(g_verified.Win_free)(win);
+    check::Synchronisation call;
+    call.act = check::Act::Free;
+    call.call = "MPI_Win_free";
+    call.site = check::site_of(__builtin_return_address(0));
+    const CallScope scope(call.site);
+    check::Ledger* const ledger = window->ledger;
+    ledger->before(call);
+    const int error = through(g_verified.Win_free)(win);
+    if (*win == MPI_WIN_NULL) delete ledger;
+    return error;
+}
+
+int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+    return pass(__builtin_return_address(0), [&] { return through(g_verified.Alloc_mem)(size, info, baseptr); });
+}
+
+int Free_mem(void* base) {
+    return pass(__builtin_return_address(0), [&] { return through(g_verified.Free_mem)(base); });
+}
+
+int Finalize() {
+    for (Window* window : live_windows())
+        if (window->ledger != nullptr) report_leak(*window);
+    summarise();
+    return through(g_verified.Finalize)();
+}
+
+}  // namespace verified
+
+void verify_calls() {
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_VERIFY_##kind(name)
+    // A tool behind libosc keeps its place: only the routes that lead to libosc change.
+#define OSC_VERIFY_Data(name)                                              \
+    g_verified.name = g_pmpi.name;                                         \
+    if (g_mpi.name == g_pmpi.name) g_mpi.name = as_route(&verified::name); \
+    g_pmpi.name = as_route(&verified::name);
+#define OSC_VERIFY_Sync OSC_VERIFY_Data
+#define OSC_VERIFY_Window OSC_VERIFY_Data
+#define OSC_VERIFY_Query(name)
+#define OSC_VERIFY_Comm(name)
+#include "interpose/entries.def"
+    OSC_VERIFY_Data(Finalize)
+#undef OSC_ENTRY
+}
+
+}  // namespace osc
