@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "check/races.h"
+
 namespace osc::check {
 
 std::string text_of(const std::vector<Bytes>& bytes) {
@@ -14,6 +16,11 @@ std::string text_of(const std::vector<Bytes>& bytes) {
 
 Ledger::Ledger(Core& core, std::function<std::string()> name, Earlier created)
     : window(core), name_(std::move(name)), created_(created) {}
+
+void Ledger::watch_races(std::unique_ptr<Races> races) {
+    races_ = races.get();
+    watchers_.push_back(std::move(races));
+}
 
 void Ledger::on_operation(Operation operation) {
     const std::lock_guard lock(mutex_);

@@ -8,12 +8,15 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/events.h"
 #include "check/report.h"
 
 namespace osc::check {
+
+class Races;
 
 /// A call that the program made earlier.
 struct Earlier {
@@ -39,6 +42,18 @@ class Ledger {
     /// Whether an epoch is open that MPI_Win_free or MPI_Finalize must not meet. A fence's is none. Thread-safe.
     bool has_open_epoch() const;
 
+    /// Starts conflict detection, which takes part from now on; it ends at stop_races(). Before the first call.
+    void watch_races(std::unique_ptr<Races> races);
+    void stop_races() { races_ = nullptr; }
+    /// Null if not all processes of the window run the checker.
+    Races* races() const { return races_; }
+
+    /// Gives the displacement units of all processes, by rank. Before the first call.
+    void know_units(std::vector<std::uint64_t> units) { units_ = std::move(units); }
+    std::uint64_t unit_of(std::uint32_t rank, std::uint64_t otherwise) const {
+        return rank < units_.size() ? units_[rank] : otherwise;
+    }
+
     Core& window;
 
   private:
@@ -53,6 +68,8 @@ class Ledger {
     Earlier exposure_;                        // the open post
     std::map<std::uint32_t, Earlier> locks_;  // of single targets
     std::vector<std::unique_ptr<Watcher>> watchers_;
+    Races* races_ = nullptr;  // one of them
+    std::vector<std::uint64_t> units_;
 };
 
 }  // namespace osc::check

@@ -78,7 +78,8 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         operation.request = request != nullptr;
         operation.site = scope->site;
         std::uint64_t unit = 1;
-        if (!unit_of(*window, operation.target, unit)) unit = static_cast<std::uint64_t>(window->unit);
+        if (!unit_of(*window, operation.target, unit))
+            unit = window->ledger->unit_of(operation.target, static_cast<std::uint64_t>(window->unit));
         std::int64_t start = 0;
         if (!__builtin_mul_overflow(buffers.disp, static_cast<std::int64_t>(unit), &start))
             operation.exact =

@@ -3,6 +3,7 @@
 
 #include "host/host.h"
 #include "interpose/verified.h"
+#include "interpose/verified_races.h"
 
 namespace osc {
 namespace {
@@ -71,7 +72,10 @@ namespace verified {
 int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
     call.asserts = static_cast<unsigned>(assert);
-    return synchronise(*window, call, below);
+    const std::uint64_t made = window->epoch.fences;
+    const int error = synchronise(*window, call, below);
+    if (window->epoch.fences != made && !window->epoch.fence_failed) compare_after_fence(*window);
+    return error;
 }
 
 int Win_post(MPI_Group group, int assert, MPI_Win win) {

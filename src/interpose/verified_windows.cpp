@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "interpose/verified.h"
+#include "interpose/verified_races.h"
 #include "window/window.h"
 
 namespace osc {
@@ -16,10 +17,11 @@ constinit Routes g_verified = {
 namespace {
 
 // Watches a window that has just been made, if libosc serves it.
-void watch(MPI_Win win, const char* call, check::Site site) {
+void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     Window* const window = find_window(win);
     if (window == nullptr) return;
     window->ledger = new check::Ledger(*window, [win] { return name_for_report(win); }, {call, site});
+    if (window->all_check) watch_races(*window, comm);
 }
 
 // The report at MPI_Finalize, before libosc ends the window itself.
@@ -49,11 +51,11 @@ void summarise() {
 }
 
 template <class Below>
-int create(MPI_Win* win, const char* call, const void* returns_to, Below&& below) {
+int create(MPI_Win* win, const char* call, MPI_Comm comm, const void* returns_to, Below&& below) {
     const check::Site site = check::site_of(returns_to);
     const CallScope scope(site);
     const int error = below();
-    if (error == MPI_SUCCESS) watch(*win, call, site);
+    if (error == MPI_SUCCESS) watch(*win, call, site, comm);
     return error;
 }
 
@@ -68,10 +70,10 @@ int pass(const void* returns_to, Below&& below) {
 
 namespace verified {
 
-#define OSC_VERIFIED_CREATE(name, parameters, arguments)                   \
-    int name parameters {                                                  \
-        return create(win, "MPI_" #name, __builtin_return_address(0),      \
-                      [&] { return through(g_verified.name) arguments; }); \
+#define OSC_VERIFIED_CREATE(name, parameters, arguments)                    \
+    int name parameters {                                                   \
+        return create(win, "MPI_" #name, comm, __builtin_return_address(0), \
+                      [&] { return through(g_verified.name) arguments; });  \
     }
 #define OSC_VERIFIED_BOTH(suffix, unit_type)                                                                          \
     OSC_VERIFIED_CREATE(Win_create##suffix,                                                                           \
@@ -107,6 +109,7 @@ int Win_free(MPI_Win* win) {
     const CallScope scope(call.site);
     check::Ledger* const ledger = window->ledger;
     ledger->before(call);
+    compare_before_free(*window);
     const int error = through(g_verified.Win_free)(win);
     if (*win == MPI_WIN_NULL) delete ledger;
     return error;

@@ -238,6 +238,7 @@ class Core : public sync::Liveness {
     check::Ledger* ledger = nullptr;   // OSC_CHECK: what the usage checker knows of the window; the checker's own
     bool came_last = false;            // at a barrier since this process reset it, as the last process of its node
     bool checks = false;               // asserts are checked, on all processes
+    bool all_check = false;            // all processes run the usage checker
     bool threaded = false;             // MPI_THREAD_MULTIPLE: epoch, peers and cell_busy are under `state`
     bool cell_busy = false;            // a thread waits in a lock's queue with this process's cell
     bool pointers_given = false;       // the user has pointers to other processes' memory

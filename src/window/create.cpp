@@ -239,7 +239,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_error(header, error);
     raise_to(header.fence_strategy,
              static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
-    raise_to(header.checks, base::values().check ? 1 : 0);
+    raise_to(base::values().check ? header.checks : header.unchecked, 1);
     window->state_agent_need();
     const auto pass_barrier = [&] {
         return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->any_dead() >= 0; });
@@ -267,15 +267,19 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (window->controls.local_ranks != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network(two_level != 0);
-        int agreed[] = {error, device ? 1 : 0, static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
+        int agreed[] = {error,
+                        device ? 1 : 0,
+                        static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
                         window->lacks_lock_words() ? 1 : 0,
-                        static_cast<int>(header.checks.load(std::memory_order_relaxed))};
+                        static_cast<int>(header.checks.load(std::memory_order_relaxed)),
+                        static_cast<int>(header.unchecked.load(std::memory_order_relaxed))};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
         lacking = agreed[3] != 0;
         header.fence_strategy.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
         header.checks.store(static_cast<std::uint32_t>(agreed[4]), std::memory_order_relaxed);
+        header.unchecked.store(static_cast<std::uint32_t>(agreed[5]), std::memory_order_relaxed);
     }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
@@ -289,6 +293,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         window->choose_strategies(request.info,
                                   static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)));
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
+        window->all_check = header.unchecked.load(std::memory_order_relaxed) == 0;
         window->describe_statistics();
         register_window(window->handle, window.get());
         result = window.release();

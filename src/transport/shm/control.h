@@ -151,6 +151,7 @@ struct alignas(64) ControlTableHeader {
     std::atomic<std::uint64_t> queued_fence[2]{};
     std::atomic<std::uint32_t> fence_strategy{0};  // the largest number that a process asks for
     std::atomic<std::uint32_t> checks{0};          // 1: a process asks for checked asserts
+    std::atomic<std::uint32_t> unchecked{0};       // 1: a process does not
     std::atomic<std::uint32_t> checked[3]{};       // asserts or-ed over the processes, by the barrier's number
     std::atomic<std::uint32_t> device{0};          // 1: a process exposes device memory, so the host serves the window
 };

@@ -1,0 +1,163 @@
+// One communicator for each window, or, below MPI_THREAD_MULTIPLE, for all windows of a team: no two collectives on it
+// are under way at once.
+#include "interpose/verified_races.h"
+
+#include <chrono>
+#include <climits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "check/ledger.h"
+#include "check/races.h"
+#include "epoch/epoch.h"
+#include "host/host.h"
+
+namespace osc {
+namespace {
+
+using check::Message;
+
+class PrivateComm {
+  public:
+    explicit PrivateComm(MPI_Comm comm) : handle_(comm) {}
+    ~PrivateComm() { host::real().Comm_free(&handle_); }
+    PrivateComm(const PrivateComm&) = delete;
+    PrivateComm& operator=(const PrivateComm&) = delete;
+    MPI_Comm handle() const { return handle_; }
+
+  private:
+    MPI_Comm handle_;
+};
+
+// The communicator for a new window; null if the host has none left. Collective.
+std::shared_ptr<PrivateComm> private_comm(Window& window, MPI_Comm comm) {
+    static std::map<Team*, std::weak_ptr<PrivateComm>> shared;  // one thread
+    if (!host::threads())
+        if (auto made = shared[&window.team].lock()) return made;
+    MPI_Comm handle = MPI_COMM_NULL;
+    // A split copies no attributes and calls no function of the program.
+    if (host::real().Comm_split(comm, 0, static_cast<int>(window.me), &handle) != MPI_SUCCESS) return nullptr;
+    host::real().Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+    auto result = std::make_shared<PrivateComm>(handle);
+    if (!host::threads()) shared[&window.team] = result;
+    return result;
+}
+
+// Waits for a collective; false if it failed or a process died. The host may then still use the buffers.
+bool finish(Window& window, MPI_Request& request) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point next = Clock::now() + std::chrono::milliseconds(100);
+    bool dead = false;
+    const int error = host::wait(request, [&] {
+        if (Clock::now() < next) return true;
+        next = Clock::now() + std::chrono::milliseconds(100);
+        dead = window.any_dead() >= 0;
+        return !dead;
+    });
+    return error == MPI_SUCCESS && !dead;
+}
+
+struct Buffers {
+    explicit Buffers(std::size_t processes) : sent(processes), got(processes), sent_at(processes), got_at(processes) {}
+    std::vector<int> sent, got, sent_at, got_at;  // bytes, and where they lie
+    Message out, in;
+};
+
+// The places of parts one behind the other; the sum of their bytes, or -1 if it does not fit.
+std::int64_t lay_out(const std::vector<int>& bytes, std::vector<int>& at) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (sum > INT_MAX - bytes[i]) return -1;
+        at[i] = static_cast<int>(sum);
+        sum += bytes[i];
+    }
+    return sum;
+}
+
+// check::Races::Exchange.
+bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, std::vector<Message>& in) {
+    const host::Real& mpi = host::real();
+    const std::size_t processes = window.size;
+    auto buffers = std::make_unique<Buffers>(processes);
+    Buffers& all = *buffers;
+    for (std::size_t i = 0; i < processes; ++i)
+        if (out[i].size() <= INT_MAX / processes) {  // what is larger is not compared
+            all.sent[i] = static_cast<int>(out[i].size());
+            all.out.insert(all.out.end(), out[i].begin(), out[i].end());
+        }
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool done = mpi.Ialltoall(all.sent.data(), 1, MPI_INT, all.got.data(), 1, MPI_INT, comm, &request) == MPI_SUCCESS &&
+                finish(window, request);
+    if (done) {
+        lay_out(all.sent, all.sent_at);
+        all.in.resize(static_cast<std::size_t>(lay_out(all.got, all.got_at)));
+        done = mpi.Ialltoallv(all.out.data(), all.sent.data(), all.sent_at.data(), MPI_BYTE, all.in.data(),
+                              all.got.data(), all.got_at.data(), MPI_BYTE, comm, &request) == MPI_SUCCESS &&
+               finish(window, request);
+    }
+    if (!done) {
+        static_cast<void>(buffers.release());
+        return false;
+    }
+    in.resize(processes);
+    for (std::size_t i = 0; i < processes; ++i)
+        in[i].assign(all.in.begin() + all.got_at[i], all.in.begin() + all.got_at[i] + all.got[i]);
+    return true;
+}
+
+void gather_units(Window& window, MPI_Comm comm) {
+    auto units = std::make_unique<std::vector<std::uint64_t>>(window.size);
+    auto mine = std::make_unique<std::uint64_t>(static_cast<std::uint64_t>(window.unit));
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (host::real().Iallgather(mine.get(), 1, MPI_UINT64_T, units->data(), 1, MPI_UINT64_T, comm, &request) ==
+            MPI_SUCCESS &&
+        finish(window, request)) {
+        window.ledger->know_units(std::move(*units));
+    } else {
+        static_cast<void>(units.release());
+        static_cast<void>(mine.release());
+    }
+}
+
+check::Promises promises_of(const Window& window) {
+    check::Promises promises;
+    for (const auto& [key, value] : window.info) {
+        if (key == "accumulate_ops") promises.same_op = value == "same_op";
+        if (key == "accumulate_ordering") promises.ordered = value.find("waw") != std::string::npos;
+    }
+    return promises;
+}
+
+}  // namespace
+
+void watch_races(Window& window, MPI_Comm comm) {
+    const std::shared_ptr<PrivateComm> own = private_comm(window, comm);
+    if (own != nullptr) gather_units(window, own->handle());
+    check::Races::Setting setting;
+    setting.me = window.me;
+    setting.processes = window.size;
+    setting.promises = promises_of(window);
+    setting.addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    setting.name = [&window] { return window.ledger->name(); };
+    setting.exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
+        return own != nullptr && exchange(window, own->handle(), out, in);
+    };
+    window.ledger->watch_races(std::make_unique<check::Races>(std::move(setting)));
+}
+
+void compare_after_fence(Window& window) {
+    if (window.ledger->races() != nullptr) window.ledger->races()->compare();
+}
+
+void compare_before_free(Window& window) {
+    check::Races* const races = window.ledger->races();
+    if (races == nullptr || epoch::may_free(window) != Fault::None) return;
+    // The barrier has a report of what it waits for, should a process not come.
+    const shm::WaitScope scope(shm::WaitKind::Barrier, window.id, window.me);
+    if (window.barrier()) races->compare();
+    window.ledger->stop_races();
+}
+
+}  // namespace osc

@@ -1,0 +1,18 @@
+// The collective part of conflict detection (check/races.h): it sends accesses to their targets over the host MPI.
+#pragma once
+
+#include "window/window.h"
+
+namespace osc {
+
+/// Starts conflict detection for a window with a ledger that all its processes check; collective over `comm`, of which
+/// the window has just been made.
+void watch_races(Window& window, MPI_Comm comm);
+
+/// After a fence that took effect: compares the accesses that it has completed; collective.
+void compare_after_fence(Window& window);
+
+/// In MPI_Win_free, before it: the same, once. Does nothing while an open epoch forbids the free.
+void compare_before_free(Window& window);
+
+}  // namespace osc

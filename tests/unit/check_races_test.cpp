@@ -1,0 +1,362 @@
+// Conflict detection on histories that a test writes: the epochs, what orders accesses, and the rules of accumulates.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "check/access_log.h"
+#include "check/race_finder.h"
+
+namespace osc::check {
+namespace {
+
+constexpr std::uint32_t kTarget = 0;
+
+// Origins of one window whose accesses go to one target. Time is the number of calls so far.
+class History {
+  public:
+    explicit History(std::uint32_t origins, Promises promises = {}) : finder_(kTarget, promises) {
+        for (std::uint32_t rank = 0; rank < origins; ++rank)
+            logs_.push_back(std::make_unique<AccessLog>(rank, promises));
+    }
+    AccessLog& at(std::uint32_t rank) { return *logs_[rank]; }
+    std::int64_t tick() { return ++time_; }
+
+    void access(std::uint32_t rank, std::uint64_t site, op::OpKind kind, Bytes bytes, Op op = Op::None,
+                Basic basic = Basic::I32, bool request = false) {
+        Operation operation;
+        operation.kind = kind;
+        operation.op = op;
+        operation.basic = basic;
+        operation.call = "MPI_Test";
+        operation.target = kTarget;
+        operation.bytes = {bytes};
+        operation.request = request;
+        operation.site.value = site;
+        at(rank).add(operation, tick(), own);
+    }
+    void put(std::uint32_t rank, std::uint64_t site, Bytes bytes) { access(rank, site, op::OpKind::Put, bytes); }
+    void get(std::uint32_t rank, std::uint64_t site, Bytes bytes) { access(rank, site, op::OpKind::Get, bytes); }
+    void sum(std::uint32_t rank, std::uint64_t site, Bytes bytes, Op op = Op::Sum, Basic basic = Basic::I32) {
+        access(rank, site, op::OpKind::Accumulate, bytes, op, basic);
+    }
+    void lock(std::uint32_t rank, bool exclusive = false) { at(rank).lock(kTarget, exclusive); }
+    void flush(std::uint32_t rank) { at(rank).complete(kTarget, tick()); }
+    void unlock(std::uint32_t rank) {
+        flush(rank);
+        at(rank).unlock(kTarget);
+    }
+    void post(std::vector<std::uint32_t> origins) { finder_.post(origins, tick()); }
+    void start(std::uint32_t rank) { at(rank).start(std::vector<std::uint32_t>{kTarget}); }
+    void complete(std::uint32_t rank) {
+        flush(rank);
+        at(rank).end_start();
+    }
+    /// What a fence of all origins finds.
+    std::vector<Conflict> fence() {
+        for (const auto& log : logs_)
+            log->fence(tick());
+        for (std::uint32_t rank = 0; rank < logs_.size(); ++rank)
+            for (auto& [target, entries] : at(rank).take())
+                finder_.add(rank, clock_of.count(rank) > 0 ? clock_of[rank] : 1, std::move(entries));
+        return finder_.find();
+    }
+
+    std::vector<Conflict> own;                        // found at the origins
+    std::map<std::uint32_t, std::uint64_t> clock_of;  // 1 unless given
+
+  private:
+    RaceFinder finder_;
+    std::vector<std::unique_ptr<AccessLog>> logs_;
+    std::int64_t time_ = 0;
+};
+
+using Sites = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+Sites sites_of(const std::vector<Conflict>& conflicts) {
+    Sites sites;
+    for (const Conflict& conflict : conflicts)
+        sites.emplace_back(conflict.accesses[0].site, conflict.accesses[1].site);
+    return sites;
+}
+const Sites kNone;
+
+TEST(Races, FenceEpochs) {
+    History history(3);
+    history.put(1, 10, {0, 8});
+    history.put(2, 20, {4, 12});
+    history.get(2, 21, {16, 24});
+    auto found = history.fence();
+    ASSERT_EQ(sites_of(found), (Sites{{10, 20}}));
+    EXPECT_EQ(found[0].where, (Bytes{4, 8}));
+    EXPECT_EQ(found[0].origins[0], 1u);
+    EXPECT_EQ(found[0].origins[1], 2u);
+    EXPECT_EQ(found[0].target, kTarget);
+    EXPECT_EQ(found[0].clash, Clash::Update);
+    // The next epoch: ordered after the first, whatever it accesses.
+    history.get(1, 11, {0, 24});
+    history.get(2, 22, {0, 24});
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    history.put(1, 12, {0, 8});
+    history.get(0, 1, {7, 9});
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{1, 12}}));
+    EXPECT_TRUE(history.own.empty());
+}
+
+TEST(Races, EachPairOfSitesOnce) {
+    History history(3);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+        for (std::int64_t i = 0; i < 100; ++i)
+            for (std::uint32_t rank = 0; rank < 3; ++rank)
+                history.put(rank, 7, {8 * i, 8 * i + 8});
+        const auto found = history.fence();
+        ASSERT_EQ(sites_of(found), epoch == 0 ? (Sites{{7, 7}}) : kNone);
+        if (epoch > 0) continue;
+        EXPECT_EQ(found[0].origins[0], 0u);
+        EXPECT_EQ(found[0].origins[1], 1u);
+        EXPECT_EQ(found[0].where, (Bytes{0, 800}));
+    }
+}
+
+TEST(Races, SharedLocksByTime) {
+    History history(3);
+    history.lock(1);
+    history.lock(2);
+    history.put(1, 10, {0, 8});
+    history.put(2, 20, {0, 8});  // the put of 1 is pending
+    history.flush(1);
+    history.flush(2);
+    history.put(1, 11, {8, 16});
+    history.flush(1);
+    history.put(2, 21, {8, 16});  // that of 1 is complete: something may order them
+    history.unlock(1);
+    history.unlock(2);
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{10, 20}}));
+}
+
+TEST(Races, ExclusiveLocksOrder) {
+    History history(3);
+    history.lock(1, true);
+    history.put(1, 10, {0, 8});
+    // A deferred MPI_Win_lock returns, and operations are issued, before the lock is granted.
+    history.lock(2, true);
+    history.put(2, 20, {0, 8});
+    history.unlock(1);
+    history.unlock(2);
+    history.lock(0);
+    history.put(0, 1, {0, 8});
+    history.lock(1, true);
+    history.get(1, 11, {0, 8});
+    history.unlock(0);
+    history.unlock(1);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+}
+
+TEST(Races, ClocksThatCannotBeCompared) {
+    History history(3);
+    history.clock_of[2] = 2;
+    history.lock(1);
+    history.lock(2);
+    history.put(1, 10, {0, 8});
+    history.put(2, 20, {0, 8});
+    history.unlock(1);
+    history.unlock(2);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    history.put(1, 11, {0, 8});
+    history.put(2, 21, {0, 8});
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{11, 21}}));
+}
+
+TEST(Races, ExposureEpochs) {
+    History history(3);
+    history.post({1, 2});
+    history.start(1);
+    history.put(1, 10, {0, 8});
+    history.complete(1);
+    history.start(2);  // after 1 completed, but the target has not waited
+    history.put(2, 20, {0, 8});
+    history.complete(2);
+    history.start(1);  // deferred: before the second post
+    history.put(1, 11, {0, 8});
+    history.post({1});
+    history.complete(1);
+    history.post({2});
+    history.start(2);
+    history.put(2, 21, {0, 8});
+    history.complete(2);
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{10, 20}}));
+    history.post({2});
+    history.start(2);
+    history.put(2, 22, {0, 8});
+    history.complete(2);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+}
+
+TEST(Races, DeferredStartAfterALock) {
+    History history(3);
+    history.start(1);  // deferred
+    history.put(1, 10, {0, 8});
+    history.lock(2);
+    history.put(2, 20, {0, 8});
+    history.unlock(2);
+    history.post({1});  // the target learnt that 2 is done
+    history.complete(1);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+}
+
+TEST(Races, OneOrigin) {
+    History history(2);
+    history.lock(1);
+    history.put(1, 1, {0, 8});
+    history.put(1, 2, {4, 12});
+    history.get(1, 3, {8, 16});
+    EXPECT_EQ(sites_of(history.own), (Sites{{1, 2}, {2, 3}}));
+    EXPECT_EQ(history.own[0].where, (Bytes{4, 8}));
+    history.own.clear();
+    history.flush(1);
+    history.put(1, 4, {0, 8});
+    history.at(1).complete_results(kTarget, history.tick());  // a local flush
+    history.get(1, 5, {0, 8});
+    EXPECT_EQ(sites_of(history.own), (Sites{{4, 5}}));
+    history.own.clear();
+    history.flush(1);
+    history.get(1, 6, {0, 8});
+    history.at(1).complete_results(kTarget, history.tick());
+    history.put(1, 7, {0, 8});
+    EXPECT_EQ(sites_of(history.own), kNone);
+    history.flush(1);
+    history.get(1, 8, {0, 8});
+    history.put(1, 9, {0, 8});
+    EXPECT_EQ(sites_of(history.own), (Sites{{8, 9}}));
+    history.own.clear();
+    history.flush(1);
+    // A request may complete it where the checker does not see it.
+    history.access(1, 10, op::OpKind::Get, {0, 8}, Op::None, Basic::I32, true);
+    history.put(1, 11, {0, 8});
+    EXPECT_EQ(sites_of(history.own), kNone);
+    history.access(1, 12, op::OpKind::Put, {0, 8}, Op::None, Basic::I32, true);
+    EXPECT_EQ(sites_of(history.own), (Sites{{11, 12}}));
+    history.unlock(1);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+}
+
+TEST(Races, Accumulates) {
+    History history(3);
+    history.sum(1, 10, {0, 8});
+    history.sum(2, 20, {0, 8});
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    history.sum(1, 11, {0, 8});
+    history.sum(2, 21, {4, 8}, Op::Max);
+    auto found = history.fence();
+    ASSERT_EQ(sites_of(found), (Sites{{11, 21}}));
+    EXPECT_EQ(found[0].clash, Clash::Operations);
+    history.sum(1, 12, {0, 8});
+    history.access(2, 22, op::OpKind::GetAccumulate, {4, 8}, Op::NoOp);
+    history.access(2, 23, op::OpKind::CompareAndSwap, {0, 4});
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    history.sum(1, 13, {0, 8});
+    history.sum(2, 24, {0, 8}, Op::Sum, Basic::F32);
+    found = history.fence();
+    ASSERT_EQ(sites_of(found), (Sites{{13, 24}}));
+    EXPECT_EQ(found[0].clash, Clash::Types);
+    history.sum(1, 14, {0, 8});
+    history.sum(2, 25, {2, 6});
+    found = history.fence();
+    ASSERT_EQ(sites_of(found), (Sites{{14, 25}}));
+    EXPECT_EQ(found[0].clash, Clash::Elements);
+    history.sum(1, 15, {0, 8});
+    history.sum(2, 26, {0, 8}, Op::Sum, Basic::U32);
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    history.sum(1, 16, {0, 8});
+    history.put(2, 27, {0, 4});
+    history.get(0, 1, {4, 8});
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{1, 16}, {16, 27}}));
+    history.access(1, 17, op::OpKind::GetAccumulate, {0, 8}, Op::NoOp);
+    history.access(2, 28, op::OpKind::GetAccumulate, {0, 8}, Op::NoOp, Basic::F64);
+    history.get(0, 2, {0, 8});
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    EXPECT_TRUE(history.own.empty());
+}
+
+TEST(Races, AccumulatesOfOneOrigin) {
+    for (const bool ordered : {true, false}) {
+        Promises promises;
+        promises.ordered = ordered;
+        History history(2, promises);
+        history.sum(1, 10, {0, 8}, Op::Replace);
+        history.sum(1, 11, {0, 8}, Op::Sum);
+        EXPECT_EQ(sites_of(history.own), ordered ? kNone : (Sites{{10, 11}}));
+        history.own.clear();
+        history.sum(1, 12, {0, 8}, Op::Sum, Basic::I64);
+        EXPECT_EQ(sites_of(history.own), (Sites{{10, 12}, {11, 12}}));
+    }
+    Promises same;
+    same.same_op = true;
+    History history(3, same);
+    history.sum(1, 10, {0, 8});
+    history.access(2, 20, op::OpKind::GetAccumulate, {0, 8}, Op::NoOp);
+    EXPECT_EQ(sites_of(history.fence()), (Sites{{10, 20}}));
+}
+
+TEST(Races, InterleavedRows) {
+    History history(3);
+    for (std::int64_t i = 0; i < 1000; ++i) {
+        history.put(1, 10, {16 * i, 16 * i + 8});
+        history.put(2, 20, {16 * i + 8, 16 * i + 16});
+    }
+    EXPECT_EQ(sites_of(history.fence()), kNone);
+    for (std::int64_t i = 0; i < 1000; ++i) {
+        history.put(1, 11, {16 * i, 16 * i + 8});
+        history.put(2, 21, {16 * i + 7, 16 * i + 15});
+    }
+    const auto found = history.fence();
+    ASSERT_EQ(sites_of(found), (Sites{{11, 21}}));
+    EXPECT_EQ(found[0].where, (Bytes{7, 8}));
+}
+
+TEST(Races, BoundedMemory) {
+    std::vector<Conflict> found;
+    AccessLog log(0, {}, 100);
+    Operation operation;
+    operation.call = "MPI_Put";
+    log.lock(0, false);
+    for (std::int64_t i = 0; i < 1000; ++i) {
+        operation.bytes = {{i * i * 8, i * i * 8 + 8}};
+        operation.site.value = static_cast<std::uint64_t>(i);
+        log.add(operation, i, found);
+    }
+    log.complete(kEveryTarget, 1000);
+    EXPECT_EQ(log.take().at(0).size(), 100u);
+    EXPECT_EQ(log.take_left_out(), 900u);
+    EXPECT_EQ(log.take_left_out(), 0u);
+    operation.exact = false;
+    log.add(operation, 1001, found);
+    EXPECT_EQ(log.take_left_out(), 1u);
+    EXPECT_TRUE(found.empty());
+}
+
+TEST(Races, BoundedTime) {
+    for (const std::uint64_t most : {10u, 1'000'000u}) {
+        RaceFinder finder(0, {}, most);
+        for (std::uint32_t origin = 0; origin < 2; ++origin) {
+            std::vector<Entry> entries;
+            for (std::int64_t i = 0; i < 100; ++i) {
+                Entry entry;
+                entry.access.site = origin;
+                entry.access.world = World::Lock;
+                entry.access.issued = 1000 * origin;
+                entry.access.ended = 1000 * origin + 500;
+                entry.pieces = {{0, 8, 0, 1}};
+                entries.push_back(entry);
+            }
+            finder.add(origin, 1, std::move(entries));
+        }
+        EXPECT_TRUE(finder.find().empty());
+        EXPECT_EQ(finder.take_incomplete(), most == 10);
+        EXPECT_FALSE(finder.take_incomplete());
+    }
+}
+
+}  // namespace
+}  // namespace osc::check
