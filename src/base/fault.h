@@ -9,6 +9,7 @@ enum class Fault {
     Arg,
     Assert,
     Attach,
+    AttachRefused,  // libosc cannot attach the memory, but the program may ask for it
     Base,
     Buffer,
     Count,

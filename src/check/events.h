@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/bytes.h"
 #include "check/site.h"
 #include "op/call.h"
 #include "strategy/core.h"
@@ -14,13 +15,6 @@
 namespace osc::check {
 
 inline constexpr std::uint32_t kEveryTarget = Core::kEveryTarget;
-
-/// The bytes [lo, hi).
-struct Bytes {
-    std::int64_t lo = 0;
-    std::int64_t hi = 0;
-    friend bool operator==(Bytes, Bytes) = default;
-};
 
 /// One operation that has been issued.
 struct Operation {
@@ -33,6 +27,10 @@ struct Operation {
     /// `exact` is false there are too many, and one range covers them all.
     std::vector<Bytes> bytes;
     bool exact = true;
+    /// The addresses that the operation reads and writes in this process, as `bytes`; empty if `exact_here` is false.
+    std::vector<Bytes> reads_here;
+    std::vector<Bytes> writes_here;
+    bool exact_here = true;
     bool request = false;      // a request completes it at the origin
     std::uint64_t number = 0;  // counts the operations of this process in the window, from 1
     Site site;
@@ -88,8 +86,5 @@ class Watcher {
     /// The call has succeeded: what other processes released is visible.
     virtual void after(const Synchronisation& call) = 0;
 };
-
-/// The text "[8, 16)", or "[8, 16) and 3 more ranges" of the bytes of an operation.
-std::string text_of(const std::vector<Bytes>& bytes);
 
 }  // namespace osc::check

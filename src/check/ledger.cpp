@@ -3,30 +3,27 @@
 
 #include <utility>
 
+#include "check/local_buffers.h"
 #include "check/races.h"
 
 namespace osc::check {
 
-std::string text_of(const std::vector<Bytes>& bytes) {
-    if (bytes.empty()) return "none";
-    std::string text = "[" + std::to_string(bytes.front().lo) + ", " + std::to_string(bytes.front().hi) + ")";
-    if (bytes.size() > 1) text += " and " + std::to_string(bytes.size() - 1) + " more ranges";
-    return text;
-}
-
 Ledger::Ledger(Core& core, std::function<std::string()> name, Earlier created)
-    : window(core), name_(std::move(name)), created_(created) {}
+    : window(core), name_(std::move(name)), created_(created) {
+    watchers_.push_back(std::make_unique<LocalBuffers>(*this));
+}
 
 void Ledger::watch_races(std::unique_ptr<Races> races) {
     races_ = races.get();
     watchers_.push_back(std::move(races));
 }
 
-void Ledger::on_operation(Operation operation) {
+std::uint64_t Ledger::on_operation(Operation operation) {
     const std::lock_guard lock(mutex_);
     operation.number = ++operations_;
     for (const auto& watcher : watchers_)
         watcher->on_operation(operation);
+    return operation.number;
 }
 
 void Ledger::before(const Synchronisation& call) {

@@ -29,8 +29,8 @@ class Ledger {
     /// `name`: the window's name now, as Finding::window has it. `created`: the call that made the window.
     Ledger(Core& window, std::function<std::string()> name, Earlier created);
 
-    /// Operations and synchronisation calls, in order. Thread-safe.
-    void on_operation(Operation operation);
+    /// Operations and synchronisation calls, in order. Thread-safe. Returns the operation's number.
+    std::uint64_t on_operation(Operation operation);
     void before(const Synchronisation& call);
     void after(const Synchronisation& call);
 

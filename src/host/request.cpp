@@ -38,12 +38,21 @@ int wait(int count, void** states, double, MPI_Status*) {
 }
 
 // Source, tag and count mean nothing (MPI 4.1 section 12.3.5).
-int query(void* state, MPI_Status* status) {
+int query_nothing(void*, MPI_Status* status) {
     status->MPI_SOURCE = MPI_UNDEFINED;
     status->MPI_TAG = MPI_UNDEFINED;
     real().Status_set_elements(status, MPI_BYTE, 0);
     real().Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+}
+
+int query(void* state, MPI_Status* status) {
+    query_nothing(state, status);
     return awaited(state).result();
+}
+
+int release_nothing(void*) {
+    return MPI_SUCCESS;
 }
 
 int release_state(void* state) {
@@ -69,6 +78,11 @@ int start_request(Awaited& what, MPI_Request* request) {
 void complete_request(MPI_Request request) {
     t_looks = 0;
     real().Grequest_complete(request);
+}
+
+int unique_completed_request(MPI_Request* request) {
+    const int error = real().Grequest_start(&query_nothing, &release_nothing, &cancel, nullptr, request);
+    return error == MPI_SUCCESS ? real().Grequest_complete(*request) : error;
 }
 
 bool request_errors_are_fatal() {

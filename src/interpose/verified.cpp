@@ -5,46 +5,17 @@
 #include <utility>
 
 #include "host/datatype.h"
+#include "host/signature.h"
 #include "interpose/data.h"
+#include "op/kernels.h"
 
 namespace osc {
 namespace {
 
+using check::alignment_of;
 using check::Bytes;
+using check::find_bytes;
 using check::Operation;
-
-constexpr std::size_t kMostRanges = 4096;
-
-// The bytes of `count` elements of a layout from `start`: ascending and disjoint. False: one range, around too many.
-bool find_bytes(const op::Layout& layout, std::size_t count, std::int64_t start, std::vector<Bytes>& bytes) {
-    op::Bounds bounds;
-    if (count == 0 || layout.size() == 0 || !layout.bounds(count, bounds)) return true;
-    const op::Shape& shape = layout.data();
-    if (shape.one_piece(count)) {
-        bytes.push_back({start + bounds.lo, start + bounds.hi});
-        return true;
-    }
-    if (shape.blocks() > kMostRanges / count) {
-        bytes.push_back({start + bounds.lo, start + bounds.hi});
-        return false;
-    }
-    std::vector<Bytes> all;
-    for (std::size_t element = 0; element < count; ++element)
-        for (const op::Run& run : shape.runs())
-            for (std::size_t block = 0; block < run.count; ++block) {
-                const std::int64_t lo = start + static_cast<std::int64_t>(element) * shape.extent() + run.disp +
-                                        static_cast<std::int64_t>(block) * run.stride;
-                all.push_back({lo, lo + static_cast<std::int64_t>(run.bytes)});
-            }
-    std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) { return a.lo < b.lo; });
-    for (const Bytes& range : all) {
-        if (!bytes.empty() && range.lo <= bytes.back().hi)
-            bytes.back().hi = std::max(bytes.back().hi, range.hi);
-        else
-            bytes.push_back(range);
-    }
-    return true;
-}
 
 // The displacement unit of a target; false if this process does not know it (a target on another node).
 bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
@@ -54,6 +25,59 @@ bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
     }
     unit = window.is_local(rank) ? window.peer(rank).unit : 0;
     return window.is_local(rank);
+}
+
+// The addresses of a local buffer. False: too many ranges.
+bool find_here(const void* base, MPI_Count count, MPI_Datatype type, std::vector<Bytes>& bytes) {
+    const op::TypeInfo* const info = host::type_info(type);
+    if (info == nullptr || count <= 0) return true;
+    return find_bytes(info->layout, static_cast<std::size_t>(count),
+                      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base)), bytes);
+}
+
+void find_local(Operation& operation, const Buffers& buffers) {
+    std::vector<Bytes>& origin = operation.kind == op::OpKind::Get ? operation.writes_here : operation.reads_here;
+    bool exact = true;
+    if (operation.op != Op::NoOp) exact = find_here(buffers.origin, buffers.origin_count, buffers.origin_type, origin);
+    if (buffers.result_type != MPI_DATATYPE_NULL)
+        exact = find_here(buffers.result, buffers.result_count, buffers.result_type, operation.writes_here) && exact;
+    if (!exact) {
+        operation.reads_here.clear();
+        operation.writes_here.clear();
+    }
+    operation.exact_here = exact;
+}
+
+// Looks for elements that no variable of their type can be at: of a predefined type, and of any type in accumulates.
+// A layout with many blocks is looked at in its first element. The base of a target on another node counts as aligned.
+void look_at_alignment(Window& window, const Operation& operation, const op::TypeInfo& type) {
+    const bool accumulates = operation.kind != op::OpKind::Put && operation.kind != op::OpKind::Get;
+    const std::int64_t alignment = alignment_of(type.basic);
+    if (operation.bytes.empty() || alignment == 1 || (!accumulates && !type.predefined)) return;
+    const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
+    const auto base = known_base ? static_cast<std::int64_t>(window.peer(operation.target).control().base) : 0;
+    for (const Bytes& range : operation.bytes)
+        if ((base + range.lo) % alignment != 0) {
+            check::report(
+                {check::Rule::Alignment,
+                 window.ledger->name(),
+                 {{std::string(operation.call) + t_current_call->operation + ": elements of type " +
+                       op::name(type.basic) + " need an address that is a multiple of " + std::to_string(alignment) +
+                       (base % alignment != 0 ? ", but displacement 0 of the target is not at one" : ""),
+                   operation.site}}});
+            return;
+        }
+}
+
+// What can be seen before libosc performs the operation.
+void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
+    look_at_alignment(window, operation, type);
+    if (operation.op == Op::NoOp) return;
+    if (const auto mismatch = host::find_mismatch({buffers.origin_type, buffers.origin_count},
+                                                  {buffers.target_type, buffers.target_count}))
+        check::report({check::Rule::Signature,
+                       window.ledger->name(),
+                       {{std::string(operation.call) + t_current_call->operation + ": " + *mismatch, operation.site}}});
 }
 
 // Runs `below`, and tells the ledger if it has succeeded.
@@ -84,11 +108,15 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         if (!__builtin_mul_overflow(buffers.disp, static_cast<std::int64_t>(unit), &start))
             operation.exact =
                 find_bytes(type->layout, static_cast<std::size_t>(buffers.target_count), start, operation.bytes);
+        find_local(operation, buffers);
         scope->operation += ", bytes " + check::text_of(operation.bytes);
     }
+    if (known) look_before(*window, operation, *type, buffers);
     const int error = below();
-    if (error == MPI_SUCCESS && known) window->ledger->on_operation(std::move(operation));
-    return error;
+    if (error != MPI_SUCCESS || !known) return error;
+    const std::uint64_t number = window->ledger->on_operation(std::move(operation));
+    if (request != nullptr) follow_request(*window, {call + scope->operation, scope->site}, number, *request);
+    return MPI_SUCCESS;
 }
 
 void* writable(const void* address) {

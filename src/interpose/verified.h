@@ -44,6 +44,14 @@ class CallScope {
     CurrentCall* const before_;
 };
 
+/// Follows a request of an operation to the call that completes it. Replaces the host's constant request, which many
+/// operations share, by one of its own.
+void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request);
+/// Before the window's ledger is deleted: its requests have nothing to report to.
+void forget_ledger(const check::Ledger& ledger);
+/// Reports the requests that no call has completed; at MPI_Finalize.
+void report_open_requests();
+
 /// The window's name for a report: window 0xa0000000 "halo".
 std::string name_for_report(MPI_Win handle);
 
@@ -54,11 +62,12 @@ inline Window* watched(MPI_Win win) {
 }
 
 namespace verified {
+// Not all of the queries are defined.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_VERIFIED_##kind(name, parameters)
 #define OSC_VERIFIED_Data(name, parameters) int name parameters;
 #define OSC_VERIFIED_Sync(name, parameters) int name parameters;
 #define OSC_VERIFIED_Window(name, parameters) int name parameters;
-#define OSC_VERIFIED_Query(name, parameters)
+#define OSC_VERIFIED_Query(name, parameters) int name parameters;
 #define OSC_VERIFIED_Comm(name, parameters)
 #include "interpose/entries.def"
 #undef OSC_VERIFIED_Data
@@ -67,7 +76,6 @@ namespace verified {
 #undef OSC_VERIFIED_Query
 #undef OSC_VERIFIED_Comm
 #undef OSC_ENTRY
-int Finalize();
 }  // namespace verified
 
 }  // namespace osc

@@ -46,6 +46,7 @@ check::Rule rule_of(Fault fault) {
         case Fault::Win:
             return check::Rule::Argument;
         case Fault::None:
+        case Fault::AttachRefused:
         case Fault::Dead:
         case Fault::NoMem:
         case Fault::Other:

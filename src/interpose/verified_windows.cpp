@@ -111,7 +111,10 @@ int Win_free(MPI_Win* win) {
     ledger->before(call);
     compare_before_free(*window);
     const int error = through(g_verified.Win_free)(win);
-    if (*win == MPI_WIN_NULL) delete ledger;
+    if (*win == MPI_WIN_NULL) {
+        forget_ledger(*ledger);
+        delete ledger;
+    }
     return error;
 }
 
@@ -126,6 +129,7 @@ int Free_mem(void* base) {
 int Finalize() {
     for (Window* window : live_windows())
         if (window->ledger != nullptr) report_leak(*window);
+    report_open_requests();
     summarise();
     return through(g_verified.Finalize)();
 }
@@ -133,19 +137,31 @@ int Finalize() {
 }  // namespace verified
 
 void verify_calls() {
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_VERIFY_##kind(name)
-    // A tool behind libosc keeps its place: only the routes that lead to libosc change.
-#define OSC_VERIFY_Data(name)                                              \
-    g_verified.name = g_pmpi.name;                                         \
-    if (g_mpi.name == g_pmpi.name) g_mpi.name = as_route(&verified::name); \
-    g_pmpi.name = as_route(&verified::name);
-#define OSC_VERIFY_Sync OSC_VERIFY_Data
-#define OSC_VERIFY_Window OSC_VERIFY_Data
-#define OSC_VERIFY_Query(name)
-#define OSC_VERIFY_Comm(name)
+// A tool behind libosc keeps its place: only the routes that lead to libosc change.
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_INSTALL_##kind(name)
+#define OSC_INSTALL(name)                                                      \
+    do {                                                                       \
+        g_verified.name = g_pmpi.name;                                         \
+        if (g_mpi.name == g_pmpi.name) g_mpi.name = as_route(&verified::name); \
+        g_pmpi.name = as_route(&verified::name);                               \
+    } while (0);
+#define OSC_INSTALL_Data OSC_INSTALL
+#define OSC_INSTALL_Sync OSC_INSTALL
+#define OSC_INSTALL_Window OSC_INSTALL
+#define OSC_INSTALL_Query(name)
+#define OSC_INSTALL_Comm(name)
 #include "interpose/entries.def"
-    OSC_VERIFY_Data(Finalize)
 #undef OSC_ENTRY
+    OSC_INSTALL(Wait)
+    OSC_INSTALL(Test)
+    OSC_INSTALL(Waitall)
+    OSC_INSTALL(Waitany)
+    OSC_INSTALL(Waitsome)
+    OSC_INSTALL(Testall)
+    OSC_INSTALL(Testany)
+    OSC_INSTALL(Testsome)
+    OSC_INSTALL(Request_free)
+    OSC_INSTALL(Finalize)
 }
 
 }  // namespace osc

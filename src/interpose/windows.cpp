@@ -170,7 +170,8 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
         fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
     } else if (size > 0 && in_device_memory(base)) {
         // The host cannot take over the window any more.
-        fault = fail(Fault::Attach, "device memory cannot be attached: libosc serves this window, by load and store");
+        fault = fail(Fault::AttachRefused,
+                     "device memory cannot be attached: libosc serves this window, by load and store");
     } else {
         fault = window->regions->attach(base, static_cast<std::size_t>(size));
     }

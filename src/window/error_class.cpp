@@ -12,6 +12,7 @@ int error_class(Fault fault) {
         case Fault::Assert:
             return MPI_ERR_ASSERT;
         case Fault::Attach:
+        case Fault::AttachRefused:
             return MPI_ERR_RMA_ATTACH;
         case Fault::Base:
             return MPI_ERR_BASE;

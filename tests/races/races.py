@@ -44,7 +44,9 @@ def reports_of(output):
             current.append(line.strip())
         else:
             current = None
-            if line.startswith("libosc: ") and not re.search(r"OSC_CHECK: \d+ reports? of 1 kind$", line):
+            # Two of the accesses are misaligned on purpose; tests/check shows those reports.
+            if line.startswith("libosc: ") and not re.search(
+                    r"OSC_CHECK: (\d+ reports? of \d kinds?$|misaligned access .*(acc_elements|rows_put))", line):
                 other.append(line)
     return reports, other
 

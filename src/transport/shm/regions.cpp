@@ -19,7 +19,8 @@ Fault RegionTable::publish() {
     ArenaBlock fresh;
     if (bytes > published_.bytes) {
         fresh = Arena::mine().allocate(std::max<std::size_t>(bytes * 2, 256), 64, false);
-        if (!fresh) return base::fail(Fault::Attach, "no shared memory for a table of %zu regions", regions_.size());
+        if (!fresh)
+            return base::fail(Fault::AttachRefused, "no shared memory for a table of %zu regions", regions_.size());
     }
     const std::uint64_t version = block_.regions_version.load(std::memory_order_relaxed);
     block_.regions_version.store(version + 1, std::memory_order_seq_cst);

@@ -28,7 +28,8 @@ class RegionTable {
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
 
-    /// Adds [base, base + size); Fault::Attach if it overlaps an attached region or there is no memory.
+    /// Adds [base, base + size); Fault::Attach if it overlaps an attached region, Fault::AttachRefused if
+    /// there is no memory.
     Fault attach(const void* base, std::size_t size);
     /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
     /// is not empty was removed, before the table's mutex is released.
