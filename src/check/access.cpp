@@ -39,6 +39,12 @@ bool operations_agree(const Access& a, const Access& b, Promises promises) {
 
 }  // namespace
 
+std::int64_t element_of(const Access& access) {
+    const std::size_t size = op::element_size(access.basic);
+    return access.atomic() && size > 0 && size == op::significant_size(access.basic) ? static_cast<std::int64_t>(size)
+                                                                                     : 1;
+}
+
 Clash clash(const Access& a, const Access& b, bool same_origin, Promises promises) {
     if (a.reads() && b.reads()) return Clash::None;
     if (!a.atomic() || !b.atomic()) return Clash::Update;
@@ -49,12 +55,11 @@ Clash clash(const Access& a, const Access& b, bool same_origin, Promises promise
 }
 
 bool share(const Entry& a, const Entry& b, Clash clash, Bytes& where) {
-    const auto size = static_cast<std::int64_t>(op::element_size(a.access.basic));
+    const std::int64_t size = element_of(a.access);
     auto one = a.pieces.begin();
     auto other = b.pieces.begin();
     while (one != a.pieces.end() && other != b.pieces.end()) {
-        if (clash == Clash::Elements ? size > 0 && crosses(*one, *other, size, where) : overlap(*one, *other, where))
-            return true;
+        if (clash == Clash::Elements ? crosses(*one, *other, size, where) : overlap(*one, *other, where)) return true;
         if (one->hi() <= other->hi())
             ++one;
         else

@@ -34,6 +34,10 @@ struct Access {
     bool atomic() const { return kind != op::OpKind::Put && kind != op::OpKind::Get; }
 };
 
+/// The bytes of an element of an accumulate, which lie at multiples of it from each other. 1 for other accesses, whose
+/// bytes stand alone, and for pairs with padding, whose blocks are parts of elements.
+std::int64_t element_of(const Access& access);
+
 /// An access and its bytes at the target: at least one piece, each behind the last byte of the one before.
 struct Entry {
     Access access;

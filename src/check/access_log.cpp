@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "op/kernels.h"
 
 namespace osc::check {
 namespace {
@@ -29,12 +28,6 @@ bool has_result(const Access& access) {
     return access.kind != op::OpKind::Put && access.kind != op::OpKind::Accumulate;
 }
 
-// The bytes of an element of an accumulate; 1 for other accesses, whose bytes stand alone.
-std::int64_t unit_of(const Access& access) {
-    const std::size_t size = access.atomic() ? op::element_size(access.basic) : 1;
-    return std::max<std::int64_t>(static_cast<std::int64_t>(size), 1);
-}
-
 bool alike(const Access& a, const Access& b) {
     return a.site == b.site && a.kind == b.kind && a.op == b.op && a.basic == b.basic && a.world == b.world;
 }
@@ -56,7 +49,7 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
     if (access.world == World::Pscw) access.exposure = target.starts;
     // The program may await the result with a call that the checker does not see.
     if (operation.request && has_result(access)) access.ended = now;
-    entry.pieces = pieces_of(operation.bytes, unit_of(access));
+    entry.pieces = pieces_of(operation.bytes, element_of(access));
     compare(target, entry, operation.target, found);
     if (join(target, entry)) return;
     if (kept_ + entry.pieces.size() > most_) {
@@ -101,7 +94,7 @@ bool AccessLog::join(Target& target, const Entry& entry) {
     if (earlier.pieces.size() != 1 || entry.pieces.size() != 1) return false;
     Piece& row = earlier.pieces.front();
     const Piece& next = entry.pieces.front();
-    const std::int64_t unit = unit_of(entry.access);
+    const std::int64_t unit = element_of(entry.access);
     // An accumulate of the same bytes may have its elements elsewhere.
     const bool aligned = (next.lo - row.lo) % unit == 0 && next.stride % unit == 0;
     if (aligned && contains(row, next)) return true;

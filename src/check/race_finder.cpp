@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "op/kernels.h"
-
 namespace osc::check {
 namespace {
 
@@ -13,8 +11,7 @@ constexpr std::size_t kMostPosts = 65536;  // kept for one origin
 
 // Where elements of an accumulate begin; -1 if a row has several phases.
 std::int64_t phase_of(const Entry& entry) {
-    const auto size = static_cast<std::int64_t>(op::element_size(entry.access.basic));
-    if (!entry.access.atomic() || size == 0) return 0;
+    const std::int64_t size = element_of(entry.access);
     const auto modulo = [size](std::int64_t byte) { return (byte % size + size) % size; };
     const std::int64_t phase = modulo(entry.lo());
     for (const Piece& piece : entry.pieces)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "check/access_log.h"
@@ -34,6 +35,17 @@ class History {
         operation.target = kTarget;
         operation.bytes = {bytes};
         operation.request = request;
+        operation.site.value = site;
+        at(rank).add(operation, tick(), own);
+    }
+    void rows(std::uint32_t rank, std::uint64_t site, std::vector<Bytes> bytes, Op op, Basic basic) {
+        Operation operation;
+        operation.kind = op::OpKind::Accumulate;
+        operation.op = op;
+        operation.basic = basic;
+        operation.call = "MPI_Test";
+        operation.target = kTarget;
+        operation.bytes = std::move(bytes);
         operation.site.value = site;
         at(rank).add(operation, tick(), own);
     }
@@ -277,6 +289,21 @@ TEST(Races, Accumulates) {
     history.get(0, 2, {0, 8});
     EXPECT_EQ(sites_of(history.fence()), kNone);
     EXPECT_TRUE(history.own.empty());
+}
+
+// The bytes of pairs with padding are parts of elements, which touch those of their neighbours.
+TEST(Races, PairsWithPadding) {
+    for (const Basic basic : {Basic::ShortInt, Basic::DoubleInt}) {
+        History history(3);
+        const std::int64_t first = basic == Basic::ShortInt ? 2 : 12;
+        const std::int64_t begin = basic == Basic::ShortInt ? 4 : 16;
+        history.rows(1, 10, {{0, first}, {begin, begin + first}}, Op::Minloc, basic);
+        history.rows(2, 20, {{begin, begin + first}}, Op::Minloc, basic);
+        EXPECT_EQ(sites_of(history.fence()), kNone);
+        history.rows(1, 11, {{0, first}, {begin, begin + first}}, Op::Minloc, basic);
+        history.rows(2, 21, {{begin, begin + first}}, Op::Maxloc, basic);
+        EXPECT_EQ(sites_of(history.fence()), (Sites{{11, 21}}));
+    }
 }
 
 TEST(Races, AccumulatesOfOneOrigin) {
