@@ -46,6 +46,8 @@ Fault flush_local(Core& core, std::uint32_t target);
 Fault flush_local_all(Core& core);
 /// A fault unless a lock or lock_all epoch is open, which request-based operations require (12.3.5).
 Fault may_request(Core& core);
+/// The same for notified operations.
+Fault may_notify(Core& core);
 /// Called after an operation on `peer` that is not complete yet: the calls that complete it must take their slow paths.
 void mark_incomplete(Core& core, Peer& peer);
 /// A fault if an open epoch forbids MPI_Win_free (12.2.5).

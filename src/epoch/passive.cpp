@@ -237,11 +237,23 @@ Fault flush_local_all(Core& core) {
     return fault == Fault::None ? core.complete_local(Core::kEveryTarget) : fault;
 }
 
-Fault may_request(Core& core) {
+namespace {
+
+Fault need_passive(Core& core, const char* kind) {
     const StateGuard guard(core);
     const Access access = core.epoch.access;
     if (access == Access::Lock || access == Access::LockAll) return Fault::None;
-    return fail(Fault::Sync, "no lock or lock_all epoch is open; operations that give a request need one");
+    return fail(Fault::Sync, "no lock or lock_all epoch is open; %s need one", kind);
+}
+
+}  // namespace
+
+Fault may_request(Core& core) {
+    return need_passive(core, "operations that give a request");
+}
+
+Fault may_notify(Core& core) {
+    return need_passive(core, "notified operations");
 }
 
 Fault may_free(Core& core) {

@@ -109,6 +109,10 @@ inline void count(MPI_Win win, Sync sync) {
 
 }  // namespace
 
+void count_operation(MPI_Win win, Kind kind, int rank, MPI_Count elements, MPI_Datatype type) {
+    count(win, kind, rank, elements, type);
+}
+
 namespace counted {
 
 OSC_COUNTED_TRANSFERS(_c, MPI_Count)

@@ -3,11 +3,15 @@
 #pragma once
 
 #include "interpose/routes.h"
+#include "stats/counters.h"
 
 namespace osc {
 
 /// Replaces libosc's own functions by the counting ones in the tables of routes. Before the first call.
 void count_calls();
+
+/// Counts an operation that has succeeded, of `count` elements at the target. Does nothing for MPI_PROC_NULL.
+void count_operation(MPI_Win win, stats::Kind kind, int rank, MPI_Count count, MPI_Datatype type);
 
 /// The counting forms of operations and synchronisation calls. They count calls that succeed.
 namespace counted {

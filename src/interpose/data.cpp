@@ -31,7 +31,7 @@ bool reads_origin(op::OpKind kind, Op op) {
 }
 
 Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle,
-                  am::PendingOp* asked = nullptr) {
+                  am::PendingOp* asked = nullptr, const int* counter = nullptr) {
     const stats::OperationWait waits(window.stats);
     op::Call call;
     call.kind = kind;
@@ -59,12 +59,19 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
         return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
+    Notification notification{};
+    if (counter != nullptr)
+        if (fault = window.notifications.find(window, static_cast<std::uint32_t>(rank), *counter, notification);
+            fault != Fault::None)
+            return fault;
     Peer& target = window.peer(static_cast<std::uint32_t>(rank));
     bool later = false;
-    // The program may wait for the request before it makes any other call, so the operation cannot stay queued.
-    const bool may_wait = asked == nullptr && window.can_defer();
+    // The program may wait for the request before it makes any other call, and the target for the notification alone,
+    // so such an operation cannot stay queued.
+    const bool may_wait = asked == nullptr && counter == nullptr && window.can_defer();
     if (fault = epoch::open_target(window, target, may_wait ? &later : nullptr); fault != Fault::None) return fault;
     if (later) return window.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
+    if (counter != nullptr) return window.execute_notified(target, call, asked, notification);
     return window.execute(target, call, asked);
 }
 
@@ -89,18 +96,27 @@ void* plain(const void* address) {
 }
 
 int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
-                    MPI_Request* request) {
+                    MPI_Request* request, const int* counter = nullptr) {
     shm::t_call = function;
     am::PendingOp asked;
     int host_error = MPI_SUCCESS;
     Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_request(window) : Fault::None;
-    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked);
+    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked, counter);
     if (fault == Fault::None && asked.completion == nullptr) return host::completed_request(request);
     if (fault == Fault::None) fault = request::give(window, std::move(asked), request, host_error);
     return fault != Fault::None ? raise(window, function, fault) : host_error;
 }
 
 }  // namespace
+
+int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
+                     int index, MPI_Request* request) {
+    if (request != nullptr) return perform_request(window, function, kind, buffers, op, request, &index);
+    shm::t_call = function;
+    Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_notify(window) : Fault::None;
+    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, nullptr, &index);
+    return finish(window, function, fault);
+}
 
 #define OSC_TRANSFER_BUFFERS                                                                                    \
     Buffers {                                                                                                   \

@@ -27,6 +27,11 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
 int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers,
                     MPI_Op op = MPI_OP_NULL);
 
+/// Performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same, and then increments
+/// counter `index` of the target. `request`: null, or where the operation's request goes.
+int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
+                     int index, MPI_Request* request);
+
 /// Opens a target for the fast paths, on the first operation of an epoch. True if the caller's fast path may succeed
 /// now. False if the target was open already, has no fast path, or cannot be opened: the general path then finds the
 /// fault again and reports it.

@@ -71,6 +71,8 @@ std::string purpose(const WaitNote& note) {
         case WaitKind::Operations:
             return note.target == shm::kEveryTarget ? "its operations to complete"
                                                     : format("its operations at rank %u to complete", note.target);
+        case WaitKind::Notification:
+            return format("a notification on its counter %u", note.target);
         case WaitKind::Creation:
             return "the other processes of the communicator";
         default:

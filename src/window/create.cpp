@@ -351,8 +351,10 @@ Fault free_window(Window* window, int& host_error) {
     const bool last = all_gone && header.kept.load(std::memory_order_acquire) == 0;
     void* owned = met ? window->owned : nullptr;
     std::byte* controls = window->controls.address;
+    std::vector<sync::NotifyBoard*> boards = window->notifications.take_boards();
     delete window;
     drop_memory(owned, controls, last);
+    if (met) Notifications::release(boards);
     return met ? Fault::None : base::fail(Fault::Dead, "a process of the window died before it freed the window");
 }
 

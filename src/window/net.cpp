@@ -34,6 +34,7 @@ void Window::serve_network(bool wants_two_level) {
     serving.id = team.window_id(team.creations());
     serving.tokens = team.job()->tokens.data();
     serving.exposed = exposed_;
+    serving.board = &notifications.own_board();
     net_id_ = serving.id;
     net_ = std::make_unique<am::RemoteWindow>(network, *team.job(), net_id_, me, protocol(), incomplete);
     remote_sync = net_.get();
@@ -63,15 +64,26 @@ Fault Window::await_local(std::uint32_t target) {
     return net_ != nullptr ? net_->complete_local(target) : Fault::None;
 }
 
+Fault Window::find_stream(Peer& target, am::Stream*& stream) {
+    stream = reinterpret_cast<am::Stream*>(stream_of(target).load(std::memory_order_acquire));
+    if (stream != nullptr) return Fault::None;
+    stream = net_->stream(target.rank);
+    if (stream == nullptr) return Fault::Other;
+    stream_of(target).store(reinterpret_cast<std::byte*>(stream), std::memory_order_release);
+    return Fault::None;
+}
+
+Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
+    am::Stream* stream = nullptr;
+    if (const Fault fault = find_stream(peer(rank), stream); fault != Fault::None) return fault;
+    const std::lock_guard lock(stream->mutex());
+    return stream->queries().count_counters(count);
+}
+
 // Finds the target's stream, locks it (`stream_lock`), and computes the operation's first byte at the target.
 Fault Window::reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock,
                         am::Stream*& stream, std::int64_t& start, bool& nothing) {
-    stream = reinterpret_cast<am::Stream*>(stream_of(target).load(std::memory_order_acquire));
-    if (stream == nullptr) {
-        stream = net_->stream(target.rank);
-        if (stream == nullptr) return Fault::Other;
-        stream_of(target).store(reinterpret_cast<std::byte*>(stream), std::memory_order_release);
-    }
+    if (const Fault fault = find_stream(target, stream); fault != Fault::None) return fault;
     stream_lock = std::unique_lock(stream->mutex());
     am::Description there{};
     if (const Fault fault = stream->queries().describe(there); fault != Fault::None) return fault;
@@ -88,22 +100,27 @@ Fault Window::reach_net(Peer& target, const op::Call& call, std::unique_lock<std
     return Fault::None;
 }
 
-Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what, am::PendingOp* pending) {
+Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what, am::PendingOp* pending,
+                          std::uint32_t notification) {
     am::Stream* stream = nullptr;
     std::int64_t start = 0;
     bool nothing = false;
     std::unique_lock<std::mutex> lock;
-    if (const Fault fault = reach_net(target, call, lock, stream, start, nothing); fault != Fault::None || nothing)
+    const bool notifies = notification != am::kNoNotification;
+    if (const Fault fault = reach_net(target, call, lock, stream, start, nothing);
+        fault != Fault::None || (nothing && !notifies))
         return fault;
     stats::t_path = stats::DataPath::Message;
     const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->flow().operation.answers_now = true;
+    stream->flow().operation.notification = notification;
     if (pending != nullptr) *pending = {stream->flow().issue(), &stream->flow(), target.rank};
     am::Attached attached(*stream);
     Transport& transport = dynamic ? static_cast<Transport&>(attached) : *stream;
-    const Fault fault = op::execute(call, what, start, transport);
+    const Fault fault = nothing ? stream->finish() : op::execute(call, what, start, transport);
+    stream->flow().operation.notification = am::kNoNotification;  // a refused operation has left it
     if (pending != nullptr) stream->flow().issued();
     if (incomplete.load(std::memory_order_acquire) != 0) epoch::mark_incomplete(*this, target);
     return fault;

@@ -23,6 +23,7 @@ Window::~Window() {
     end_service();
     for (const Mapping& piece : mapped_)
         team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
+    notifications.unmap(*this);
     if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
     if (controls.address != nullptr)
         team.unmap(team.leader(), controls_offset, controls.address,
@@ -193,6 +194,20 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
     }
     return by_agent(target, target.control().base,
                     [&](am::AgentTransport& transport) { return op::execute(call, what, start, transport); });
+}
+
+// An agent may still be executing the operation when execute() returns.
+Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp* pending,
+                               const Notification& notification) {
+    if (target.path == Path::Net) {
+        Update what{};
+        if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
+        return execute_net(target, call, what, pending, notification.index);
+    }
+    Fault fault = execute(target, call, pending);
+    if (fault == Fault::None) fault = complete_ops(target.rank);
+    if (fault == Fault::None) notification.board->add(notification.index);
+    return fault;
 }
 
 Fault Window::defer(Peer& target, op::Deferral&& operation) {

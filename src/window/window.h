@@ -20,6 +20,7 @@
 #include "transport/am/origin/lock_words.h"
 #include "transport/am/target/inspection.h"
 #include "transport/shm/regions.h"
+#include "window/notify.h"
 #include "window/team.h"
 
 namespace osc {
@@ -50,6 +51,11 @@ class Window final : public Core, public am::Neighbours {
     /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent
     /// or another node executes it.
     Fault execute(Peer& target, const op::Call& call, am::PendingOp* pending = nullptr);
+    /// The same; then increments a counter of the target, when the operation is complete there.
+    Fault execute_notified(Peer& target, const op::Call& call, am::PendingOp* pending,
+                           const Notification& notification);
+    /// The number of notification counters of a target on another node, which answers.
+    Fault ask_counters(std::uint32_t rank, std::uint32_t& count);
 
     /// Queues a call. Faults that do not depend on the time of execution are returned now.
     Fault defer(Peer& target, op::Deferral&& operation);
@@ -112,6 +118,7 @@ class Window final : public Core, public am::Neighbours {
     std::size_t segment_bytes = 0;
     bool departed = false;  // a free failed after this process had counted its departure
     InfoInUse info;
+    Notifications notifications;
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: this process's attached regions
 
   protected:
@@ -126,7 +133,9 @@ class Window final : public Core, public am::Neighbours {
     am::ExposedWindow exposed();
     Fault connect_agent(const Peer& target, am::AgentRoute*& route);
     Path remote_path(std::uint32_t rank) const;
-    Fault execute_net(Peer& target, const op::Call& call, const Update& what, am::PendingOp* pending);
+    Fault execute_net(Peer& target, const op::Call& call, const Update& what, am::PendingOp* pending,
+                      std::uint32_t notification = am::kNoNotification);
+    Fault find_stream(Peer& target, am::Stream*& stream);
     Fault check_bounds(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing);
     Fault reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock, am::Stream*& stream,
                     std::int64_t& start, bool& nothing);

@@ -4,6 +4,7 @@
 // without arguments all run.
 #include <cstring>
 
+#include "osc/notify_fallback.h"
 #include "survivors.h"
 
 namespace {
@@ -18,6 +19,7 @@ enum Situation {
     kNoPost,
     kComplete,
     kTest,
+    kNotify,
     kFence,
     kMemory,
     kStripes,
@@ -44,6 +46,7 @@ void make_windows() {
         for (MPI_Aint e = 0; e < elements; ++e)
             g_bases[i][e] = i * 100 + g_rank;
     }
+    OSC_Win_set_num_notify(g_wins[kNotify], MPI_INFO_NULL, 2);
 }
 
 MPI_Group group_of(std::vector<int> members) {
@@ -149,6 +152,24 @@ void tests_for_the_dead() {
     });
 }
 
+// A notification that has come counts; one that the dead process might have sent is not awaited for ever.
+void notifications_of_the_dead() {
+    g_scenario = "notify";
+    const MPI_Win win = g_wins[kNotify];
+    must_work("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, win); });
+    must_work("put", [&] { return OSC_Put_notify(nullptr, 0, MPI_BYTE, g_rank, 0, 0, MPI_BYTE, 0, win); });
+    must_work("wait", [&] { return OSC_Win_wait_notify(win, 0, 1, nullptr); });
+    must_report("wait for more", [&] { return OSC_Win_wait_notify(win, 0, 2, nullptr); });
+    must_report("wait for any", [&] { return OSC_Win_wait_any_notify(win, 0, 2, 2, nullptr, nullptr); });
+    must_report("test", [&] {
+        int error = MPI_SUCCESS, flag = 0;
+        for (const double end = now() + kPatience; error == MPI_SUCCESS && !flag && now() < end;)
+            error = OSC_Win_test_notify(win, 0, 2, &flag, nullptr);
+        return error;
+    });
+    must_work("unlock", [&] { return MPI_Win_unlock(g_rank, win); });
+}
+
 void memory_of_the_dead() {
     // Private memory of a process disappears with it.
     g_scenario = "memory";
@@ -212,6 +233,7 @@ int main(int argc, char** argv) {
     part("locks", locks_held_by_the_dead);
     part("epochs", posts_and_completes_of_the_dead);
     part("test", tests_for_the_dead);
+    part("notify", notifications_of_the_dead);
     part("memory", memory_of_the_dead);
     part("collectives", collectives_without_the_dead);
     part("create", creation_without_the_dead);

@@ -58,7 +58,7 @@ def main():
     exported = symbols(options.osc, "--defined-only")
     wrong = ["%s is in the table but not exported" % name for name in sorted(promised - exported)]
     wrong += ["%s is exported, but no program asks for it" % name
-              for name in sorted(exported - promised) if not name.startswith("osc_")]
+              for name in sorted(exported - promised) if not name.startswith(("osc_", "OSC_"))]
 
     known = {name.lower() for name in table}
     checked = 0

@@ -30,7 +30,7 @@ endfunction()
 set(runs
     put_get:3 fence:4 fence_epochs:4 strategies:3 pscw:4 locks:4 lock_all:4 atomicity:4 alignment:2 requests:4 threads:4 deadlock:4 lock_order:3
     blocking:4 adjacent_access:4 reductions:2 compare_and_swap:4 datatypes:3 shared:3 progress:3 communicators:4 errors:3
-    error_classes:3 operands:2 attributes:3 create:4 dynamic:4 regions:4 region_cache:4 region_detach:4 info_keys:4 lifetimes:4)
+    error_classes:3 operands:2 attributes:3 create:4 dynamic:4 regions:4 region_cache:4 region_detach:4 notify:3 info_keys:4 lifetimes:4)
 if(DEFINED ENV{OSC_TEST_FULL})
   list(APPEND runs streams:3 checked:3:OSC_CHECK=1)
 endif()

@@ -7,7 +7,7 @@ foreach(run
     reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp communicators:4:net errors:3:tcp
     error_classes:3:net operands:2:tcp attributes:3:net create:4:tcp dynamic:4:net dynamic:2:tcp regions:4:tcp
     region_cache:4:tcp region_detach:4:tcp region_cache:2:tcp region_detach:2:tcp region_cache:4:net region_detach:4:net region_cache:3:net region_detach:3:net info_keys:4:net
-    lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp streams:2:tcp streams:3:net)
+    notify:3:tcp notify:2:net notify_threads:2:tcp lifetimes:4:tcp no_memory:4:net large_counts:2:tcp limits:2:tcp streams:2:tcp streams:3:net)
   string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${run})
   set(name ${CMAKE_MATCH_1})
   set(ranks ${CMAKE_MATCH_2})
@@ -24,6 +24,12 @@ foreach(protocol messages buffered direct)
   foreach(name put_get datatypes dynamic)
     osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
   endforeach()
+endforeach()
+
+# The notification behind a direct transfer, and behind a large put by message.
+foreach(protocol messages direct)
+  osc_mpi_add_run(notify.nodes.${protocol}.n2 test_notify 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol}
+    ARGS a_notification_implies_its_data a_notified_get_has_read request_forms)
 endforeach()
 
 foreach(protocol messages buffered direct)

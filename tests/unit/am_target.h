@@ -146,6 +146,7 @@ class Target {
         window.liveness = &ranks.lives();
         window.neighbours = &neighbours;
         window.tokens = tokens_.data();
+        window.board = &board;
         exposed = window;
         arrivals = service.add(window);
     }
@@ -210,6 +211,8 @@ class Target {
     Views neighbours;
     Recorder answers;
     am::TargetService service{answers};
+    /// The notification counters; null at first.
+    std::atomic<sync::NotifyBoard*> board{nullptr};
     am::ExposedWindow exposed;
     am::ExposedWindow exposed_dynamic;
     std::shared_ptr<am::Arrivals> arrivals;

@@ -55,6 +55,43 @@ TEST_F(TargetService, WritesReadsAndUpdates) {
     EXPECT_EQ(target_.words()[3], 100u);
 }
 
+// A board of two counters in memory of its own.
+class Board {
+  public:
+    explicit Board(Target& target) : target_(target), made_(new (memory_) sync::NotifyBoard(2)) {
+        made_->reset_all(2);
+        target_.board.store(made_);
+    }
+    ~Board() { target_.board.store(nullptr); }
+    std::uint64_t value(std::uint32_t counter) { return made_->counter(counter).load(); }
+
+  private:
+    alignas(64) std::byte memory_[sizeof(sync::NotifyBoard) + 2 * sizeof(std::uint64_t)];
+    Target& target_;
+    sync::NotifyBoard* made_;
+};
+
+TEST_F(TargetService, NotifiesBehindTheData) {
+    EXPECT_EQ(status({Opcode::Notify, Basic::None, Op::None, 0, 0, 0}), Status::Malformed);
+    Board board(target_);
+    EXPECT_EQ(target_.ask(1, Body().put(8, 5).step(Opcode::Notify, 1).put(16, 6).step(Opcode::Notify, 1)).status,
+              Status::Done);
+    EXPECT_EQ(target_.words()[1], 5u);
+    EXPECT_EQ(board.value(0), 0u);
+    EXPECT_EQ(board.value(1), 2u);
+    for (const std::int64_t counter : {std::int64_t{2}, std::int64_t{-1}, std::int64_t{1} << 40})
+        EXPECT_EQ(status({Opcode::Notify, Basic::None, Op::None, 0, 0, counter}), Status::Malformed);
+    const Answered counters = target_.ask(2, Body().step(Opcode::Counters));
+    EXPECT_EQ(counters.at<std::uint64_t>(0), 2u);
+}
+
+// What failed is not announced.
+TEST_F(TargetService, NotifiesNoFailedOperation) {
+    Board board(target_);
+    EXPECT_EQ(target_.ask(1, Body().put(kWindowBytes, 5).step(Opcode::Notify, 0)).status, Status::OutOfRange);
+    EXPECT_EQ(board.value(0), 0u);
+}
+
 // The hang reporter's question names ranks: none of them may lead out of the control table.
 TEST_F(TargetService, InspectNamesTheHolderAndRefusesRanksThatDoNotExist) {
     const auto inspect = [&](const am::InspectQuestion& question) {

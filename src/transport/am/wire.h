@@ -22,7 +22,7 @@
 namespace osc::am {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 3;
+inline constexpr std::uint8_t kVersion = 4;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
@@ -78,6 +78,9 @@ enum class Opcode : std::uint8_t {
     FenceClose,  // the sender's operations of a fence's epoch on the receiver are over
     FenceCount,  // disp: a rank, bytes: how many processes have closed an epoch to it; belongs to the next Barrier
     Inspect,     // carries InspectQuestion, returns Inspection: for the hang reporter
+    // Notified operations.
+    Notify,    // disp: the counter that rises, if no record before it in the message has failed
+    Counters,  // returns the number of counters, 8 bytes
 };
 
 /// Barging: shared, with LockContext::inside_lock_all.
@@ -161,6 +164,8 @@ constexpr std::size_t returned(const Record& record) {
             return sizeof(Lease);
         case Opcode::Inspect:
             return sizeof(Inspection);
+        case Opcode::Counters:
+            return sizeof(std::uint64_t);
         default:
             return 0;
     }
@@ -188,7 +193,7 @@ class Records {
     bool next(Record& record, const std::byte*& data) {
         if (bytes_ - at_ < sizeof(Record)) return false;
         std::memcpy(&record, body_ + at_, sizeof record);
-        if (record.opcode < Opcode::Put || record.opcode > Opcode::Inspect) return false;
+        if (record.opcode < Opcode::Put || record.opcode > Opcode::Counters) return false;
         const std::size_t follows = padded(carried(record));
         if (bytes_ - at_ - sizeof(Record) < follows) return false;
         data = body_ + at_ + sizeof(Record);

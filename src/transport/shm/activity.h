@@ -10,17 +10,18 @@
 namespace osc::shm {
 
 enum class WaitKind : std::uint32_t {
-    None,         // the process does not wait inside libosc
-    Other,        // a wait without further description
-    Lock,         // the lock of `target`
-    Post,         // the post of `target`
-    Completes,    // the completes of the exposure epoch's origins
-    Barrier,      // all processes in a fence, or in the window's free
-    TargetFence,  // `target` in the fence that this process has made
-    Closes,       // the close messages of a deferred fence
-    Operations,   // operations at `target`, or kEveryTarget
-    Creation,     // the other processes in the creation of a window
-    Finalize,     // no wait: the process has called MPI_Finalize
+    None,          // the process does not wait inside libosc
+    Other,         // a wait without further description
+    Lock,          // the lock of `target`
+    Post,          // the post of `target`
+    Completes,     // the completes of the exposure epoch's origins
+    Barrier,       // all processes in a fence, or in the window's free
+    TargetFence,   // `target` in the fence that this process has made
+    Closes,        // the close messages of a deferred fence
+    Operations,    // operations at `target`, or kEveryTarget
+    Notification,  // the counter `target` of this process
+    Creation,      // the other processes in the creation of a window
+    Finalize,      // no wait: the process has called MPI_Finalize
 };
 
 inline constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};

@@ -110,6 +110,11 @@ struct alignas(64) ControlBlock {
     std::atomic<std::uint32_t> barriers{0};
     std::atomic<std::uint32_t> node_barriers{0};
 
+    // This process's notification counters (sync/notify.h): their offset in its arena, and how many it has room for;
+    // 0: none. It writes them before a barrier.
+    std::atomic<std::uint32_t> notify_room{0};
+    std::atomic<std::uint64_t> notify_offset{0};
+
     // Three words for each 64 ranks of the group follow, with one bit for each rank. posts(): targets whose post this
     // process has received and not consumed. shared_locks(): targets whose shared lock this process holds or requests,
     // by which waiters find a dead holder (the target's lock word only counts holders).

@@ -122,6 +122,7 @@ void Attached::compare_and_swap(const Update& how, std::int64_t disp, const void
 Fault Attached::finish() {
     if (fault_ == Fault::None) return stream_.finish();
     const std::string text = base::fault_text();
+    stream_.flow().operation.notification = kNoNotification;
     stream_.finish();
     return base::fail(fault_, "%s", text.c_str());
 }

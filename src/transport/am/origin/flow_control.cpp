@@ -68,17 +68,22 @@ void FlowControl::push(FrameKind kind) {
     wait_until([this, issued] { return messages.launched(issued); });
 }
 
-void FlowControl::queue_message() {
+void FlowControl::queue_message(FrameKind kind) {
     if (!messages.filling()) return;
     if (messages.queued() >= kMostQueued)
-        push();
+        push(kind);
     else
-        dispatch();
+        dispatch(kind);
 }
 
 void FlowControl::await_started() {
     const std::uint64_t issued = transfers.issued();
     wait_until([this, issued] { return transfers.started(issued); });
+}
+
+void FlowControl::await_transfers() {
+    const std::uint64_t issued = transfers.issued();
+    wait_until([this, issued] { return transfers.ended(issued); });
 }
 
 void FlowControl::await_issued() {

@@ -18,6 +18,8 @@
 
 namespace osc::am {
 
+inline constexpr std::uint32_t kNoNotification = ~std::uint32_t{0};
+
 /// One class, because a stream's messages and transfers start, are awaited and end under one mutex, which every wait
 /// releases. Under the mutex, unless said otherwise.
 class FlowControl final : public progress::DeferredWork {
@@ -42,8 +44,9 @@ class FlowControl final : public progress::DeferredWork {
 
     /// The state of one operation of one thread.
     struct Operation {
-        SharedCompletion completion;  // or null
-        bool answers_now = false;     // the operation needs its result before finish() returns
+        SharedCompletion completion;                   // or null
+        bool answers_now = false;                      // the operation needs its result before finish() returns
+        std::uint32_t notification = kNoNotification;  // the counter of the target that rises behind the operation
     };
     /// Releases the mutex, for a wait. The operation is set aside, because other threads' operations may come in.
     class Released {
@@ -77,11 +80,12 @@ class FlowControl final : public progress::DeferredWork {
     /// The same, and waits until it is in flight: a thread that issues faster than the target answers waits here.
     void push(FrameKind kind = FrameKind::Request);
     /// dispatch(), or push() if too many messages are deferred.
-    void queue_message();
+    void queue_message(FrameKind kind = FrameKind::Request);
     /// Starts a direct transfer, or defers it.
     void start(RdmaRequest&& request) { transfers.add(std::move(request), is_confirmed(), refused()); }
-    /// Waits until all transfers have started.
+    /// Waits until all transfers have started, or ended.
     void await_started();
+    void await_transfers();
     /// Sends as many messages and starts as many transfers as there is room for; the backlog resumes the rest.
     void advance();
 

@@ -110,7 +110,21 @@ void Stream::returns(const ReplySegment& segment) {
     flow_.messages.expect(segment, flow_.operation.completion);
 }
 
+// Sends the operation's notification behind its data, in the same message if there is room. Direct transfers are
+// complete at the target when they have ended. The target may wait for nothing but this notification, so the message
+// goes at once.
+void Stream::notify() {
+    const std::uint32_t counter = std::exchange(flow_.operation.notification, kNoNotification);
+    if (counter == kNoNotification) return;
+    flow_.await_transfers();
+    add({Opcode::Notify, Basic::None, Op::None, 0, 0, counter});
+    const SendQueue& messages = flow_.messages;
+    const bool awaited = messages.awaits_data() || messages.awaits_completion() || ++full_ % kAnswered == 0;
+    flow_.queue_message(awaited ? FrameKind::Request : FrameKind::DelayedReply);
+}
+
 Fault Stream::finish() {
+    notify();
     const bool completes = flow_.operation.completion != nullptr;
     if (std::exchange(flow_.operation.answers_now, false)) {
         flow_.dispatch();

@@ -74,6 +74,7 @@ class Stream final : public RecordTransport {
     std::byte* add(const Record& record) override;
     void returns(const ReplySegment& segment) override;
     void begin();
+    void notify();
     bool send_alone();
     bool transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
     void end_direct();

@@ -62,4 +62,12 @@ Fault TargetQueries::describe(Description& description) {
     return Fault::None;
 }
 
+Fault TargetQueries::count_counters(std::uint32_t& count) {
+    std::uint64_t counters = 0;
+    const Turn turn(*this);
+    const Fault fault = ask({Opcode::Counters, Basic::None, Op::None, 0, 0, 0}, &counters);
+    count = static_cast<std::uint32_t>(counters);
+    return fault;
+}
+
 }  // namespace osc::am

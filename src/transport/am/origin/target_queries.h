@@ -35,7 +35,9 @@ class TargetQueries {
     Fault ask(const Record& record, void* to);
     /// The target's description; asked for once.
     Fault describe(Description& description);
-    /// The same if it is known and the target's memory is exposed; else null.
+    /// The number of the target's notification counters now.
+    Fault count_counters(std::uint32_t& count);
+    /// The description if it is known and the target's memory is exposed; else null.
     const Description* exposed() const { return described_ && description_.exposed != 0 ? &description_ : nullptr; }
 
   private:

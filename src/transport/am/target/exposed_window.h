@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "sync/lock.h"
+#include "sync/notify.h"
 #include "transport/fabric/endpoint.h"
 #include "transport/shm/control.h"
 #include "transport/shm/regions.h"
@@ -32,7 +33,8 @@ struct ExposedWindow {
     const std::uint64_t* tokens = nullptr;  // of all processes, by rank
     Leases* leases = nullptr;               // dynamic windows: what other processes know of the regions
     Caches* caches = nullptr;               // dynamic windows: what this process knows of others' regions
-    Neighbours* neighbours = nullptr;       // null: no answers to the hang reporter
+    const std::atomic<sync::NotifyBoard*>* board = nullptr;  // the notification counters; null: none
+    Neighbours* neighbours = nullptr;                        // null: no answers to the hang reporter
     fabric::Exposed exposed;
     fabric::Exposed words;  // of two-level locks, in windows that have them
 };

@@ -122,6 +122,8 @@ TargetService::Ran TargetService::run(Window& window, std::uint32_t origin, cons
             }
         } else if (record.opcode == Opcode::Withdraw) {
             now = may_wait ? Status::Malformed : withdraw(window.exposed, origin, record);
+        } else if (record.opcode == Opcode::Notify) {
+            if (status == Status::Done) now = notify(window, origin, record);
         } else {
             now = execute(window, origin, record, data, out);
         }
@@ -163,6 +165,14 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
             return window.arrivals->count(origin, static_cast<std::uint64_t>(record.disp), record.bytes, own.processes)
                        ? Status::Done
                        : Status::Malformed;
+        case Opcode::Counters: {
+            const sync::NotifyBoard* const board =
+                own.board != nullptr ? own.board->load(std::memory_order_acquire) : nullptr;
+            const std::uint64_t count = board != nullptr ? board->count.load(std::memory_order_acquire) : 0;
+            const auto* bytes = reinterpret_cast<const std::byte*>(&count);
+            out.insert(out.end(), bytes, bytes + sizeof count);
+            return Status::Done;
+        }
         case Opcode::Describe: {
             const Description description{own.size,
                                           own.unit,
@@ -184,6 +194,19 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
             return operate(window, origin, {record, data, {}}, out.data() + before);
         }
     }
+}
+
+// Counts a notified operation, whose records have been executed.
+Status TargetService::notify(const Window& window, std::uint32_t origin, const Record& record) {
+    if (std::find(window.refused.begin(), window.refused.end(), origin) != window.refused.end())
+        return Status::HolderDied;
+    const ExposedWindow& own = window.exposed;
+    sync::NotifyBoard* const board = own.board != nullptr ? own.board->load(std::memory_order_acquire) : nullptr;
+    if (board == nullptr || record.disp < 0 ||
+        static_cast<std::uint64_t>(record.disp) >= board->count.load(std::memory_order_relaxed))
+        return Status::Malformed;
+    board->add(static_cast<std::uint32_t>(record.disp));
+    return Status::Done;
 }
 
 // An owner takes back a lease that this process has. Not in a request, because that may have to wait.

@@ -104,6 +104,7 @@ class TargetService {
     Status operate(Window& window, std::uint32_t origin, Operation operation, std::byte* out);
     Status inspect(Window& window, const std::byte* data, std::byte* out) const;
     void find_awaited(const Window& window, const sync::WaitQuestion& wait, sync::Awaited& awaited) const;
+    static Status notify(const Window& window, std::uint32_t origin, const Record& record);
     Status withdraw(const ExposedWindow& window, std::uint32_t origin, const Record& record);
     void resume_withdrawing();
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);
