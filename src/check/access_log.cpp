@@ -32,6 +32,16 @@ bool alike(const Access& a, const Access& b) {
     return a.site == b.site && a.kind == b.kind && a.op == b.op && a.basic == b.basic && a.world == b.world;
 }
 
+// Whether the elements of `inner` are among those of `outer`; may be false although they are.
+bool covers(const Entry& outer, const Entry& inner) {
+    if (outer.pieces == inner.pieces) return true;
+    if (outer.pieces.size() != 1 || inner.pieces.size() != 1) return false;
+    const Piece& all = outer.pieces.front();
+    const Piece& some = inner.pieces.front();
+    const std::int64_t unit = element_of(inner.access);
+    return (some.lo - all.lo) % unit == 0 && some.stride % unit == 0 && contains(all, some);
+}
+
 }  // namespace
 
 void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Conflict>& found) {
@@ -50,8 +60,8 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
     // The program may await the result with a call that the checker does not see.
     if (operation.request && has_result(access)) access.ended = now;
     entry.pieces = pieces_of(operation.bytes, element_of(access));
-    compare(target, entry, operation.target, found);
-    if (join(target, entry)) return;
+    const bool covered = compare(target, entry, operation.target, found);
+    if (covered || join(target, entry)) return;
     if (kept_ + entry.pieces.size() > most_) {
         ++left_out_;
         return;
@@ -67,39 +77,36 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
     target.entries.push_back(std::move(entry));
 }
 
-// All operations of this origin that are pending at the same target are unordered.
-void AccessLog::compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found) {
+// All operations of this origin that are pending at the same target are unordered. Returns whether the bytes are among
+// those of a pending access of the same call site: nothing is lost without the later one, because the earlier one
+// conflicts with all that it does.
+bool AccessLog::compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found) {
+    bool covered = false;
     std::size_t left = kMostCompared;
     const std::int64_t hi = entry.hi();
     for (auto at = target.by_lo.upper_bound(entry.lo() - target.longest - 1);
          at != target.by_lo.end() && at->first < hi && left > 0; ++at, --left) {
         const Entry& earlier = target.entries[at->second];
+        covered = covered || (alike(earlier.access, entry.access) && covers(earlier, entry));
         const Clash kind = clash(earlier.access, entry.access, true, promises_);
+        const auto sites = std::minmax(earlier.access.site, entry.access.site);
         Bytes where;
-        if (kind == Clash::None || !share(earlier, entry, kind, where)) continue;
-        if (!found_.insert(std::minmax(earlier.access.site, entry.access.site)).second) continue;
+        if (kind == Clash::None || found_.count(sites) > 0 || !share(earlier, entry, kind, where)) continue;
+        found_.insert(sites);
         found.push_back({{earlier.access, entry.access}, {me_, me_}, rank, where, kind});
     }
+    return covered && entry.access.ended == kNotYet;
 }
 
-// Joins an access with the pending one of the same call site. If its bytes are among that one's, nothing is lost: the
-// earlier access conflicts with all that the later one does. Others may be joined in epochs in which operations count
-// as simultaneous, whenever they were issued.
+// Appends the bytes of an access to those of the last pending one of the same call site, in epochs in which operations
+// count as simultaneous, whenever they were issued.
 bool AccessLog::join(Target& target, const Entry& entry) {
     const auto found = target.last.find(entry.access.site);
     if (entry.access.ended != kNotYet || found == target.last.end()) return false;
     Entry& earlier = target.entries[found->second];
-    if (!alike(earlier.access, entry.access)) return false;
-    if (earlier.pieces == entry.pieces) return true;
-    if (earlier.pieces.size() != 1 || entry.pieces.size() != 1) return false;
-    Piece& row = earlier.pieces.front();
-    const Piece& next = entry.pieces.front();
-    const std::int64_t unit = element_of(entry.access);
-    // An accumulate of the same bytes may have its elements elsewhere.
-    const bool aligned = (next.lo - row.lo) % unit == 0 && next.stride % unit == 0;
-    if (aligned && contains(row, next)) return true;
+    if (!alike(earlier.access, entry.access) || earlier.pieces.size() != 1 || entry.pieces.size() != 1) return false;
     if (entry.access.world == World::Lock && kept_ < std::min(kJoinLocked, most_)) return false;
-    if (!extend(row, next, unit)) return false;
+    if (!extend(earlier.pieces.front(), entry.pieces.front(), element_of(entry.access))) return false;
     earlier.access.issued = std::max(earlier.access.issued, entry.access.issued);
     target.longest = std::max(target.longest, earlier.hi() - earlier.lo());
     return true;

@@ -56,7 +56,7 @@ class AccessLog {
         bool exclusive = false;
         bool started = false;
     };
-    void compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found);
+    bool compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found);
     bool join(Target& target, const Entry& entry);
     template <class Ends>
     void end(std::uint32_t rank, std::int64_t since, Ends&& ends);

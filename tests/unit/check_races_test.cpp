@@ -342,6 +342,24 @@ TEST(Races, InterleavedRows) {
     EXPECT_EQ(found[0].where, (Bytes{7, 8}));
 }
 
+// A million puts on few places, as one call site makes them in a loop, are kept once for each place.
+TEST(Races, RepeatedPlaces) {
+    std::vector<Conflict> found;
+    AccessLog log(0, {});
+    Operation operation;
+    operation.call = "MPI_Put";
+    operation.site.value = 1;
+    log.lock(0, false);
+    for (std::int64_t i = 0; i < 1'000'000; ++i) {
+        operation.bytes = {{i % 500 * 16, i % 500 * 16 + 8}};
+        log.add(operation, i, found);
+    }
+    log.complete(kEveryTarget, 1'000'000);
+    EXPECT_EQ(log.take().at(0).size(), 500u);
+    EXPECT_EQ(sites_of(found), (Sites{{1, 1}}));
+    EXPECT_EQ(log.take_left_out(), 0u);
+}
+
 TEST(Races, BoundedMemory) {
     std::vector<Conflict> found;
     AccessLog log(0, {}, 100);
