@@ -13,6 +13,9 @@
 #include "check/symbols.h"
 
 namespace osc::check {
+
+thread_local Site t_call_site;
+
 namespace {
 
 constexpr int kFileShift = 48;  // a site is 16 bits of the file's hash above 48 bits of offset

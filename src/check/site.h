@@ -20,6 +20,9 @@ struct Site {
 /// A few hundred ns at the first call from an address, a table look-up later. Thread-safe.
 Site site_of(const void* returns_to);
 
+/// The site of the call of MPI that this thread is in; the entry points of the checker set it.
+extern thread_local Site t_call_site;
+
 /// "main (halo.c:37)" if addr2line is installed and the file has line numbers; else "halo+0x1169 (main+0x20)", which
 /// the user can pass to addr2line. Starts a process at the first call for a site: milliseconds. Thread-safe; call it
 /// without locks of libosc.

@@ -73,11 +73,13 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
 void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
     look_at_alignment(window, operation, type);
     if (operation.op == Op::NoOp) return;
-    if (const auto mismatch = host::find_mismatch({buffers.origin_type, buffers.origin_count},
-                                                  {buffers.target_type, buffers.target_count}))
-        check::report({check::Rule::Signature,
-                       window.ledger->name(),
-                       {{std::string(operation.call) + t_current_call->operation + ": " + *mismatch, operation.site}}});
+    const auto mismatch =
+        host::find_mismatch({buffers.origin_type, buffers.origin_count}, {buffers.target_type, buffers.target_count});
+    if (!mismatch) return;
+    t_current_call->mismatched = true;
+    check::report({check::Rule::Signature,
+                   window.ledger->name(),
+                   {{std::string(operation.call) + t_current_call->operation + ": " + *mismatch, operation.site}}});
 }
 
 // Runs `below`, and tells the ledger if it has succeeded.

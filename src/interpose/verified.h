@@ -23,7 +23,8 @@ void report_fault(Window& window, const char* function, Fault fault);
 /// The call that this thread is in; for reports that are made below the entry points.
 struct CurrentCall {
     check::Site site;
-    std::string operation;  // the operation's target and bytes, for a data call; else ""
+    std::string operation;    // the operation's target and bytes, for a data call; else ""
+    bool mismatched = false;  // a mismatch of its datatypes has been reported
 };
 extern thread_local CurrentCall* t_current_call;
 
@@ -33,8 +34,12 @@ class CallScope {
     explicit CallScope(check::Site site) : before_(t_current_call) {
         current_.site = site;
         t_current_call = &current_;
+        check::t_call_site = site;
     }
-    ~CallScope() { t_current_call = before_; }
+    ~CallScope() {
+        t_current_call = before_;
+        check::t_call_site = before_ != nullptr ? before_->site : check::Site{};
+    }
     CallScope(const CallScope&) = delete;
     CallScope& operator=(const CallScope&) = delete;
     CurrentCall* operator->() { return &current_; }

@@ -28,7 +28,6 @@ check::Rule rule_of(Fault fault) {
         case Fault::Range:
             return check::Rule::Range;
         case Fault::Truncate:
-        case Fault::Type:
             return check::Rule::Signature;
         case Fault::Arg:
         case Fault::Attach:
@@ -43,6 +42,7 @@ check::Rule rule_of(Fault fault) {
         case Fault::Rank:
         case Fault::Shared:
         case Fault::Size:
+        case Fault::Type:
         case Fault::Win:
             return check::Rule::Argument;
         case Fault::None:
@@ -62,6 +62,8 @@ void report_fault(Window& window, const char* function, Fault fault) {
     if (rule == check::Rule::Count) return;
     const std::string text = base::fault_text();
     const CurrentCall* const current = t_current_call;
+    // The mistake has been reported by its place in the data.
+    if (current != nullptr && current->mismatched && (fault == Fault::Type || fault == Fault::Truncate)) return;
     check::Finding finding;
     finding.rule = rule;
     finding.window = window.ledger->name();

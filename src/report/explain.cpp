@@ -5,10 +5,12 @@
 #include <cstdarg>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "check/ledger.h"
 #include "host/host.h"
 #include "report/peers.h"
 #include "report/report.h"
@@ -240,6 +242,21 @@ void Walk::explain(std::vector<std::string>& lines) {
     if (awaited.others > 0) lines.push_back(indent + format("and %u more processes", awaited.others));
 }
 
+// OSC_CHECK: a deadlock of post and start is a mistake of the program, with a call site.
+void report_unmatched(Window& window, const char* call, const std::vector<std::string>& lines) {
+    if (window.ledger == nullptr) return;
+    for (const std::string& line : lines) {
+        if (!line.starts_with("deadlock, a post") && !line.starts_with("deadlock, a start")) continue;
+        if (line.find("unless another thread") != std::string::npos) continue;
+        check::Finding finding{check::Rule::Unmatched, window.ledger->name(), {}};
+        finding.lines.push_back({std::string(call) + ": " + line, check::t_call_site});
+        for (check::Line& epoch : window.ledger->open_epochs())
+            finding.lines.push_back(std::move(epoch));
+        check::report(finding);
+        return;
+    }
+}
+
 }  // namespace
 
 void explain(const WaitNote& note) {
@@ -255,6 +272,7 @@ void explain(const WaitNote& note) {
     walk.explain(lines);
     for (const std::string& line : lines)
         base::say("%s", line.c_str());
+    if (window != nullptr) report_unmatched(*window, note.call, lines);
 }
 
 }  // namespace osc::report

@@ -17,6 +17,8 @@ struct Case {
 /// comment "reported: NAME" marks each line that it must name, with the report's name.
 extern const std::vector<Case> kRight;
 extern const std::vector<Case> kWrong;
+/// Wrong programs that never end.
+extern const std::vector<Case> kHanging;
 
 inline int rank() {
     int me = 0;

@@ -7,14 +7,17 @@ import collections
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import threading
 
 FIRST = re.compile(r"^libosc: rank (\d+): OSC_CHECK: ([a-z ]+) \(MPI 4\.1, [\d.]+\)")
 CALLED = re.compile(r"^    called by .*\(.*?([a-z_]+\.cpp):(\d+)\)$")
 SUMMARY = re.compile(r"^libosc: rank \d+: OSC_CHECK: (\d+) reports? of \d+ kinds?$")
 CASE = re.compile(r"^void (\w+)\(\) \{")
 MARK = re.compile(r"// reported: ([a-z ]+)$")
+HANGS = re.compile(r"// waits for ever: ([a-z ]+)$")
 
 
 def expected_reports(source):
@@ -60,15 +63,58 @@ def printed_reports(text):
     return reports, summed, others
 
 
-def run(arguments, cases):
-    command = [arguments.mpiexec, "-n", "2"]
-    for setting in arguments.env + ["OSC_CHECK=1"]:
+def launch(arguments, settings=()):
+    command = [arguments.mpiexec, "-n", arguments.ranks]
+    for setting in [*arguments.env, "OSC_CHECK=1", "MPIR_CVAR_POLLS_BEFORE_YIELD=1", *settings]:
         command += ["-genv", *setting.split("=", 1)]
-    done = subprocess.run(command + [arguments.program, *cases], capture_output=True, text=True, timeout=100, check=False,
-                          env={**os.environ, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"})
+    return command + [arguments.program]
+
+
+def run(arguments, cases):
+    done = subprocess.run(launch(arguments) + cases, capture_output=True, text=True, timeout=100, check=False)
     if done.returncode != 0 or "all cases have run" not in done.stdout:
         sys.exit(f"{' '.join(cases)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stderr
+
+
+def check_silence(arguments):
+    done = subprocess.run(launch(arguments), capture_output=True, text=True, timeout=200, check=False)
+    if done.returncode != 0 or any(FIRST.match(line) for line in done.stderr.splitlines()):
+        sys.exit(f"exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    print(f"{arguments.program}: no report")
+
+
+def hanging_cases(source):
+    """The cases of wrong.cpp that never end: {case: (name, lines)}."""
+    cases = {}
+    case = None
+    for number, text in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+        if start := CASE.match(text):
+            case = start[1]
+        elif mark := HANGS.search(text):
+            name, lines = cases.get(case, (mark[1], ()))
+            cases[case] = (name, lines + (number,))
+    return cases
+
+
+def run_until_reported(arguments, case, expected):
+    """Runs a case that never ends until both processes have reported what is expected. 90 s are no measure: a loaded machine
+    is slow."""
+    command = launch(arguments, ["OSC_HANG_REPORT=1"]) + [case]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
+        watchdog = threading.Timer(90, lambda: os.killpg(job.pid, signal.SIGKILL))
+        watchdog.start()
+        text = ""
+        for line in job.stderr:
+            text += line
+            # The report is one write: the lines of it after its last call site are none.
+            reports, _, _ = printed_reports(text)
+            if reports == collections.Counter([expected]):
+                break
+        else:
+            sys.exit(f"{case}: expected {expected}, printed:\n{text}")
+        watchdog.cancel()
+        os.killpg(job.pid, signal.SIGKILL)
 
 
 def compare(text, expected):
@@ -87,12 +133,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--ranks", default="2")
+    parser.add_argument("--silent", action="store_true", help="the program is right: it passes, and nothing is reported")
     parser.add_argument("program")
     arguments = parser.parse_args()
-    expected = expected_reports(pathlib.Path(__file__).with_name("wrong.cpp"))
+    if arguments.silent:
+        return check_silence(arguments)
+    source = pathlib.Path(__file__).with_name("wrong.cpp")
+    expected = expected_reports(source)
     compare(run(arguments, ["right"]), collections.Counter())
     compare(run(arguments, ["wrong"]), expected)
-    print(f"corpus: {sum(expected.values())} reports as expected, none about right programs")
+    hanging = hanging_cases(source)
+    for case, report in hanging.items():
+        run_until_reported(arguments, case, report)
+    print(f"corpus: {sum(expected.values()) + len(hanging)} reports as expected, none about right programs")
 
 
 if __name__ == "__main__":

@@ -306,6 +306,24 @@ void more_data_than_room() {
     MPI_Win_fence(0, window);
 }
 
+// ---- unmatched post or start: these never end, and run alone
+
+// Both wait for the post of the other.
+void starts_without_posts() {
+    IntWindow window;
+    const GroupOf peer(1 - rank());
+    MPI_Win_start(peer, 0, window);  // waits for ever: unmatched post or start
+    MPI_Win_complete(window);        // waits for ever: unmatched post or start
+}
+
+// Both wait for the start of the other.
+void waits_without_starts() {
+    IntWindow window;
+    const GroupOf peer(1 - rank());
+    MPI_Win_post(peer, 0, window);  // waits for ever: unmatched post or start
+    MPI_Win_wait(window);           // waits for ever: unmatched post or start
+}
+
 // ---- windows never freed
 
 void window_forgotten() {
@@ -371,6 +389,11 @@ const std::vector<Case> kWrong = {
     OSC_CASE(window_forgotten_in_an_epoch),
     OSC_CASE(no_such_rank),
     OSC_CASE(lock_of_no_kind),
+};
+
+const std::vector<Case> kHanging = {
+    OSC_CASE(starts_without_posts),
+    OSC_CASE(waits_without_starts),
 };
 
 }  // namespace corpus

@@ -105,7 +105,7 @@ void storm(Place& place, Model& model, Coverage& coverage, Random& random, Rando
     std::vector<unsigned char> ones(count * basic.width);
     for (std::size_t i = 0; i < count; ++i)
         basic.make_number(1, ones.data() + i * basic.width);
-    std::vector<unsigned char> old(count * basic.width);
+    std::vector<unsigned char> old(static_cast<std::size_t>(times) * count * basic.width);  // incomplete together
     const MPI_Win win = place.window();
     const int n = static_cast<int>(count);
     if (sync == Sync::Fence) {
@@ -117,13 +117,14 @@ void storm(Place& place, Model& model, Coverage& coverage, Random& random, Rando
     }
     MPI_Barrier(MPI_COMM_WORLD);  // so that all add at the same time
     for (int i = 0; i < times; ++i) {
+        unsigned char* const before = old.data() + static_cast<std::size_t>(i) * count * basic.width;
         if (i % 3 == 0) {
             MPI_Accumulate(ones.data(), n, basic.type, spot.target, spot.disp, n, basic.type, MPI_SUM, win);
         } else if (i % 3 == 1) {
-            MPI_Get_accumulate(ones.data(), n, basic.type, old.data(), n, basic.type, spot.target, spot.disp, n,
-                               basic.type, MPI_SUM, win);
+            MPI_Get_accumulate(ones.data(), n, basic.type, before, n, basic.type, spot.target, spot.disp, n, basic.type,
+                               MPI_SUM, win);
         } else {
-            MPI_Fetch_and_op(ones.data(), old.data(), basic.type, spot.target, spot.disp, MPI_SUM, win);
+            MPI_Fetch_and_op(ones.data(), before, basic.type, spot.target, spot.disp, MPI_SUM, win);
         }
         if (sync == Sync::LockShared) MPI_Win_flush(spot.target, win);
         if (jitter.once_in(50)) ::sched_yield();
