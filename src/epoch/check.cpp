@@ -131,7 +131,8 @@ Fault checked_lock_all(Core& core, unsigned asserts) {
     if ((asserts & kNoCheck) != 0)
         for (std::uint32_t target = 0; target < core.size; ++target)
             if (conflicts(core, target, LockKind::Shared)) locked = static_cast<int>(target);
-    const Fault done = lock_all(core, 0);
+    // A true assert takes no lock here either: later exclusive locks of other processes would wait for this epoch.
+    const Fault done = lock_all(core, locked < 0 ? asserts : 0);
     if (done != Fault::None || locked < 0) return done;
     return fail(Fault::Assert, "MPI_MODE_NOCHECK, but another process held an exclusive lock on rank %d", locked);
 }

@@ -1,5 +1,6 @@
-// Checked asserts (OSC_CHECK). The synchronisation calls that take asserts run as if none was given, so a false assert
-// does no harm, and return a fault that names the false assert. True asserts give no fault. MPI 4.1 section 12.5.5.
+// Checked asserts (OSC_CHECK). The synchronisation calls that take asserts run as if none was given (lock_all: unless
+// it finds no false one), so a false assert does no harm, and return a fault that names it. True asserts give no fault.
+// MPI 4.1 section 12.5.5.
 #pragma once
 
 #include <span>
@@ -21,6 +22,8 @@ Fault checked_test(Core& core, bool& done);
 /// MPI_MODE_NOCHECK: no process holds a conflicting lock on a local target. Locks of remote targets are not checked;
 /// this process acquires them, and waits for them.
 Fault checked_lock(Core& core, std::uint32_t target, sync::LockKind kind, unsigned asserts);
+/// The same for all targets; but where no process of the node holds a conflicting lock, it takes no locks, as without
+/// checks: many programs keep such an epoch open while other processes lock exclusively.
 Fault checked_lock_all(Core& core, unsigned asserts);
 
 }  // namespace osc::epoch

@@ -193,3 +193,20 @@ CASE(locks_that_another_holds) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 0) CHECK_EQ(win.of(1), 8L);
 }
+
+// The assert is false only later, when no call can see it any more: the exclusive lock must not wait for the epoch.
+CASE(exclusive_lock_during_lock_all_without_locks) {
+    SKIP_IF(size() < 2);
+    Returning win;
+    if (rank() == 0) CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win.handle()));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 1) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
+        win.put(0, 9);
+        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) CHECK_OK(MPI_Win_unlock_all(win.handle()));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) CHECK_EQ(win.of(1), 9L);
+}
