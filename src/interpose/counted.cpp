@@ -2,8 +2,8 @@
 #include "interpose/counted.h"
 
 #include "base/assert.h"
-#include "host/datatype.h"
 #include "interpose/data_fast.h"
+#include "interpose/observed.h"
 #include "interpose/serve.h"
 #include "stats/record.h"
 
@@ -13,27 +13,6 @@ namespace {
 using stats::DataPath;
 using stats::Kind;
 using stats::Sync;
-
-DataPath path_of(const Peer& peer) {
-    switch (peer.path) {
-        case Path::Direct:
-            return DataPath::LoadStore;
-        case Path::Cma:
-            return DataPath::ProcessVm;
-        case Path::Agent:
-            return DataPath::Agent;
-        case Path::Unknown:
-        case Path::Dynamic:
-        case Path::Net:
-            break;
-    }
-    return stats::t_path;
-}
-
-std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
-    const op::TypeInfo* const info = host::type_info(type);
-    return info != nullptr ? info->layout.size() * static_cast<std::uint64_t>(count) : 0;
-}
 
 [[gnu::noinline]] void count_in_general(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatype type) {
     if (rank < 0) return;  // MPI_PROC_NULL

@@ -12,6 +12,7 @@
 #include "interpose/attributes.h"
 #include "interpose/serve.h"
 #include "interpose/statistics.h"
+#include "interpose/timeline.h"
 #include "window/request.h"
 
 namespace osc {
@@ -159,6 +160,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
 // their handles invalid. Their memory stays, because other processes may still access it; this list refers to it.
 int Finalize() {
     report_statistics();
+    finish_timeline();
     if (base::verbose("counters")) report_counters();
     static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
     for (Window* window : left) {

@@ -10,9 +10,11 @@
 #include "base/warn.h"
 #include "host/real.h"
 #include "interpose/counted.h"
+#include "interpose/traced.h"
 #include "interpose/verified.h"
 #include "osc/osc.h"
 #include "stats/record.h"
+#include "trace/recorder.h"
 
 namespace osc {
 namespace {
@@ -39,6 +41,7 @@ void serve() {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
     if (stats::enabled()) count_calls();
+    if (trace::enabled()) trace_calls();
     if (base::values().check && !disabled) verify_calls();  // outermost: behind all other layers
 }
 

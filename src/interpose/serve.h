@@ -44,6 +44,11 @@ inline int finish(Window& window, const char* function, Fault fault) {
     return __builtin_expect(fault == Fault::None, 1) ? MPI_SUCCESS : raise(window, function, fault);
 }
 
+namespace slow {
+/// Ends a flush that only orders memory accesses, where that must also drive the host; MPI_SUCCESS.
+int ordered(Window& window);
+}  // namespace slow
+
 /// The operation of a handle: a predefined one, or Op::None.
 inline Op op_of(MPI_Op op) {
     // MPICH numbers its predefined operations 0x58000001 (MPI_MAX) to 0x5800000e (MPI_NO_OP) in the order of Op.

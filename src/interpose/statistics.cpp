@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
+#include "interpose/collect.h"
 #include "interpose/counter_values.h"
 #include "stats/report.h"
 #include "window/window.h"
@@ -29,25 +29,6 @@ namespace osc {
 namespace {
 
 using Words = std::vector<std::uint64_t>;
-
-constexpr std::int64_t kLook = 100000000;  // ns between two looks for dead processes
-
-// Waits for a collective call of the host, and gives up if a process of a live window has died.
-bool await(MPI_Request& request, const std::vector<Window*>& windows) {
-    const auto any_dead = [&] {
-        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->any_dead() >= 0; });
-    };
-    std::int64_t next = now_ns();
-    bool dead = false;
-    const int error = host::wait(request, [&] {
-        if (void (*const network)() = shm::wait_policy().network; network != nullptr) network();
-        if (now_ns() < next) return true;
-        next = now_ns() + kLook;
-        dead = any_dead();
-        return !dead;
-    });
-    return error == MPI_SUCCESS && !dead;
-}
 
 // The memory of the collectives. If a process dies they never end, and the host may use it for ever.
 struct Gathering {
@@ -64,14 +45,14 @@ bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>
     data.lengths.resize(static_cast<std::size_t>(processes));
     if (mpi.Iallgather(&data.length, 1, MPI_INT, data.lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request) !=
             MPI_SUCCESS ||
-        !await(request, windows))
+        !await_all(request, windows))
         return false;
     data.offsets.resize(data.lengths.size());
     std::exclusive_scan(data.lengths.begin(), data.lengths.end(), data.offsets.begin(), 0);
     if (rank == 0) data.all.resize(static_cast<std::size_t>(data.offsets.back() + data.lengths.back()));
     return mpi.Igatherv(data.mine.data(), data.length, MPI_UINT64_T, data.all.data(), data.lengths.data(),
                         data.offsets.data(), MPI_UINT64_T, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           await(request, windows);
+           await_all(request, windows);
 }
 
 bool write_all(int file, const std::string& text) {

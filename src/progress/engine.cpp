@@ -187,6 +187,7 @@ void ProgressEngine::pause(int round, int quiet) {
 }
 
 void* ProgressEngine::thread_main(void* self) {
+    ::pthread_setname_np(::pthread_self(), "osc-network");
     base::t_helper_thread = true;
     static_cast<ProgressEngine*>(self)->run();
     return nullptr;

@@ -243,6 +243,7 @@ class Core : public sync::Liveness {
     bool cell_busy = false;            // a thread waits in a lock's queue with this process's cell
     bool pointers_given = false;       // the user has pointers to other processes' memory
     bool shared_flavour = false;       // a shared window: every process has such pointers from creation on
+    std::uint16_t trace = 0;           // OSC_TRACE: its place in the timeline's table of windows
     StateLock state;
 
   protected:

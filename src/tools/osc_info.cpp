@@ -8,6 +8,7 @@
 
 #include "base/options.h"
 #include "tools/check_main.h"
+#include "trace/merge.h"
 
 namespace {
 
@@ -17,10 +18,13 @@ using osc::base::Type;
 constexpr int kWrongArguments = 2;
 
 const char* const kUsage =
-    "usage: osc_info [--check [--json] | --counters | --markdown | --version | --help]\n"
+    "usage: osc_info [--check [--json] | --merge FILE | --counters | --markdown | --version | --help]\n"
     "  without arguments: the version and the options with default, value in use and meaning\n"
     "  --check: checks this machine and advises; under mpiexec all nodes of the job and the ways between them; with\n"
     "    --json as JSON. Exit status 0: no problem, 1: problems\n"
+    "  --merge FILE: writes the timeline of a job with OSC_TRACE=FILE that has not written it itself, because it "
+    "crashed,\n"
+    "    from the files FILE.rank-* of its processes\n"
     "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
     "  --markdown: the table of options as it stands in README.md\n";
 
@@ -112,12 +116,30 @@ void print_markdown() {
     }
 }
 
+// Keeps the processes' files, which a reader may want to merge again.
+int merge(const char* path) {
+    osc::trace::Merged merged;
+    std::string why;
+    const bool written = osc::trace::merge(path, merged, why);
+    for (const std::string& file : merged.left_out)
+        std::fprintf(stderr, "osc_info: left out %s\n", file.c_str());
+    if (!written) {
+        std::fprintf(stderr, "osc_info: cannot write the timeline %s: %s\n", path, why.c_str());
+        return 1;
+    }
+    std::printf("%s: %u of %u processes, %llu records, %llu dropped, %llu messages with both ends\n", path,
+                merged.found, merged.processes, static_cast<unsigned long long>(merged.records),
+                static_cast<unsigned long long>(merged.dropped), static_cast<unsigned long long>(merged.arrows));
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const char* const what = argc > 1 ? argv[1] : "";
     if (std::strcmp(what, "--check") == 0 && (argc == 2 || (argc == 3 && std::strcmp(argv[2], "--json") == 0)))
         return osc::tools::check_main(argc == 3);
+    if (std::strcmp(what, "--merge") == 0 && argc == 3) return merge(argv[2]);
     if (argc > 2 || (argc == 2 && *what == '\0')) {
         std::fputs(kUsage, stderr);
         return kWrongArguments;

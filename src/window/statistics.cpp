@@ -1,6 +1,8 @@
-// A window's record of statistics (OSC_STATS): made at its creation, described at its free and by the report.
+// A window's record of statistics (OSC_STATS) and its name in the timeline (OSC_TRACE): made at its creation, described
+// at its free and by the reports.
 #include "host/real.h"
 #include "stats/record.h"
+#include "trace/recorder.h"
 #include "window/window.h"
 
 namespace osc {
@@ -26,16 +28,19 @@ std::size_t Window::own_bytes() const {
 }
 
 void Window::open_statistics() {
+    trace = trace::add_window(team.window_id(team.creations()), me, size, made_by(flavor));
     if (!stats::enabled()) return;
     record_ = &stats::open(team.window_id(team.creations()), me, made_by(flavor), threaded);
     stats = record_;
 }
 
 void Window::describe_statistics() {
-    if (record_ == nullptr) return;
+    if (record_ == nullptr && trace == 0) return;
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length = 0;
     host::real().Win_get_name(handle, name, &length);
+    trace::name_window(trace, name);
+    if (record_ == nullptr) return;
     const StrategyTexts texts = strategy_texts();
     stats::describe(*record_, [&](stats::Record& record) {
         record.processes = size;

@@ -91,9 +91,10 @@ class Window final : public Core, public am::Neighbours {
     void choose_lock_scheme(bool wants_two_level, bool lacking);
     /// Bytes of this process for the window's bookkeeping.
     std::size_t own_bytes() const;
-    /// Makes the window's record of statistics, if OSC_STATS asks for them; during the creation.
+    /// Makes the window's record of statistics and its entry in the timeline, if OSC_STATS and OSC_TRACE ask for them;
+    /// during the creation.
     void open_statistics();
-    /// Gives the record what is known now: the window's name and its strategies. After the creation.
+    /// Gives both what is known now: the window's name and its strategies. After the creation.
     void describe_statistics();
     stats::Record* record() const { return record_; }
     /// Detaches a region of a dynamic window: no process reads or writes it after the call.

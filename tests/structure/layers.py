@@ -6,11 +6,11 @@ import re
 import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
-ORDER = ["base", "stats", "op", "transport/shm", "sync", "transport/direct", "transport/fabric", "transport/fake",
+ORDER = ["base", "stats", "op", "transport/shm", "trace", "sync", "transport/direct", "transport/fabric", "transport/fake",
          "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "check", "host",
          "window", "report", "interpose"]
-TOOLS = "tools"  # beside the library: includes tables, options, and the transports that osc_info checks
-FROM_TOOLS = {TOOLS, "base", "transport/fabric", "transport/cma"}
+TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
+FROM_TOOLS = {TOOLS, "base", "trace", "transport/fabric", "transport/cma"}
 WITH_MPI = {"host", "window", "report", "interpose"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
 # Rooms that include nothing of these, although they lie above them: interpose, report and window alone call the host.

@@ -73,6 +73,11 @@ class WaitScope {
     WaitScope(const WaitScope&) = delete;
     WaitScope& operator=(const WaitScope&) = delete;
 
+    /// What this thread waits for; null: it is not said.
+    static const WaitScope* innermost() { return t_innermost; }
+    WaitKind kind() const { return kind_; }
+    std::uint32_t target() const { return target_; }
+
   private:
     friend class WaitWatch;
     [[gnu::tls_model("initial-exec")]] static constinit thread_local const WaitScope* t_innermost;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/helper_thread.h"
+#include "trace/recorder.h"
 
 namespace osc::am {
 namespace {
@@ -160,7 +161,11 @@ void Agent::answer(std::uint32_t sender, std::uint32_t number) {
     OutboxMemory* outbox = senders_[sender].outbox;
     if (outbox == nullptr) return;  // never accepted: its sender does not wait
     MessageSlot& slot = outbox->slots[number];
-    slot.status = service_.execute(slot.window, slot.body, slot.bytes, kMessageBody);
+    {
+        const trace::Span span(trace::pack(trace::Kind::ServeAgent, 0, static_cast<std::uint32_t>(slot.bytes)),
+                               slot.flow);
+        slot.status = service_.execute(slot.window, slot.body, slot.bytes, kMessageBody);
+    }
     slot.state.exchange(MessageState::Answered, std::memory_order_seq_cst);
     woke_ = woke_ || slot.bell.sleepers.load(std::memory_order_relaxed) != 0;
     slot.bell.ring();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 
@@ -16,11 +17,13 @@ struct FabricLane {
     std::mutex sending;
     Message* piggyback = nullptr;                  // waits for another message; under the sender's mutex
     std::deque<Message*> unsent;                   // the provider had no room, in order; under the sender's mutex
+    std::uint64_t sent = 0;                        // frames; under `sending`
     EagerSlotsOut slots_out;                       // the peer's slots; used by the posting thread
     std::atomic<EagerSlotsIn*> slots_in{nullptr};  // offered to the peer
     // Under the drive lock.
-    bool accepted = false;  // the peer has offered slots
-    int ordinary = 0;       // messages received outside slots, up to FabricReceiver::kOfferAfter
+    bool accepted = false;       // the peer has offered slots
+    int ordinary = 0;            // messages received outside slots, up to FabricReceiver::kOfferAfter
+    std::uint64_t received = 0;  // frames; they arrive in the order of `sent`
 };
 
 }  // namespace osc::am

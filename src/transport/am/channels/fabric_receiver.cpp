@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/recorder.h"
+
 namespace osc::am {
 
 void FabricReceiver::open(fabric::Endpoint& endpoint, std::uint64_t secret) {
@@ -61,6 +63,9 @@ bool FabricReceiver::deliver_frames(std::byte* message, std::size_t bytes) {
 void FabricReceiver::deliver(Connection& from, const Frame& frame, const std::byte* body) {
     Connections::heard_from(from);
     FabricLane& lane = from.lane;
+    const std::uint64_t flow = trace::is_open() ? trace::flow_of(from.token, sender_.token(), lane.received) : 0;
+    ++lane.received;
+    const trace::Span span(trace::pack(trace::Kind::Handle, static_cast<std::uint8_t>(frame.kind), frame.bytes), flow);
     if (frame.kind == FrameKind::Slots) {
         SlotOffer offer;
         if (frame.bytes != sizeof offer || std::exchange(lane.accepted, true)) return;

@@ -1,9 +1,21 @@
 #include "transport/am/channels/fabric_sender.h"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "trace/recorder.h"
+
 namespace osc::am {
+namespace {
+
+static_assert(static_cast<std::size_t>(FrameKind::Emptied) + 1 == std::size(trace::kMessages));
+
+std::uint64_t described(FrameKind kind, std::size_t bytes) {
+    return trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(kind), static_cast<std::uint32_t>(bytes));
+}
+
+}  // namespace
 
 FabricSender::~FabricSender() {
     for (Message* message : free_)
@@ -45,8 +57,10 @@ void FabricSender::address(Message* message, Connection& to, Frame frame) const 
 }
 
 void FabricSender::send(Connection& to, const Frame& frame, Message* message, When when) {
+    trace::Span span(described(frame.kind, message->bytes));
     address(message, to, frame);
     const std::lock_guard order(to.lane.sending);
+    span.set_value(next_flow(to));
     message = join_piggyback(message);
     if (when == When::Now) return send_in_order(message);
     const std::lock_guard lock(mutex_);
@@ -59,6 +73,12 @@ void FabricSender::control(Connection& to, FrameKind kind, std::uint32_t number)
     frame.kind = kind;
     frame.number = number;
     send(to, frame, claim());
+}
+
+// The number of the next frame's arrow in the timeline. Under the lane's `sending`.
+std::uint64_t FabricSender::next_flow(Connection& to) const {
+    const std::uint64_t count = to.lane.sent++;
+    return trace::is_open() ? trace::flow_of(token_, to.token, count) : 0;
 }
 
 // Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it goes ahead.
@@ -230,8 +250,10 @@ void FabricSender::use_slots(Connection& of, const SlotOffer& offer) {
     Frame begin;
     begin.kind = FrameKind::Begin;
     Message* message = claim();
+    trace::Span span(described(begin.kind, 0));
     address(message, of, begin);
     const std::lock_guard order(of.lane.sending);
+    span.set_value(next_flow(of));
     if (Message* piggyback = take_piggyback(of); piggyback != nullptr) send_in_order(piggyback);
     send_in_order(message);
 }

@@ -48,6 +48,7 @@ class FabricSender {
 
     /// `token`: of this process.
     void open(fabric::Endpoint& endpoint, std::uint64_t token);
+    std::uint64_t token() const { return token_; }
 
     /// A buffer for a message, for send().
     Message* claim();
@@ -91,6 +92,7 @@ class FabricSender {
     };
 
     void address(Message* message, Connection& to, Frame frame) const;
+    std::uint64_t next_flow(Connection& to) const;
     Message* join_piggyback(Message* message);
     Message* take_piggyback(Connection& to);
     void send_in_order(Message* message);

@@ -42,6 +42,7 @@ struct alignas(64) MessageSlot {
     Status status = Status::Done;
     shm::Doorbell bell;        // the sender sleeps here
     std::uint64_t window = 0;  // the agent's number for it
+    std::uint64_t flow = 0;    // of the message in the timeline; 0: none
     // Of the records; the reply's data begins behind them. Aligned so that the data of the first record begins a cache
     // line.
     alignas(16) std::uint64_t bytes = 0;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/recorder.h"
+
 namespace osc::am {
 
 std::byte* AgentTransport::add(const Record& record) {
@@ -44,6 +46,8 @@ bool AgentTransport::claim() {
 void AgentTransport::send() {
     const std::uint32_t number = std::exchange(filling_, Outbox::kNone);
     MessageSlot& slot = outbox_.slot(number);
+    slot.flow = trace::is_open() ? trace::new_flow() : 0;
+    const trace::Span span(trace::pack(trace::Kind::AskAgent, 0, static_cast<std::uint32_t>(bytes_)), slot.flow);
     slot.window = window_;
     slot.bytes = bytes_;
     slot.state.store(MessageState::Sent, std::memory_order_relaxed);

@@ -1,0 +1,394 @@
+// Three passes: which files belong to the job, the ends of all messages (they align the clocks), and the events.
+#include "trace/merge.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "stats/counters.h"
+#include "trace/align.h"
+#include "trace/epochs.h"
+#include "trace/output.h"
+#include "trace/reader.h"
+#include "transport/shm/activity.h"
+
+namespace osc::trace {
+namespace {
+
+using shm::WaitKind;
+
+constexpr std::uint64_t kEpochThread = 1;  // the number of a thread, which the format demands
+
+enum class Class : std::uint8_t { Data, Sync, Window, Query, Comm };
+
+struct CallName {
+    const char* name;
+    Class kind;
+};
+constexpr CallName kCalls[] = {
+    {"", Class::Query},
+#define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, Class::kind},
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+};
+
+constexpr const char* kPaths[] = {
+#define OSC_STATS_PATH(id, name, text) text,
+#include "stats/names.def"
+};
+
+const char* category_of(Class kind) {
+    switch (kind) {
+        case Class::Data:
+            return "operation";
+        case Class::Sync:
+            return "synchronisation";
+        default:
+            return "window";
+    }
+}
+
+std::string wait_name(const Event& event) {
+    const auto target = [&](const char* text) { return text + std::to_string(event.number); };
+    switch (static_cast<WaitKind>(event.detail)) {
+        case WaitKind::Lock:
+            return target("wait for the lock of ");
+        case WaitKind::Post:
+            return target("wait for the post of ");
+        case WaitKind::Completes:
+            return "wait for completes";
+        case WaitKind::Barrier:
+            return "wait for the others";
+        case WaitKind::TargetFence:
+            return target("wait for the fence of ");
+        case WaitKind::Closes:
+            return "wait for closes";
+        case WaitKind::Operations:
+            return event.number == shm::kEveryTarget ? "wait for operations" : target("wait for operations at ");
+        case WaitKind::Notification:
+            return target("wait for notification counter ");
+        default:
+            return "wait";
+    }
+}
+
+// A clock, and the processes' files that share it.
+struct Clock {
+    ClockPair first, last;  // of all its processes
+    std::string host;
+    Correction correction;
+
+    std::int64_t ns(std::uint64_t stamp) const {
+        const auto ticks = static_cast<double>(static_cast<std::int64_t>(stamp - first.stamp));
+        const auto all = static_cast<double>(last.stamp - first.stamp);
+        return first.ns + std::llround(all > 0 ? ticks * static_cast<double>(last.ns - first.ns) / all : ticks);
+    }
+    std::int64_t aligned(std::uint64_t stamp) const { return correction.apply(ns(stamp)); }
+};
+
+// One end of a message.
+struct End {
+    std::uint64_t flow;
+    std::uint64_t stamp;
+    std::size_t clock;
+    bool shown;
+    bool operator<(const End& other) const { return flow < other.flow; }
+};
+
+class Merge {
+  public:
+    explicit Merge(const std::string& path) : path_(path) {}
+    bool run(Merged& merged, std::string& why);
+
+  private:
+    void open_files(Merged& merged);
+    void name_windows();
+    void find_clocks();
+    void read_messages(Merged& merged);
+    bool write(Merged& merged, std::string& why);
+    void write_facts(Output& out, const Merged& merged) const;
+    void write_process(Output& out, std::size_t number) const;
+    void write_event(Output& out, std::size_t number, std::uint32_t thread, const Event& event) const;
+    void write_slice(Output& out, std::size_t number, std::uint32_t thread, const Event& event, std::string_view name,
+                     std::string_view category) const;
+    void write_epochs(Output& out, std::size_t number, std::vector<Event>& calls, std::uint64_t end) const;
+    std::string title_of(std::size_t number, std::uint16_t window) const;
+    const Clock& clock_of(std::size_t number) const { return clocks_[clock_numbers_[number]]; }
+    std::int64_t time(std::size_t number, std::uint64_t stamp) const { return clock_of(number).aligned(stamp) - zero_; }
+
+    const std::string path_;
+    std::vector<std::unique_ptr<File>> files_;
+    std::map<std::uint64_t, std::string> titles_;  // of windows, by their ids
+    std::vector<Clock> clocks_;
+    std::vector<std::size_t> clock_numbers_;  // by file
+    std::vector<std::uint64_t> arrows_;       // flows with both ends, ascending
+    std::int64_t zero_ = 0;                   // the first record's time
+};
+
+// Of the files that lie there, the newest one says how many processes the job has.
+void Merge::open_files(Merged& merged) {
+    std::int64_t newest = std::numeric_limits<std::int64_t>::min();
+    for (const std::uint32_t rank : ranks_beside(path_)) {
+        std::string why;
+        auto file = File::open(file_of(path_, rank), why);
+        if (file != nullptr && file->rank() != rank) {
+            why = "it is of rank " + std::to_string(file->rank());
+            file.reset();
+        }
+        if (file == nullptr) {
+            merged.left_out.push_back(file_of(path_, rank) + ": " + why);
+            continue;
+        }
+        if (file->started() >= newest) {
+            newest = file->started();
+            merged.processes = file->processes();
+        }
+        files_.push_back(std::move(file));
+    }
+    std::erase_if(files_, [&](const auto& file) {
+        if (file->processes() == merged.processes && file->rank() < merged.processes) return false;
+        merged.left_out.push_back(file_of(path_, file->rank()) + ": it is of another run");
+        return true;
+    });
+    merged.found = static_cast<std::uint32_t>(files_.size());
+}
+
+// A window has the name that any process gave it, or a number.
+void Merge::name_windows() {
+    std::map<std::uint64_t, std::string> made_by;
+    std::vector<std::uint64_t> order;
+    for (const auto& file : files_)
+        for (std::uint16_t number = 1; number <= kWindows; ++number) {
+            const File::Window window = file->window(number);
+            if (window.id == 0) break;
+            if (made_by.try_emplace(window.id, window.made_by).second) order.push_back(window.id);
+            if (!window.name.empty()) titles_[window.id] = window.name;
+        }
+    std::size_t count = 0;
+    for (const std::uint64_t id : order) {
+        ++count;
+        titles_.try_emplace(id, "window " + std::to_string(count) + " (" + made_by[id] + ")");
+    }
+}
+
+std::string Merge::title_of(std::size_t number, std::uint16_t window) const {
+    const auto found = titles_.find(files_[number]->window(window).id);
+    return found != titles_.end() ? found->second : "of the host MPI";
+}
+
+void Merge::find_clocks() {
+    std::map<std::uint64_t, std::size_t> known;
+    for (const auto& file : files_) {
+        const auto [entry, fresh] = known.try_emplace(file->clock(), clocks_.size());
+        if (fresh) clocks_.push_back({file->first_pair(), file->last_pair(), file->host(), {}});
+        Clock& clock = clocks_[entry->second];
+        if (file->first_pair().stamp < clock.first.stamp) clock.first = file->first_pair();
+        if (file->last_pair().stamp > clock.last.stamp) clock.last = file->last_pair();
+        clock_numbers_.push_back(entry->second);
+    }
+}
+
+void Merge::read_messages(Merged& merged) {
+    std::vector<End> sent, received;
+    for (std::size_t number = 0; number < files_.size(); ++number) {
+        merged.dropped += files_[number]->dropped();
+        files_[number]->visit([&](std::uint32_t, const Event& event) {
+            ++merged.records;
+            const End end{event.value, event.begin, clock_numbers_[number], !event.is(Kind::ClockSend)};
+            if (event.is(Kind::Send) || event.is(Kind::AskAgent) || event.is(Kind::ClockSend)) sent.push_back(end);
+            if (event.is(Kind::Handle) || event.is(Kind::ServeAgent) || event.is(Kind::ClockReceive))
+                received.push_back(end);
+        });
+    }
+    std::sort(sent.begin(), sent.end());
+    std::vector<Message> messages;
+    for (const End& end : received) {
+        const auto found = std::lower_bound(sent.begin(), sent.end(), end);
+        if (end.flow == 0 || found == sent.end() || found->flow != end.flow) continue;
+        if (found->shown) arrows_.push_back(end.flow);
+        if (found->clock != end.clock)
+            messages.push_back(
+                {found->clock, end.clock, clocks_[found->clock].ns(found->stamp), clocks_[end.clock].ns(end.stamp)});
+    }
+    std::sort(arrows_.begin(), arrows_.end());
+    merged.arrows = arrows_.size();
+    const std::vector<Correction> corrections = align(clocks_.size(), std::move(messages));
+    for (std::size_t clock = 0; clock < clocks_.size(); ++clock)
+        clocks_[clock].correction = corrections[clock];
+    zero_ = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t number = 0; number < files_.size(); ++number)
+        files_[number]->visit(
+            [&](std::uint32_t, const Event& event) { zero_ = std::min(zero_, clock_of(number).aligned(event.begin)); });
+}
+
+void Merge::write_facts(Output& out, const Merged& merged) const {
+    out.raw("{\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"producer\":\"libosc\"")
+        .raw(",\"processes\":" + std::to_string(merged.processes))
+        .raw(",\"processes_found\":" + std::to_string(merged.found))
+        .raw(",\"records\":" + std::to_string(merged.records))
+        .raw(",\"dropped\":" + std::to_string(merged.dropped))
+        .raw(",\"arrows\":" + std::to_string(merged.arrows))
+        .raw(",\"clocks\":[");
+    for (std::size_t i = 0; i < clocks_.size(); ++i) {
+        const Correction& by = clocks_[i].correction;
+        out.raw(i > 0 ? ",\n" : "\n").raw("{\"host\":").quoted(clocks_[i].host);
+        out.raw(",\"aligned\":").raw(i == 0 || by.known ? "true" : "false");
+        out.raw(",\"offset_ns\":" + std::to_string(std::llround(by.offset)));
+        out.raw(",\"error_ns\":" + std::to_string(std::llround(by.error)));
+        out.raw(",\"drift_ppb\":" + std::to_string(std::llround(by.drift * 1e9)) + "}");
+    }
+    out.raw("]},\n\"traceEvents\":[");
+}
+
+void Merge::write_slice(Output& out, std::size_t number, std::uint32_t thread, const Event& event,
+                        std::string_view name, std::string_view category) const {
+    const std::int64_t begin = time(number, event.begin);
+    out.event('X', name, category).field("pid", std::uint64_t{files_[number]->rank()});
+    out.field("tid", std::uint64_t{thread}).time("ts", begin).time("dur", time(number, event.end) - begin);
+}
+
+void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, const Event& event) const {
+    const auto arrow = [&](char phase) {
+        if (!std::binary_search(arrows_.begin(), arrows_.end(), event.value)) return;
+        char id[32];
+        std::snprintf(id, sizeof id, "0x%llx", static_cast<unsigned long long>(event.value));
+        out.event(phase, "message", "message").field("id", id).field("pid", std::uint64_t{files_[number]->rank()});
+        out.field("tid", std::uint64_t{thread}).time("ts", time(number, event.begin));
+        if (phase == 'f') out.field("bp", "e");
+        out.end();
+    };
+    const auto message = [&] { return event.detail < std::size(kMessages) ? kMessages[event.detail] : kMessages[0]; };
+    const auto with_bytes = [&](const std::string& name, char phase) {
+        write_slice(out, number, thread, event, name, "message");
+        out.begin("args").field("bytes", std::uint64_t{event.number}).end().end();
+        arrow(phase);
+    };
+    if (event.is(Kind::Send)) return with_bytes(std::string("send ") + message(), 's');
+    if (event.is(Kind::Handle)) return with_bytes(std::string("handle ") + message(), 'f');
+    if (event.is(Kind::AskAgent)) return with_bytes("ask the agent", 's');
+    if (event.is(Kind::ServeAgent)) return with_bytes("serve", 'f');
+    if (event.is(Kind::Wait)) {
+        write_slice(out, number, thread, event, wait_name(event), "wait");
+        out.end();
+        return;
+    }
+    if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
+    const CallName& call = kCalls[event.kind];
+    write_slice(out, number, thread, event, call.name, category_of(call.kind));
+    out.begin("args").field("window", title_of(number, event.window));
+    if (event.number != kNoTarget) out.field("target", std::uint64_t{event.number});
+    const std::uint8_t detail = event.detail & ~kFailed;
+    if (call.kind == Class::Data) {
+        out.field("bytes", event.value);
+        if (detail < std::size(kPaths)) out.field("path", kPaths[detail]);
+    }
+    if (event.is(Call::Win_lock)) out.field("lock", detail == kExclusive ? "exclusive" : "shared");
+    if ((event.detail & kFailed) != 0) out.field("failed", std::uint64_t{1});
+    out.end().end();
+}
+
+void Merge::write_epochs(Output& out, std::size_t number, std::vector<Event>& calls, std::uint64_t end) const {
+    std::stable_sort(calls.begin(), calls.end(), [](const Event& a, const Event& b) { return a.end < b.end; });
+    Epochs epochs;
+    for (const Event& call : calls)
+        epochs.add(call);
+    for (const Epoch& epoch : epochs.finish(end)) {
+        const std::string name = name_of(epoch);
+        const std::string title = title_of(number, epoch.window);
+        for (const char phase : {'b', 'e'}) {
+            out.event(phase, name + ", " + title, "epoch").field("pid", std::uint64_t{files_[number]->rank()});
+            out.field("tid", kEpochThread).time("ts", time(number, phase == 'b' ? epoch.begin : epoch.end));
+            out.begin("id2").field("local", name + " " + std::to_string(epoch.window)).end();
+            if (phase == 'b') {
+                out.begin("args").field("window", title);
+                if (!epoch.closed) out.field("unfinished", std::uint64_t{1});
+                out.end();
+            }
+            out.end();
+        }
+    }
+}
+
+void Merge::write_process(Output& out, std::size_t number) const {
+    const File& file = *files_[number];
+    const std::uint64_t rank = file.rank();
+    const auto fact = [&](const char* what, std::uint64_t thread, const char* key, auto value) {
+        out.event('M', what).field("pid", rank).field("tid", thread);
+        out.begin("args").field(key, value).end().end();
+    };
+    fact("process_name", 0, "name", "rank " + std::to_string(rank) + " on " + file.host());
+    fact("process_sort_index", 0, "sort_index", rank);
+    if (file.dropped() > 0)
+        fact("process_labels", 0, "labels", std::to_string(file.dropped()) + " records dropped (OSC_TRACE_MIB)");
+    for (const File::Thread& thread : file.threads())
+        fact("thread_name", thread.number, "name", thread.helper ? "libosc: " + thread.name : thread.name);
+    std::vector<Event> calls;
+    std::uint64_t end = 0;
+    file.visit([&](std::uint32_t thread, const Event& event) {
+        end = std::max(end, event.end);
+        write_event(out, number, thread, event);
+        if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
+        if (kCalls[event.kind].kind == Class::Sync || event.is(Call::Win_free)) calls.push_back(event);
+    });
+    write_epochs(out, number, calls, end);
+}
+
+bool Merge::write(Merged& merged, std::string& why) {
+    Output out;
+    bool written = out.open(path_);
+    if (written) {
+        write_facts(out, merged);
+        for (std::size_t number = 0; number < files_.size(); ++number)
+            write_process(out, number);
+        out.raw("\n]}\n");
+        written = out.close();
+    }
+    if (!written) why = std::strerror(errno);
+    return written;
+}
+
+bool Merge::run(Merged& merged, std::string& why) {
+    merged = {};
+    open_files(merged);
+    if (files_.empty()) {
+        why = "there is no file " + file_of(path_, 0) + " or of another rank";
+        return false;
+    }
+    name_windows();
+    find_clocks();
+    read_messages(merged);
+    return write(merged, why);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> ranks_beside(const std::string& path) {
+    const std::filesystem::path whole(path);
+    const std::string prefix = whole.filename().string() + ".rank-";
+    std::error_code error;
+    std::vector<std::uint32_t> ranks;
+    const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        const std::string name = entry.path().filename().string();
+        if (name.rfind(prefix, 0) != 0) continue;
+        const std::string digits = name.substr(prefix.size());
+        if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
+            continue;
+        ranks.push_back(static_cast<std::uint32_t>(std::stoul(digits)));
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+bool merge(const std::string& path, Merged& merged, std::string& why) {
+    return Merge(path).run(merged, why);
+}
+
+}  // namespace osc::trace

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Runs a program with OSC_TRACE=FILE and checks the timeline: it is JSON in the trace event format, the slices of each
+track nest, arrows go forward in time, epochs begin and end in pairs, and the calls are those that the program says it made
+("did WINDOW KIND|SYNC CALLS BYTES", see tests/stats/counted.cpp).
+
+  timeline.py [--mpiexec M] --info OSC_INFO [--env K=V]... --ranks N [option]... -- program [argument]...
+
+--arrows: messages have arrows. --puts N: each rank has made so many puts. --crash: the job ends without MPI_Finalize, and
+osc_info --merge writes the timeline. --full: OSC_TRACE_MIB has no room for all puts. --unwritable: FILE is in no folder.
+"""
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mpiexec", default="mpiexec.mpich")
+    parser.add_argument("--info", required=True)
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--puts", type=int)
+    for flag in ("--arrows", "--crash", "--full", "--unwritable"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("program", nargs="+")
+    return parser.parse_args()
+
+
+def did(output):
+    """{(window, MPI function): [calls, bytes]}, summed over the ranks."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for line in output.split("\n"):
+        if line.startswith("did\t"):
+            _, window, what, calls, size = line.split("\t")
+            is_sync = what in ("fence", "post", "start", "complete", "wait", "test", "lock", "unlock", "lock_all", "unlock_all",
+                               "flush", "flush_all", "flush_local", "flush_local_all", "sync")
+            entry = sums[window, "MPI_Win_" + what if is_sync else "MPI_" + what.capitalize()]
+            entry[0] += int(calls)
+            entry[1] += int(size)
+    return sums
+
+
+def made(events):
+    sums = collections.defaultdict(lambda: [0, 0])
+    for event in events:
+        if event["ph"] == "X" and event["cat"] in ("operation", "synchronisation"):
+            entry = sums[event["args"]["window"], event["name"].removesuffix("_c")]
+            entry[0] += 1
+            entry[1] += event["args"].get("bytes", 0)
+    return sums
+
+
+def ns(microseconds):
+    return round(microseconds * 1000)
+
+
+def check_slices(events, wrong):
+    """The slices of one thread nest."""
+    tracks = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            begin = ns(event["ts"])
+            if ns(event["dur"]) < 0 or begin < 0:
+                wrong.append("slice %s" % event)
+            tracks[event["pid"], event["tid"]].append((begin, begin + ns(event["dur"]), event["name"]))
+    for track, slices in tracks.items():
+        open_slices = []
+        for slice_ in sorted(slices, key=lambda it: (it[0], -it[1])):
+            while open_slices and open_slices[-1][1] <= slice_[0]:
+                open_slices.pop()
+            if open_slices and slice_[1] > open_slices[-1][1]:
+                wrong.append("track %s: %s overlaps %s" % (track, slice_, open_slices[-1]))
+            open_slices.append(slice_)
+    return tracks
+
+
+def check_arrows(events, tracks, merged_at_end, wrong):
+    """Each arrow begins and ends at a message's slice, and goes forward."""
+    begins = {(track, slice_[0]) for track, slices in tracks.items() for slice_ in slices}
+    ends = {"s": {}, "f": {}}
+    for event in events:
+        if event["ph"] in ends:
+            if event["id"] in ends[event["ph"]]:
+                wrong.append("arrow %s twice" % event)
+            if ((event["pid"], event["tid"]), ns(event["ts"])) not in begins:
+                wrong.append("arrow %s at no slice" % event)
+            ends[event["ph"]][event["id"]] = event
+    if set(ends["s"]) != set(ends["f"]):
+        wrong.append("arrows with one end")
+        return 0
+    for number, start in ends["s"].items():
+        if ns(ends["f"][number]["ts"]) < ns(start["ts"]):
+            wrong.append("arrow goes back: %s to %s" % (start, ends["f"][number]))
+    handled = sum(event["ph"] == "X" and event["name"] in ("handle request", "serve") for event in events)
+    arrived = {((event["pid"], event["tid"]), ns(event["ts"])) for event in ends["f"].values()}
+    without = sum(event["ph"] == "X" and event["name"] in ("handle request", "serve") and
+                  ((event["pid"], event["tid"]), ns(event["ts"])) not in arrived for event in events)
+    # A thread may be between sending a message and recording it when its process ends: at most one a thread.
+    if merged_at_end and without > 16:
+        wrong.append("%d of %d requests have no arrow" % (without, handled))
+    return len(ends["s"])
+
+
+def check_epochs(events, calls, crash, wrong):
+    """The epochs of one track do not overlap, and calls that open epochs have one each."""
+    counts = collections.Counter()
+    groups = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] in "be":
+            groups[event["pid"], event["id2"]["local"]].append(event)
+    for group in groups.values():
+        group.sort(key=lambda event: ns(event["ts"]))  # keeps the order of the file where times are equal
+        for number, event in enumerate(group):
+            if event["ph"] != "be"[number % 2]:
+                wrong.append("epoch %s out of turn" % event)
+            if event["ph"] == "b":
+                counts[event["name"].split(" epoch")[0]] += 1
+                if "unfinished" in event["args"] and not crash:
+                    wrong.append("epoch %s has no end" % event)
+    total = collections.Counter()
+    for (_, name), (number, _) in calls.items():
+        total[name] += number
+    for kinds, name in ((("exclusive lock", "shared lock"), "MPI_Win_lock"), (("lock_all",), "MPI_Win_lock_all"),
+                        (("access",), "MPI_Win_start"), (("exposure",), "MPI_Win_post")):
+        if sum(counts[kind] for kind in kinds) != total[name]:
+            wrong.append("%s: %d epochs of %d calls" % (name, sum(counts[kind] for kind in kinds), total[name]))
+    if total["MPI_Win_fence"] and not 0 < counts["fence"] <= total["MPI_Win_fence"]:
+        wrong.append("%d fence epochs of %d fences" % (counts["fence"], total["MPI_Win_fence"]))
+
+
+def check(document, args, output, errors, wrong):
+    facts = document["otherData"]
+    events = document["traceEvents"]
+    if facts["processes"] != args.ranks or facts["processes_found"] != args.ranks:
+        wrong.append("%s processes" % facts)
+    if {event["pid"] for event in events} != set(range(args.ranks)):
+        wrong.append("ranks %s" % {event["pid"] for event in events})
+    tracks = check_slices(events, wrong)
+    arrows = check_arrows(events, tracks, not args.crash, wrong)
+    if arrows != facts["arrows"] or (arrows > 0) != args.arrows:
+        wrong.append("%d arrows, %s" % (arrows, facts["arrows"]))
+    calls = made(events)
+    if not args.full:
+        check_epochs(events, calls, args.crash, wrong)
+        if facts["dropped"] != 0:
+            wrong.append("%d dropped" % facts["dropped"])
+    wanted = did(output)
+    named = {window for window, _ in wanted}
+    found = {key: counts for key, counts in calls.items() if key[0] in named}
+    if found != dict(wanted):
+        wrong.append("calls %s, not %s" % (sorted(found.items()), sorted(wanted.items())))
+    if args.puts is not None:
+        puts = collections.Counter(event["pid"] for event in events if event["ph"] == "X" and event["name"] == "MPI_Put")
+        lacking = args.ranks * args.puts - sum(puts.values())
+        if not args.full and (lacking != 0 or len(set(puts.values())) != 1):
+            wrong.append("puts %s" % puts)
+        if args.full and not (0 < lacking <= facts["dropped"] and "lacks %d records" % facts["dropped"] in errors):
+            wrong.append("puts %s, dropped %s, stderr: %s" % (puts, facts["dropped"], errors))
+
+
+def run(args, folder, wrong):
+    path = os.path.join(folder, "none" if args.unwritable else "", "timeline.json")
+    command = [args.mpiexec, "-n", str(args.ranks)]
+    for setting in args.env + ["OSC_TRACE=" + path]:
+        command += ["-genv"] + setting.split("=", 1)
+    job = subprocess.run(["timeout", "-k", "5", "60"] + command + args.program, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, check=False)
+    output = job.stdout.decode(errors="replace")
+    errors = job.stderr.decode(errors="replace")
+    if args.unwritable:
+        if job.returncode != 0 or "passed" not in output or errors.count("libosc:") != 1 or \
+                "cannot record the timeline beside " + path not in errors:
+            wrong.append("status %d: %s%s" % (job.returncode, output, errors))
+        return
+    if args.crash:
+        if os.path.exists(path):
+            wrong.append("the crashed job has written the timeline")
+        merge = subprocess.run([args.info, "--merge", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if merge.returncode != 0:
+            wrong.append("osc_info --merge: " + merge.stdout.decode(errors="replace"))
+    elif job.returncode != 0 or os.listdir(folder) != ["timeline.json"]:
+        wrong.append("status %d, files %s" % (job.returncode, os.listdir(folder)))
+    if not os.path.exists(path):
+        wrong.append(output + errors)
+        return
+    with open(path, encoding="utf-8") as file:
+        check(json.load(file), args, output, errors, wrong)
+
+
+def main():
+    args = arguments()
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        run(args, folder, wrong)
+    print("\n".join(line[:2000] for line in wrong[:20]) if wrong else "passed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
