@@ -20,8 +20,10 @@ import time
 # -disable-auto-cleanup. So it starts shells, which ignore its signal; the ranks below them write to files, and the
 # shells say there when their rank has ended.
 SHELL = 'trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; echo ended >> "$FAULT_OUTPUT/$$"'
-# The first process of a PID namespace cannot kill itself, so it is a shell.
-NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; code=$?; exit $code', "sh"]
+# The first process of a PID namespace cannot kill itself, so it is a shell. mpiexec's signal must not end unshare, which the
+# outer shell waits for: the rank would still run, and write over "ended".
+NAMESPACE = ["sh", "-c", 'trap "" USR1; exec "$@"', "sh",
+             "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; code=$?; exit $code', "sh"]
 
 
 def shared_names():
