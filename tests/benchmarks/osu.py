@@ -50,6 +50,7 @@ PROGRAMS = [
     Program("osc_passive", syncs=PASSIVE, extra=["-t", "2", "-o", "get"]),
     Program("osc_sync_latency", syncs=[], sizes=[], rows=1),
     Program("osc_window", syncs=[]),
+    Program("osc_notify_latency", syncs=[]),
 ]
 
 
@@ -152,6 +153,7 @@ def wrong_data(check):
         ("osc_cas_latency", "swap_uncompared", []),
         ("osc_sync_latency", "exclusive_skipped", []),
         ("osc_window", "drop_put", one_size),
+        ("osc_notify_latency", "drop_put", one_size),
     ]
     for name, fault, arguments in faults if FULL else faults[::3]:
         run = check.launch(name, BRIEF + arguments, 2, check.options.faulty, fault)
