@@ -21,8 +21,9 @@ namespace {
 
 // The options are read once, before the first test.
 const std::string g_path = [] {
-    char folder[] = "/tmp/osc_trace_XXXXXX";
-    const std::string path = std::string(::mkdtemp(folder)) + "/job.json";
+    const auto folder = std::filesystem::temp_directory_path() / ("osc_trace_" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string path = folder / "job.json";
     ::setenv("OSC_TRACE", path.c_str(), 1);
     ::setenv("OSC_TRACE_MIB", "1", 1);
     return path;
