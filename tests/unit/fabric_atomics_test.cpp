@@ -170,6 +170,17 @@ TEST(FabricAtomics, ADeadProcessIsAFault) {
     }
 }
 
+// A process that has given up its window's words refuses the atomic. It lives: its other windows go on.
+TEST(FabricAtomics, ARefusalIsNoDeath) {
+    Words of(setup_of(2, Progress::Thread));
+    std::uint64_t before = 0;
+    EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::None);
+    of.words[1].reset();
+    for (int again = 0; again < 2; ++again)
+        EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::Other);
+    EXPECT_FALSE(of.all[0].network.connections.connect(of.all[0].job.addresses[1])->dead.load());
+}
+
 TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {
     JobSetup setup = setup_of(1, Progress::Callers);
     setup.behaviour.atomics = false;

@@ -88,7 +88,7 @@ void Rdma::ended(fabric::Operation& operation, int error) {
     Connection& to = *transfer.connection;
     rdma.in_flight_.fetch_sub(1, std::memory_order_relaxed);
     transfer.ended(transfer, error);
-    if (error != 0) rdma.messenger_.lost(to);
+    if (status_of(error) == Status::PeerDied) rdma.messenger_.lost(to);
     rdma.engine_.ring();
 }
 

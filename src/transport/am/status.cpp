@@ -1,7 +1,14 @@
 // Statuses as faults.
 #include "transport/am/status.h"
 
+#include <cerrno>
+
 namespace osc::am {
+
+Status status_of(int error) {
+    if (error == 0) return Status::Done;
+    return error == EACCES || error == EKEYREJECTED ? Status::Refused : Status::PeerDied;
+}
 
 Fault fault_of(Status status, std::uint32_t rank) {
     switch (status) {
@@ -19,6 +26,10 @@ Fault fault_of(Status status, std::uint32_t rank) {
             return base::fail(Fault::Dead, "a process died while it held a lock, or an element, of rank %u", rank);
         case Status::PeerDied:
             return base::fail(Fault::Dead, "rank %u died, or does not answer any more", rank);
+        case Status::Refused:
+            return base::fail(Fault::Other,
+                              "rank %u exposes its memory no more: it has freed the window, or failed to create it",
+                              rank);
     }
     return base::fail(Fault::Other, "rank %u found a message of this process malformed", rank);
 }

@@ -16,8 +16,12 @@ enum class Status : std::uint32_t {
     NotAdmitted,    // the operation is not defined for the type
     HolderDied,     // a process died while it held the lock of an element, or the window's
     PeerDied,       // never sent: the origin itself gives a request to a dead target this status
+    Refused,        // never sent: the provider says that the target does not expose the memory
 };
-inline constexpr std::size_t kStatuses = 7;
+inline constexpr std::size_t kStatuses = 8;
+
+/// The status of a direct access that the provider ended with `error` (an errno; 0: none).
+Status status_of(int error);
 
 /// The fault, with its text, that a reply of rank `rank` stands for; None for Status::Done. An unknown status (it came
 /// in a message) is a fault too.

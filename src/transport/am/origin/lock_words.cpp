@@ -80,7 +80,7 @@ Fault LockWords::perform(std::uint32_t rank, Word word, const fabric::Atomic& wh
         static_cast<void>(call.release());
         return am::fault_of(Status::PeerDied, rank);
     }
-    if (call->error != 0) return am::fault_of(Status::PeerDied, rank);
+    if (call->error != 0) return am::fault_of(status_of(call->error), rank);
     before = call->what.before;
     return Fault::None;
 }

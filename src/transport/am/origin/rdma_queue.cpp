@@ -71,10 +71,10 @@ bool RdmaQueue::start(const RdmaRequest& request, bool refused) {
 void RdmaQueue::ended(Transfer& transfer, int error) {
     auto& place = reinterpret_cast<Place&>(transfer);
     auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
-    if (error != 0) queue.faults_.note(Status::PeerDied);
+    if (error != 0) queue.faults_.note(status_of(error));
     if (place.entry != nullptr) queue.regions_.release(*place.entry);
     if (const SharedCompletion completion = std::move(place.completion); completion != nullptr)
-        completion->end(error != 0 ? Status::PeerDied : Status::Done);
+        completion->end(status_of(error));
     queue.active_.fetch_sub(1, std::memory_order_release);
     if (Message* const lent = std::exchange(place.lent, nullptr); lent != nullptr)
         queue.network_.sender.give_back(lent);
