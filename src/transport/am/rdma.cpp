@@ -74,10 +74,14 @@ void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std
     Connection& to = *it.connection;
     if (to.token != token_) announce(to, sizeof what.operand);
     const auto post = [&] { return endpoint_->atomic(to.peer, what, address, key, it.operation); };
+    std::int64_t looked = 0;
     for (int round = 1; !begin(it, post); ++round) {
         const bool moved = engine_.try_poll();
-        // Some providers return EAGAIN forever for a dead peer.
-        if (round % 256 == 0) messenger_.alive(to);
+        // Some providers return EAGAIN forever for a dead peer. By time, because a round may yield the core for long.
+        if (const std::int64_t now = now_ns(); now - looked >= Policy::kPeerCheck) {
+            looked = now;
+            messenger_.alive(to);
+        }
         if (!moved) progress::ProgressEngine::pause(round, round);
     }
 }
