@@ -55,7 +55,7 @@ skip() {
 # source_tree FILE WHERE: sets $tree to the first operand, a folder that has FILE, and operands to the others; WHERE is what
 # to fetch.
 source_tree() {
-    # shellcheck disable=SC2086 -- a list of words on purpose
+    # shellcheck disable=SC2086 # a list of words on purpose
     set -- "$1" "$2" $operands
     [ $# -ge 3 ] || skip "needs the path of a source tree of $2"
     if [ ! -e "$3/$1" ]; then
@@ -70,13 +70,20 @@ source_tree() {
 # launch VARIANT OUTPUT PROGRAM...: one run by the host MPI alone (host) or with libosc preloaded (libosc), at most $limit
 # seconds (default 120) long; its output is $work/OUTPUT, its status the launcher's.
 launch() {
+    variant_run=$1
     preload=""
     [ "$1" = host ] || preload="-genv LD_PRELOAD $library -genv OSC_FALLBACK error"
     output=$work/$2
     shift 2
-    # shellcheck disable=SC2086 -- a list of words on purpose
+    status=0
+    # shellcheck disable=SC2086 # a list of words on purpose
     timeout -k 5 "${limit:-120}" "$mpiexec" -genv MPIR_CVAR_POLLS_BEFORE_YIELD 1 $preload -n "$ranks" "$@" \
-        >"$output" 2>&1 </dev/null
+        >"$output" 2>&1 </dev/null || status=$?
+    if [ "$status" = 124 ]; then
+        echo "no end within ${limit:-120} s" >>"$output"
+        touch "$work/times.late.$variant_run"
+    fi
+    return "$status"
 }
 
 # install_packages NAME...: Debian packages; as root it installs those that are missing with the others of the group apps,
@@ -86,19 +93,29 @@ install_packages() {
     dpkg-query -W "$@" >/dev/null 2>&1 || skip "needs the packages $*, which could not be installed"
 }
 
-# result VARIANT: the median of $work/times.VARIANT, one number a line, or "wrong" if it has fewer lines than rounds.
+# tally VARIANT RIGHT: "RIGHT of $rounds", and "late" if a run since the last rm of $work/times.* has not ended in time.
+tally() {
+    late=""
+    [ ! -e "$work/times.late.$1" ] || late=", late"
+    echo "$2 of $rounds$late"
+}
+
+# result VARIANT: the median of $work/times.VARIANT, one number a line. If it has fewer lines than rounds: "late" if a run has
+# not ended in time, else "wrong".
 result() {
-    if [ "$(cat "$work/times.$1" 2>/dev/null | wc -l)" -lt "$rounds" ]; then
-        echo wrong
-    else
+    if [ -f "$work/times.$1" ] && [ "$(wc -l <"$work/times.$1")" -ge "$rounds" ]; then
         sort -n "$work/times.$1" | sed -n "$(((rounds + 1) / 2))p"
+    elif [ -e "$work/times.late.$1" ]; then
+        echo late
+    else
+        echo wrong
     fi
 }
 
-# ratio HOST LIBOSC: of two results, "-" if one is wrong.
+# ratio HOST LIBOSC: of two results, "-" if one is none.
 ratio() {
     case "$1 $2" in
-        *wrong*) echo - ;;
+        *wrong* | *late*) echo - ;;
         *) awk "BEGIN { printf \"%.2f\", $2 / ($1 + 1e-9) }" ;;
     esac
 }

@@ -43,6 +43,7 @@ for vertices in 1000 1024 2000 2048; do
     fi
     for exchange in put accumulate; do
         host=0 libosc=0 round=0
+        rm -f "$work"/times.*
         while [ "$round" -lt "$rounds" ]; do
             round=$((round + 1))
             if launch host got "$build/$exchange" -n "$vertices" && [ "$(answer got)" = "$(answer expected)" ]; then
@@ -54,7 +55,8 @@ for vertices in 1000 1024 2000 2048; do
                 report "$exchange with libosc on $vertices vertices: expected $(answer expected), got $(answer got)"
             fi
         done
-        printf '%-12s %-10s %22s %14s %14s\n' "$vertices" "$exchange" "$(answer expected)" "$host of $rounds" "$libosc of $rounds"
+        printf '%-12s %-10s %22s %14s %14s\n' "$vertices" "$exchange" "$(answer expected)" \
+            "$(tally host "$host")" "$(tally libosc "$libosc")"
     done
 done
 echo "$ranks processes; an answer is modularity, iterations"
