@@ -1,7 +1,9 @@
 // Heat on a plate: a 2-D field in blocks over a grid of ranks; each step every point becomes the mean of its four
 // neighbours. Ranks exchange rows and columns of ghost cells by one of --exchange: puts between fences; puts between
-// post, start, complete and wait, which keep only neighbours in step; or messages. --picture writes the field as an
-// image (PGM).
+// post, start, complete and wait, which keep only neighbours in step; notified puts (osc/notify_fallback.h), which keep
+// them in step by counters; or messages. --picture writes the field as an image (PGM).
+#include <osc/notify_fallback.h>
+
 #include <array>
 #include <cmath>
 
@@ -67,11 +69,16 @@ class Plate {
         MPI_Group_free(&world);
         for (int which = 0; which < 2; ++which)
             clear(which);
-        MPI_Win_fence(0, win_);
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win_);
+        if (set.exchange != "notify") return;
+        OSC_Win_set_num_notify(win_, MPI_INFO_NULL, kSides);
+        MPI_Win_lock_all(0, win_);
+        locked_ = true;
     }
     Plate(const Plate&) = delete;
     Plate& operator=(const Plate&) = delete;
     ~Plate() {
+        if (locked_) MPI_Win_unlock_all(win_);
         MPI_Group_free(&neighbours_);
         for (int side = 0; side < 2; ++side)
             MPI_Type_free(&there_column_[at(side)]);
@@ -83,6 +90,7 @@ class Plate {
     void step(const std::string& exchange) {
         if (exchange == "fence") by_fence();
         if (exchange == "pscw") by_pscw();
+        if (exchange == "notify") by_notify();
         if (exchange == "messages") by_messages();
         const double* now = fields_ + now_ * field();
         double* next = fields_ + (1 - now_) * field();
@@ -189,6 +197,22 @@ class Plate {
         MPI_Win_complete(win_);
         MPI_Win_wait(win_);
     }
+    // A counter for each side. A neighbour that is a step ahead puts into the other field, and it gets no further: it
+    // waits for this rank's cells of that step.
+    void by_notify() {
+        MPI_Win_flush_local_all(win_);  // this step changes the cells that the last one put
+        ++exchanges_;
+        for (std::size_t side = 0; side < kSides; ++side) {
+            const MPI_Datatype here = side < 2 ? column_ : row_;
+            const MPI_Datatype there = side < 2 ? there_column_[side] : row_;
+            OSC_Put_notify(fields_ + own_cells(side), 1, here, neighbour_[side], ghosts(side ^ 1U, there_[side]), 1,
+                           there, static_cast<int>(side ^ 1U), win_);
+        }
+        for (std::size_t side = 0; side < kSides; ++side) {
+            if (neighbour_[side] != MPI_PROC_NULL)
+                OSC_Win_wait_notify(win_, static_cast<int>(side), exchanges_, nullptr);
+        }
+    }
     void by_messages() {
         const Layout own{stride_, columns_.count, rows_.count};
         std::array<MPI_Request, 2 * kSides> requests{};
@@ -215,6 +239,8 @@ class Plate {
     std::array<MPI_Datatype, 2> there_column_{};
     MPI_Group neighbours_ = MPI_GROUP_NULL;
     int now_ = 0;
+    MPI_Count exchanges_ = 0;
+    bool locked_ = false;
 };
 
 // The same on one process.
@@ -250,11 +276,11 @@ bool draw(const Settings& set, const std::vector<double>& field) {
 int main(int argc, char** argv) {
     Session session(&argc, &argv);
     Settings set;
-    Options options("heat on a plate, with three ways to exchange ghost cells");
+    Options options("heat on a plate, with four ways to exchange ghost cells");
     options.number("width", set.width, 1, 1L << 20, "points across");
     options.number("height", set.height, 1, 1L << 20, "points down");
     options.number("steps", set.steps, 1, 1000000000, "steps");
-    options.word("exchange", set.exchange, "fence|pscw|messages", "how ghost cells travel");
+    options.word("exchange", set.exchange, "fence|pscw|notify|messages", "how ghost cells travel");
     options.word("picture", set.picture, nullptr, "write the field there (PGM)");
     const int status = options.parse(argc, argv, session);
     if (status != Options::kGoOn) return status;

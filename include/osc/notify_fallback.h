@@ -78,14 +78,18 @@ OSC_FALLBACK int osc_fallback_drop(MPI_Win win, int keyval, void* value, void* e
 OSC_FALLBACK struct osc_fallback_state* osc_fallback_of(MPI_Win win) {
     void* state = NULL;
     int found = 0;
-    if (osc_fallback_keyval == MPI_KEYVAL_INVALID) return NULL;
+    if (osc_fallback_keyval == MPI_KEYVAL_INVALID || win == MPI_WIN_NULL) return NULL;
     MPI_Win_get_attr(win, osc_fallback_keyval, &state, &found);
     return found ? (struct osc_fallback_state*)state : NULL;
 }
 
 OSC_FALLBACK int osc_fallback_raise(MPI_Win win, int error) {
-    MPI_Win_call_errhandler(win, error);
-    return error;
+    if (win != MPI_WIN_NULL) {
+        MPI_Win_call_errhandler(win, error);
+        return error;
+    }
+    MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_WIN);
+    return MPI_ERR_WIN;
 }
 
 /* A communicator of the window's processes. Its group is made from their ranks: MPICH 4.0 crashes on a window's own. */
@@ -132,6 +136,7 @@ OSC_FALLBACK int osc_fallback_set(MPI_Win win, int num) {
     struct osc_fallback_state* state = osc_fallback_of(win);
     const int wanted = num;
     int error = MPI_SUCCESS;
+    if (win == MPI_WIN_NULL) return osc_fallback_raise(win, MPI_ERR_WIN);
     if (num < 0) num = 0;
     if (state == NULL) {
         if (osc_fallback_keyval == MPI_KEYVAL_INVALID)
@@ -197,6 +202,7 @@ OSC_FALLBACK int osc_fallback_get_num_notify(MPI_Win win, int target_rank, int* 
     struct osc_fallback_state* state;
     int size = 0;
     OSC_FALLBACK_NATIVE(OSC_Win_get_num_notify, win, (win, target_rank, num));
+    if (win == MPI_WIN_NULL) return osc_fallback_raise(win, MPI_ERR_WIN);
     state = osc_fallback_of(win);
     *num = 0;
     if (state == NULL) return MPI_SUCCESS;
@@ -242,8 +248,8 @@ OSC_FALLBACK int osc_fallback_wait_any_notify(MPI_Win win, int first, int count,
     OSC_FALLBACK_NATIVE(OSC_Win_wait_any_notify, win, (win, first, count, threshold, idx, value));
     if (count <= 0) return osc_fallback_raise(win, MPI_ERR_ARG);
     state = osc_fallback_counter(win, -1, first, &error);
-    if (state != NULL) state = osc_fallback_counter(win, -1, first + count - 1, &error);
     if (state == NULL) return error;
+    if (count > state->numbers[state->me] - first) return osc_fallback_raise(win, MPI_ERR_ARG);
     for (;;) {
         for (at = first; at < first + count; ++at) {
             MPI_Count now = 0;

@@ -36,7 +36,7 @@ def main():
             launch = [mpiexec, "-n", "2"] if program == programs[0] else []
             cases = [(["--nonsense"], "--nonsense: no such option")] if launch else []
             more = {"gups": [(["--table", "-1"], "--table must be a number"), (["--updates"], "its value is missing")],
-                    "stencil": [(["--exchange=telepathy"], "must be fence|pscw|messages"), (["--steps=0"], "--steps must be a number")],
+                    "stencil": [(["--exchange=telepathy"], "must be fence|pscw|notify|messages"), (["--steps=0"], "--steps must be a number")],
                     "components": [(["--file", broken], "broken.mtx:4: not two vertices")],
                     "pagerank": [(["--file", broken + ".not"], "No such file"), (["--graph", "ugly"], "er|nice|nasty")]}
             for words, expected in cases + more.get(name, []):
