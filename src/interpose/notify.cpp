@@ -172,6 +172,7 @@ OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value
         if (const Fault fault = own_counters(window, index, 1, board); fault != Fault::None) return fault;
         const std::uint64_t old =
             board->counter(static_cast<std::uint32_t>(index)).exchange(0, std::memory_order_seq_cst);
+        if (old == 0) drive(window);
         if (value != nullptr) *value = static_cast<MPI_Count>(old);
         return Fault::None;
     };

@@ -258,6 +258,31 @@ CASE(a_late_notification_ends_a_sleep) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// The peer notifies when its synchronous message has been received, and only this process's polls of the counter drive
+// the host that receives it.
+CASE(polls_drive_the_host) {
+    SKIP_IF(size() < 2);
+    const Notified win(osct::WindowKind::Allocate, 64, 3);
+    for (int counter = 0; counter < 3; ++counter) {
+        int message = counter;
+        if (rank() == 0) {
+            MPI_Request request = MPI_REQUEST_NULL;
+            MPI_Irecv(&message, 1, MPI_INT, 1, counter, MPI_COMM_WORLD, &request);
+            MPI_Count value = 0;
+            for (int flag = 0; value == 0;) {
+                if (counter == 0) CHECK_OK(OSC_Win_get_notify_value(win.handle(), counter, &value));
+                if (counter == 1) CHECK_OK(OSC_Win_test_notify(win.handle(), counter, 1, &flag, &value));
+                if (counter == 2) CHECK_OK(OSC_Win_reset_notify_value(win.handle(), counter, &value));
+            }
+            CHECK_EQ(value, 1);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else if (rank() == 1) {
+            MPI_Ssend(&message, 1, MPI_INT, 0, counter, MPI_COMM_WORLD);
+            win.signal(0, counter);
+        }
+    }
+}
+
 // A datatype with gaps, which no fast path takes.
 CASE(strided_puts) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();

@@ -1,4 +1,6 @@
 // Notified RMA: the numbers of counters, errors, which come before data moves, and operations in an epoch that goes on.
+#include <limits>
+
 #include "notified.h"
 
 using osct::Notified;
@@ -48,6 +50,9 @@ CASE(errors) {
     int index = 0, number = 0;
     CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), 1, 2, 0, &index, nullptr), MPI_ERR_ARG);
     CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), 0, 0, 0, &index, nullptr), MPI_ERR_ARG);
+    for (const int first : {1, 2, std::numeric_limits<int>::max()})
+        CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), first, std::numeric_limits<int>::max(), 0, &index, nullptr),
+                    MPI_ERR_ARG);
     CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), size(), &number), MPI_ERR_RANK);
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, size(), 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_RANK);
     CHECK_OK(OSC_Put_notify(&out, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, 7, win.handle()));
@@ -59,6 +64,14 @@ CASE(errors) {
     CHECK_EQ(win.base<int>()[0], 0);
     CHECK_EQ(win.value(0), 0);
     CHECK_EQ(win.value(1), 0);
+    // A window without counters.
+    Window without(osct::WindowKind::Allocate, 64);
+    MPI_Win_set_errhandler(without.handle(), MPI_ERRORS_RETURN);
+    CHECK_OK(MPI_Win_lock_all(0, without.handle()));
+    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, without.handle()), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_wait_notify(without.handle(), 0, 0, nullptr), MPI_ERR_ARG);
+    CHECK_OK(MPI_Win_unlock_all(without.handle()));
+    CHECK_EQ(without.base<int>()[0], 0);
     Window closed(osct::WindowKind::Allocate, 64);
     CHECK_OK(OSC_Win_set_num_notify(closed.handle(), MPI_INFO_NULL, 1));
     MPI_Win_set_errhandler(closed.handle(), MPI_ERRORS_RETURN);
@@ -97,4 +110,18 @@ CASE(notified_operations_are_issued_in_the_epoch) {
         const int done = 1;
         CHECK_OK(MPI_Send(&done, 1, MPI_INT, 0, 0, MPI_COMM_WORLD));
     }
+}
+
+// Neither libosc nor the fallback takes the null window for one of theirs.
+CASE(the_null_window) {
+    const int out = 99;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, 0, 0, 1, MPI_INT, 0, MPI_WIN_NULL), MPI_ERR_WIN);
+    CHECK_CLASS(OSC_Win_wait_notify(MPI_WIN_NULL, 0, 0, nullptr), MPI_ERR_WIN);
+    int counters = 0;
+    CHECK_CLASS(OSC_Win_get_num_notify(MPI_WIN_NULL, 0, &counters), MPI_ERR_WIN);
+    CHECK_CLASS(OSC_Win_set_num_notify(MPI_WIN_NULL, MPI_INFO_NULL, 1), MPI_ERR_WIN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }

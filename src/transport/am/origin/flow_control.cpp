@@ -81,12 +81,13 @@ void FlowControl::await_started() {
     wait_until([this, issued] { return transfers.started(issued); });
 }
 
-void FlowControl::await_transfers() {
-    const std::uint64_t issued = transfers.issued();
-    wait_until([this, issued] { return transfers.ended(issued); });
+void FlowControl::await_notifications() {
+    const std::uint64_t deferred = deferred_;
+    wait_until([this, deferred] { return notified_.load(std::memory_order_seq_cst) >= deferred; });
 }
 
 void FlowControl::await_issued() {
+    await_notifications();
     const std::uint64_t sent = messages.issued();
     const std::uint64_t begun = transfers.issued();
     wait_until([this, sent, begun] { return messages.ended(sent) && transfers.ended(begun); });
@@ -101,7 +102,33 @@ void FlowControl::confirm() {
 // True if it started or launched anything.
 bool FlowControl::proceed() {
     const bool sent = messages.proceed();
-    return transfers.proceed(is_confirmed(), refused()) || sent;
+    const bool started = transfers.proceed(is_confirmed(), refused());
+    return proceed_notifications() || started || sent;
+}
+
+bool FlowControl::notify_later(std::uint32_t counter) {
+    if (!notifies_later() && transfers.ended(transfers.issued())) return false;
+    notifications_.push_back({counter, transfers.issued()});
+    ++deferred_;
+    advance();
+    if (notifications_.size() > kMostQueued) await_notifications();
+    return true;
+}
+
+// The target may wait for nothing but a notification, so its message goes at once.
+bool FlowControl::proceed_notifications() {
+    bool any = false;
+    while (notifies_later() && transfers.ended(notifications_.front().transfers)) {
+        const Record record{Opcode::Notify, Basic::None, Op::None, 0, 0, notifications_.front().counter};
+        if (messages.filling() && !messages.fits(record)) messages.dispatch(FrameKind::Request, SendQueue::When::Now);
+        if (!messages.filling()) messages.begin();
+        messages.append(record);
+        messages.dispatch(FrameKind::Request, SendQueue::When::Now);
+        notifications_.pop_front();
+        notified_.fetch_add(1, std::memory_order_seq_cst);
+        any = true;
+    }
+    return any;
 }
 
 void FlowControl::advance() {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -85,23 +86,29 @@ class FlowControl final : public progress::DeferredWork {
     void start(RdmaRequest&& request) { transfers.add(std::move(request), is_confirmed(), refused()); }
     /// Waits until all transfers have started, or ended.
     void await_started();
-    void await_transfers();
     /// Sends as many messages and starts as many transfers as there is room for; the backlog resumes the rest.
     void advance();
+    /// False if no direct transfer is in flight. Else notifies the target's counter when those issued until now have
+    /// ended: their data is complete at the target then.
+    bool notify_later(std::uint32_t counter);
+    /// Whether a notification waits for transfers.
+    bool notifies_later() const { return !notifications_.empty(); }
 
     /// is_confirmed(): the target has granted the requested lock, if any, and has made the fence. confirm() waits for
     /// it.
     bool is_confirmed() const { return messages.confirmed() || abandoned_; }
     void confirm();
     /// all_ended(): everything issued has ended. await_issued() waits for it.
-    bool all_ended() const { return messages.ended(messages.issued()) && transfers.ended(transfers.issued()); }
+    bool all_ended() const {
+        return !notifies_later() && messages.ended(messages.issued()) && transfers.ended(transfers.issued());
+    }
     void await_issued();
     /// Called after something was issued: the stream counts in `incomplete` until settle() finds that everything has
     /// ended.
     void mark();
     Fault settle();
     bool is_deferred() const {
-        return messages.queued() > 0 || transfers.deferred() > 0 || messages.awaits_completion();
+        return messages.queued() > 0 || transfers.deferred() > 0 || messages.awaits_completion() || notifies_later();
     }
     bool is_enlisted() const { return enlisted_; }
 
@@ -117,6 +124,10 @@ class FlowControl final : public progress::DeferredWork {
     bool under_lock = false;  // requested, and not released
 
   private:
+    struct Notification {
+        std::uint32_t counter;
+        std::uint64_t transfers;  // the serial of the last transfer that it waits for
+    };
     static constexpr std::size_t kMostQueued = 2048;  // messages; then operations with completions wait as well
 
     template <class Done>
@@ -124,6 +135,8 @@ class FlowControl final : public progress::DeferredWork {
     shm::WaitScope scope() const { return {shm::WaitKind::Operations, window_, me_, target_}; }
     bool gone(std::int64_t& since);
     bool refused() const { return under_lock && messages.refused(); }
+    bool proceed_notifications();
+    void await_notifications();
     bool proceed();
     Left resume() override;
 
@@ -134,6 +147,9 @@ class FlowControl final : public progress::DeferredWork {
     const std::uint32_t target_;
     std::atomic<std::uint32_t>& incomplete_;
     std::mutex mutex_;
+    std::deque<Notification> notifications_;  // that wait, in order
+    std::uint64_t deferred_ = 0;              // how many have ever waited
+    std::atomic<std::uint64_t> notified_{0};  // how many of them are in messages
     bool marked_ = false;
     bool enlisted_ = false;               // in the engine's backlog
     std::int64_t looked_ = 0;             // when look() last looked for a sign of life

@@ -110,13 +110,12 @@ void Stream::returns(const ReplySegment& segment) {
     flow_.messages.expect(segment, flow_.operation.completion);
 }
 
-// Sends the operation's notification behind its data, in the same message if there is room. Direct transfers are
-// complete at the target when they have ended. The target may wait for nothing but this notification, so the message
-// goes at once.
+// Sends the operation's notification behind its data, in the same message if there is room; behind direct transfers
+// that are in flight, later. The target may wait for nothing but this notification, so the message goes at once.
 void Stream::notify() {
     const std::uint32_t counter = std::exchange(flow_.operation.notification, kNoNotification);
     if (counter == kNoNotification) return;
-    flow_.await_transfers();
+    if (flow_.notify_later(counter)) return;
     add({Opcode::Notify, Basic::None, Op::None, 0, 0, counter});
     const SendQueue& messages = flow_.messages;
     const bool awaited = messages.awaits_data() || messages.awaits_completion() || ++full_ % kAnswered == 0;
@@ -150,7 +149,7 @@ Fault Stream::lock(LockAsk ask) {
 // Before a record that ends an epoch: direct transfers, and operations in flight that return data, must have ended.
 // Those in the message that the record joins end with its reply.
 void Stream::end_direct() {
-    if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory()) return;
+    if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory() && !flow_.notifies_later()) return;
     flow_.dispatch();
     flow_.await_issued();
 }
