@@ -15,6 +15,7 @@ enum Quirk : unsigned {
     kSoftware = 1,
     kBlockingRead = 2,
     kDeposits = 4,
+    kUnlockedClose = 8,
 };
 
 /// A row of providers.def.

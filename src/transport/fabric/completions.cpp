@@ -55,6 +55,7 @@ int Libfabric::process_error(Receiver&) {
 }
 
 int Libfabric::poll(Receiver& receiver) {
+    close_revoked();
     if (unposted_ > 0)
         for (Receive& receive : receives_)
             if (!receive.posted && post(receive) && receive.posted) --unposted_;
@@ -74,6 +75,7 @@ void Libfabric::wake() {
 }
 
 int Libfabric::sleep(int milliseconds, Receiver& receiver) {
+    close_revoked();
     int ready = 0;
     if (waker_ >= 0) {
         fid* queue = &queue_->fid;

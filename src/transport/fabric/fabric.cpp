@@ -25,6 +25,7 @@ void close(fid* object) {
 }  // namespace
 
 Libfabric::~Libfabric() {
+    close_revoked();
     close(endpoint_ != nullptr ? &endpoint_->fid : nullptr);
     close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
     close(writes_ != nullptr ? &writes_->fid : nullptr);

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ class Libfabric final : public Endpoint {
     };
 
     bool needs(std::uint64_t mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+    // Closes the registrations that revoke() has left to the polling thread; see kUnlockedClose.
+    void close_revoked();
     fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key);
     // Registers the local memory of a transfer until it ends, if the provider requires that.
     bool local(const void* base, std::size_t bytes, Operation& operation, void*& description) {
@@ -103,6 +106,9 @@ class Libfabric final : public Endpoint {
     std::unique_ptr<std::byte[]> buffers_;
     std::vector<Receive> receives_;
     int unposted_ = 0;
+    std::mutex registrations_;      // held while one is made or closed
+    std::vector<fid_mr*> revoked_;  // under registrations_
+    std::atomic<bool> has_revoked_{false};
     std::atomic<int> posting_{0};  // threads in a function that posts
 };
 

@@ -14,6 +14,7 @@ std::uint64_t random_key() {
 }
 
 fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key) {
+    const std::lock_guard lock(registrations_);
     fid_mr* memory = nullptr;
     if (fi_mr_reg(domain_, base, bytes, access, 0, key, 0, &memory, nullptr) != 0) return nullptr;
     if (!needs(FI_MR_ENDPOINT)) return memory;
@@ -50,8 +51,31 @@ bool Libfabric::expose(void* base, std::size_t bytes, Exposed& exposed) {
 }
 
 void Libfabric::revoke(Exposed& exposed) {
-    if (exposed.registration != nullptr) fi_close(&static_cast<fid_mr*>(exposed.registration)->fid);
+    constexpr std::size_t kMost = 64;  // then a sleeping thread is to close them
+    auto* const memory = static_cast<fid_mr*>(exposed.registration);
     exposed = {};
+    if (memory == nullptr) return;
+    if ((chosen_.quirks & kUnlockedClose) == 0) {
+        fi_close(&memory->fid);
+        return;
+    }
+    bool many = false;
+    {
+        const std::lock_guard lock(registrations_);
+        revoked_.push_back(memory);
+        has_revoked_.store(true, std::memory_order_relaxed);
+        many = revoked_.size() % kMost == 0;
+    }
+    if (many) wake();
+}
+
+void Libfabric::close_revoked() {
+    if (!has_revoked_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(registrations_);
+    for (fid_mr* memory : revoked_)
+        fi_close(&memory->fid);
+    revoked_.clear();
+    has_revoked_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace osc::fabric
