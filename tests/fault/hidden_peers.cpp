@@ -118,7 +118,7 @@ CASE(large_pieces) {
 }
 
 CASE(contended_locks_exclude) {
-    const int each = osct::full() ? 20000 : 150;
+    const int each = osct::full() ? 3000 : 150;
     for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
         const MPI_Aint at = window.at(0, 8);
@@ -138,7 +138,7 @@ CASE(contended_locks_exclude) {
 }
 
 CASE(atomics_add_up) {
-    const int each = osct::full() ? 20000 : 150;
+    const int each = osct::full() ? 3000 : 150;
     for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
         const std::int64_t one = 1;

@@ -130,6 +130,7 @@ CASE(windows_of_large_units) {
 
 CASE(three_gibibytes) {
     SKIP_IF(!osct::full());
+    HOST_CANNOT("MPICH 4.0.2 crashes in the put");
     SKIP_IF(size() != 2);
     SKIP_IF(!enough_memory(9 * kGiB));
     const std::size_t bytes = 3 * kGiB + 12345;

@@ -142,4 +142,4 @@ set_tests_properties(operands.nodes.no_provider.n2 PROPERTIES PASS_REGULAR_EXPRE
   "the host MPI serves this window, because the network cannot be used: none")
 osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_OFI_IFACE=nope0)
 set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES PASS_REGULAR_EXPRESSION
-  "rank 0: .*no interface nope0 .*rank 1: .*no interface nope0 |rank 1: .*no interface nope0 .*rank 0: .*no interface nope0 ")
+  "rank [01]: .*no interface nope0 ")  # the first rank to say it may end the other
