@@ -1,5 +1,6 @@
 // The number of windows: 1,500 live windows beside 400 communicators of the user; exhaustion, which all ranks must see
 // alike; and many creations and frees, after which no resource has grown.
+#include <cstdlib>
 #include <cstring>
 
 #include "harness.h"
@@ -123,7 +124,10 @@ CASE(creation_storm) {
 #ifdef __SANITIZE_ADDRESS__
     (void)resident;  // it keeps what is freed for a while
 #else
-    CHECK(osct::resident_kib() - resident < 2048);
+    // Between nodes the provider uses its queues in turns, so their pages (12 MiB in tcp;ofi_rxm) are touched one by
+    // one.
+    const long room = std::getenv("OSC_FAKE_NODES") != nullptr ? 16384 : 2048;
+    CHECK(osct::resident_kib() - resident < room);
 #endif
 }
 
