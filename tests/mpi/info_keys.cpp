@@ -209,7 +209,8 @@ CASE(same_sizes_and_units) {
     MPI_Win_free(&win);
 }
 
-// Sums are exact with one operation, mixed with reads, and without ordering.
+// Sums are exact with one operation, mixed with reads, and without ordering. Reads have buffers of their own: none is
+// complete before the fence. same_op allows no MPI_NO_OP, so a sum with zeros reads.
 CASE(promises_about_accumulates) {
     for (const Hints& hints : {Hints{{"accumulate_ops", "same_op"}}, Hints{{"accumulate_ops", "same_op_no_op"}},
                                Hints{{"accumulate_ordering", "none"}}, Hints{{"mpi_accumulate_granularity", "8"}}}) {
@@ -218,13 +219,16 @@ CASE(promises_about_accumulates) {
         MPI_Win_allocate(8 * 64, 8, hints.info, MPI_COMM_WORLD, &base, &win);
         std::fill_n(base, 64, 0L);
         MPI_Win_fence(0, win);
-        std::vector<long> ones(64, 1), seen(64, 0);
+        const bool only_sums = in_use(win, "accumulate_ops") == "same_op";
+        const std::vector<long> ones(64, 1), zeros(64, 0);
+        std::vector<long> seen(64 * 20 * static_cast<std::size_t>(size()), 0);
+        long* result = seen.data();
         for (int round = 0; round < 20; ++round) {
-            for (int target = 0; target < size(); ++target) {
+            for (int target = 0; target < size(); ++target, result += 64) {
                 CHECK_OK(MPI_Accumulate(ones.data(), 64, MPI_LONG, target, 0, 64, MPI_LONG, MPI_SUM, win));
                 CHECK_OK(MPI_Accumulate(ones.data(), 1, MPI_LONG, target, 5, 1, MPI_LONG, MPI_SUM, win));
-                CHECK_OK(MPI_Get_accumulate(nullptr, 0, MPI_LONG, seen.data(), 64, MPI_LONG, target, 0, 64, MPI_LONG,
-                                            MPI_NO_OP, win));
+                CHECK_OK(MPI_Get_accumulate(zeros.data(), 64, MPI_LONG, result, 64, MPI_LONG, target, 0, 64, MPI_LONG,
+                                            only_sums ? MPI_SUM : MPI_NO_OP, win));
             }
         }
         MPI_Win_fence(MPI_MODE_NOSUCCEED, win);

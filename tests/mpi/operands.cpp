@@ -72,8 +72,10 @@ CASE(no_op_only_fetches) {
         // Where it is allowed, the origin's arguments mean nothing, whatever they are.
         CHECK_OK(MPI_Get_accumulate(nullptr, -5, MPI_DATATYPE_NULL, seen, 2, MPI_LONG, right(), at, 2, MPI_LONG,
                                     MPI_NO_OP, win));
-        CHECK_OK(MPI_Fetch_and_op(nullptr, &seen[0], MPI_LONG, right(), at, MPI_NO_OP, win));
+        long fetched = -1;
+        CHECK_OK(MPI_Fetch_and_op(nullptr, &fetched, MPI_LONG, right(), at, MPI_NO_OP, win));
         MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        CHECK_EQ(fetched, 1000L + right());
         CHECK_EQ(seen[0], 1000L + right());
         CHECK_EQ(seen[1], 2000L + right());
         MPI_Win_lock_all(0, win);

@@ -35,6 +35,12 @@ inline int put(const std::vector<char>& data, MPI_Aint there, MPI_Win win, int t
     return MPI_Put(data.data(), n, MPI_CHAR, target, there, n, MPI_CHAR, win);
 }
 
+/// The same, complete on return, so `data` may be a temporary.
+inline int put_and_flush(const std::vector<char>& data, MPI_Aint there, MPI_Win win, int target = partner()) {
+    const int error = put(data, there, win, target);
+    return error == MPI_SUCCESS ? MPI_Win_flush(target, win) : error;
+}
+
 inline std::vector<char> get(std::size_t bytes, MPI_Aint there, MPI_Win win, int target = partner()) {
     std::vector<char> data(bytes, 'x');
     const int n = static_cast<int>(bytes);

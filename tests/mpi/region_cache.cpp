@@ -24,8 +24,7 @@ CASE(large_transfers_need_no_message) {
     Attached attached(kLarge);
     auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
-    CHECK_OK(put(pattern(kLarge, 0), there, dynamic.win));
-    CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
+    CHECK_OK(put_and_flush(pattern(kLarge, 0), there, dynamic.win));
     MPI_Barrier(MPI_COMM_WORLD);
     const long long requests = osct::counter("network.requests"), before = direct_accesses();
     for (int round = 0; round < 20; ++round) {
@@ -129,8 +128,8 @@ CASE(all_processes_cache_a_region) {
     for (int round = 0; round < 10; ++round) {
         if (rank() == 0) CHECK_OK(MPI_Win_attach(dynamic.win, memory.data(), static_cast<MPI_Aint>(memory.size())));
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(put(pattern(kLarge, rank() + round), there + rank() * static_cast<MPI_Aint>(kLarge), dynamic.win, 0));
-        CHECK_OK(MPI_Win_flush(0, dynamic.win));
+        const MPI_Aint mine = there + rank() * static_cast<MPI_Aint>(kLarge);
+        CHECK_OK(put_and_flush(pattern(kLarge, rank() + round), mine, dynamic.win, 0));
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == 0) {
             for (int from = 0; from < size(); ++from) {

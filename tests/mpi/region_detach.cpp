@@ -68,8 +68,7 @@ CASE(uncached_regions_cost_no_message) {
     Attached attached(3 * kLarge);
     auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
-    CHECK_OK(put(pattern(kLarge, 1), there, dynamic.win));
-    CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
+    CHECK_OK(put_and_flush(pattern(kLarge, 1), there, dynamic.win));
     MPI_Barrier(MPI_COMM_WORLD);
     const long long requests = osct::counter("network.requests");
     long resident = 0;
@@ -85,8 +84,7 @@ CASE(uncached_regions_cost_no_message) {
         if (i == 30) resident = osct::resident_kib();
         CHECK_OK(MPI_Win_attach(dynamic.win, memory.data() + 2 * kLarge, kLarge));
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(put(pattern(4096, i), there + 2 * static_cast<MPI_Aint>(kLarge), dynamic.win));
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
+        CHECK_OK(put_and_flush(pattern(4096, i), there + 2 * static_cast<MPI_Aint>(kLarge), dynamic.win));
         MPI_Barrier(MPI_COMM_WORLD);
         CHECK_OK(MPI_Win_detach(dynamic.win, memory.data() + 2 * kLarge));
     }
@@ -101,8 +99,7 @@ CASE(detach_needs_no_action_of_the_origin) {
     auto& [memory, dynamic, there] = attached;
     MPI_Win_lock_all(0, dynamic.win);
     for (int turn = 0; turn < 2; ++turn) {
-        CHECK_OK(put(pattern(kLarge, rank()), there, dynamic.win));
-        CHECK_OK(MPI_Win_flush(partner(), dynamic.win));
+        CHECK_OK(put_and_flush(pattern(kLarge, rank()), there, dynamic.win));
         MPI_Barrier(MPI_COMM_WORLD);
         int detached = 0;
         if ((rank() < partner()) == (turn == 0)) {
@@ -134,7 +131,7 @@ CASE(a_region_is_replaced_under_a_lock) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == origin) {
             MPI_Win_lock(MPI_LOCK_SHARED, owner, 0, dynamic.win);
-            CHECK_OK(put(pattern(8192, 77), there, dynamic.win, owner));
+            CHECK_OK(put_and_flush(pattern(8192, 77), there, dynamic.win, owner));
             CHECK_OK(MPI_Win_unlock(owner, dynamic.win));
         }
         MPI_Barrier(MPI_COMM_WORLD);
