@@ -19,16 +19,19 @@ inline constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max()
 /// What is known of an access, apart from its bytes. Trivially copyable: processes of a job exchange it as it is.
 struct Access {
     std::uint64_t site = 0;
-    std::int64_t issued = 0;       // ns: not earlier than the call
-    std::int64_t ended = kNotYet;  // ns: not later than the completion at the target; kNotYet: pending
-    std::uint64_t fence = 0;       // fences of the window that the origin had entered before
-    std::uint64_t exposure = 0;    // World::Pscw: counts the origin's starts on this target, from 1
-    char call[24] = {};            // "MPI_Put"
+    std::int64_t issued = 0;         // ns: not earlier than the call
+    std::int64_t ended = kNotYet;    // ns: not later than the completion at the target; kNotYet: pending
+    std::int64_t began = 0;          // ns: not later than the call; of notified operations
+    std::int64_t notification = -1;  // the target's counter that its completion increments; -1: none
+    std::uint64_t fence = 0;         // fences of the window that the origin had entered before
+    std::uint64_t exposure = 0;      // World::Pscw: counts the origin's starts on this target, from 1
+    char call[24] = {};              // "MPI_Put"
     op::OpKind kind = op::OpKind::Put;
     Op op = Op::None;
     Basic basic = Basic::None;
     World world = World::Fence;
     bool exclusive = false;  // World::Lock: under an exclusive lock
+    bool local = false;      // a load (kind Get) or store (Put) of the target itself, which nothing completes
 
     bool reads() const { return kind == op::OpKind::Get || op == Op::NoOp; }  // it leaves the target as it is
     bool atomic() const { return kind != op::OpKind::Put && kind != op::OpKind::Get; }

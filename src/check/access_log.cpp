@@ -21,6 +21,8 @@ Access access_of(const Operation& operation, std::int64_t now) {
     access.kind = operation.kind;
     access.op = operation.op;
     access.basic = operation.basic;
+    access.notification = operation.notification;
+    access.began = operation.began;
     return access;
 }
 
@@ -70,9 +72,7 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
     const std::size_t index = target.entries.size();
     if (access.ended == kNotYet) {
         target.pending.push_back(index);
-        target.by_lo.emplace(entry.lo(), index);
-        target.longest = std::max(target.longest, entry.hi() - entry.lo());
-        target.last[access.site] = index;
+        await(target, entry, index);
     }
     target.entries.push_back(std::move(entry));
 }
@@ -112,6 +112,15 @@ bool AccessLog::join(Target& target, const Entry& entry) {
     return true;
 }
 
+// Makes a pending access one that later ones of this origin are compared with. Whether a notified one is complete, this
+// process may learn from the target: none is.
+void AccessLog::await(Target& target, const Entry& entry, std::size_t index) {
+    if (entry.access.notification >= 0) return;
+    target.by_lo.emplace(entry.lo(), index);
+    target.last[entry.access.site] = index;
+    target.longest = std::max(target.longest, entry.hi() - entry.lo());
+}
+
 template <class Ends>
 void AccessLog::end(std::uint32_t rank, std::int64_t since, Ends&& ends) {
     for (auto& [number, target] : targets_) {
@@ -127,12 +136,8 @@ void AccessLog::end(std::uint32_t rank, std::int64_t since, Ends&& ends) {
         target.by_lo.clear();
         target.last.clear();
         target.longest = 0;
-        for (const std::size_t index : target.pending) {
-            const Entry& entry = target.entries[index];
-            target.by_lo.emplace(entry.lo(), index);
-            target.last[entry.access.site] = index;
-            target.longest = std::max(target.longest, entry.hi() - entry.lo());
-        }
+        for (const std::size_t index : target.pending)
+            await(target, target.entries[index], index);
     }
 }
 

@@ -38,6 +38,9 @@ class AccessLog {
     /// A fence, or the free of the window, that began at `now`: completes all operations.
     void fence(std::int64_t now);
 
+    /// The number of fences: Access::fence of an operation that is issued now.
+    std::uint64_t fences() const { return fences_; }
+
     /// Takes the accesses to each target; none may be pending.
     std::map<std::uint32_t, std::vector<Entry>> take();
 
@@ -57,6 +60,7 @@ class AccessLog {
         bool started = false;
     };
     bool compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found);
+    static void await(Target& target, const Entry& entry, std::size_t index);
     bool join(Target& target, const Entry& entry);
     template <class Ends>
     void end(std::uint32_t rank, std::int64_t since, Ends&& ends);

@@ -31,8 +31,10 @@ struct Operation {
     std::vector<Bytes> reads_here;
     std::vector<Bytes> writes_here;
     bool exact_here = true;
-    bool request = false;      // a request completes it at the origin
-    std::uint64_t number = 0;  // counts the operations of this process in the window, from 1
+    std::int64_t notification = -1;  // the counter of a notified operation at its target; -1: none
+    std::int64_t began = 0;          // of a notified operation: ns, not later than its call
+    bool request = false;            // a request completes it at the origin
+    std::uint64_t number = 0;        // counts the operations of this process in the window, from 1
     Site site;
 
     bool reads() const { return kind == op::OpKind::Get || op == Op::NoOp; }  // it leaves the target as it is
@@ -66,6 +68,7 @@ struct Synchronisation {
     std::uint32_t target = kEveryTarget;   // Lock, Unlock, Flush, FlushLocal: a rank in the window
     bool exclusive = false;                // Lock
     unsigned asserts = 0;                  // as the host counts them
+    bool exposes = false;                  // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
     std::span<const std::uint32_t> group;  // Start, Post: the group; Complete, Wait: of the epoch that ends
     std::uint64_t operation = 0;           // Request: Operation::number
 };

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "check/page_guard.h"
+
 namespace osc::check {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::size_t kMostOperations = 200'000;
 
 // Copies memory that the program may have unmapped. False if it has.
 bool copy_safely(std::int64_t address, std::byte* to, std::size_t bytes) {
-    auto* const from = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+    void* const from = own_address(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)));
     const iovec local{to, bytes};
     const iovec remote{from, bytes};
     const ssize_t copied = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);

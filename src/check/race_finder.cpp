@@ -100,6 +100,14 @@ void RaceFinder::add(std::uint32_t origin, std::uint64_t clock, std::vector<Entr
     }
 }
 
+void RaceFinder::add_local(std::uint64_t clock, std::vector<Entry>&& entries) {
+    for (Entry& entry : entries) {
+        const std::int64_t lo = entry.lo();
+        const std::int64_t hi = entry.hi();
+        local_.push_back({std::move(entry), me_, clock, lo, hi, 0});
+    }
+}
+
 // Gives an access of a post-start epoch the number of its exposure epoch at this process. It cannot have begun before
 // the post, although a deferred MPI_Win_start lets it be issued earlier. False if the exposure epoch is not known.
 bool RaceFinder::resolve(Candidate& candidate) const {
@@ -133,13 +141,17 @@ std::vector<Conflict> RaceFinder::find() {
         bool times = false;
         World first = worlds.begin()->first.first;
         for (const auto& [world, members] : worlds) {
-            if (world.first != World::Lock) search(members, false);
+            if (world.first != World::Lock) {
+                search(members, false);
+                search_local(fence, world.first, world.second, members);
+            }
             times = times || world.first == World::Lock || world.first != first;
             all.insert(all.end(), members.begin(), members.end());
         }
         if (times) search(std::move(all), true);
     }
     candidates_.clear();
+    local_.clear();
     for (auto& [origin, known] : posts_)  // a later start may match the last post
         if (known.posts.size() > 1) {
             known.before += known.posts.size() - 1;
@@ -190,9 +202,35 @@ void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
     }
 }
 
+// Compares the loads and stores of an exposure epoch with its operations. What this process itself has issued may come
+// behind them.
+void RaceFinder::search_local(std::uint64_t fence, World world, std::uint64_t exposure,
+                              const std::vector<const Candidate*>& some) {
+    Index index(promises_);
+    bool filled = false;
+    for (const Candidate& one : local_) {
+        const Access& access = one.entry.access;
+        if (access.fence != fence || access.world != world || access.exposure != exposure) continue;
+        if (!std::exchange(filled, true))
+            for (const Candidate* const other : some)
+                if (other->origin != me_ && other->clock == one.clock) index.insert(*other);
+        index.visit(one, [&](const Candidate& other) {
+            if (left_ == 0) {
+                incomplete_ = true;
+                return false;
+            }
+            --left_;
+            if (other.entry.access.issued <= access.issued) compare(other, one);
+            return true;
+        });
+    }
+}
+
+// The load or store of a conflict is its second access.
 void RaceFinder::compare(const Candidate& a, const Candidate& b) {
-    const Candidate& first = a.origin < b.origin ? a : b;
-    const Candidate& second = a.origin < b.origin ? b : a;
+    const bool in_order = b.entry.access.local || a.origin < b.origin;
+    const Candidate& first = in_order ? a : b;
+    const Candidate& second = in_order ? b : a;
     const Clash kind = clash(first.entry.access, second.entry.access, false, promises_);
     Bytes where;
     if (kind == Clash::None || !share(first.entry, second.entry, kind, where)) return;

@@ -9,6 +9,9 @@
 //   another process polls), the first one is then complete before the second is issued. So no ordered pair is reported,
 //   and an unordered one may be missed if it happened not to overlap. The times are those of one clock; accesses of
 //   origins with different clocks count as ordered.
+//
+// A load or store of this process in its exposure epoch is unordered with an operation of that epoch if it comes later
+// than the operation's issue, because the epoch's end alone completes the operation. An earlier one may be ordered.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,12 @@ class RaceFinder {
 
     /// Takes the accesses of an origin to this process. `clock`: equal for origins whose times can be compared.
     void add(std::uint32_t origin, std::uint64_t clock, std::vector<Entry>&& entries);
+
+    /// The same of loads and stores of this process, in an exposure epoch: Access::world, ::fence, and ::exposure,
+    /// which is exposures() at that time.
+    void add_local(std::uint64_t clock, std::vector<Entry>&& entries);
+    /// How often this process has posted.
+    std::uint64_t exposures() const { return exposures_; }
 
     /// The conflicts between the accesses added since the last call, each pair of call sites once, in an order that
     /// does not depend on times. All processes have posted what those accesses needed.
@@ -63,6 +72,8 @@ class RaceFinder {
 
     bool resolve(Candidate& candidate) const;
     void search(std::vector<const Candidate*> some, bool by_time);
+    void search_local(std::uint64_t fence, World world, std::uint64_t exposure,
+                      const std::vector<const Candidate*>& some);
     void compare(const Candidate& a, const Candidate& b);
 
     const std::uint32_t me_;
@@ -72,6 +83,7 @@ class RaceFinder {
     std::uint64_t exposures_ = 0;
     std::map<std::uint32_t, Posts> posts_;
     std::vector<Candidate> candidates_;
+    std::vector<Candidate> local_;
     std::map<Sites, Conflict> found_;  // by this find()
     std::set<Sites> reported_;
     bool incomplete_ = false;

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <span>
@@ -16,6 +17,8 @@
 
 namespace osc::check {
 namespace {
+
+constexpr std::size_t kMostLocal = 131072;  // loads and stores between two comparisons
 
 static_assert(std::is_trivially_copyable_v<Access> && std::is_trivially_copyable_v<Piece>);
 
@@ -118,6 +121,16 @@ bool from_message(const Message& message, std::uint64_t& clock, std::vector<Entr
 std::vector<Line> lines_of(const Conflict& conflict, bool addresses) {
     const std::string at = " at rank " + std::to_string(conflict.target) + ", " + text_of(conflict.where, addresses);
     std::vector<Line> lines;
+    if (const Access& access = conflict.accesses[1]; access.local) {
+        const Access& operation = conflict.accesses[0];
+        lines.push_back({std::string(operation.call) + " of rank " + std::to_string(conflict.origins[0]) + at,
+                         Site{operation.site}});
+        lines.push_back({std::string(access.call) + " of rank " + std::to_string(conflict.target) +
+                             " in its own memory, " + text_of(conflict.where, addresses) +
+                             ", in an epoch that exposes it to the operation",
+                         Site{access.site}});
+        return lines;
+    }
     for (int i = 0; i < 2; ++i) {
         const Access& access = conflict.accesses[i];
         std::string text = std::string(access.call) + " of rank " + std::to_string(conflict.origins[i]) + at;
@@ -130,7 +143,10 @@ std::vector<Line> lines_of(const Conflict& conflict, bool addresses) {
 }
 
 Races::Races(Setting setting)
-    : setting_(std::move(setting)), log_(setting_.me, setting_.promises), finder_(setting_.me, setting_.promises) {}
+    : setting_(std::move(setting)),
+      log_(setting_.me, setting_.promises),
+      finder_(setting_.me, setting_.promises),
+      notifications_(setting_.threads) {}
 
 void Races::on_operation(const Operation& operation) {
     std::vector<Conflict> found;
@@ -147,6 +163,7 @@ void Races::before(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
     switch (call.act) {
         case Act::Fence:
+            conceal();
             log_.complete(kEveryTarget, now);
             break;
         case Act::Complete:
@@ -169,14 +186,16 @@ void Races::before(const Synchronisation& call) {
         case Act::FlushLocalAll:
             log_.complete_results(call.target, now);
             break;
+        case Act::Wait:
+        case Act::Free:
+            conceal();
+            break;
         case Act::Start:
         case Act::Post:
-        case Act::Wait:
         case Act::Lock:
         case Act::LockAll:
         case Act::Sync:
         case Act::Request:
-        case Act::Free:
             break;
     }
 }
@@ -184,9 +203,60 @@ void Races::before(const Synchronisation& call) {
 void Races::after(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
     if (call.act == Act::Start) log_.start(call.group);
-    if (call.act == Act::Post) finder_.post(call.group, now_ns());
+    if (call.act == Act::Post) {
+        finder_.post(call.group, now_ns());
+        expose(World::Pscw);
+    }
+    if (call.act == Act::Wait) conceal();
+    if (call.act == Act::Fence && call.exposes) expose(World::Fence);
     if (call.act == Act::Lock) log_.lock(call.target, call.exclusive);
     if (call.act == Act::LockAll) log_.lock_all(true);
+}
+
+void Races::on_notification(std::uint32_t counter, std::uint64_t value, bool resets) {
+    const std::lock_guard lock(mutex_);
+    notifications_.observe(counter, value, resets, now_ns());
+}
+
+void Races::on_new_counters() {
+    const std::lock_guard lock(mutex_);
+    notifications_.reset_all();
+}
+
+// Ends notified operations where this process may have known them complete. Times of another clock say nothing.
+void Races::end_notified(std::uint64_t clock, std::vector<Entry>& entries) const {
+    const bool same = clock == clock_number();
+    for (auto& [access, pieces] : entries) {
+        if (access.notification < 0) continue;
+        const auto counter = static_cast<std::uint32_t>(access.notification);
+        access.ended = same ? std::min(access.ended, notifications_.seen_since(counter, access.began)) : access.began;
+    }
+}
+
+// Loads and stores are recorded from here on.
+void Races::expose(World world) {
+    conceal();
+    exposed_ = world;
+    if (guard_ != nullptr) guard_->close();
+}
+
+// Keeps what has been recorded.
+void Races::conceal() {
+    if (guard_ == nullptr) return;
+    guard_->open();
+    for (const Touch& touch : guard_->take()) {
+        if (local_.size() == kMostLocal) return;
+        Access access;
+        access.site = touch.site.value;
+        access.issued = touch.when;
+        access.fence = log_.fences();
+        access.exposure = exposed_ == World::Pscw ? finder_.exposures() : 0;
+        std::strcpy(access.call, touch.store ? "store" : "load");
+        access.kind = touch.store ? op::OpKind::Put : op::OpKind::Get;
+        access.world = exposed_;
+        access.local = true;
+        local_.push_back({access, {{touch.offset, 1, 0, 1}}});
+    }
 }
 
 void Races::compare() {
@@ -213,9 +283,11 @@ void Races::compare() {
         for (std::uint32_t origin = 0; origin < in.size(); ++origin) {
             std::uint64_t clock = 0;
             std::vector<Entry> entries;
-            if (!in[origin].empty() && from_message(in[origin], clock, entries))
-                finder_.add(origin, clock, std::move(entries));
+            if (in[origin].empty() || !from_message(in[origin], clock, entries)) continue;
+            end_notified(clock, entries);
+            finder_.add(origin, clock, std::move(entries));
         }
+        finder_.add_local(clock_number(), std::exchange(local_, {}));
         found = finder_.find();
         time = finder_.take_incomplete();
     }
@@ -223,9 +295,13 @@ void Races::compare() {
     tell_incomplete(left_out, time);
 }
 
-void Races::tell(const std::vector<Conflict>& found) const {
-    for (const Conflict& conflict : found)
+// A source line may load and store by several instructions: the first one counts.
+void Races::tell(const std::vector<Conflict>& found) {
+    for (const Conflict& conflict : found) {
+        const auto& [operation, local] = conflict.accesses;
+        if (local.local && !told_local_.emplace(operation.site, check::text_of(Site{local.site})).second) continue;
         report({Rule::Conflict, setting_.name(), lines_of(conflict, setting_.addresses)});
+    }
 }
 
 void Races::tell_incomplete(std::uint64_t left_out, bool time) {

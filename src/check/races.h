@@ -5,12 +5,17 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/access_log.h"
 #include "check/events.h"
+#include "check/notification_log.h"
+#include "check/page_guard.h"
 #include "check/race_finder.h"
 #include "check/report.h"
 
@@ -35,10 +40,19 @@ class Races final : public Watcher {
         std::uint32_t processes = 0;
         Promises promises;
         bool addresses = false;             // see lines_of()
+        bool threads = false;               // several threads may call
         std::function<std::string()> name;  // as Finding::window has it
         Exchange exchange;
     };
     explicit Races(Setting setting);
+
+    /// Gives the guard of this process's memory, whose loads and stores take part from now on. Before the first call.
+    void watch_memory(std::unique_ptr<PageGuard> guard) { guard_ = std::move(guard); }
+
+    /// A call returns `value` of a notification counter of this process, which it sets to 0 if `resets`. Thread-safe.
+    void on_notification(std::uint32_t counter, std::uint64_t value, bool resets);
+    /// This process has new counters.
+    void on_new_counters();
 
     void on_operation(const Operation& operation) override;
     void before(const Synchronisation& call) override;
@@ -50,15 +64,23 @@ class Races final : public Watcher {
     void compare();
 
   private:
-    void tell(const std::vector<Conflict>& found) const;
+    void end_notified(std::uint64_t clock, std::vector<Entry>& entries) const;
+    void expose(World world);
+    void conceal();
+    void tell(const std::vector<Conflict>& found);
     void tell_incomplete(std::uint64_t left_out, bool time);
 
     const Setting setting_;
     std::mutex mutex_;
     AccessLog log_;
     RaceFinder finder_;
+    NotificationLog notifications_;
     bool failed_ = false;
     bool told_incomplete_ = false;
+    std::unique_ptr<PageGuard> guard_;                            // null: loads and stores are not seen
+    World exposed_ = World::Fence;                                // the exposure epoch that the guard watches
+    std::set<std::pair<std::uint64_t, std::string>> told_local_;  // the operation's site, and the other's text
+    std::vector<Entry> local_;                                    // its loads and stores, and those of epochs before
 };
 
 }  // namespace osc::check

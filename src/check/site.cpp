@@ -47,9 +47,19 @@ bool is_mpi(std::string_view path) {
     return path.find("/mpi4py/") != std::string_view::npos;
 }
 
+// Whether a file is a library of the system, or one below MPI: it accesses memory for its caller.
+bool is_system(std::string_view path) {
+    const std::string_view name = base_name(path);
+    for (const std::string_view start : {"libc.so", "libc-", "libm.so", "libm-", "libmvec", "ld-linux", "libpthread",
+                                         "libstdc++", "libgcc_s", "libgfortran", "libuc", "libfabric", "linux-vdso"})
+        if (name.starts_with(start)) return true;
+    return false;
+}
+
 struct Known {
     Site site;
     bool inside_mpi = false;
+    bool inside_system = false;
 };
 
 // Never destroyed: MPI may be used by exit handlers.
@@ -78,6 +88,7 @@ Known look_up(const void* address) {
         result.site.value =
             file << kFileShift | ((reinterpret_cast<std::uintptr_t>(address) - map->l_addr) & kOffsetMask);
         result.inside_mpi = is_mpi(path);
+        result.inside_system = is_system(path);
     }
     known.addresses.emplace(address, result);
     return result;
@@ -111,6 +122,14 @@ Site site_of(const void* returns_to) {
     Walk walk;
     ::_Unwind_Backtrace(&visit, &walk);
     return walk.found != Site{} ? walk.found : direct.site;
+}
+
+AccessSite site_of_access(std::span<const void* const> frames) {
+    const bool by_library = !frames.empty() && look_up(frames.front()).inside_system;
+    for (const void* const frame : frames)
+        if (const Known known = look_up(frame); !known.inside_mpi && !known.inside_system)
+            return {known.site, by_library};
+    return {};
 }
 
 std::string text_of(Site site) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace osc::check {
@@ -19,6 +20,14 @@ struct Site {
 /// binding (libmpifort, mpi4py), the stack is walked to the first frame outside; without one, `returns_to` counts.
 /// A few hundred ns at the first call from an address, a table look-up later. Thread-safe.
 Site site_of(const void* returns_to);
+
+/// The site of an access to memory, from the addresses behind the instruction and of its callers, the innermost first:
+/// the first of them outside the system's libraries and MPI. 0: none.
+struct AccessSite {
+    Site site;
+    bool by_library = false;  // the instruction is one of the system's libraries
+};
+AccessSite site_of_access(std::span<const void* const> frames);
 
 /// The site of the call of MPI that this thread is in; the entry points of the checker set it.
 extern thread_local Site t_call_site;

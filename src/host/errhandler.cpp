@@ -14,11 +14,11 @@ bool ends_program(MPI_Errhandler handler) {
         ;
 }
 
+}  // namespace
+
 void free_handler(MPI_Errhandler& handler) {
     if (!ends_program(handler) && handler != MPI_ERRORS_RETURN) real().Errhandler_free(&handler);
 }
-
-}  // namespace
 
 bool window_errors_are_fatal(MPI_Win window) {
     MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;

@@ -9,4 +9,7 @@ namespace osc::host {
 bool window_errors_are_fatal(MPI_Win window);
 bool comm_errors_are_fatal(MPI_Comm comm);
 
+/// Gives back a handler that a query of the host has returned; predefined ones stay.
+void free_handler(MPI_Errhandler& handler);
+
 }  // namespace osc::host

@@ -6,6 +6,7 @@
 #include "base/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
+#include "interpose/verified.h"
 #include "window/request.h"
 
 namespace osc {
@@ -111,11 +112,15 @@ int perform_request(Window& window, const char* function, op::OpKind kind, const
 
 int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                      int index, MPI_Request* request) {
-    if (request != nullptr) return perform_request(window, function, kind, buffers, op, request, &index);
-    shm::t_call = function;
-    Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_notify(window) : Fault::None;
-    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, nullptr, &index);
-    return finish(window, function, fault);
+    const auto perform = [&](const Buffers& with) {
+        if (request != nullptr) return perform_request(window, function, kind, with, op, request, &index);
+        shm::t_call = function;
+        Fault fault = with.target_rank != MPI_PROC_NULL ? epoch::may_notify(window) : Fault::None;
+        if (fault == Fault::None) fault = try_perform(window, kind, with, op, nullptr, &index);
+        return finish(window, function, fault);
+    };
+    if (window.ledger == nullptr) return perform(buffers);
+    return verify_notified(function, kind, buffers, op, window.handle, index, request, perform);
 }
 
 #define OSC_TRANSFER_BUFFERS                                                                                    \

@@ -6,10 +6,12 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "check/races.h"
 #include "epoch/epoch.h"
 #include "interpose/counted.h"
 #include "interpose/data.h"
 #include "interpose/data_fast.h"
+#include "interpose/verified.h"
 #include "strategy/targets.h"
 
 namespace osc {
@@ -29,6 +31,12 @@ int refuse(MPI_Win win, const char* function) {
               function);
     host::real().Win_call_errhandler(win, MPI_ERR_UNSUPPORTED_OPERATION);
     return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+// A call returns the value of a counter: the usage checker takes what follows for ordered.
+void observed(Window& window, int counter, std::uint64_t value, bool resets = false) {
+    if (!OSC_LIKELY(window.ledger == nullptr))
+        note_notification(window, static_cast<std::uint32_t>(counter), value, resets);
 }
 
 // Makes progress for a program that polls a counter.
@@ -66,6 +74,7 @@ Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx,
     const std::uint32_t index =
         board->await(from, static_cast<std::uint32_t>(count), least, found, [&] { return window.any_dead() >= 0; });
     if (index == NotifyBoard::kNone) return gone(window);
+    observed(window, static_cast<int>(index), found);
     if (idx != nullptr) *idx = static_cast<int>(index);
     if (value != nullptr) *value = static_cast<MPI_Count>(found);
     return Fault::None;
@@ -77,6 +86,7 @@ Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count*
     const auto read = [&] {
         const auto now =
             static_cast<MPI_Count>(board->counter(static_cast<std::uint32_t>(index)).load(std::memory_order_seq_cst));
+        observed(window, index, static_cast<std::uint64_t>(now));
         *flag = now >= threshold ? 1 : 0;
         if (value != nullptr) *value = now;
     };
@@ -95,7 +105,9 @@ Fault set_counters(Window& window, int number) {
         window.notifications.set(window, 0);  // the other processes are in the call
         return fault;
     }
-    return window.notifications.set(window, static_cast<std::uint32_t>(number));
+    const Fault fault = window.notifications.set(window, static_cast<std::uint32_t>(number));
+    if (window.ledger != nullptr && window.ledger->races() != nullptr) window.ledger->races()->on_new_counters();
+    return fault;
 }
 
 Fault get_number(Window& window, int rank, int* number) {
@@ -161,6 +173,7 @@ OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) 
         drive(window);
         *value =
             static_cast<MPI_Count>(board->counter(static_cast<std::uint32_t>(index)).load(std::memory_order_seq_cst));
+        observed(window, index, static_cast<std::uint64_t>(*value));
         return Fault::None;
     };
     OSC_ON_COUNTERS("Win_get_notify_value", read(*window, idx));
@@ -173,6 +186,7 @@ OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value
         const std::uint64_t old =
             board->counter(static_cast<std::uint32_t>(index)).exchange(0, std::memory_order_seq_cst);
         if (old == 0) drive(window);
+        observed(window, index, old, true);
         if (value != nullptr) *value = static_cast<MPI_Count>(old);
         return Fault::None;
     };

@@ -42,7 +42,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     if (peer.path != Path::Direct) return Fault::None;
     size = static_cast<MPI_Aint>(peer.size);
     unit = static_cast<MPI_Aint>(peer.unit);
-    base = peer.base;
+    base = target == window.me ? window.shown_base() : peer.base;
     return target == window.me ? Fault::None : epoch::pointers_given(window);
 }
 
@@ -58,7 +58,7 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
     // The values of create_flavor, size, unit and model are pointers to the value, the base is the pointer itself.
     switch (keyval) {
         case MPI_WIN_BASE:
-            value = window.base;
+            value = window.shown_base();
             return true;
         case MPI_WIN_SIZE:
             value = &window.bytes;

@@ -42,7 +42,7 @@ void serve() {
 #undef OSC_ENTRY
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
-    if (base::values().check && !disabled) verify_calls();  // outermost: behind all other layers
+    if (base::values().check != "0" && !disabled) verify_calls();  // outermost: behind all other layers
 }
 
 template <class Route>

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+#include "check/page_guard.h"
+#include "check/races.h"
 #include "host/datatype.h"
 #include "host/signature.h"
 #include "interpose/data.h"
@@ -85,7 +88,7 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
 // Runs `below`, and tells the ledger if it has succeeded.
 template <class Below>
 int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, MPI_Request* request,
-            const void* returns_to, Below&& below) {
+            const void* returns_to, Below&& below, int notification = -1) {
     Window* const window = watched(win);
     const int rank = buffers.target_rank;
     if (window == nullptr || rank == MPI_PROC_NULL) return below();
@@ -102,6 +105,8 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         operation.call = call;
         operation.target = static_cast<std::uint32_t>(rank);
         operation.request = request != nullptr;
+        operation.notification = notification;
+        operation.began = notification >= 0 ? now_ns() : 0;
         operation.site = scope->site;
         std::uint64_t unit = 1;
         if (!unit_of(*window, operation.target, unit))
@@ -121,11 +126,30 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     return MPI_SUCCESS;
 }
 
+// libosc's address of a buffer, which may lie in memory that the program sees through a view.
+template <class T>
+T* own(T* address) {
+    return static_cast<T*>(check::own_address(address));
+}
+
 void* writable(const void* address) {
     return const_cast<void*>(address);  // Buffers has no const variant
 }
 
 }  // namespace
+
+void note_notification(Window& window, std::uint32_t counter, std::uint64_t value, bool resets) {
+    if (check::Races* const races = window.ledger->races(); races != nullptr)
+        races->on_notification(counter, value, resets);
+}
+
+int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
+                    MPI_Request* request, const std::function<int(const Buffers&)>& below) {
+    buffers.origin = own(buffers.origin);
+    buffers.result = own(buffers.result);
+    return operate(
+        call, kind, buffers, op, win, request, __builtin_return_address(0), [&] { return below(buffers); }, counter);
+}
 
 namespace verified {
 
@@ -150,32 +174,40 @@ namespace verified {
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
         target_count, target_datatype, op
 
-#define OSC_VERIFIED(name, kind, handle, request, parameters, buffers, arguments)                        \
-    int name parameters {                                                                                \
-        return operate("MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, win, request,             \
-                       __builtin_return_address(0), [&] { return through(g_verified.name) arguments; }); \
+#define OSC_V_OWN_PUT origin_addr = own(origin_addr);
+#define OSC_V_OWN_FETCH             \
+    origin_addr = own(origin_addr); \
+    result_addr = own(result_addr);
+#define OSC_V_OWN_SWAP \
+    OSC_V_OWN_FETCH    \
+    compare_addr = own(compare_addr);
+
+#define OSC_VERIFIED(name, kind, handle, request, parameters, buffers, arguments, owns)                       \
+    int name parameters {                                                                                     \
+        owns return operate("MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, win, request,             \
+                            __builtin_return_address(0), [&] { return through(g_verified.name) arguments; }); \
     }
 
 // Both forms of a function: with int and with MPI_Count.
 #define OSC_VERIFIED_FORMS(suffix, C)                                                                         \
     OSC_VERIFIED(Put##suffix, Put, MPI_OP_NULL, nullptr, (OSC_V_PUT(C), MPI_Win win), OSC_V_PUT_BUFFERS,      \
-                 (OSC_V_A_PUT, win))                                                                          \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                           \
     OSC_VERIFIED(Get##suffix, Get, MPI_OP_NULL, nullptr, (OSC_V_GET(C), MPI_Win win), OSC_V_PUT_BUFFERS,      \
-                 (OSC_V_A_PUT, win))                                                                          \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                           \
     OSC_VERIFIED(Accumulate##suffix, Accumulate, op, nullptr, (OSC_V_PUT(C), MPI_Op op, MPI_Win win),         \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, op, win))                                                   \
+                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, op, win), OSC_V_OWN_PUT)                                    \
     OSC_VERIFIED(Get_accumulate##suffix, GetAccumulate, op, nullptr, (OSC_V_FETCH(C), MPI_Win win),           \
-                 OSC_V_FETCH_BUFFERS, (OSC_V_A_FETCH, win))                                                   \
+                 OSC_V_FETCH_BUFFERS, (OSC_V_A_FETCH, win), OSC_V_OWN_FETCH)                                  \
     OSC_VERIFIED(Rput##suffix, Put, MPI_OP_NULL, request, (OSC_V_PUT(C), MPI_Win win, MPI_Request * request), \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request))                                              \
+                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                               \
     OSC_VERIFIED(Rget##suffix, Get, MPI_OP_NULL, request, (OSC_V_GET(C), MPI_Win win, MPI_Request * request), \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request))                                              \
+                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                               \
     OSC_VERIFIED(Raccumulate##suffix, Accumulate, op, request,                                                \
                  (OSC_V_PUT(C), MPI_Op op, MPI_Win win, MPI_Request * request), OSC_V_PUT_BUFFERS,            \
-                 (OSC_V_A_PUT, op, win, request))                                                             \
+                 (OSC_V_A_PUT, op, win, request), OSC_V_OWN_PUT)                                              \
     OSC_VERIFIED(Rget_accumulate##suffix, GetAccumulate, op, request,                                         \
                  (OSC_V_FETCH(C), MPI_Win win, MPI_Request * request), OSC_V_FETCH_BUFFERS,                   \
-                 (OSC_V_A_FETCH, win, request))
+                 (OSC_V_A_FETCH, win, request), OSC_V_OWN_FETCH)
 OSC_VERIFIED_FORMS(, int)
 OSC_VERIFIED_FORMS(_c, MPI_Count)
 
@@ -184,13 +216,13 @@ OSC_VERIFIED(Fetch_and_op, GetAccumulate, op, nullptr,
               MPI_Op op, MPI_Win win),
              (Buffers{writable(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank, target_disp,
                       1, datatype}),
-             (origin_addr, result_addr, datatype, target_rank, target_disp, op, win))
+             (origin_addr, result_addr, datatype, target_rank, target_disp, op, win), OSC_V_OWN_FETCH)
 OSC_VERIFIED(Compare_and_swap, CompareAndSwap, MPI_OP_NULL, nullptr,
              (const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
               int target_rank, MPI_Aint target_disp, MPI_Win win),
              (Buffers{writable(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank,
                       target_disp, 1, datatype}),
-             (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win))
+             (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win), OSC_V_OWN_SWAP)
 
 }  // namespace verified
 }  // namespace osc

@@ -3,7 +3,10 @@
 // to them, and only if OSC_CHECK is on.
 #pragma once
 
+#include <functional>
+
 #include "check/ledger.h"
+#include "interpose/data.h"
 #include "interpose/routes.h"
 #include "interpose/serve.h"
 
@@ -48,6 +51,14 @@ class CallScope {
     CurrentCall current_;
     CurrentCall* const before_;
 };
+
+/// A notified operation (osc/notify.h) on a window with a ledger, which below() performs with the given buffers.
+int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
+                    MPI_Request* request, const std::function<int(const Buffers&)>& below);
+
+/// A call returns `value` of a notification counter of this process, on a window with a ledger; it sets it to 0 if
+/// `resets`.
+void note_notification(Window& window, std::uint32_t counter, std::uint64_t value, bool resets = false);
 
 /// Follows a request of an operation to the call that completes it. Replaces the host's constant request, which many
 /// operations share, by one of its own.

@@ -1,49 +1,26 @@
-// One communicator for each window, or, below MPI_THREAD_MULTIPLE, for all windows of a team: no two collectives on it
-// are under way at once.
+// Collectives over a communicator of the checker (checker_comm.h).
 #include "interpose/verified_races.h"
 
 #include <chrono>
 #include <climits>
-#include <map>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/warn.h"
 #include "check/ledger.h"
 #include "check/races.h"
 #include "epoch/epoch.h"
 #include "host/host.h"
+#include "interpose/checker_comm.h"
 
 namespace osc {
 namespace {
 
 using check::Message;
 
-class PrivateComm {
-  public:
-    explicit PrivateComm(MPI_Comm comm) : handle_(comm) {}
-    ~PrivateComm() { host::real().Comm_free(&handle_); }
-    PrivateComm(const PrivateComm&) = delete;
-    PrivateComm& operator=(const PrivateComm&) = delete;
-    MPI_Comm handle() const { return handle_; }
-
-  private:
-    MPI_Comm handle_;
-};
-
-// The communicator for a new window; null if the host has none left. Collective.
-std::shared_ptr<PrivateComm> private_comm(Window& window, MPI_Comm comm) {
-    static std::map<Team*, std::weak_ptr<PrivateComm>> shared;  // one thread
-    if (!host::threads())
-        if (auto made = shared[&window.team].lock()) return made;
-    MPI_Comm handle = MPI_COMM_NULL;
-    // A split copies no attributes and calls no function of the program.
-    if (host::real().Comm_split(comm, 0, static_cast<int>(window.me), &handle) != MPI_SUCCESS) return nullptr;
-    host::real().Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
-    auto result = std::make_shared<PrivateComm>(handle);
-    if (!host::threads()) shared[&window.team] = result;
-    return result;
-}
+constexpr std::uint64_t kLeastPage = 4096;
 
 // Waits for a collective; false if it failed or a process died. The host may then still use the buffers.
 bool finish(Window& window, MPI_Request& request) {
@@ -133,18 +110,35 @@ check::Promises promises_of(const Window& window) {
 }  // namespace
 
 void watch_races(Window& window, MPI_Comm comm) {
-    const std::shared_ptr<PrivateComm> own = private_comm(window, comm);
+    const std::shared_ptr<CheckerComm> own = CheckerComm::of(window, comm);
     if (own != nullptr) gather_units(window, own->handle());
     check::Races::Setting setting;
     setting.me = window.me;
     setting.processes = window.size;
     setting.promises = promises_of(window);
     setting.addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    setting.threads = host::threads();
     setting.name = [&window] { return window.ledger->name(); };
     setting.exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
         return own != nullptr && exchange(window, own->handle(), out, in);
     };
     window.ledger->watch_races(std::make_unique<check::Races>(std::move(setting)));
+}
+
+void watch_memory(Window& window) {
+    const auto bytes = static_cast<std::size_t>(window.bytes);
+    if (window.ledger->races() == nullptr || window.flavor != MPI_WIN_FLAVOR_ALLOCATE || bytes == 0) return;
+    for (const auto& [key, value] : window.info)  // a view keeps the alignment up to that of a page
+        if (key == "mpi_minimum_memory_alignment" && std::strtoull(value.c_str(), nullptr, 10) > kLeastPage) return;
+    std::byte* const view = shm::Arena::mine().map_view(window.mine().offset, bytes);
+    auto guard = view != nullptr ? check::PageGuard::make(view, static_cast<std::byte*>(window.base), bytes) : nullptr;
+    if (guard == nullptr) {
+        if (view != nullptr) shm::Arena::mine().unmap_view(view);
+        base::warn_for_group("OSC_CHECK: no mapping left for a window; its loads and stores are not looked at");
+        return;
+    }
+    window.program_view = view;
+    window.ledger->races()->watch_memory(std::move(guard));
 }
 
 void compare_after_fence(Window& window) {

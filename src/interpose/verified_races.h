@@ -9,6 +9,11 @@ namespace osc {
 /// the window has just been made.
 void watch_races(Window& window, MPI_Comm comm);
 
+/// Gives the program a mapping of its own of a window's memory here, whose loads and stores take part in conflict
+/// detection. Does nothing where libosc has not allocated that memory for MPI_Win_allocate, or the system refuses: one
+/// line says so. After watch_races().
+void watch_memory(Window& window);
+
 /// After a fence that took effect: compares the accesses that it has completed; collective.
 void compare_after_fence(Window& window);
 

@@ -72,6 +72,7 @@ namespace verified {
 int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
     call.asserts = static_cast<unsigned>(assert);
+    call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
     const std::uint64_t made = window->epoch.fences;
     const int error = synchronise(*window, call, below);
     if (window->epoch.fences != made && !window->epoch.fence_failed) compare_after_fence(*window);

@@ -1,7 +1,9 @@
 // The verified creation and free of windows, and the end: windows that the program never frees, and the summary.
+#include <cstring>
 #include <memory>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "interpose/verified.h"
 #include "interpose/verified_races.h"
 #include "window/window.h"
@@ -22,6 +24,7 @@ void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     if (window == nullptr) return;
     window->ledger = new check::Ledger(*window, [win] { return name_for_report(win); }, {call, site});
     if (window->all_check) watch_races(*window, comm);
+    if (base::values().check == "2") watch_memory(*window);
 }
 
 // The report at MPI_Finalize, before libosc ends the window itself.
@@ -50,13 +53,17 @@ void summarise() {
                   reports == 1 ? "" : "s", kinds, kinds == 1 ? "" : "s");
 }
 
+// `baseptr`: where a call that allocates memory stores its address; null for other calls.
 template <class Below>
-int create(MPI_Win* win, const char* call, MPI_Comm comm, const void* returns_to, Below&& below) {
+int create(MPI_Win* win, const char* call, MPI_Comm comm, void* baseptr, const void* returns_to, Below&& below) {
     const check::Site site = check::site_of(returns_to);
     const CallScope scope(site);
     const int error = below();
-    if (error == MPI_SUCCESS) watch(*win, call, site, comm);
-    return error;
+    if (error != MPI_SUCCESS) return error;
+    watch(*win, call, site, comm);
+    if (const Window* const window = find_window(*win); window != nullptr && window->program_view != nullptr)
+        std::memcpy(baseptr, &window->program_view, sizeof window->program_view);
+    return MPI_SUCCESS;
 }
 
 // Any call on a window that only needs its call site.
@@ -70,26 +77,26 @@ int pass(const void* returns_to, Below&& below) {
 
 namespace verified {
 
-#define OSC_VERIFIED_CREATE(name, parameters, arguments)                    \
-    int name parameters {                                                   \
-        return create(win, "MPI_" #name, comm, __builtin_return_address(0), \
-                      [&] { return through(g_verified.name) arguments; });  \
+#define OSC_VERIFIED_CREATE(name, baseptr, parameters, arguments)                    \
+    int name parameters {                                                            \
+        return create(win, "MPI_" #name, comm, baseptr, __builtin_return_address(0), \
+                      [&] { return through(g_verified.name) arguments; });           \
     }
 #define OSC_VERIFIED_BOTH(suffix, unit_type)                                                                          \
-    OSC_VERIFIED_CREATE(Win_create##suffix,                                                                           \
+    OSC_VERIFIED_CREATE(Win_create##suffix, nullptr,                                                                  \
                         (void* base, MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win), \
                         (base, size, disp_unit, info, comm, win))                                                     \
     OSC_VERIFIED_CREATE(                                                                                              \
-        Win_allocate##suffix,                                                                                         \
+        Win_allocate##suffix, baseptr,                                                                                \
         (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
         (size, disp_unit, info, comm, baseptr, win))                                                                  \
     OSC_VERIFIED_CREATE(                                                                                              \
-        Win_allocate_shared##suffix,                                                                                  \
+        Win_allocate_shared##suffix, baseptr,                                                                         \
         (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
         (size, disp_unit, info, comm, baseptr, win))
 OSC_VERIFIED_BOTH(, int)
 OSC_VERIFIED_BOTH(_c, MPI_Aint)
-OSC_VERIFIED_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
+OSC_VERIFIED_CREATE(Win_create_dynamic, nullptr, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     return pass(__builtin_return_address(0), [&] { return through(g_verified.Win_attach)(win, base, size); });
@@ -108,12 +115,14 @@ int Win_free(MPI_Win* win) {
     call.site = check::site_of(__builtin_return_address(0));
     const CallScope scope(call.site);
     check::Ledger* const ledger = window->ledger;
+    std::byte* const view = window->program_view;
     ledger->before(call);
     compare_before_free(*window);
     const int error = through(g_verified.Win_free)(win);
     if (*win == MPI_WIN_NULL) {
         forget_ledger(*ledger);
         delete ledger;
+        if (view != nullptr) shm::Arena::mine().unmap_view(view);
     }
     return error;
 }

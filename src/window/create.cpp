@@ -239,7 +239,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_error(header, error);
     raise_to(header.fence_strategy,
              static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
-    raise_to(base::values().check ? header.checks : header.unchecked, 1);
+    raise_to(base::values().check != "0" ? header.checks : header.unchecked, 1);
     window->state_agent_need();
     const auto pass_barrier = [&] {
         return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->any_dead() >= 0; });

@@ -12,7 +12,7 @@ namespace {
 am::Protocol protocol() {
     const std::string& name = base::values().net_protocol;
     // The target executes no direct access, so it could not check the asserts.
-    if (base::values().check) return am::Protocol::Buffered;
+    if (base::values().check != "0") return am::Protocol::Buffered;
     return name == "messages"   ? am::Protocol::Messages
            : name == "buffered" ? am::Protocol::Buffered
            : name == "direct"   ? am::Protocol::Direct

@@ -108,6 +108,8 @@ class Window final : public Core, public am::Neighbours {
 
     // The values of the predefined attributes, which are pointers to these.
     void* base = nullptr;
+    std::byte* program_view = nullptr;  // the program's own mapping of that memory, if it has one (OSC_CHECK=2)
+    void* shown_base() const { return program_view != nullptr ? program_view : base; }
     MPI_Aint bytes = 0;
     int unit = 1;
     int model = MPI_WIN_UNIFIED;

@@ -65,7 +65,7 @@ def printed_reports(text):
 
 def launch(arguments, settings=()):
     command = [arguments.mpiexec, "-n", arguments.ranks]
-    for setting in [*arguments.env, "OSC_CHECK=1", "MPIR_CVAR_POLLS_BEFORE_YIELD=1", *settings]:
+    for setting in [*arguments.env, "OSC_CHECK=" + arguments.level, "MPIR_CVAR_POLLS_BEFORE_YIELD=1", *settings]:
         command += ["-genv", *setting.split("=", 1)]
     return command + [arguments.program]
 
@@ -134,12 +134,14 @@ def main():
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--ranks", default="2")
+    parser.add_argument("--level", default="1", help="OSC_CHECK")
+    parser.add_argument("--wrong", default="wrong.cpp", help="the source of the program's wrong cases")
     parser.add_argument("--silent", action="store_true", help="the program is right: it passes, and nothing is reported")
     parser.add_argument("program")
     arguments = parser.parse_args()
     if arguments.silent:
         return check_silence(arguments)
-    source = pathlib.Path(__file__).with_name("wrong.cpp")
+    source = pathlib.Path(__file__).with_name(arguments.wrong)
     expected = expected_reports(source)
     compare(run(arguments, ["right"]), collections.Counter())
     compare(run(arguments, ["wrong"]), expected)

@@ -340,6 +340,7 @@ int main(int argc, char** argv) {
     polling();
     one_exposure();
     units();
+    notified_cases();
     if (multiple) {
         threads(false);
         threads(true);

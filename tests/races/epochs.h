@@ -42,6 +42,15 @@ class Case {
             one_origin ? "while the first is not complete" : "and no synchronisation orders the two", reason);
     }
 
+    /// The same of two origins, with the full names of the calls.
+    void expect_calls(const char* first, const char* second, int lo, int hi) const {
+        if (g_rank != 0) return;
+        std::printf(
+            "case\t%s\t%s of rank %d at rank 0, bytes [%d, %d)\t%s of rank %d at rank 0, bytes [%d, %d), "
+            "and no synchronisation orders the two\n",
+            name_.c_str(), first, g_first, lo, hi, second, g_second, lo, hi);
+    }
+
     MPI_Win win() const { return win_; }
     long* value() { return &values_[used_++ * 8]; }
 
@@ -119,5 +128,8 @@ inline void between(World world, MPI_Win win, bool orders) {
         begin(world, win);
     }
 }
+
+// notified.cpp
+void notified_cases();
 
 }  // namespace races

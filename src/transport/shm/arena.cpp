@@ -315,16 +315,6 @@ bool Arena::release(void* address) {
     return true;
 }
 
-std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
-    const std::lock_guard lock(mutex_);
-    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-    auto after = live_.upper_bound(wanted);
-    if (after == live_.begin()) return kNoOffset;
-    const auto& [start, piece] = *std::prev(after);
-    if (wanted - start > piece.bytes || bytes > piece.bytes - (wanted - start)) return kNoOffset;
-    return piece.offset + (wanted - start);
-}
-
 std::byte* Arena::at(std::uint64_t offset) const {
     const std::lock_guard lock(mutex_);
     if (offset < pool_bytes_) return pool_ + offset;

@@ -75,6 +75,12 @@ class Arena {
     /// Frees the piece that starts at `address`; false if no such piece exists. The arena may keep its pages.
     bool release(void* address);
 
+    /// A further mapping of [offset, offset + bytes), which one live piece contains, in whole pages of its own; null
+    /// with errno set if the system refuses. offset_of() knows its addresses.
+    std::byte* map_view(std::uint64_t offset, std::size_t bytes);
+    /// Removes it; before the piece is released.
+    void unmap_view(std::byte* view);
+
     /// The offset of [address, address + bytes), if one piece contains all of it; kNoOffset otherwise.
     std::uint64_t offset_of(const void* address, std::size_t bytes) const;
 
@@ -131,6 +137,11 @@ class Arena {
     KeptPieces kept_;                      // freed large pieces, with pages
     KeptPieces empty_;                     // freed large pieces, mapped, without pages
     std::map<std::uintptr_t, Live> live_;  // address -> piece
+    struct View {
+        std::uint64_t offset;
+        std::size_t bytes;
+    };
+    std::map<std::uintptr_t, View> views_;  // address -> what map_view() has mapped there
     SystemMemory system_;
     std::size_t keep_;  // the most bytes in kept_
 };

@@ -1,0 +1,103 @@
+// Makes and shares the checker's communicators.
+#include "interpose/checker_comm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/warn.h"
+#include "host/errhandler.h"
+#include "host/host.h"
+
+namespace osc {
+namespace {
+
+// Makes errors of a communicator return while it lives: its own handler may end the program.
+class ErrorsReturn {
+  public:
+    explicit ErrorsReturn(MPI_Comm comm) : comm_(comm) {
+        host::real().Comm_get_errhandler(comm, &handler_);
+        host::real().Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    }
+    ~ErrorsReturn() {
+        host::real().Comm_set_errhandler(comm_, handler_);
+        host::free_handler(handler_);
+    }
+    ErrorsReturn(const ErrorsReturn&) = delete;
+    ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+
+  private:
+    const MPI_Comm comm_;
+    MPI_Errhandler handler_ = MPI_ERRORS_ARE_FATAL;
+};
+
+// The largest value of the processes; 1 if one of them died.
+int largest(Window& window, MPI_Comm comm, int value) {
+    int values[] = {value};
+    return window.team.largest(comm, values) == MPI_SUCCESS ? values[0] : 1;
+}
+
+// The communicators that live, with their groups. One thread.
+struct Shared {
+    MPI_Group group = MPI_GROUP_NULL;
+    std::weak_ptr<CheckerComm> comm;
+};
+std::vector<Shared>& shared() {
+    static auto* const made = new std::vector<Shared>;
+    return *made;
+}
+
+std::shared_ptr<CheckerComm> find_shared(MPI_Group group) {
+    const host::Real& mpi = host::real();
+    std::erase_if(shared(), [&](Shared& one) {
+        if (!one.comm.expired()) return false;
+        mpi.Group_free(&one.group);
+        return true;
+    });
+    for (const Shared& one : shared()) {
+        int same = MPI_UNEQUAL;
+        if (mpi.Group_compare(group, one.group, &same) == MPI_SUCCESS && same == MPI_IDENT) return one.comm.lock();
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+CheckerComm::~CheckerComm() {
+    host::real().Comm_free(&handle_);
+}
+
+std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
+    const host::Real& mpi = host::real();
+    if (!host::threads()) {
+        // A process may lack what another one still has: a free that an attribute's callback refused.
+        auto made = find_shared(window.team.group());
+        if (largest(window, comm, made == nullptr ? 1 : 0) == 0) return made;
+    }
+    std::shared_ptr<CheckerComm> made;
+    {
+        const ErrorsReturn scope(comm);
+        MPI_Comm handle = MPI_COMM_NULL;
+        // A split copies no attributes and calls no function of the program.
+        if (mpi.Comm_split(comm, 0, static_cast<int>(window.me), &handle) == MPI_SUCCESS) {
+            mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+            made = std::make_shared<CheckerComm>(handle);
+        }
+        if (largest(window, comm, made == nullptr ? 1 : 0) != 0) {
+            if (window.me == 0)
+                base::warn_for_group(
+                    "OSC_CHECK: the host MPI has no communicator left for a window; conflicts between its processes "
+                    "are not looked for");
+            return nullptr;
+        }
+    }
+    if (!host::threads()) {
+        Shared one;
+        if (mpi.Comm_group(made->handle(), &one.group) == MPI_SUCCESS) {
+            one.comm = made;
+            shared().insert(shared().begin(), one);
+        }
+    }
+    return made;
+}
+
+}  // namespace osc

@@ -1,0 +1,47 @@
+// Addresses of the arena's pieces, and further mappings of them.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <iterator>
+
+#include "transport/shm/arena.h"
+#include "transport/shm/control.h"
+
+namespace osc::shm {
+
+std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    const auto find = [&](const auto& pieces) {
+        const auto after = pieces.upper_bound(wanted);
+        if (after == pieces.begin()) return kNoOffset;
+        const auto& [start, piece] = *std::prev(after);
+        if (wanted - start > piece.bytes || bytes > piece.bytes - (wanted - start)) return kNoOffset;
+        return piece.offset + (wanted - start);
+    };
+    const std::uint64_t offset = find(live_);
+    return offset != kNoOffset || views_.empty() ? offset : find(views_);
+}
+
+std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t start = offset / page * page;
+    void* const mapping =
+        ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(start));
+    if (mapping == MAP_FAILED) return nullptr;
+    std::byte* const view = static_cast<std::byte*>(mapping) + (offset - start);
+    views_.emplace(reinterpret_cast<std::uintptr_t>(view), View{offset, bytes});
+    return view;
+}
+
+void Arena::unmap_view(std::byte* view) {
+    const std::lock_guard lock(mutex_);
+    const auto found = views_.find(reinterpret_cast<std::uintptr_t>(view));
+    if (found == views_.end()) return;
+    const std::size_t lead = found->second.offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    ::munmap(view - lead, found->second.bytes + lead);
+    views_.erase(found);
+}
+
+}  // namespace osc::shm
