@@ -11,6 +11,7 @@
 #include "interpose/counted.h"
 #include "interpose/data.h"
 #include "interpose/data_fast.h"
+#include "interpose/observed.h"
 #include "interpose/verified.h"
 #include "strategy/targets.h"
 
@@ -70,11 +71,13 @@ Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx,
     const auto from = static_cast<std::uint32_t>(first);
     const auto least = static_cast<std::uint64_t>(std::max<MPI_Count>(threshold, 0));
     std::uint64_t found = 0;
-    const shm::WaitScope waits(shm::WaitKind::Notification, window.id, window.me, from);
+    const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(least, ~std::uint32_t{0}));
+    const shm::WaitScope waits(shm::WaitKind::Notification, window.id, window.me, from, wanted);
     const std::uint32_t index =
         board->await(from, static_cast<std::uint32_t>(count), least, found, [&] { return window.any_dead() >= 0; });
     if (index == NotifyBoard::kNone) return gone(window);
     observed(window, static_cast<int>(index), found);
+    board->seen(index, found);
     if (idx != nullptr) *idx = static_cast<int>(index);
     if (value != nullptr) *value = static_cast<MPI_Count>(found);
     return Fault::None;
@@ -91,7 +94,10 @@ Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count*
         if (value != nullptr) *value = now;
     };
     read();
-    if (*flag != 0) return Fault::None;
+    if (*flag != 0) {
+        board->seen(static_cast<std::uint32_t>(index), 1);
+        return Fault::None;
+    }
     drive(window);
     if (window.notifications.tests.load(std::memory_order_relaxed) % kLookForDead != 0 || window.any_dead() < 0)
         return Fault::None;
@@ -119,6 +125,41 @@ Fault get_number(Window& window, int rank, int* number) {
     return fault;
 }
 
+// When a call begins, for the timeline; 0: it is not recorded.
+std::uint64_t begin(const Window& window) {
+    return window.trace != 0 && trace::recording() ? base::stamp() : 0;
+}
+
+// Performs a call on counters, whose fault is what() returns; counts and records it. `number`: the counter.
+template <class What>
+int observe(Window& window, trace::Call call, stats::Sync sync, const char* function, std::uint32_t number,
+            What&& what) {
+    shm::t_call = function;
+    const std::uint64_t began = begin(window);
+    int error = MPI_SUCCESS;
+    {
+        const stats::SyncTimer timer(window.stats, sync);
+        error = finish(window, function, what());
+    }
+    if (error == MPI_SUCCESS && window.stats != nullptr) window.stats->synchronisation(sync, stats::kCallsMade);
+    const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;
+    if (began != 0) trace::write(began, base::stamp(), trace::pack(call, failed, window.trace, number), 0);
+    return error;
+}
+
+// Records an operation that has ended.
+void record(Window& window, trace::Call call, std::uint64_t began, const Buffers& buffers, int index, int error) {
+    const std::uint64_t ended = base::stamp();
+    const auto rank = static_cast<std::uint32_t>(buffers.target_rank);
+    if (buffers.target_rank < 0) return;  // MPI_PROC_NULL
+    const auto path =
+        static_cast<std::uint8_t>(rank < window.size ? path_of(window.peers[rank]) : stats::DataPath::Host);
+    std::uint64_t value = std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit;
+    if (error == MPI_SUCCESS) value |= bytes_of(buffers.target_count, buffers.target_type);
+    const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;
+    trace::write(began, ended, trace::pack(call, path | failed, window.trace, rank), value);
+}
+
 // The counter of an open target in shared memory, for the fast path; null: the general path decides. Other threads
 // change the state of the epoch under its lock, so a window that they use takes the general path.
 NotifyBoard* fast_board(Window* window, int rank, int index) {
@@ -130,11 +171,13 @@ NotifyBoard* fast_board(Window* window, int rank, int index) {
     return window->notifications.known(static_cast<std::uint32_t>(rank), index);
 }
 
-int general(MPI_Win win, const char* function, op::OpKind kind, stats::Kind counted, const Buffers& buffers, MPI_Op op,
-            int index, MPI_Request* request) {
+int general(MPI_Win win, const char* function, trace::Call call, op::OpKind kind, stats::Kind counted,
+            const Buffers& buffers, MPI_Op op, int index, MPI_Request* request) {
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, function);
+    const std::uint64_t began = begin(*window);
     const int error = perform_notified(*window, function, kind, buffers, op, index, request);
+    if (began != 0) record(*window, call, began, buffers, index, error);
     if (error == MPI_SUCCESS && window->stats != nullptr)
         count_operation(win, counted, buffers.target_rank, buffers.target_count, buffers.target_type);
     return error;
@@ -148,22 +191,25 @@ using namespace osc;
 #define OSC_EXPORT extern "C" __attribute__((visibility("default")))
 
 // The body of a call on a window's counters, which `fault` computes.
-#define OSC_ON_COUNTERS(name, fault)                        \
-    Window* const window = find_window(win);                \
-    if (window == nullptr) return refuse(win, "OSC_" name); \
-    shm::t_call = "OSC_" name;                              \
-    return finish(*window, "OSC_" name, fault)
+#define OSC_ON_COUNTERS(name, number, fault)                                                                        \
+    Window* const window = find_window(win);                                                                        \
+    if (window == nullptr) return refuse(win, "OSC_" #name);                                                        \
+    return observe(*window, trace::Call::name, stats::Sync::name, "OSC_" #name, static_cast<std::uint32_t>(number), \
+                   [&] { return fault; })
 
 OSC_EXPORT int OSC_Win_serves_notify(MPI_Win win) {
     return find_window(win) != nullptr ? 1 : 0;
 }
 
 OSC_EXPORT int OSC_Win_set_num_notify(MPI_Win win, MPI_Info, int num) {
-    OSC_ON_COUNTERS("Win_set_num_notify", set_counters(*window, num));
+    OSC_ON_COUNTERS(Win_set_num_notify, trace::kNoTarget, set_counters(*window, num));
 }
 
 OSC_EXPORT int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
-    OSC_ON_COUNTERS("Win_get_num_notify", get_number(*window, target_rank, num));
+    Window* const window = find_window(win);
+    if (window == nullptr) return refuse(win, "OSC_Win_get_num_notify");
+    shm::t_call = "OSC_Win_get_num_notify";
+    return finish(*window, "OSC_Win_get_num_notify", get_number(*window, target_rank, num));
 }
 
 OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) {
@@ -174,9 +220,10 @@ OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) 
         *value =
             static_cast<MPI_Count>(board->counter(static_cast<std::uint32_t>(index)).load(std::memory_order_seq_cst));
         observed(window, index, static_cast<std::uint64_t>(*value));
+        board->seen(static_cast<std::uint32_t>(index), static_cast<std::uint64_t>(*value));
         return Fault::None;
     };
-    OSC_ON_COUNTERS("Win_get_notify_value", read(*window, idx));
+    OSC_ON_COUNTERS(Win_get_notify_value, idx, read(*window, idx));
 }
 
 OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value) {
@@ -187,23 +234,24 @@ OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value
             board->counter(static_cast<std::uint32_t>(index)).exchange(0, std::memory_order_seq_cst);
         if (old == 0) drive(window);
         observed(window, index, old, true);
+        board->seen(static_cast<std::uint32_t>(index), old);
         if (value != nullptr) *value = static_cast<MPI_Count>(old);
         return Fault::None;
     };
-    OSC_ON_COUNTERS("Win_reset_notify_value", reset(*window, idx));
+    OSC_ON_COUNTERS(Win_reset_notify_value, idx, reset(*window, idx));
 }
 
 OSC_EXPORT int OSC_Win_wait_notify(MPI_Win win, int idx, MPI_Count threshold, MPI_Count* value) {
-    OSC_ON_COUNTERS("Win_wait_notify", await(*window, idx, 1, threshold, nullptr, value));
+    OSC_ON_COUNTERS(Win_wait_notify, idx, await(*window, idx, 1, threshold, nullptr, value));
 }
 
 OSC_EXPORT int OSC_Win_wait_any_notify(MPI_Win win, int first, int count, MPI_Count threshold, int* idx,
                                        MPI_Count* value) {
-    OSC_ON_COUNTERS("Win_wait_any_notify", await(*window, first, count, threshold, idx, value));
+    OSC_ON_COUNTERS(Win_wait_any_notify, first, await(*window, first, count, threshold, idx, value));
 }
 
 OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, int* flag, MPI_Count* value) {
-    OSC_ON_COUNTERS("Win_test_notify", test(*window, idx, threshold, flag, value));
+    OSC_ON_COUNTERS(Win_test_notify, idx, test(*window, idx, threshold, flag, value));
 }
 
 #define OSC_TO int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype
@@ -230,21 +278,21 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
         OSC_LIKELY(                                                                                                 \
             fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, bytes))) { \
         fast::move_bytes(to, from, bytes);                                                                          \
-        board->add(static_cast<std::uint32_t>(notification_idx));                                                   \
+        board->increment(static_cast<std::uint32_t>(notification_idx));                                             \
         return MPI_SUCCESS;                                                                                         \
     }
 
 OSC_EXPORT int OSC_Put_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(target, origin_addr)
-    return general(win, "OSC_Put_notify", op::OpKind::Put, stats::Kind::Put, OSC_TRANSFER, MPI_OP_NULL,
-                   notification_idx, nullptr);
+    return general(win, "OSC_Put_notify", trace::Call::Put_notify, op::OpKind::Put, stats::Kind::PutNotify,
+                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Get_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                               int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(origin_addr, target)
-    return general(win, "OSC_Get_notify", op::OpKind::Get, stats::Kind::Get, OSC_TRANSFER, MPI_OP_NULL,
-                   notification_idx, nullptr);
+    return general(win, "OSC_Get_notify", trace::Call::Get_notify, op::OpKind::Get, stats::Kind::GetNotify,
+                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
@@ -253,37 +301,37 @@ OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notificati
     if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) &&
         OSC_LIKELY(fast::quick_any<false>(origin_datatype, window, origin_count, target_rank, target_disp, op,
                                           origin_addr, nullptr))) {
-        board->add(static_cast<std::uint32_t>(notification_idx));
+        board->increment(static_cast<std::uint32_t>(notification_idx));
         return MPI_SUCCESS;
     }
-    return general(win, "OSC_Accumulate_notify", op::OpKind::Accumulate, stats::Kind::Accumulate, OSC_TRANSFER, op,
-                   notification_idx, nullptr);
+    return general(win, "OSC_Accumulate_notify", trace::Call::Accumulate_notify, op::OpKind::Accumulate,
+                   stats::Kind::AccumulateNotify, OSC_TRANSFER, op, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Get_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
-    return general(win, "OSC_Get_accumulate_notify", op::OpKind::GetAccumulate, stats::Kind::GetAccumulate, OSC_FETCH,
-                   op, notification_idx, nullptr);
+    return general(win, "OSC_Get_accumulate_notify", trace::Call::Get_accumulate_notify, op::OpKind::GetAccumulate,
+                   stats::Kind::GetAccumulateNotify, OSC_FETCH, op, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Rput_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win, MPI_Request* request) {
-    return general(win, "OSC_Rput_notify", op::OpKind::Put, stats::Kind::Rput, OSC_TRANSFER, MPI_OP_NULL,
-                   notification_idx, request);
+    return general(win, "OSC_Rput_notify", trace::Call::Rput_notify, op::OpKind::Put, stats::Kind::RputNotify,
+                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Rget_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                                int notification_idx, MPI_Win win, MPI_Request* request) {
-    return general(win, "OSC_Rget_notify", op::OpKind::Get, stats::Kind::Rget, OSC_TRANSFER, MPI_OP_NULL,
-                   notification_idx, request);
+    return general(win, "OSC_Rget_notify", trace::Call::Rget_notify, op::OpKind::Get, stats::Kind::RgetNotify,
+                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Raccumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                       MPI_Request* request) {
-    return general(win, "OSC_Raccumulate_notify", op::OpKind::Accumulate, stats::Kind::Raccumulate, OSC_TRANSFER, op,
-                   notification_idx, request);
+    return general(win, "OSC_Raccumulate_notify", trace::Call::Raccumulate_notify, op::OpKind::Accumulate,
+                   stats::Kind::RaccumulateNotify, OSC_TRANSFER, op, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Rget_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                           MPI_Request* request) {
-    return general(win, "OSC_Rget_accumulate_notify", op::OpKind::GetAccumulate, stats::Kind::RgetAccumulate, OSC_FETCH,
-                   op, notification_idx, request);
+    return general(win, "OSC_Rget_accumulate_notify", trace::Call::Rget_accumulate_notify, op::OpKind::GetAccumulate,
+                   stats::Kind::RgetAccumulateNotify, OSC_FETCH, op, notification_idx, request);
 }

@@ -74,7 +74,9 @@ std::string purpose(const WaitNote& note) {
             return note.target == shm::kEveryTarget ? "its operations to complete"
                                                     : format("its operations at rank %u to complete", note.target);
         case WaitKind::Notification:
-            return format("a notification on its counter %u", note.target);
+            return format("its notification counter %u%s to reach %u", note.target,
+                          std::string_view(note.call) == "OSC_Win_wait_any_notify" ? " or a later one" : "",
+                          note.barriers);
         case WaitKind::Creation:
             return "the other processes of the communicator";
         default:
@@ -100,6 +102,8 @@ const char* relation_text(Relation relation, bool is_self) {
             return "awaits the other nodes";
         case Relation::HasNotAnswered:
             return "has not answered";
+        case Relation::MayNotify:
+            return "may notify it";
     }
     return "";
 }
@@ -226,6 +230,8 @@ void Walk::explain(std::vector<std::string>& lines) {
         const auto before = std::find_if(path.begin(), path.end(), [&](const Step& step) {
             return step.identity == found.view.identity && step.identity != 0;
         });
+        // A notification may come from any process, so a cycle of such waits is no deadlock as long as others run.
+        if (relation == Relation::MayNotify) continue;
         if (before != path.end()) {
             say_cycle(static_cast<std::size_t>(before - path.begin()), lines);
             continue;
@@ -259,11 +265,25 @@ void report_unmatched(Window& window, const char* call, const std::vector<std::s
 
 }  // namespace
 
+namespace {
+
+// The value of the counter that this process waits for.
+std::string value_of(const WaitNote& note, const Window* window) {
+    if (note.kind != WaitKind::Notification || window == nullptr) return "";
+    sync::NotifyBoard* const board = window->notifications.own();
+    if (board == nullptr || note.target >= board->count.load(std::memory_order_acquire)) return "";
+    const std::uint64_t value = board->counter(note.target).load(std::memory_order_relaxed);
+    return format(" (it is %llu)", static_cast<unsigned long long>(value));
+}
+
+}  // namespace
+
 void explain(const WaitNote& note) {
     Window* const window = find_window(note, nullptr);
     std::vector<std::string> lines;
     lines.push_back(
         format("%s has waited %s for %s", note.call, seconds(now_ns() - note.since).c_str(), purpose(note).c_str()) +
+        value_of(note, window) +
         (window != nullptr ? format(" in %s, where this process is rank %u", name_of(*window).c_str(), note.rank)
                            : ""));
     Walk walk(window);

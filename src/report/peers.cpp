@@ -126,7 +126,8 @@ sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
             break;
         case shm::WaitKind::Completes:
         case shm::WaitKind::Barrier:
-        case shm::WaitKind::Closes: {
+        case shm::WaitKind::Closes:
+        case shm::WaitKind::Notification: {
             // One process of each other node answers for all of them.
             std::vector<Inquiry> nodes;
             for (std::uint32_t node = 0; node < job->leaders.size() && nodes.size() < kMostNodes; ++node)

@@ -25,6 +25,7 @@ constexpr const char* kSyncNames[] = {
 };
 constexpr const char* kFunctions[] = {
 #define OSC_STATS_SYNC(id, name) "MPI_" #id,
+#define OSC_STATS_NOTIFY(id, name) "OSC_" #id,
 #include "stats/names.def"
 };
 

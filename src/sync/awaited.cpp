@@ -80,6 +80,10 @@ void find_awaited(const ControlTable& controls, std::uint32_t processes, const W
             });
         case shm::WaitKind::Barrier:
             return find_absent(controls, processes, question, awaited);
+        case shm::WaitKind::Notification:
+            return for_each_local(controls, processes, [&](std::uint32_t rank, ControlBlock&) {
+                if (rank != question.waiter) awaited.add(rank, Relation::MayNotify);
+            });
         case shm::WaitKind::Operations:
             if (local && question.target < processes) awaited.add(question.target, Relation::HasNotAnswered);
             return;

@@ -28,6 +28,7 @@ enum class Relation : std::uint32_t {
     HasNotEntered,    // the fence, or the window's free
     InsideBarrier,    // it has entered, and awaits other nodes
     HasNotAnswered,   // operations, or the closes of a fence
+    MayNotify,        // a counter of the waiter: any process of the window
 };
 
 struct Awaited {

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/assert.h"
+#include "trace/recorder.h"
 #include "transport/shm/wait.h"
 
 namespace osc::sync {
@@ -21,17 +22,21 @@ struct alignas(64) NotifyBoard {
     /// The most counters of one process.
     static constexpr std::uint32_t kMost = 1u << 20;
 
-    const std::uint32_t room;             // counters that the memory has room for
-    std::atomic<std::uint32_t> count{0};  // counters in use
+    const std::uint32_t room;                  // counters that the memory has room for
+    const bool traced;                         // the memory has room for flows too
+    std::atomic<std::uint32_t> count{0};       // counters in use
+    std::atomic<std::uint32_t> fast_count{0};  // of them, those that fast paths may increment: all or, if traced, none
     shm::Doorbell bell;
-    // The counters follow.
+    // The counters follow; then, for the timeline, as many flows: of the last notification of each.
 
-    explicit NotifyBoard(std::uint32_t counters) : room(counters) {
+    NotifyBoard(std::uint32_t counters, bool with_flows) : room(counters), traced(with_flows) {
         for (std::uint32_t i = 0; i < room; ++i)
             new (&counter(i)) std::atomic<std::uint64_t>(0);
+        for (std::uint32_t i = 0; traced && i < room; ++i)
+            new (&flow(i)) std::atomic<std::uint64_t>(0);
     }
-    static std::size_t bytes_for(std::uint32_t counters) {
-        return sizeof(NotifyBoard) + std::size_t{counters} * sizeof(std::uint64_t);
+    static std::size_t bytes_for(std::uint32_t counters, bool with_flows) {
+        return sizeof(NotifyBoard) + std::size_t{counters} * (with_flows ? 2 : 1) * sizeof(std::uint64_t);
     }
 
     std::atomic<std::uint64_t>& counter(std::uint32_t index) {
@@ -40,9 +45,27 @@ struct alignas(64) NotifyBoard {
     }
 
     /// Counts a notification. Thread-safe, in every process that maps the board.
-    void add(std::uint32_t index) {
+    void increment(std::uint32_t index) {
         counter(index).fetch_add(1, std::memory_order_seq_cst);
         bell.ring();
+    }
+    /// The same; with a timeline it also records the start of an arrow to the call that sees the notification.
+    void add(std::uint32_t index) {
+        if (__builtin_expect(!traced, 1)) return increment(index);
+        const trace::Span span(trace::pack(trace::Kind::Notify, 0, index), trace::is_open() ? trace::new_flow() : 0);
+        flow(index).store(span.value(), std::memory_order_relaxed);
+        increment(index);
+    }
+    /// The owner has seen counter `index` at `value`: records the end of the arrow from its last notification.
+    void seen(std::uint32_t index, std::uint64_t value) {
+        if (__builtin_expect(!traced, 1) || value == 0 || !trace::is_open()) return;
+        if (const std::uint64_t last = flow(index).exchange(0, std::memory_order_relaxed); last != 0)
+            const trace::Span span(trace::pack(trace::Kind::Notified, 0, index), last);
+    }
+
+    std::atomic<std::uint64_t>& flow(std::uint32_t index) {
+        OSC_ASSERT(traced && index < room);
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1)[std::size_t{room} + index];
     }
 
     // For the owner.
@@ -51,6 +74,7 @@ struct alignas(64) NotifyBoard {
     void reset_all(std::uint32_t counters) {
         for (std::uint32_t i = 0; i < room; ++i)
             counter(i).store(0, std::memory_order_relaxed);
+        fast_count.store(traced ? 0 : counters, std::memory_order_relaxed);
         count.store(counters, std::memory_order_release);
     }
 

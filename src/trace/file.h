@@ -24,6 +24,9 @@ constexpr std::uint64_t table_hash() {
 #define OSC_ENTRY(kind, name, parameters, arguments) add(#name ";");
 #include "interpose/entries.def"
 #undef OSC_ENTRY
+#define OSC_NOTIFY_ENTRY(kind, name) add(#name ";");
+#include "interpose/notify.def"
+#undef OSC_NOTIFY_ENTRY
     return hash;
 }
 

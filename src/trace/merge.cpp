@@ -37,6 +37,9 @@ constexpr CallName kCalls[] = {
 #define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, Class::kind},
 #include "interpose/entries.def"
 #undef OSC_ENTRY
+#define OSC_NOTIFY_ENTRY(kind, name) {"OSC_" #name, Class::kind},
+#include "interpose/notify.def"
+#undef OSC_NOTIFY_ENTRY
 };
 
 constexpr const char* kPaths[] = {
@@ -202,8 +205,10 @@ void Merge::read_messages(Merged& merged) {
         files_[number]->visit([&](std::uint32_t, const Event& event) {
             ++merged.records;
             const End end{event.value, event.begin, clock_numbers_[number], !event.is(Kind::ClockSend)};
-            if (event.is(Kind::Send) || event.is(Kind::AskAgent) || event.is(Kind::ClockSend)) sent.push_back(end);
-            if (event.is(Kind::Handle) || event.is(Kind::ServeAgent) || event.is(Kind::ClockReceive))
+            if (event.is(Kind::Send) || event.is(Kind::AskAgent) || event.is(Kind::ClockSend) || event.is(Kind::Notify))
+                sent.push_back(end);
+            if (event.is(Kind::Handle) || event.is(Kind::ServeAgent) || event.is(Kind::ClockReceive) ||
+                event.is(Kind::Notified))
                 received.push_back(end);
         });
     }
@@ -274,6 +279,13 @@ void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, c
     if (event.is(Kind::Handle)) return with_bytes(std::string("handle ") + message(), 'f');
     if (event.is(Kind::AskAgent)) return with_bytes("ask the agent", 's');
     if (event.is(Kind::ServeAgent)) return with_bytes("serve", 'f');
+    const auto on_counter = [&](const char* text, char phase) {
+        write_slice(out, number, thread, event, text + std::to_string(event.number), "notification");
+        out.end();
+        arrow(phase);
+    };
+    if (event.is(Kind::Notify)) return on_counter("notify counter ", 's');
+    if (event.is(Kind::Notified)) return on_counter("notified on counter ", 'f');
     if (event.is(Kind::Wait)) {
         write_slice(out, number, thread, event, wait_name(event), "wait");
         out.end();
@@ -283,10 +295,13 @@ void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, c
     const CallName& call = kCalls[event.kind];
     write_slice(out, number, thread, event, call.name, category_of(call.kind));
     out.begin("args").field("window", title_of(number, event.window));
-    if (event.number != kNoTarget) out.field("target", std::uint64_t{event.number});
+    const bool notified = is_notified(event.kind);
+    const bool is_data = call.kind == Class::Data;
+    if (event.number != kNoTarget) out.field(notified && !is_data ? "counter" : "target", std::uint64_t{event.number});
+    if (notified && is_data) out.field("counter", event.value >> kCounterBit);
     const std::uint8_t detail = event.detail & ~kFailed;
-    if (call.kind == Class::Data) {
-        out.field("bytes", event.value);
+    if (is_data) {
+        out.field("bytes", notified ? event.value & ((std::uint64_t{1} << kCounterBit) - 1) : event.value);
         if (detail < std::size(kPaths)) out.field("path", kPaths[detail]);
     }
     if (event.is(Call::Win_lock)) out.field("lock", detail == kExclusive ? "exclusive" : "shared");

@@ -8,14 +8,22 @@
 
 namespace osc::trace {
 
-/// The entry points, by their names in entries.def. None marks a record that is not written.
+/// The entry points, by their names in entries.def and notify.def. None marks a record that is not written.
 enum class Call : std::uint8_t {
     None,
 #define OSC_ENTRY(kind, name, parameters, arguments) name,
 #include "interpose/entries.def"
 #undef OSC_ENTRY
+#define OSC_NOTIFY_ENTRY(kind, name) name,
+#include "interpose/notify.def"
+#undef OSC_NOTIFY_ENTRY
     Count
 };
+
+/// Whether a call is of osc/notify.h.
+constexpr bool is_notified(std::uint8_t call) {
+    return call >= static_cast<std::uint8_t>(Call::Put_notify) && call < static_cast<std::uint8_t>(Call::Count);
+}
 
 /// What a record says: one of Call, or one of these.
 enum class Kind : std::uint8_t {
@@ -26,6 +34,8 @@ enum class Kind : std::uint8_t {
     ServeAgent,    // the agent executes it
     ClockSend,     // a message that only measures clocks, before its sending; value: flow
     ClockReceive,  // after its arrival
+    Notify,        // the process increments a counter. number: the counter, value: flow
+    Notified,      // the owner of the counter has seen it; the same number and value
 };
 static_assert(static_cast<int>(Call::Count) < static_cast<int>(Kind::Wait));
 
@@ -44,6 +54,9 @@ inline constexpr std::uint8_t kExposureOver = 1;  // MPI_Win_test that ended the
 inline constexpr std::uint8_t kFlushed = 0x40;
 inline constexpr std::uint8_t kFlushedLocally = 0x20;
 inline constexpr std::uint32_t kNoTarget = ~std::uint32_t{0};
+/// A notified operation's value is its bytes, and its counter from this bit on. Its other calls have the counter as
+/// number.
+inline constexpr unsigned kCounterBit = 44;
 
 /// Kind, detail, window and number of a record as one word, which is never 0.
 constexpr std::uint64_t pack(std::uint8_t kind, std::uint8_t detail, std::uint16_t window, std::uint32_t number) {

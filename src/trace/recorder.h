@@ -113,6 +113,7 @@ class Span {
         if (__builtin_expect(is_open(), 0) && recording()) begin_ = base::stamp();
     }
     void set_value(std::uint64_t value) { value_ = value; }
+    std::uint64_t value() const { return value_; }
     ~Span() {
         if (__builtin_expect(begin_ != 0, 0)) write(begin_, base::stamp(), what_, value_);
     }

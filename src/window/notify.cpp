@@ -12,6 +12,13 @@ namespace osc {
 using base::fail;
 using sync::NotifyBoard;
 
+namespace {
+
+constexpr std::uint32_t kTraced = 1u << 31;  // in ControlBlock::notify_room: NotifyBoard::traced
+static_assert(NotifyBoard::kMost < kTraced);
+
+}  // namespace
+
 void Notifications::Free::operator()(Target* targets) const {
     std::free(targets);
 }
@@ -25,8 +32,9 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
     Fault fault = Fault::None;
     NotifyBoard* board = own();
     if (count > 0 && (board == nullptr || board->room < count)) {
-        const shm::ArenaBlock piece = shm::Arena::mine().allocate(NotifyBoard::bytes_for(count), 64, true);
-        board = piece ? new (piece.address) NotifyBoard(count) : nullptr;
+        const bool traced = trace::enabled();
+        const shm::ArenaBlock piece = shm::Arena::mine().allocate(NotifyBoard::bytes_for(count, traced), 64, true);
+        board = piece ? new (piece.address) NotifyBoard(count, traced) : nullptr;
         if (board == nullptr) {
             fault = fail(Fault::NoMem, "no shared memory for %u counters: %s", count, std::strerror(errno));
             board = own();
@@ -34,7 +42,7 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
         } else {
             boards_.push_back(board);
             window.mine().notify_offset.store(piece.offset, std::memory_order_relaxed);
-            window.mine().notify_room.store(count, std::memory_order_relaxed);
+            window.mine().notify_room.store(traced ? count | kTraced : count, std::memory_order_relaxed);
             own_.store(board, std::memory_order_release);
         }
     }
@@ -63,7 +71,7 @@ NotifyBoard* Notifications::map(Window& window, std::uint32_t rank) {
     const std::lock_guard lock(mutex_);
     for (const Mapping& mapping : mapped_)
         if (mapping.rank == rank && mapping.offset == offset) return reinterpret_cast<NotifyBoard*>(mapping.address);
-    const std::size_t bytes = NotifyBoard::bytes_for(room);
+    const std::size_t bytes = NotifyBoard::bytes_for(room & ~kTraced, (room & kTraced) != 0);
     std::byte* const address = window.team.map(rank, offset, bytes);
     if (address != nullptr) mapped_.push_back({rank, offset, address, bytes});
     return reinterpret_cast<NotifyBoard*>(address);

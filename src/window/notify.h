@@ -32,13 +32,14 @@ class Notifications {
     /// The counter `index` of a process; Fault::Arg if it has no such counter.
     Fault find(Window& window, std::uint32_t rank, int index, Notification& found);
 
-    /// The board of a process of this node whose counter `index` exists and which find() has found before; else null.
+    /// The board of a process of this node whose counter `index` exists and which find() has found before; null for
+    /// any other, and for all with a timeline.
     sync::NotifyBoard* known(std::uint32_t rank, int index) const {
         const Target* const all = targets_.get();
         if (all == nullptr) return nullptr;
         sync::NotifyBoard* const board = all[rank].board.load(std::memory_order_acquire);
         const auto number = static_cast<std::uint32_t>(index);
-        return board != nullptr && number < board->count.load(std::memory_order_relaxed) ? board : nullptr;
+        return board != nullptr && number < board->fast_count.load(std::memory_order_relaxed) ? board : nullptr;
     }
 
     /// This process's own board; null before the first set() with a count. The target service reads it too.

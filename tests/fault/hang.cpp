@@ -1,6 +1,6 @@
 // Programs that hang, for hang.py: one for each argument. Each rank prints "RANK r PID p" on stdout, then some of them
 // begin a wait inside libosc that does not end, and the others do what keeps it from ending.
-#include <mpi.h>
+#include <osc/notify_fallback.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -142,6 +142,14 @@ void run(const std::string& name) {
         if (g_rank == last) compute();
         MPI_Win other = MPI_WIN_NULL;
         MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &other);
+    } else if (name == "no_notification") {
+        OSC_Win_set_num_notify(g_win, MPI_INFO_NULL, 4);
+        MPI_Win_lock_all(0, g_win);
+        if (g_rank == 0) OSC_Put_notify(nullptr, 0, MPI_INT, last, 0, 0, MPI_INT, 3, g_win);
+        MPI_Win_flush_all(g_win);
+        meet();
+        if (g_rank == 1) compute();
+        OSC_Win_wait_notify(g_win, 3, 2, nullptr);
     } else if (name == "flush_stopped") {
         signal_last(SIGSTOP, 'T');
         MPI_Win_lock_all(0, g_win);

@@ -24,6 +24,7 @@ LOCK = r"MPI_Win_lock has waited \d+\.\d s for the lock of rank {} " + WINDOW
 LOCKED = r"rank {} \(pid \d+\) holds the lock exclusively: "
 COMPUTES = "it computes outside MPI"
 FENCE = r"MPI_Win_fence has waited .* for the other processes to enter it"
+NOTIFICATION = r"OSC_Win_wait_notify has waited .* for its notification counter 3 to reach 2 \(it is {}\) " + WINDOW
 PARTLY = "deadlock, a fence or free that only some processes have entered: "
 
 
@@ -70,6 +71,11 @@ CASES = {
     "fence_late": Case(3, {rank: [FENCE, r"rank 2 \(pid \d+\) has not entered it: " + COMPUTES] for rank in (0, 1)}),
     "create_skipped": Case(3, {rank: ["MPI_Win_create has waited .* for the other processes of the communicator"]
                                for rank in (0, 1)}),
+    # Rank 2 has got one notification of two.
+    "no_notification": Case(3, {rank: [NOTIFICATION.format(int(rank == 2)),
+                                       r"rank 1 \(pid \d+\) may notify it: " + COMPUTES,
+                                       r"rank {} \(pid \d+\) may notify it: it waits in OSC_Win_wait_notify for its notification "
+                                       "counter 3 to reach 2 ".format(2 - rank) + WINDOW] for rank in (0, 2)}),
     # Between nodes: OSC_FAKE_NODES=2.
     "nodes_lock_cycle": Case(2, {
         0: [r"has waited .* for (the lock of rank 1|its operations at rank 1 to complete) " + WINDOW,
@@ -85,6 +91,9 @@ CASES = {
                                program="missing_post", OSC_FAKE_NODES="2"),
     "nodes_fence_late": Case(4, {rank: [FENCE, r"rank 3 \(pid \d+\) has not entered it: " + COMPUTES] for rank in (0, 1, 2)},
                              program="fence_late", OSC_FAKE_NODES="2"),
+    "nodes_no_notification": Case(3, {rank: [NOTIFICATION.format(int(rank == 2)),
+                                             r"rank 1 \(pid \d+\) may notify it: " + COMPUTES] for rank in (0, 2)},
+                                  program="no_notification", OSC_FAKE_NODES="2"),
     # Another process of its node sees that it is stopped.
     "nodes_flush_stopped": Case(4, {rank: [r"MPI_\w+ has waited .* for its operations at rank 3 to complete " + WINDOW,
                                            r"rank 3 \(pid \d+\) has not answered: it is stopped by a signal"]

@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 SYNCS = {"fence", "post", "start", "complete", "wait", "test", "lock", "unlock", "lock_all", "unlock_all", "flush", "flush_all",
-         "flush_local", "flush_local_all", "sync"}
+         "flush_local", "flush_local_all", "sync", "set_num_notify", "get_notify_value", "reset_notify_value", "wait_notify",
+         "test_notify", "wait_any_notify"}
 
 
 def arguments():

@@ -24,7 +24,7 @@ def arguments():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--puts", type=int)
-    for flag in ("--arrows", "--crash", "--full", "--unwritable"):
+    for flag in ("--arrows", "--notified", "--crash", "--full", "--unwritable"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("program", nargs="+")
     return parser.parse_args()
@@ -36,6 +36,12 @@ def did(output):
     for line in output.split("\n"):
         if line.startswith("did\t"):
             _, window, what, calls, size = line.split("\t")
+            if what.endswith("notify") or what.endswith("notify_value"):
+                is_operation = "put" in what or "get_notify" == what or "rget_notify" == what or "accumulate" in what
+                entry = sums[window, "OSC_" + what.capitalize() if is_operation else "OSC_Win_" + what]
+                entry[0] += int(calls)
+                entry[1] += int(size)
+                continue
             is_sync = what in ("fence", "post", "start", "complete", "wait", "test", "lock", "unlock", "lock_all", "unlock_all",
                                "flush", "flush_all", "flush_local", "flush_local_all", "sync")
             entry = sums[window, "MPI_Win_" + what if is_sync else "MPI_" + what.capitalize()]
@@ -105,6 +111,27 @@ def check_arrows(events, tracks, merged_at_end, wrong):
     return len(ends["s"])
 
 
+def check_notifications(events, args, wrong):
+    """Each notified operation names its counter, and each wait that it ended has an arrow from it or from its message."""
+    flows = collections.defaultdict(set)
+    for event in events:
+        if event["ph"] in "sf":
+            flows[event["ph"], event["pid"], event["tid"], ns(event["ts"])].add(event["id"])
+    notified = 0
+    for event in events:
+        if event["ph"] != "X":
+            continue
+        name = event["name"]
+        if event["cat"] == "operation" and name.startswith("OSC_") and event["args"]["counter"] not in range(8):
+            wrong.append("counter of %s" % event)
+        if name.startswith("notified on counter "):
+            notified += 1
+            if not flows["f", event["pid"], event["tid"], ns(event["ts"])]:
+                wrong.append("%s has no arrow" % event)
+    if notified < args.ranks * 8:
+        wrong.append("%d notifications seen" % notified)
+
+
 def check_epochs(events, calls, crash, wrong):
     """The epochs of one track do not overlap, and calls that open epochs have one each."""
     counts = collections.Counter()
@@ -143,6 +170,8 @@ def check(document, args, output, errors, wrong):
     arrows = check_arrows(events, tracks, not args.crash, wrong)
     if arrows != facts["arrows"] or (arrows > 0) != args.arrows:
         wrong.append("%d arrows, %s" % (arrows, facts["arrows"]))
+    if args.notified:
+        check_notifications(events, args, wrong)
     calls = made(events)
     if not args.full:
         check_epochs(events, calls, args.crash, wrong)

@@ -32,7 +32,7 @@ JobSetup setup_of(Protocol protocol, unsigned delay) {
 class Notified {
   public:
     explicit Notified(const JobSetup& setup)
-        : all(setup), memory_(sync::NotifyBoard::bytes_for(kCounters) / 64 + 1), made_(make(memory_.data())) {
+        : all(setup), memory_(sync::NotifyBoard::bytes_for(kCounters, false) / 64 + 1), made_(make(memory_.data())) {
         target.exposed_window.board = &made_;
         all.serve_again(target, target.exposed_window.words);
         origin.operate(1, [](Transport&) {});  // describes the target
@@ -81,7 +81,7 @@ class Notified {
     };
     static std::int64_t offset(std::size_t word) { return static_cast<std::int64_t>(8 * word); }
     static sync::NotifyBoard* make(void* memory) {
-        auto* const board = new (memory) sync::NotifyBoard(kCounters);
+        auto* const board = new (memory) sync::NotifyBoard(kCounters, false);
         board->reset_all(kCounters);
         return board;
     }

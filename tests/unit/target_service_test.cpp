@@ -58,7 +58,7 @@ TEST_F(TargetService, WritesReadsAndUpdates) {
 // A board of two counters in memory of its own.
 class Board {
   public:
-    explicit Board(Target& target) : target_(target), made_(new (memory_) sync::NotifyBoard(2)) {
+    explicit Board(Target& target) : target_(target), made_(new (memory_) sync::NotifyBoard(2, false)) {
         made_->reset_all(2);
         target_.board.store(made_);
     }

@@ -33,7 +33,7 @@ struct WaitNote {
     WaitKind kind = WaitKind::None;
     std::uint32_t rank = 0;      // of the process, in the window's group
     std::uint32_t target = 0;    // in the window's group
-    std::uint32_t barriers = 0;  // ControlBlock::barriers of the process
+    std::uint32_t barriers = 0;  // ControlBlock::barriers of the process; of a notification: the value awaited
     std::uint32_t threads = 0;   // 1: other threads may use the window meanwhile (MPI_THREAD_MULTIPLE)
     char call[28] = "";          // the MPI function
 };
