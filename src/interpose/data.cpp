@@ -91,11 +91,6 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
 
 namespace {
 
-// The const_cast is safe: libosc only reads an origin buffer. Operand has no const variant.
-void* plain(const void* address) {
-    return const_cast<void*>(address);
-}
-
 int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                     MPI_Request* request, const int* counter = nullptr) {
     shm::t_call = function;
@@ -122,17 +117,6 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
     if (window.ledger == nullptr) return perform(buffers);
     return verify_notified(function, kind, buffers, op, window.handle, index, request, perform);
 }
-
-#define OSC_TRANSFER_BUFFERS                                                                                    \
-    Buffers {                                                                                                   \
-        plain(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank, \
-            target_disp, target_count, target_datatype                                                          \
-    }
-#define OSC_FETCH_BUFFERS                                                                                       \
-    Buffers {                                                                                                   \
-        plain(origin_addr), origin_count, origin_datatype, result_addr, result_count, result_datatype, nullptr, \
-            target_rank, target_disp, target_count, target_datatype                                             \
-    }
 
 // The body of a general entry point: finds the window and performs `kind` with the buffers.
 #define OSC_GENERAL(name, kind, buffers, handle, arguments)      \

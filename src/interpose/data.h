@@ -20,6 +20,23 @@ struct Buffers {
     MPI_Datatype target_type = MPI_DATATYPE_NULL;
 };
 
+/// An origin buffer for Buffers, which have no const variant: libosc only reads it.
+inline void* plain(const void* address) {
+    return const_cast<void*>(address);
+}
+
+/// The Buffers of an entry point, from its parameters.
+#define OSC_TRANSFER_BUFFERS                                                                                           \
+    ::osc::Buffers {                                                                                                   \
+        ::osc::plain(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank, \
+            target_disp, target_count, target_datatype                                                                 \
+    }
+#define OSC_FETCH_BUFFERS                                                                                              \
+    ::osc::Buffers {                                                                                                   \
+        ::osc::plain(origin_addr), origin_count, origin_datatype, result_addr, result_count, result_datatype, nullptr, \
+            target_rank, target_disp, target_count, target_datatype                                                    \
+    }
+
 /// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already.
 int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
 

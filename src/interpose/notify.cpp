@@ -257,17 +257,6 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 #define OSC_TO int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype
 #define OSC_FROM const void *origin_addr, int origin_count, MPI_Datatype origin_datatype
 #define OSC_RESULT void *result_addr, int result_count, MPI_Datatype result_datatype
-#define OSC_TRANSFER                                                                                         \
-    {                                                                                                        \
-        const_cast<void*>(static_cast<const void*>(origin_addr)), origin_count, origin_datatype, nullptr, 0, \
-            MPI_DATATYPE_NULL, nullptr, target_rank, target_disp, target_count, target_datatype              \
-    }
-#define OSC_FETCH                                                                                             \
-    {                                                                                                         \
-        const_cast<void*>(static_cast<const void*>(origin_addr)), origin_count, origin_datatype, result_addr, \
-            result_count, result_datatype, nullptr, target_rank, target_disp, target_count, target_datatype   \
-    }
-
 // Without a request the operation has a fast path: on memory that is mapped here it is done, then counted.
 #define OSC_FAST_TRANSFER(to, from)                                                                                 \
     Window* const window = find_front(win);                                                                         \
@@ -285,14 +274,14 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 OSC_EXPORT int OSC_Put_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(target, origin_addr)
     return general(win, "OSC_Put_notify", trace::Call::Put_notify, op::OpKind::Put, stats::Kind::PutNotify,
-                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, nullptr);
+                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Get_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                               int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(origin_addr, target)
     return general(win, "OSC_Get_notify", trace::Call::Get_notify, op::OpKind::Get, stats::Kind::GetNotify,
-                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, nullptr);
+                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
@@ -305,33 +294,33 @@ OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notificati
         return MPI_SUCCESS;
     }
     return general(win, "OSC_Accumulate_notify", trace::Call::Accumulate_notify, op::OpKind::Accumulate,
-                   stats::Kind::AccumulateNotify, OSC_TRANSFER, op, notification_idx, nullptr);
+                   stats::Kind::AccumulateNotify, OSC_TRANSFER_BUFFERS, op, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Get_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
     return general(win, "OSC_Get_accumulate_notify", trace::Call::Get_accumulate_notify, op::OpKind::GetAccumulate,
-                   stats::Kind::GetAccumulateNotify, OSC_FETCH, op, notification_idx, nullptr);
+                   stats::Kind::GetAccumulateNotify, OSC_FETCH_BUFFERS, op, notification_idx, nullptr);
 }
 
 OSC_EXPORT int OSC_Rput_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win, MPI_Request* request) {
     return general(win, "OSC_Rput_notify", trace::Call::Rput_notify, op::OpKind::Put, stats::Kind::RputNotify,
-                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, request);
+                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Rget_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                                int notification_idx, MPI_Win win, MPI_Request* request) {
     return general(win, "OSC_Rget_notify", trace::Call::Rget_notify, op::OpKind::Get, stats::Kind::RgetNotify,
-                   OSC_TRANSFER, MPI_OP_NULL, notification_idx, request);
+                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Raccumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                       MPI_Request* request) {
     return general(win, "OSC_Raccumulate_notify", trace::Call::Raccumulate_notify, op::OpKind::Accumulate,
-                   stats::Kind::RaccumulateNotify, OSC_TRANSFER, op, notification_idx, request);
+                   stats::Kind::RaccumulateNotify, OSC_TRANSFER_BUFFERS, op, notification_idx, request);
 }
 
 OSC_EXPORT int OSC_Rget_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                           MPI_Request* request) {
     return general(win, "OSC_Rget_accumulate_notify", trace::Call::Rget_accumulate_notify, op::OpKind::GetAccumulate,
-                   stats::Kind::RgetAccumulateNotify, OSC_FETCH, op, notification_idx, request);
+                   stats::Kind::RgetAccumulateNotify, OSC_FETCH_BUFFERS, op, notification_idx, request);
 }

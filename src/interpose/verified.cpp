@@ -132,10 +132,6 @@ T* own(T* address) {
     return static_cast<T*>(check::own_address(address));
 }
 
-void* writable(const void* address) {
-    return const_cast<void*>(address);  // Buffers has no const variant
-}
-
 }  // namespace
 
 void note_notification(Window& window, std::uint32_t counter, std::uint64_t value, bool resets) {
@@ -159,16 +155,6 @@ namespace verified {
 #define OSC_V_FETCH(C)                                                                                        \
     const void *origin_addr, C origin_count, MPI_Datatype origin_datatype, void *result_addr, C result_count, \
         MPI_Datatype result_datatype, OSC_V_TO(C), MPI_Op op
-#define OSC_V_PUT_BUFFERS                                                                                          \
-    Buffers {                                                                                                      \
-        writable(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank, \
-            target_disp, target_count, target_datatype                                                             \
-    }
-#define OSC_V_FETCH_BUFFERS                                                                                        \
-    Buffers {                                                                                                      \
-        writable(origin_addr), origin_count, origin_datatype, result_addr, result_count, result_datatype, nullptr, \
-            target_rank, target_disp, target_count, target_datatype                                                \
-    }
 #define OSC_V_A_PUT origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 #define OSC_V_A_FETCH                                                                                                 \
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
@@ -189,24 +175,24 @@ namespace verified {
     }
 
 // Both forms of a function: with int and with MPI_Count.
-#define OSC_VERIFIED_FORMS(suffix, C)                                                                         \
-    OSC_VERIFIED(Put##suffix, Put, MPI_OP_NULL, nullptr, (OSC_V_PUT(C), MPI_Win win), OSC_V_PUT_BUFFERS,      \
-                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                           \
-    OSC_VERIFIED(Get##suffix, Get, MPI_OP_NULL, nullptr, (OSC_V_GET(C), MPI_Win win), OSC_V_PUT_BUFFERS,      \
-                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                           \
-    OSC_VERIFIED(Accumulate##suffix, Accumulate, op, nullptr, (OSC_V_PUT(C), MPI_Op op, MPI_Win win),         \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, op, win), OSC_V_OWN_PUT)                                    \
-    OSC_VERIFIED(Get_accumulate##suffix, GetAccumulate, op, nullptr, (OSC_V_FETCH(C), MPI_Win win),           \
-                 OSC_V_FETCH_BUFFERS, (OSC_V_A_FETCH, win), OSC_V_OWN_FETCH)                                  \
-    OSC_VERIFIED(Rput##suffix, Put, MPI_OP_NULL, request, (OSC_V_PUT(C), MPI_Win win, MPI_Request * request), \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                               \
-    OSC_VERIFIED(Rget##suffix, Get, MPI_OP_NULL, request, (OSC_V_GET(C), MPI_Win win, MPI_Request * request), \
-                 OSC_V_PUT_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                               \
-    OSC_VERIFIED(Raccumulate##suffix, Accumulate, op, request,                                                \
-                 (OSC_V_PUT(C), MPI_Op op, MPI_Win win, MPI_Request * request), OSC_V_PUT_BUFFERS,            \
-                 (OSC_V_A_PUT, op, win, request), OSC_V_OWN_PUT)                                              \
-    OSC_VERIFIED(Rget_accumulate##suffix, GetAccumulate, op, request,                                         \
-                 (OSC_V_FETCH(C), MPI_Win win, MPI_Request * request), OSC_V_FETCH_BUFFERS,                   \
+#define OSC_VERIFIED_FORMS(suffix, C)                                                                                  \
+    OSC_VERIFIED(Put##suffix, Put, MPI_OP_NULL, nullptr, (OSC_V_PUT(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
+    OSC_VERIFIED(Get##suffix, Get, MPI_OP_NULL, nullptr, (OSC_V_GET(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
+    OSC_VERIFIED(Accumulate##suffix, Accumulate, op, nullptr, (OSC_V_PUT(C), MPI_Op op, MPI_Win win),                  \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, op, win), OSC_V_OWN_PUT)                                          \
+    OSC_VERIFIED(Get_accumulate##suffix, GetAccumulate, op, nullptr, (OSC_V_FETCH(C), MPI_Win win), OSC_FETCH_BUFFERS, \
+                 (OSC_V_A_FETCH, win), OSC_V_OWN_FETCH)                                                                \
+    OSC_VERIFIED(Rput##suffix, Put, MPI_OP_NULL, request, (OSC_V_PUT(C), MPI_Win win, MPI_Request * request),          \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
+    OSC_VERIFIED(Rget##suffix, Get, MPI_OP_NULL, request, (OSC_V_GET(C), MPI_Win win, MPI_Request * request),          \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
+    OSC_VERIFIED(Raccumulate##suffix, Accumulate, op, request,                                                         \
+                 (OSC_V_PUT(C), MPI_Op op, MPI_Win win, MPI_Request * request), OSC_TRANSFER_BUFFERS,                  \
+                 (OSC_V_A_PUT, op, win, request), OSC_V_OWN_PUT)                                                       \
+    OSC_VERIFIED(Rget_accumulate##suffix, GetAccumulate, op, request,                                                  \
+                 (OSC_V_FETCH(C), MPI_Win win, MPI_Request * request), OSC_FETCH_BUFFERS,                              \
                  (OSC_V_A_FETCH, win, request), OSC_V_OWN_FETCH)
 OSC_VERIFIED_FORMS(, int)
 OSC_VERIFIED_FORMS(_c, MPI_Count)
@@ -214,14 +200,14 @@ OSC_VERIFIED_FORMS(_c, MPI_Count)
 OSC_VERIFIED(Fetch_and_op, GetAccumulate, op, nullptr,
              (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
               MPI_Op op, MPI_Win win),
-             (Buffers{writable(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank, target_disp,
-                      1, datatype}),
+             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank, target_disp, 1,
+                      datatype}),
              (origin_addr, result_addr, datatype, target_rank, target_disp, op, win), OSC_V_OWN_FETCH)
 OSC_VERIFIED(Compare_and_swap, CompareAndSwap, MPI_OP_NULL, nullptr,
              (const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
               int target_rank, MPI_Aint target_disp, MPI_Win win),
-             (Buffers{writable(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank,
-                      target_disp, 1, datatype}),
+             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank, target_disp,
+                      1, datatype}),
              (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win), OSC_V_OWN_SWAP)
 
 }  // namespace verified
