@@ -42,7 +42,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     if (peer.path != Path::Direct) return Fault::None;
     size = static_cast<MPI_Aint>(peer.size);
     unit = static_cast<MPI_Aint>(peer.unit);
-    base = target == window.me ? window.shown_base() : peer.base;
+    base = target == window.me && window.program_view != nullptr ? window.program_view : peer.base;
     return target == window.me ? Fault::None : epoch::pointers_given(window);
 }
 

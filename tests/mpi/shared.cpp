@@ -101,6 +101,28 @@ CASE(proc_null_means_the_first_rank_with_memory) {
     MPI_Win_free(&win);
 }
 
+// Programs of the MPICH test suite rely on the null pointer.
+CASE(a_process_without_memory_has_no_address) {
+    SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
+    SKIP_IF(size() < 2);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "alloc_shared_noncontig", "true");
+    int* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate_shared(rank() % 2 == 0 ? 64 : 0, 4, info, MPI_COMM_WORLD, &base, &win);
+    MPI_Info_free(&info);
+    for (int peer = 0; peer < size(); ++peer) {
+        MPI_Aint bytes = -1;
+        int unit = 0;
+        int* there = nullptr;
+        CHECK_OK(MPI_Win_shared_query(win, peer, &bytes, &unit, &there));
+        CHECK_EQ(bytes, MPI_Aint{peer % 2 == 0 ? 64 : 0});
+        CHECK_EQ(there != nullptr, peer % 2 == 0);
+    }
+    MPI_Win_free(&win);
+}
+
 CASE(proc_null_without_any_memory) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     HOST_CANNOT("the host alone fails to make such a window");
