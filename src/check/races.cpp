@@ -299,7 +299,7 @@ void Races::compare() {
 void Races::tell(const std::vector<Conflict>& found) {
     for (const Conflict& conflict : found) {
         const auto& [operation, local] = conflict.accesses;
-        if (local.local && !told_local_.emplace(operation.site, check::text_of(Site{local.site})).second) continue;
+        if (local.local && !reported_local_.emplace(operation.site, check::text_of(Site{local.site})).second) continue;
         report({Rule::Conflict, setting_.name(), lines_of(conflict, setting_.addresses)});
     }
 }

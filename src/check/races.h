@@ -77,10 +77,10 @@ class Races final : public Watcher {
     NotificationLog notifications_;
     bool failed_ = false;
     bool told_incomplete_ = false;
-    std::unique_ptr<PageGuard> guard_;                            // null: loads and stores are not seen
-    World exposed_ = World::Fence;                                // the exposure epoch that the guard watches
-    std::set<std::pair<std::uint64_t, std::string>> told_local_;  // the operation's site, and the other's text
-    std::vector<Entry> local_;                                    // its loads and stores, and those of epochs before
+    std::unique_ptr<PageGuard> guard_;                                // null: loads and stores are not seen
+    World exposed_ = World::Fence;                                    // the exposure epoch that the guard watches
+    std::set<std::pair<std::uint64_t, std::string>> reported_local_;  // the operation's site, and the other's text
+    std::vector<Entry> local_;  // its loads and stores, and those of epochs before
 };
 
 }  // namespace osc::check

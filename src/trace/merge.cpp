@@ -12,75 +12,16 @@
 #include <memory>
 #include <string_view>
 
-#include "stats/counters.h"
 #include "trace/align.h"
 #include "trace/epochs.h"
+#include "trace/names.h"
 #include "trace/output.h"
 #include "trace/reader.h"
-#include "transport/shm/activity.h"
 
 namespace osc::trace {
 namespace {
 
-using shm::WaitKind;
-
 constexpr std::uint64_t kEpochThread = 1;  // the number of a thread, which the format demands
-
-enum class Class : std::uint8_t { Data, Sync, Window, Query, Comm };
-
-struct CallName {
-    const char* name;
-    Class kind;
-};
-constexpr CallName kCalls[] = {
-    {"", Class::Query},
-#define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, Class::kind},
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-#define OSC_NOTIFY_ENTRY(kind, name) {"OSC_" #name, Class::kind},
-#include "interpose/notify.def"
-#undef OSC_NOTIFY_ENTRY
-};
-
-constexpr const char* kPaths[] = {
-#define OSC_STATS_PATH(id, name, text) text,
-#include "stats/names.def"
-};
-
-const char* category_of(Class kind) {
-    switch (kind) {
-        case Class::Data:
-            return "operation";
-        case Class::Sync:
-            return "synchronisation";
-        default:
-            return "window";
-    }
-}
-
-std::string wait_name(const Event& event) {
-    const auto target = [&](const char* text) { return text + std::to_string(event.number); };
-    switch (static_cast<WaitKind>(event.detail)) {
-        case WaitKind::Lock:
-            return target("wait for the lock of ");
-        case WaitKind::Post:
-            return target("wait for the post of ");
-        case WaitKind::Completes:
-            return "wait for completes";
-        case WaitKind::Barrier:
-            return "wait for the others";
-        case WaitKind::TargetFence:
-            return target("wait for the fence of ");
-        case WaitKind::Closes:
-            return "wait for closes";
-        case WaitKind::Operations:
-            return event.number == shm::kEveryTarget ? "wait for operations" : target("wait for operations at ");
-        case WaitKind::Notification:
-            return target("wait for notification counter ");
-        default:
-            return "wait";
-    }
-}
 
 // A clock, and the processes' files that share it.
 struct Clock {
@@ -287,22 +228,22 @@ void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, c
     if (event.is(Kind::Notify)) return on_counter("notify counter ", 's');
     if (event.is(Kind::Notified)) return on_counter("notified on counter ", 'f');
     if (event.is(Kind::Wait)) {
-        write_slice(out, number, thread, event, wait_name(event), "wait");
+        write_slice(out, number, thread, event, name_of_wait(event), "wait");
         out.end();
         return;
     }
     if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
-    const CallName& call = kCalls[event.kind];
+    const CallName& call = name_of_call(event.kind);
     write_slice(out, number, thread, event, call.name, category_of(call.kind));
     out.begin("args").field("window", title_of(number, event.window));
     const bool notified = is_notified(event.kind);
-    const bool is_data = call.kind == Class::Data;
+    const bool is_data = call.kind == CallClass::Data;
     if (event.number != kNoTarget) out.field(notified && !is_data ? "counter" : "target", std::uint64_t{event.number});
     if (notified && is_data) out.field("counter", event.value >> kCounterBit);
     const std::uint8_t detail = event.detail & ~kFailed;
     if (is_data) {
         out.field("bytes", notified ? event.value & ((std::uint64_t{1} << kCounterBit) - 1) : event.value);
-        if (detail < std::size(kPaths)) out.field("path", kPaths[detail]);
+        if (const char* path = name_of_path(detail); path != nullptr) out.field("path", path);
     }
     if (event.is(Call::Win_lock)) out.field("lock", detail == kExclusive ? "exclusive" : "shared");
     if ((event.detail & kFailed) != 0) out.field("failed", std::uint64_t{1});
@@ -350,7 +291,7 @@ void Merge::write_process(Output& out, std::size_t number) const {
         end = std::max(end, event.end);
         write_event(out, number, thread, event);
         if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
-        if (kCalls[event.kind].kind == Class::Sync || event.is(Call::Win_free)) calls.push_back(event);
+        if (name_of_call(event.kind).kind == CallClass::Sync || event.is(Call::Win_free)) calls.push_back(event);
     });
     write_epochs(out, number, calls, end);
 }

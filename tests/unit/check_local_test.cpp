@@ -11,18 +11,10 @@
 #include "check/notification_log.h"
 #include "check/page_guard.h"
 #include "check/race_finder.h"
+#include "check_sites.h"
 
 namespace osc::check {
 namespace {
-
-using Sites = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-Sites sites_of(const std::vector<Conflict>& conflicts) {
-    Sites sites;
-    for (const Conflict& conflict : conflicts)
-        sites.emplace_back(conflict.accesses[0].site, conflict.accesses[1].site);
-    return sites;
-}
-const Sites kNone;
 
 Entry entry_at(std::uint64_t site, World world, std::int64_t issued, op::OpKind kind) {
     Entry entry;

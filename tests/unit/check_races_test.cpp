@@ -6,18 +6,10 @@
 #include <vector>
 
 #include "check_history.h"
+#include "check_sites.h"
 
 namespace osc::check {
 namespace {
-
-using Sites = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-Sites sites_of(const std::vector<Conflict>& conflicts) {
-    Sites sites;
-    for (const Conflict& conflict : conflicts)
-        sites.emplace_back(conflict.accesses[0].site, conflict.accesses[1].site);
-    return sites;
-}
-const Sites kNone;
 
 TEST(Races, FenceEpochs) {
     History history(3);
