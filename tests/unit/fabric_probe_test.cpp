@@ -26,7 +26,14 @@ enum class Lie {
     AtomicsNever,
     AddsNarrow,
     SwapsAlways,
-    TellsAfter
+    TellsAfter,
+    HasNoRows,
+    RefusesRows,
+    RowsFail,
+    UpdatesLater,
+    UpdatesOneMore,
+    SwapsRowsAlways,
+    TellsRowsAfter
 };
 
 /// Does accesses when it is polled, as software providers do.
@@ -88,6 +95,29 @@ class Provider final : public fabric::Endpoint {
         };
         return fabric::Posted::Yes;
     }
+    std::size_t longest_row(fabric::RowForm, Basic, Op) const override { return lie_ == Lie::HasNoRows ? 0 : 100; }
+    fabric::Posted update(fabric::PeerId, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key,
+                          fabric::Operation& operation) override {
+        EXPECT_EQ(key, 99u);
+        if (lie_ == Lie::RefusesRows) return fabric::Posted::Failed;
+        later_ = [&row, address, &operation, this] {
+            auto* const words = reinterpret_cast<std::int64_t*>(address);
+            const auto operand = [&](std::size_t i) { return word_of(row.operands(), i); };
+            if (row.form != fabric::RowForm::Update) std::memcpy(row.before(), words, row.bytes);
+            for (std::size_t i = 0; i < row.count && lie_ != Lie::UpdatesLater; ++i) {
+                if (row.form != fabric::RowForm::Swap)
+                    words[i] += operand(i);
+                else if (words[i] == word_of(row.expected(), i) || lie_ == Lie::SwapsRowsAlways)
+                    words[i] = operand(i);
+            }
+            if (lie_ == Lie::UpdatesOneMore) ++words[row.count];
+            if (lie_ == Lie::TellsRowsAfter && row.form != fabric::RowForm::Update)
+                std::memcpy(row.before(), words, row.bytes);
+            operation.ended(operation, lie_ == Lie::RowsFail ? EIO : 0);
+        };
+        return fabric::Posted::Yes;
+    }
+    bool has_hardware_atomics() const override { return false; }
     int poll(fabric::Receiver&) override {
         if (const auto due = std::exchange(later_, nullptr)) due();
         return 0;
@@ -110,6 +140,12 @@ class Provider final : public fabric::Endpoint {
     void wake() override {}
 
   private:
+    static std::int64_t word_of(const std::byte* row, std::size_t i) {
+        std::int64_t word = 0;
+        std::memcpy(&word, row + i * sizeof word, sizeof word);
+        return word;
+    }
+
     const Lie lie_;
     int busy_ = 0;
     bool exposed_ = false;
@@ -150,6 +186,16 @@ TEST(Probe, FindsEveryLieOfAtomics) {
         EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not end well");
     for (const Lie lie : {Lie::AddsNarrow, Lie::SwapsAlways, Lie::TellsAfter})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not do what it should");
+}
+
+TEST(Probe, FindsEveryLieOfRows) {
+    EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_rows), "");
+    EXPECT_EQ(flaw_of(Lie::RegistersNothing, &fabric::probe_rows), "no memory can be registered");
+    EXPECT_EQ(flaw_of(Lie::HasNoRows, &fabric::probe_rows), "has no atomics on rows of words");
+    for (const Lie lie : {Lie::RefusesRows, Lie::RowsFail})
+        EXPECT_EQ(flaw_of(lie, &fabric::probe_rows), "an atomic on a row does not end well");
+    for (const Lie lie : {Lie::UpdatesLater, Lie::UpdatesOneMore, Lie::SwapsRowsAlways, Lie::TellsRowsAfter})
+        EXPECT_EQ(flaw_of(lie, &fabric::probe_rows), "an atomic on a row does not do what it should");
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void Rdma::announce(Connection& to, std::size_t bytes) {
 
 template <class Post>
 bool Rdma::access(Transfer& transfer, std::size_t bytes, std::atomic<std::uint64_t>& counter, Post&& post) {
-    announce(*transfer.connection, bytes);
+    if (transfer.connection->token != token_) announce(*transfer.connection, bytes);
     const bool begun = begin(transfer, post);
     if (begun) count(counter);
     return begun;
@@ -67,6 +67,11 @@ bool Rdma::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_
 bool Rdma::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
     return access(it, bytes, counts_.reads,
                   [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
+}
+
+bool Rdma::update(Transfer& it, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key) {
+    return access(it, row.bytes, counts_.atomics,
+                  [&] { return endpoint_->update(it.connection->peer, row, address, key, it.operation); });
 }
 
 void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std::uint64_t key) {

@@ -30,6 +30,7 @@ class Rdma {
     [[nodiscard]] bool write(Transfer& transfer, const void* from, std::size_t bytes, std::uint64_t address,
                              std::uint64_t key);
     [[nodiscard]] bool read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+    [[nodiscard]] bool update(Transfer& transfer, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key);
     /// Waits for room. Without locks, like ProgressEngine::wait().
     void atomic(Transfer& transfer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key);
 

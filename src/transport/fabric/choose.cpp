@@ -117,8 +117,9 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
         if (!is_wanted(wanted, provider.name)) continue;
         known = true;
         const bool software = (provider.quirks & kSoftware) != 0;
+        const bool atomics = wishes.atomics || (provider.quirks & kHardwareAtomics) != 0;
         chosen = provider;
-        if (fi_info* found = ask(provider, wishes.atomics, software ? address : std::string(), why); found != nullptr)
+        if (fi_info* found = ask(provider, atomics, software ? address : std::string(), why); found != nullptr)
             return found;
     }
     // The user names a provider that the table does not have.

@@ -16,6 +16,7 @@ enum Quirk : unsigned {
     kBlockingRead = 2,
     kDeposits = 4,
     kUnlockedClose = 8,
+    kHardwareAtomics = 16,
 };
 
 /// A row of providers.def.

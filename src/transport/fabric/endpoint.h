@@ -7,7 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "op/types.h"
 
 namespace osc::fabric {
 
@@ -47,6 +50,42 @@ struct Atomic {
     std::uint64_t operand = 0;
     std::uint64_t expected = 0;
     std::uint64_t before = 0;  // the word's previous value
+};
+
+/// The forms of an atomic on a row of elements. Update returns nothing, Fetch the previous values; Swap stores the
+/// operands where the elements equal the expected values, and returns the previous values.
+enum class RowForm : std::uint8_t { Update, Fetch, Swap };
+
+/// An atomic of the provider on adjacent elements, each by itself. The provider uses this object's memory until the
+/// operation has ended.
+class AtomicRow {
+  public:
+    /// `operation`: for Update and Fetch. `width`: bytes of an element.
+    AtomicRow(RowForm how, Basic basic, Op operation, std::size_t elements, std::size_t width)
+        : form(how),
+          type(basic),
+          op(operation),
+          count(elements),
+          bytes(elements * width),
+          memory_(std::make_unique_for_overwrite<std::byte[]>(parts() * bytes)) {}
+
+    /// The operands, the previous values (Fetch, Swap), and the expected values (Swap).
+    std::byte* operands() const { return memory_.get(); }
+    std::byte* before() const { return memory_.get() + bytes; }
+    std::byte* expected() const { return memory_.get() + 2 * bytes; }
+    /// All of them.
+    std::size_t used() const { return parts() * bytes; }
+
+    const RowForm form;
+    const Basic type;
+    const Op op;
+    const std::size_t count;
+    const std::size_t bytes;
+
+  private:
+    std::size_t parts() const { return 1 + static_cast<std::size_t>(form); }
+
+    std::unique_ptr<std::byte[]> memory_;
 };
 
 /// Memory that peers may write and read.
@@ -93,6 +132,14 @@ class Endpoint {
     /// atomics_flaw() is "".
     virtual Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key,
                           Operation& operation) = 0;
+    /// The most elements of a row; 0 if the provider has no such atomic, or atomics are not used. The type's alignment
+    /// must suffice for the target's elements. `op`: Op::NoOp only reads (Fetch); ignored for Swap.
+    virtual std::size_t longest_row(RowForm form, Basic type, Op op) const = 0;
+    /// An atomic on a row of at most longest_row() elements. It ends when its effect is in the target's memory.
+    virtual Posted update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key,
+                          Operation& operation) = 0;
+    /// Whether the network adapter executes atomics, and no process of the target.
+    virtual bool has_hardware_atomics() const = 0;
     /// Whether deposits are faster than sends for small messages. A deposit is a write without an event at the target.
     /// It ends when `from` may be changed; without an operation it copies at most largest_copied() bytes. Deposits and
     /// messages to one peer arrive byte by byte in the order of their posts.

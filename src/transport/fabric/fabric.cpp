@@ -92,7 +92,8 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
     }
     deposits_ = (chosen_.quirks & kDeposits) != 0 && !wishes.pieces && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
     probe_direct(*this, flaw_);
-    try_atomics(wishes.atomics);
+    try_atomics(wishes.atomics || (chosen_.quirks & kHardwareAtomics) != 0);
+    try_rows();
     return true;
 }
 
@@ -123,6 +124,11 @@ void Libfabric::try_atomics(bool wanted) {
         atomics_flaw_ = "has no atomics on words of 64 bits";
     else
         probe_atomics(*this, atomics_flaw_);
+}
+
+void Libfabric::try_rows() {
+    rows_flaw_ = atomics_flaw_;
+    if (rows_flaw_.empty() && longest_row(RowForm::Fetch, Basic::I64, Op::Sum) > 0) probe_rows(*this, rows_flaw_);
 }
 
 std::uint32_t Libfabric::ipv4() const {

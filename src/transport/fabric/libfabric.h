@@ -25,8 +25,8 @@ static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 std::uint64_t random_key();
 
 /// Endpoint over libfabric; most of its functions are that interface's. fabric.cpp opens and closes the endpoint,
-/// registrations.cpp registers memory, posts.cpp posts operations, completions.cpp receives messages and ends
-/// operations.
+/// registrations.cpp registers memory, posts.cpp posts operations, rows.cpp atomics on rows of
+/// elements, completions.cpp receives messages and ends operations.
 class Libfabric final : public Endpoint {
   public:
     ~Libfabric() override;
@@ -48,6 +48,11 @@ class Libfabric final : public Endpoint {
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
     Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
+    std::size_t longest_row(RowForm form, Basic type, Op op) const override;
+    Posted update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key, Operation& operation) override;
+    bool has_hardware_atomics() const override {
+        return (chosen_.quirks & kHardwareAtomics) != 0 && atomics_flaw_.empty();
+    }
     std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
     std::size_t direct_from() const override { return chosen_.direct; }
     const char* flaw() const override { return flaw_.c_str(); }
@@ -84,6 +89,7 @@ class Libfabric final : public Endpoint {
                          Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
     void try_atomics(bool wanted);
+    void try_rows();
     int count_writes();
     int process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
     int process_error(Receiver& receiver);
@@ -92,6 +98,7 @@ class Libfabric final : public Endpoint {
     Provider chosen_{};
     std::string flaw_;  // see Endpoint::flaw()
     std::string atomics_flaw_;
+    std::string rows_flaw_;  // of atomics on rows of elements
     bool deposits_ = false;
     int descriptor_ = -1;  // of the completion queue: readable when it has entries
     int waker_ = -1;       // an eventfd, for wake()
@@ -110,6 +117,26 @@ class Libfabric final : public Endpoint {
     std::vector<fid_mr*> revoked_;  // under registrations_
     std::atomic<bool> has_revoked_{false};
     std::atomic<int> posting_{0};  // threads in a function that posts
+};
+
+/// The result of a post.
+Posted posted(ssize_t result);
+
+/// A thread that is in a function that posts; see Endpoint::is_idle().
+class Posting {
+  public:
+    explicit Posting(std::atomic<int>& threads) : threads_(threads) {
+        threads_.fetch_add(1, std::memory_order_seq_cst);
+        // The load orders the provider's plain stores after the increment, also on weakly ordered processors. A fence
+        // would do the same, but ThreadSanitizer does not model fences.
+        static_cast<void>(threads_.load(std::memory_order_seq_cst));
+    }
+    ~Posting() { threads_.fetch_sub(1, std::memory_order_release); }
+    Posting(const Posting&) = delete;
+    Posting& operator=(const Posting&) = delete;
+
+  private:
+    std::atomic<int>& threads_;
 };
 
 }  // namespace osc::fabric

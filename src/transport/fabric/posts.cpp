@@ -4,35 +4,14 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include <atomic>
-
 #include "transport/fabric/libfabric.h"
 
 namespace osc::fabric {
-namespace {
 
 Posted posted(ssize_t result) {
     if (result == 0) return Posted::Yes;
     return result == -FI_EAGAIN ? Posted::Again : Posted::Failed;
 }
-
-class Posting {
-  public:
-    explicit Posting(std::atomic<int>& threads) : threads_(threads) {
-        threads_.fetch_add(1, std::memory_order_seq_cst);
-        // The load orders the provider's plain stores after the increment, also on weakly ordered processors. A fence
-        // would do the same, but ThreadSanitizer does not model fences.
-        static_cast<void>(threads_.load(std::memory_order_seq_cst));
-    }
-    ~Posting() { threads_.fetch_sub(1, std::memory_order_release); }
-    Posting(const Posting&) = delete;
-    Posting& operator=(const Posting&) = delete;
-
-  private:
-    std::atomic<int>& threads_;
-};
-
-}  // namespace
 
 Posted Libfabric::send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) {
     void* description = nullptr;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -62,6 +63,16 @@ int end(Endpoint& endpoint, Access& access, Post&& post) {
     }
     return access.error;
 }
+
+/// A row between two words that no atomic may change.
+struct RowProbe {
+    static constexpr std::size_t kCount = 3;
+    explicit RowProbe(RowForm form) : row(form, Basic::I64, Op::Sum, kCount, sizeof(std::int64_t)) {}
+
+    Access access;
+    AtomicRow row;
+    std::int64_t words[kCount + 2] = {};
+};
 
 void fill(std::byte* bytes, unsigned seed) {
     for (std::size_t i = 0; i < kBytes; ++i)
@@ -132,6 +143,51 @@ void probe_atomics(Endpoint& endpoint, std::string& flaw) {
         if (!flaw.empty()) return keep(std::move(probe));
     }
     endpoint.revoke(exposed);
+}
+
+void probe_rows(Endpoint& endpoint, std::string& flaw) {
+    for (const RowForm form : {RowForm::Update, RowForm::Fetch, RowForm::Swap}) {
+        auto probe = std::make_unique<RowProbe>(form);
+        AtomicRow& row = probe->row;
+        PeerId self = 0;
+        Exposed exposed;
+        if (endpoint.longest_row(form, row.type, row.op) < row.count) {
+            flaw = "has no atomics on rows of words";
+            return;
+        }
+        if (!endpoint.insert(endpoint.address(), self) ||
+            !endpoint.expose(probe->words, sizeof probe->words, exposed)) {
+            flaw = "no memory can be registered";
+            return;
+        }
+        std::int64_t after[RowProbe::kCount + 2];
+        for (std::size_t i = 0; i < std::size(after); ++i) {
+            const auto number = static_cast<std::int64_t>(i);
+            probe->words[i] = after[i] = 1000 - 300 * number;
+            if (i == 0 || i > RowProbe::kCount) continue;
+            const std::int64_t operand = -7 * number;
+            // The middle element is not as expected, and Swap leaves it.
+            const bool differs = form == RowForm::Swap && i == 2;
+            const std::int64_t expected = after[i] + (differs ? 1 : 0);
+            const std::size_t at = (i - 1) * sizeof operand;
+            std::memcpy(row.operands() + at, &operand, sizeof operand);
+            if (form == RowForm::Swap) std::memcpy(row.expected() + at, &expected, sizeof expected);
+            after[i] = form != RowForm::Swap ? after[i] + operand : differs ? after[i] : operand;
+        }
+        std::int64_t before[RowProbe::kCount];
+        std::memcpy(before, probe->words + 1, sizeof before);
+        const int error = end(endpoint, probe->access, [&] {
+            return endpoint.update(self, row, exposed.base + sizeof probe->words[0], exposed.key,
+                                   probe->access.operation);
+        });
+        if (error != 0)
+            flaw = "an atomic on a row does not end well";
+        else if (std::memcmp(probe->words, after, sizeof after) != 0 ||
+                 (form != RowForm::Update && std::memcmp(row.before(), before, sizeof before) != 0))
+            flaw = "an atomic on a row does not do what it should";
+        if (!flaw.empty()) return keep(std::move(probe));
+        endpoint.revoke(exposed);
+    }
 }
 
 }  // namespace osc::fabric

@@ -13,4 +13,7 @@ void probe_direct(Endpoint& endpoint, std::string& flaw);
 /// The same with atomics, on two words of this process's own memory.
 void probe_atomics(Endpoint& endpoint, std::string& flaw);
 
+/// The same with atomics on rows of signed words: Update, Fetch and Swap. An Update must be complete when it ends.
+void probe_rows(Endpoint& endpoint, std::string& flaw);
+
 }  // namespace osc::fabric

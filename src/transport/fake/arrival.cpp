@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "op/kernels.h"
 #include "transport/fake/fabric.h"
 
 namespace osc::fake {
@@ -40,7 +41,9 @@ bool Fabric::arrive(Node& node, Parcel& parcel, int& error) {
         parcel.data.assign(memory, memory + parcel.bytes);
         return true;
     }
-    return parcel.kind == ParcelKind::Atomic ? update(memory, parcel) : store(memory, parcel);
+    if (parcel.kind == ParcelKind::Atomic)
+        return parcel.row != nullptr ? update_row(memory, parcel) : update(memory, parcel);
+    return store(memory, parcel);
 }
 
 bool Fabric::update(std::byte* memory, Parcel& parcel) {
@@ -57,6 +60,28 @@ bool Fabric::update(std::byte* memory, Parcel& parcel) {
     else if (parcel.before == what.expected)
         after = what.operand;
     std::memcpy(memory, &after, sizeof after);
+    return true;
+}
+
+// The row's previous values are in `data` until the operation ends.
+bool Fabric::update_row(std::byte* memory, Parcel& parcel) {
+    const fabric::AtomicRow& row = *parcel.row;
+    if (parcel.parts == 0) {
+        parcel.parts = is_flawed(Flaw::SplitsAtomics) ? 2 : 1;
+        parcel.data.assign(memory, memory + row.bytes);
+        parcel.due = now_ + kFlawLasts;
+        if (parcel.parts == 2) return false;
+    }
+    std::vector<std::byte> after = parcel.data;
+    const std::size_t width = row.bytes / row.count;
+    if (row.form != fabric::RowForm::Swap) {
+        if (row.op != Op::NoOp) op::kernel(row.op, row.type)(after.data(), row.operands(), row.count);
+    } else {
+        for (std::size_t at = 0; at < row.bytes; at += width)
+            if (std::memcmp(after.data() + at, row.expected() + at, width) == 0)
+                std::memcpy(after.data() + at, row.operands() + at, width);
+    }
+    std::memcpy(memory, after.data(), row.bytes);
     return true;
 }
 
@@ -137,7 +162,9 @@ void Fabric::progress(std::uint32_t number) {
 void Fabric::land(Parcel& parcel) {
     if (parcel.kind == ParcelKind::Read && !parcel.flawed)
         std::memcpy(parcel.memory, parcel.data.data(), parcel.bytes);
-    else if (parcel.kind == ParcelKind::Atomic)
+    else if (parcel.row != nullptr && parcel.row->form != fabric::RowForm::Update)
+        std::memcpy(parcel.row->before(), parcel.data.data(), parcel.row->bytes);
+    else if (parcel.atomic != nullptr)
         parcel.atomic->before = parcel.before;
 }
 

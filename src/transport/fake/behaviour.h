@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "op/types.h"
+
 namespace osc::fake {
 
 /// Errors that no provider may make: a test that runs over a fabric with one of them must fail.
@@ -16,7 +18,7 @@ enum class Flaw {
     EndsWritesEarly,  // a write ends before its data is in the target's memory
     EndsReadsEarly,   // a read ends before its data has arrived
     EndsSendsEarly,   // a send or deposit ends before its data has left the sender's buffer
-    SplitsAtomics,    // another atomic on the same word executes between the load and the store of one
+    SplitsAtomics,    // another atomic on the same elements executes between the load and the store of one
     TearsDeposits,    // the last byte of a deposit arrives before the others
 };
 
@@ -61,6 +63,8 @@ struct Behaviour {
     // Properties of the endpoint.
     bool deposits = false;
     bool atomics = true;
+    std::size_t longest_row = 256;  // elements of one atomic
+    Op lacking = Op::None;          // no atomic has this operation
     std::size_t largest_copied = 128;
     std::size_t largest_transfer = std::size_t{1} << 30;
     std::size_t direct_from = 4096;

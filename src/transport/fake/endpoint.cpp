@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "op/kernels.h"
+
 namespace osc::fake {
 namespace {
 
@@ -47,7 +49,7 @@ bool FakeEndpoint::insert(const fabric::Address& address, fabric::PeerId& peer) 
 
 fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const void* memory, std::size_t bytes,
                                   fabric::Operation* operation, std::uint64_t address, std::uint64_t key,
-                                  fabric::Atomic* atomic) {
+                                  fabric::Atomic* atomic, fabric::AtomicRow* row) {
     Fabric::Parcel parcel;
     parcel.kind = kind;
     parcel.from = number_;
@@ -58,6 +60,7 @@ fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const vo
     parcel.address = address;
     parcel.key = key;
     parcel.atomic = atomic;
+    parcel.row = row;
     posting_.fetch_add(1, std::memory_order_seq_cst);
     fabric::Posted posted = fabric::Posted::Failed;
     {
@@ -95,6 +98,22 @@ fabric::Posted FakeEndpoint::atomic(fabric::PeerId peer, fabric::Atomic& what, s
                                     fabric::Operation& operation) {
     if (!behaviour().atomics || address % sizeof what.operand != 0) return fabric::Posted::Failed;
     return post(ParcelKind::Atomic, peer, nullptr, sizeof what.operand, &operation, address, key, &what);
+}
+
+// All types of at most eight bytes, with every operation that MPI admits on them.
+std::size_t FakeEndpoint::longest_row(fabric::RowForm form, Basic type, Op op) const {
+    const bool lacks = op == behaviour().lacking && op != Op::None;
+    if (!behaviour().atomics || !behaviour().registers || lacks) return 0;
+    if (op::element_size(type) > 8 || op::data_runs(type).count != 1) return 0;
+    const bool has = form == fabric::RowForm::Swap ? op::admits_compare(type) : op::kernel(op, type) != nullptr;
+    return has ? behaviour().longest_row : 0;
+}
+
+fabric::Posted FakeEndpoint::update(fabric::PeerId peer, fabric::AtomicRow& row, std::uint64_t address,
+                                    std::uint64_t key, fabric::Operation& operation) {
+    if (row.count > longest_row(row.form, row.type, row.op) || address % (row.bytes / row.count) != 0)
+        return fabric::Posted::Failed;
+    return post(ParcelKind::Atomic, peer, nullptr, row.bytes, &operation, address, key, nullptr, &row);
 }
 
 fabric::Posted FakeEndpoint::deposit(fabric::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,

@@ -69,6 +69,7 @@ class Fabric {
         std::uint64_t key = 0;
         fabric::Atomic* atomic = nullptr;
         std::uint64_t before = 0;  // of the atomic's word
+        fabric::AtomicRow* row = nullptr;
         std::uint64_t due = 0;
         unsigned parts = 0;       // number of parts in which it arrives; 0: not decided
         std::size_t cut = 0;      // offset of the second part
@@ -112,6 +113,7 @@ class Fabric {
     void move_channel(Node& node, std::deque<SharedParcel>& channel);
     bool arrive(Node& node, Parcel& parcel, int& error);
     bool update(std::byte* memory, Parcel& parcel);
+    bool update_row(std::byte* memory, Parcel& parcel);
     bool store(std::byte* memory, Parcel& parcel);
     std::byte* find(Node& node, const Parcel& parcel);
     void capture(Parcel& parcel);

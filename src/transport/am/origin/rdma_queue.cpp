@@ -1,6 +1,9 @@
 #include "transport/am/origin/rdma_queue.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "transport/direct/direct.h"
 
 namespace osc::am {
 
@@ -13,17 +16,17 @@ RdmaQueue::RdmaQueue(NetworkStack& network, Connection& to, FirstFault& faults, 
     }
 }
 
-void RdmaQueue::add(RdmaRequest&& request, bool may_start, bool refused) {
+void RdmaQueue::add(RdmaRequest&& request, bool confirmed, bool refused) {
     request.serial = ++serial_;
-    if (deferred() == 0 && may_start && has_room() && start(request, refused)) return;
+    if (deferred() == 0 && confirmed && may_start(request) && start(request, refused)) return;
     waiting_.push_back(std::move(request));
     publish();
 }
 
-bool RdmaQueue::proceed(bool may_start, bool refused) {
+bool RdmaQueue::proceed(bool confirmed, bool refused) {
     bool any = false;
     no_room_ = false;
-    while (deferred() > 0 && may_start && has_room()) {
+    while (deferred() > 0 && confirmed && may_start(waiting_.front())) {
         no_room_ = !start(waiting_.front(), refused);
         if (no_room_) break;
         waiting_.pop_front();
@@ -37,8 +40,25 @@ void RdmaQueue::publish() {
     waiting_from_.store(deferred() > 0 ? waiting_.front().serial : kNone, std::memory_order_seq_cst);
 }
 
+// Whether an atomic in flight updates elements of this one.
+bool RdmaQueue::conflicts(const RdmaRequest& request) {
+    if (request.update == nullptr) return false;
+    const std::uint64_t end = request.address + request.update->row.bytes;
+    return std::ranges::any_of(flight_, [&](const Place& place) {
+        return place.serial.load(std::memory_order_seq_cst) != 0 && place.updated_from < end &&
+               request.address < place.updated_to;
+    });
+}
+
+bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
+    Rdma& rdma = network_.rdma;
+    if (place.update != nullptr) return rdma.update(place.transfer, place.update->row, request.address, request.key);
+    return request.write ? rdma.write(place.transfer, request.memory, request.bytes, request.address, request.key)
+                         : rdma.read(place.transfer, request.memory, request.bytes, request.address, request.key);
+}
+
 // Returns false if the provider has no room. A transfer to a dead target, or under a refused lock, fails.
-bool RdmaQueue::start(const RdmaRequest& request, bool refused) {
+bool RdmaQueue::start(RdmaRequest& request, bool refused) {
     const bool dead = to_.dead.load(std::memory_order_acquire);
     Place* const place = refused || dead ? nullptr : flight_.free();
     if (place == nullptr) {
@@ -51,16 +71,16 @@ bool RdmaQueue::start(const RdmaRequest& request, bool refused) {
     place->entry = request.entry;
     place->lent = request.lent;
     place->completion = request.completion;
+    place->updated_from = request.address;
+    place->updated_to = request.address + (request.update != nullptr ? request.update->row.bytes : 0);
+    place->update = std::move(request.update);
     if (request.entry != nullptr) regions_.use(*request.entry);
     active_.fetch_add(1, std::memory_order_relaxed);
     place->serial.store(request.serial, std::memory_order_seq_cst);
-    Rdma& rdma = network_.rdma;
-    const bool posted = request.write
-                            ? rdma.write(place->transfer, request.memory, request.bytes, request.address, request.key)
-                            : rdma.read(place->transfer, request.memory, request.bytes, request.address, request.key);
-    if (posted) return true;
+    if (post(*place, request)) return true;
     place->lent = nullptr;
     place->completion = nullptr;
+    request.update = std::move(place->update);
     if (request.entry != nullptr) regions_.release(*request.entry);
     active_.fetch_sub(1, std::memory_order_relaxed);
     place->serial.store(0, std::memory_order_seq_cst);
@@ -73,6 +93,9 @@ void RdmaQueue::ended(Transfer& transfer, int error) {
     auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
     if (error != 0) queue.faults_.note(status_of(error));
     if (place.entry != nullptr) queue.regions_.release(*place.entry);
+    if (const std::unique_ptr<RowUpdate> update = std::move(place.update);
+        update != nullptr && update->result != nullptr && error == 0)
+        shm::move_bytes(update->result, update->row.before(), update->row.bytes);
     if (const SharedCompletion completion = std::move(place.completion); completion != nullptr)
         completion->end(status_of(error));
     queue.active_.fetch_sub(1, std::memory_order_release);

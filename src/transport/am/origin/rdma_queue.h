@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 
 #include "transport/am/network_stack.h"
 #include "transport/am/origin/completion.h"
@@ -14,7 +15,13 @@
 
 namespace osc::am {
 
-/// One transfer of at most the provider's largest size.
+/// An atomic on a row of elements, and the destination of their previous values.
+struct RowUpdate {
+    fabric::AtomicRow row;
+    void* result;  // null: none
+};
+
+/// One transfer of at most the provider's largest size, or one atomic on a row.
 struct RdmaRequest {
     bool write;
     std::uint64_t address, key;
@@ -24,19 +31,22 @@ struct RdmaRequest {
     Message* lent;                // the message with `memory` as its body, released at the end; or null
     SharedCompletion completion;  // or null
     std::uint64_t serial = 0;
+    std::unique_ptr<RowUpdate> update = nullptr;  // null: `write`, `memory` and `bytes` say what is done
 };
 
-/// Under the stream's mutex, unless said otherwise.
+/// Providers need not keep the order of atomics, so one that touches the elements of another in flight starts behind
+/// it: the accumulates of one origin on one location are ordered (MPI 4.1 section 12.7.2). Under the stream's mutex,
+/// unless said otherwise.
 class RdmaQueue {
   public:
     static constexpr std::size_t kTransfers = 16;
 
     RdmaQueue(NetworkStack& network, Connection& to, FirstFault& faults, RegionCache& regions);
 
-    /// Starts a transfer, or defers it. `may_start`: the lock is confirmed. `refused`: the target has refused the lock.
-    void add(RdmaRequest&& request, bool may_start, bool refused);
+    /// Starts a transfer, or defers it. `confirmed`: the lock is. `refused`: the target has refused the lock.
+    void add(RdmaRequest&& request, bool confirmed, bool refused);
     /// Starts deferred transfers, in order; true if it started any.
-    bool proceed(bool may_start, bool refused);
+    bool proceed(bool confirmed, bool refused);
 
     /// Whether the provider had no room for the first deferred transfer.
     bool no_room() const { return no_room_; }
@@ -56,10 +66,16 @@ class RdmaQueue {
         RegionCache::Entry* entry = nullptr;
         Message* lent = nullptr;
         SharedCompletion completion;
+        std::unique_ptr<RowUpdate> update;
+        std::uint64_t updated_from = 0;  // the target's addresses that the last transfer here updated
+        std::uint64_t updated_to = 0;    // equal: none
     };
 
+    bool may_start(const RdmaRequest& request) { return has_room() && !conflicts(request); }
+    bool conflicts(const RdmaRequest& request);
     bool has_room() { return to_.dead.load(std::memory_order_acquire) || flight_.free() != nullptr; }
-    bool start(const RdmaRequest& request, bool refused);
+    bool start(RdmaRequest& request, bool refused);
+    bool post(Place& place, const RdmaRequest& request);
     void publish();
     static void ended(Transfer& transfer, int error);
 

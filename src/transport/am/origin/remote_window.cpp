@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint32_t kWithdrawn = 64;  // withdrawals in flight at once
 
+// Operations on targets of this node await the target's fence before they come here.
+constinit const std::atomic<std::uint64_t> g_no_fence{0};
+
 }  // namespace
 
 RemoteWindow::RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me,
@@ -40,7 +43,9 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
     if (entry == nullptr) {
         Connection* to = connect(target);
         if (to == nullptr) return nullptr;
-        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_, fence_);
+        const bool local = job_.node_of[target] == job_.node;
+        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_,
+                                         local ? g_no_fence : fence_);
     }
     return entry.get();
 }

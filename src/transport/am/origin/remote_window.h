@@ -1,4 +1,5 @@
-// A window's processes on other nodes: a stream to each that this process uses, and the synchronisation with them.
+// A window's processes on other nodes: a stream to each that this process uses, and the synchronisation with them. In
+// windows whose accumulates go by the provider's atomics also streams to processes of this node.
 #pragma once
 
 #include <cstdint>

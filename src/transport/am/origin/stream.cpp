@@ -11,6 +11,10 @@ namespace {
 // The most data that a record carries or returns: a message may begin with the record of a fence (begin).
 constexpr std::size_t kMostData = kBody - 2 * sizeof(Record) - kAlign;
 
+constexpr bool is_accumulate(Opcode opcode) {
+    return opcode == Opcode::Update || opcode == Opcode::UpdateReturn || opcode == Opcode::CompareAndSwap;
+}
+
 }  // namespace
 
 Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
@@ -53,6 +57,7 @@ std::byte* Stream::add(const Record& record) {
     }
     if (!messages.filling()) begin();
     flow_.mark();
+    if (is_accumulate(record.opcode)) accumulates_ = messages.issued() + 1;
     return messages.append(record);
 }
 
@@ -69,17 +74,52 @@ bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std:
     return true;
 }
 
+// The lock and the target's fence, which were requested before, must be confirmed first.
+void Stream::begin_direct(bool may_wait) {
+    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();
+    if (may_wait)
+        flow_.push();
+    else
+        flow_.queue_message();
+    flow_.mark();
+}
+
+// A thread that issues faster than the target answers waits here.
+void Stream::await_room() {
+    if (flow_.operation.completion == nullptr && flow_.transfers.deferred() > RdmaQueue::kTransfers)
+        flow_.await_started();
+}
+
+// While this thread waits, other threads may issue further accumulates, hence the loops.
+void Stream::accumulate_by_message() {
+    while (!flow_.transfers.ended(rows_))
+        flow_.await_issued();
+}
+
+void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address, std::uint64_t key) {
+    while (!flow_.messages.ended(accumulates_) ||
+           (flow_.messages.filling() && accumulates_ > flow_.messages.issued())) {
+        flow_.dispatch();
+        flow_.await_issued();
+    }
+    stats::t_path = stats::DataPath::Direct;
+    const SharedCompletion& completion = flow_.operation.completion;
+    begin_direct(completion == nullptr);
+    direct_bytes_.fetch_add(update->row.bytes, std::memory_order_relaxed);
+    if (completion != nullptr) completion->begin();
+    RdmaRequest request{false, address, key, nullptr, update->row.bytes, nullptr, nullptr, completion};
+    request.update = std::move(update);
+    flow_.start(std::move(request));
+    rows_ = flow_.transfers.issued();
+    flow_.advance();
+    await_room();
+}
+
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Entry* entry) {
     stats::t_path = stats::DataPath::Direct;
     const SharedCompletion& completion = flow_.operation.completion;
-    // The lock and the target's fence, which were requested before, must be confirmed first.
-    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();
-    if (completion != nullptr && entry == nullptr)
-        flow_.queue_message();
-    else
-        flow_.push();
-    flow_.mark();
+    begin_direct(completion == nullptr || entry != nullptr);
     direct_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
@@ -91,8 +131,10 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
     flow_.advance();
     // The caller is about to release the entry. A few other transfers may wait, for the lock or for room, after this
     // call.
-    if (entry != nullptr || (completion == nullptr && flow_.transfers.deferred() > RdmaQueue::kTransfers))
+    if (entry != nullptr)
         flow_.await_started();
+    else
+        await_room();
 }
 
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {

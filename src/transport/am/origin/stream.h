@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include "sync/costs.h"
@@ -50,6 +51,11 @@ class Stream final : public RecordTransport {
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                   RegionCache::Entry* entry);
 
+    /// An atomic of the provider on a row of the target's elements, behind all accumulates by message.
+    void update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address, std::uint64_t key);
+    /// The accumulate that follows goes by message, behind the atomics of the provider that are in flight.
+    void accumulate_by_message();
+
     // These three take the mutex.
     Fault lock(LockAsk ask);
     Fault unlock();
@@ -76,6 +82,8 @@ class Stream final : public RecordTransport {
     void begin();
     void notify();
     bool send_alone();
+    void begin_direct(bool may_wait);
+    void await_room();
     bool transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
     void end_direct();
 
@@ -87,6 +95,8 @@ class Stream final : public RecordTransport {
     TargetQueries queries_;
     std::uint64_t awaited_fence_ = 0;             // in the last FenceOpen
     std::uint32_t full_ = 0;                      // messages, since the window was made
+    std::uint64_t accumulates_ = 0;               // the serial of the last message with an accumulate
+    std::uint64_t rows_ = 0;                      // the serial of the last atomic on a row
     std::atomic<std::uint64_t> direct_bytes_{0};  // see take_traffic
 };
 
