@@ -78,7 +78,8 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     entry.unit = 1;
     describe(entry, block);
     // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
-    entry.full_limit = entry.path == Path::Direct ? entry.size / entry.unit + 1 : 0;
+    // The fast paths update elements themselves, so they may not if the network's provider does.
+    entry.full_limit = entry.path == Path::Direct && !provider_atomics ? entry.size / entry.unit + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }

@@ -236,6 +236,7 @@ class Core : public sync::Liveness {
 
     stats::Counters* stats = nullptr;  // OSC_STATS: what this process does with the window; outlives it
     check::Ledger* ledger = nullptr;   // OSC_CHECK: what the usage checker knows of the window; the checker's own
+    bool provider_atomics = false;     // accumulates go by the network provider's atomics, on targets of this node too
     bool came_last = false;            // at a barrier since this process reset it, as the last process of its node
     bool checks = false;               // asserts are checked, on all processes
     bool all_check = false;            // all processes run the usage checker

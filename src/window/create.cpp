@@ -181,7 +181,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     result = nullptr;
     Team* team = nullptr;
     const bool wants = wants_two_level(request.info);
-    if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, wants, team, reason);
+    const bool atomics = wants || wanted_atomics(request.info) == AtomicsWish::Provider;
+    if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, atomics, team, reason);
         error != MPI_SUCCESS) {
         fail(Fault::Other, "%s", reason);
         return error;
@@ -264,15 +265,22 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
     bool lacking = false;
+    Window::AtomicsAgreement atomics_agreed;
+    atomics_agreed.refusal = 1;
     if (window->controls.local_ranks != nullptr) {
         if (!met) error = MPI_ERR_OTHER;
         window->serve_network(two_level != 0);
+        const Window::AtomicsAgreement mine = window->state_atomics(request.info);
         int agreed[] = {error,
                         device ? 1 : 0,
                         static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
                         window->lacks_lock_words() ? 1 : 0,
                         static_cast<int>(header.checks.load(std::memory_order_relaxed)),
-                        static_cast<int>(header.unchecked.load(std::memory_order_relaxed))};
+                        static_cast<int>(header.unchecked.load(std::memory_order_relaxed)),
+                        mine.refusal,
+                        mine.sum,
+                        mine.complement,
+                        mine.any_op};
         if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
         error = agreed[0];
         device = agreed[1] != 0;
@@ -280,6 +288,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         header.fence_strategy.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
         header.checks.store(static_cast<std::uint32_t>(agreed[4]), std::memory_order_relaxed);
         header.unchecked.store(static_cast<std::uint32_t>(agreed[5]), std::memory_order_relaxed);
+        atomics_agreed = {agreed[6], agreed[7], agreed[8], agreed[9]};
     }
     if (!met && error == MPI_SUCCESS) {
         fail(Fault::Dead, "a process of the communicator died");
@@ -289,10 +298,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
+        window->checks = header.checks.load(std::memory_order_relaxed) != 0;
         window->choose_lock_scheme(two_level != 0, lacking);
+        window->choose_atomics(request.info, atomics_agreed);
         window->choose_strategies(request.info,
                                   static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)));
-        window->checks = header.checks.load(std::memory_order_relaxed) != 0;
         window->all_check = header.unchecked.load(std::memory_order_relaxed) == 0;
         window->describe_statistics();
         register_window(window->handle, window.get());

@@ -39,5 +39,10 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 int wanted_strategy(strategy::SyncKind kind, MPI_Info info);
 /// Whether this process asks for two-level locks.
 bool wants_two_level(MPI_Info info);
+/// How this process wants accumulates to travel between nodes.
+enum class AtomicsWish { Messages, Auto, Provider };
+AtomicsWish wanted_atomics(MPI_Info info);
+/// Whether the window has the info key accumulate_ops: operations of different kinds do not meet at one element.
+bool promises_ops(MPI_Info info);
 
 }  // namespace osc

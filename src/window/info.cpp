@@ -111,6 +111,17 @@ bool wants_two_level(MPI_Info info) {
     return base::values().lock_scheme == "two_level";
 }
 
+AtomicsWish wanted_atomics(MPI_Info info) {
+    std::string wish = value_of(info, "osc_atomics").value_or("");
+    if (wish != "auto" && wish != "messages" && wish != "provider") wish = base::values().atomics;
+    return wish == "provider" ? AtomicsWish::Provider : wish == "messages" ? AtomicsWish::Messages : AtomicsWish::Auto;
+}
+
+bool promises_ops(MPI_Info info) {
+    const auto given = value_of(info, "accumulate_ops");
+    return given == "same_op" || given == "same_op_no_op";
+}
+
 Window::StrategyTexts Window::strategy_texts() const {
     const auto text = [&](const auto& chosen) {
         const std::string how = chosen->explain(*this);

@@ -1,5 +1,6 @@
 // Windows that span nodes: the service of this process's memory, and operations on targets of other nodes.
 #include <atomic>
+#include <optional>
 
 #include "base/options.h"
 #include "epoch/epoch.h"
@@ -65,6 +66,10 @@ Fault Window::await_local(std::uint32_t target) {
 }
 
 Fault Window::find_stream(Peer& target, am::Stream*& stream) {
+    if (target.path != Path::Net) {  // a target of this node
+        stream = net_->stream(target.rank);
+        return stream != nullptr ? Fault::None : Fault::Other;
+    }
     stream = reinterpret_cast<am::Stream*>(stream_of(target).load(std::memory_order_acquire));
     if (stream != nullptr) return Fault::None;
     stream = net_->stream(target.rank);
@@ -112,13 +117,22 @@ Fault Window::execute_net(Peer& target, const op::Call& call, const Update& what
         return fault;
     stats::t_path = stats::DataPath::Message;
     const bool dynamic = flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
+    const bool by_provider = fits_provider(call, what);
+    if (provider_atomics && !by_provider && accumulates) stream->accumulate_by_message();
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream->flow().operation.answers_now = true;
     stream->flow().operation.notification = notification;
     if (pending != nullptr) *pending = {stream->flow().issue(), &stream->flow(), target.rank};
     am::Attached attached(*stream);
-    Transport& transport = dynamic ? static_cast<Transport&>(attached) : *stream;
+    const am::Description* const there = stream->queries().exposed();
+    std::optional<am::ProviderAtomics> rows;
+    if (by_provider && there != nullptr)
+        rows.emplace(*stream, am::NetworkStack::mine().endpoint(), there->base, there->key);
+    Transport& transport = rows      ? static_cast<Transport&>(*rows)
+                           : dynamic ? static_cast<Transport&>(attached)
+                                     : *stream;
     const Fault fault = nothing ? stream->finish() : op::execute(call, what, start, transport);
     stream->flow().operation.notification = am::kNoNotification;  // a refused operation has left it
     if (pending != nullptr) stream->flow().issued();

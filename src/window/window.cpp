@@ -161,10 +161,16 @@ Fault Window::check_bounds(Peer& target, const op::Call& call, std::int64_t& sta
     return Fault::None;
 }
 
+Fault Window::check_call(const op::Call& call, Update& what) const {
+    const Fault fault = op::check(call, what);
+    return fault == Fault::None ? check_atomics(call, what) : fault;
+}
+
 Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending) {
     Update what{};
-    if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
-    if (target.path == Path::Net) return execute_net(target, call, what, pending);
+    if (const Fault fault = check_call(call, what); fault != Fault::None) return fault;
+    const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
+    if (target.path == Path::Net || (provider_atomics && accumulates)) return execute_net(target, call, what, pending);
     if (checks && call.kind != op::OpKind::Get && what.op != Op::NoOp) target.control().note_update(me);
     if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return Fault::None;
     std::int64_t start = 0;
@@ -201,7 +207,7 @@ Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp
                                const Notification& notification) {
     if (target.path == Path::Net) {
         Update what{};
-        if (const Fault fault = op::check(call, what); fault != Fault::None) return fault;
+        if (const Fault fault = check_call(call, what); fault != Fault::None) return fault;
         return execute_net(target, call, what, pending, notification.index);
     }
     Fault fault = execute(target, call, pending);
@@ -212,7 +218,7 @@ Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp
 
 Fault Window::defer(Peer& target, op::Deferral&& operation) {
     Update what{};
-    if (const Fault fault = op::check(operation.call, what); fault != Fault::None) return fault;
+    if (const Fault fault = check_call(operation.call, what); fault != Fault::None) return fault;
     std::int64_t start = 0;
     bool nothing = false;
     am::Stream* stream = nullptr;

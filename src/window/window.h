@@ -18,6 +18,7 @@
 #include "transport/am/channels/outbox.h"
 #include "transport/am/origin/completion.h"
 #include "transport/am/origin/lock_words.h"
+#include "transport/am/origin/provider_atomics.h"
 #include "transport/am/target/inspection.h"
 #include "transport/shm/regions.h"
 #include "window/notify.h"
@@ -89,6 +90,16 @@ class Window final : public Core, public am::Neighbours {
     bool lacks_lock_words() const;
     /// Chooses the lock scheme, the same on all processes. `lacking`: some process lacks lock words.
     void choose_lock_scheme(bool wants_two_level, bool lacking);
+    /// The mechanism of accumulates. Each process states its part; the largest numbers of all processes decide.
+    struct AtomicsAgreement {
+        int refusal = 0;  // not 0: some process refuses the provider's atomics, this one for AtomicsRefusal
+        int sum = 0;      // AtomicsTable::sum(), and its complement: all processes' tables are equal if both agree
+        int complement = 0;
+        int any_op = 0;  // 1: some process has not promised accumulate_ops
+    };
+    AtomicsAgreement state_atomics(MPI_Info hints);
+    /// `checks` is known.
+    void choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed);
     /// Bytes of this process for the window's bookkeeping.
     std::size_t own_bytes() const;
     /// Makes the window's record of statistics and its entry in the timeline, if OSC_STATS and OSC_TRACE ask for them;
@@ -132,6 +143,13 @@ class Window final : public Core, public am::Neighbours {
   private:
     void note_path(const Peer& target, const op::Call& call);
     const char* unfit_for_two_level() const;
+    std::string refusal_text(int refusal) const;
+    /// Whether an accumulate goes by the provider's atomics in a window that uses them.
+    bool fits_provider(const op::Call& call, const Update& what) const;
+    /// A fault if the operation is none of the provider's, and may meet others at the same element.
+    Fault check_atomics(const op::Call& call, const Update& what) const;
+    /// op::check() and check_atomics().
+    Fault check_call(const op::Call& call, Update& what) const;
     /// The description of this process's memory for both channels.
     am::ExposedWindow exposed();
     Fault connect_agent(const Peer& target, am::AgentRoute*& route);
@@ -161,6 +179,8 @@ class Window final : public Core, public am::Neighbours {
     std::uint64_t net_id_ = 0;               // the window's number on the network
     std::unique_ptr<am::LockWords> lock_words_;
     std::unique_ptr<sync::TwoLevel> locks_;  // uses lock_words_
+    am::AtomicsTable atomics_;
+    bool refuses_other_ops_ = false;  // see check_atomics
     fabric::Exposed exposed_;
     std::unique_ptr<am::Leases> leases_;  // dynamic windows: regions that origins have cached
     op::Queue queue_;

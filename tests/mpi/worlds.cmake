@@ -120,6 +120,29 @@ foreach(run locks:2 lock_all:4 deadlock:4 blocking:3 requests:3 threads:2 error_
     ENV OSC_FAKE_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
 endforeach()
 
+# Accumulates by the provider's atomics, one process on each node and two, and the fallback and its report.
+osc_mpi_add_run(provider_atomics.nodes.n2 test_provider_atomics 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(provider_atomics.nodes.shared.n4 test_provider_atomics 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_FENCE=deferred
+  OSC_PSCW=deferred OSC_LOCK=deferred)
+osc_mpi_add_run(provider_atomics.nodes.net.n2 test_provider_atomics 2 TIMEOUT 60
+  ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ${net_atomics} ARGS all_agree calls_keep_their_order)
+if(libfabric MATCHES " 1$")
+  set(net_accumulates "accumulates by messages, because net has no atomics")
+else()
+  set(net_accumulates "accumulates by the provider's atomics")
+endif()
+set_tests_properties(provider_atomics.nodes.net.n2 PROPERTIES PASS_REGULAR_EXPRESSION
+  "${net_accumulates}.*PASSED: 2 cases|PASSED: 2 cases.*${net_accumulates}")
+set(runs reductions:2 requests:2 locks:2 errors:3)
+if(DEFINED ENV{OSC_TEST_FULL})
+  list(APPEND runs atomicity:2 compare_and_swap:4 pscw:3 threads:2 datatypes:3)
+endif()
+foreach(run ${runs})
+  string(REGEX MATCH "^(.*):(.*)$" _ ${run})
+  osc_mpi_add_run(${CMAKE_MATCH_1}.nodes.provider_atomics.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 300
+    ENV OSC_FAKE_NODES=2 OSC_ATOMICS=provider)
+endforeach()
+
 # Asserts that are checked; and programs whose asserts are true, which notice nothing.
 osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_CHECK=1)
 osc_mpi_add_run(checked.deferred.n2 test_checked 2 TIMEOUT 120 ENV OSC_CHECK=1 OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
