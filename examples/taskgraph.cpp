@@ -2,11 +2,13 @@
 // computes L(i, j), and its inputs are the L(i, k) and L(j, k) with k < j, and L(j, j). Each task has a slot for each
 // input, and a counter. A task that ends puts its tile into the slots of the tasks that need it, on whatever rank, and
 // notifies their counters; a task runs when its counter has reached the number of its inputs. Over an MPI library
-// without libosc the notified puts are those of osc/notify_fallback.h.
+// without libosc the notified puts are those of osc/notify_fallback.h. With --messages: a message for each input, whose
+// receive is posted at the start with the slot as its buffer; a task runs when all of its receives are complete.
 #include <osc/notify_fallback.h>
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "example.h"
@@ -19,6 +21,7 @@ namespace {
 struct Settings {
     long tiles = 8;
     long size = 24;
+    bool messages = false;
 };
 
 using Tile = std::vector<double>;  // `size` rows of `size` elements
@@ -66,6 +69,93 @@ struct Task {
     long inputs() const { return row == column ? column : 2 * column + 1; }
 };
 
+// Where a task runs, its counter there, and the first of its slots.
+struct Place {
+    int rank;
+    long counter;
+    long slots;
+};
+
+// How tiles come into the slots of this rank's tasks.
+class Exchange {
+  public:
+    virtual ~Exchange() = default;
+    virtual const double* slots() const = 0;
+    // Moves a tile, which stays unchanged until the end, into one of the slots of a task.
+    virtual void give(const Tile& tile, const Place& to, long input) = 0;
+    virtual bool is_ready(const Place& place, long inputs) = 0;
+    virtual void await(const Place& place, long inputs) = 0;
+};
+
+class Notifications final : public Exchange {
+  public:
+    Notifications(long slots, long counters, MPI_Aint bytes) {
+        MPI_Win_allocate(slots * bytes, static_cast<int>(bytes), MPI_INFO_NULL, MPI_COMM_WORLD,
+                         static_cast<void*>(&slots_), &win_);
+        OSC_Win_set_num_notify(win_, MPI_INFO_NULL, static_cast<int>(counters));
+        MPI_Win_lock_all(0, win_);
+    }
+    Notifications(const Notifications&) = delete;
+    Notifications& operator=(const Notifications&) = delete;
+    ~Notifications() override {
+        MPI_Win_unlock_all(win_);
+        MPI_Win_free(&win_);
+    }
+
+    const double* slots() const override { return slots_; }
+    void give(const Tile& tile, const Place& to, long input) override {
+        const int count = static_cast<int>(tile.size());
+        OSC_Put_notify(tile.data(), count, MPI_DOUBLE, to.rank, to.slots + input, count, MPI_DOUBLE,
+                       static_cast<int>(to.counter), win_);
+    }
+    bool is_ready(const Place& place, long inputs) override {
+        int flag = 0;
+        OSC_Win_test_notify(win_, static_cast<int>(place.counter), inputs, &flag, nullptr);
+        return flag != 0;
+    }
+    void await(const Place& place, long inputs) override {
+        OSC_Win_wait_notify(win_, static_cast<int>(place.counter), inputs, nullptr);
+    }
+
+  private:
+    double* slots_ = nullptr;
+    MPI_Win win_ = MPI_WIN_NULL;
+};
+
+// The tag of a message is the number of its slot.
+class Messages final : public Exchange {
+  public:
+    Messages(long slots, long elements)
+        : slots_(static_cast<std::size_t>(slots * elements)), receives_(static_cast<std::size_t>(slots)) {
+        for (long slot = 0; slot < slots; ++slot)
+            MPI_Irecv(slots_.data() + slot * elements, static_cast<int>(elements), MPI_DOUBLE, MPI_ANY_SOURCE,
+                      static_cast<int>(slot), MPI_COMM_WORLD, &receives_[static_cast<std::size_t>(slot)]);
+    }
+    Messages(const Messages&) = delete;
+    Messages& operator=(const Messages&) = delete;
+    ~Messages() override { MPI_Waitall(static_cast<int>(sends_.size()), sends_.data(), MPI_STATUSES_IGNORE); }
+
+    const double* slots() const override { return slots_.data(); }
+    void give(const Tile& tile, const Place& to, long input) override {
+        sends_.push_back(MPI_REQUEST_NULL);
+        MPI_Isend(tile.data(), static_cast<int>(tile.size()), MPI_DOUBLE, to.rank, static_cast<int>(to.slots + input),
+                  MPI_COMM_WORLD, &sends_.back());
+    }
+    bool is_ready(const Place& place, long inputs) override {
+        int flag = 0;
+        MPI_Testall(static_cast<int>(inputs), receives_.data() + place.slots, &flag, MPI_STATUSES_IGNORE);
+        return flag != 0;
+    }
+    void await(const Place& place, long inputs) override {
+        MPI_Waitall(static_cast<int>(inputs), receives_.data() + place.slots, MPI_STATUSES_IGNORE);
+    }
+
+  private:
+    std::vector<double> slots_;
+    std::vector<MPI_Request> receives_;
+    std::vector<MPI_Request> sends_;
+};
+
 class Graph {
   public:
     Graph(const Session& session, const Settings& set) : session_(session), set_(set) {
@@ -80,16 +170,12 @@ class Graph {
                 if (static_cast<int>(owner) == session.rank) waiting_.push_back(task);
             }
         const auto me = static_cast<std::size_t>(session.rank);
-        MPI_Win_allocate(slots[me] * bytes(), static_cast<int>(bytes()), MPI_INFO_NULL, MPI_COMM_WORLD,
-                         static_cast<void*>(&slots_), &win_);
-        OSC_Win_set_num_notify(win_, MPI_INFO_NULL, static_cast<int>(counters[me]));
-        MPI_Win_lock_all(0, win_);
-    }
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
-    ~Graph() {
-        MPI_Win_unlock_all(win_);
-        MPI_Win_free(&win_);
+        const long elements = set.size * set.size;
+        if (set.messages)
+            exchange_ = std::make_unique<Messages>(slots[me], elements);
+        else
+            exchange_ = std::make_unique<Notifications>(slots[me], counters[me],
+                                                        static_cast<MPI_Aint>(sizeof(double)) * elements);
     }
 
     // Runs this rank's tasks, each as soon as it is ready; returns how many overtook another.
@@ -103,7 +189,7 @@ class Graph {
                 // The first one's inputs come from tasks before it, so it becomes ready whatever the others do.
                 next = 0;
                 const Task& first = waiting_.front();
-                OSC_Win_wait_notify(win_, static_cast<int>(place_of(first).counter), first.inputs(), nullptr);
+                exchange_->await(place_of(first), first.inputs());
             }
             if (next > 0) ++overtook;
             const Task task = waiting_[next];
@@ -131,16 +217,9 @@ class Graph {
     }
 
   private:
-    struct Place {
-        int rank;
-        long counter;
-        long slots;  // the first one
-    };
-
-    MPI_Aint bytes() const { return static_cast<MPI_Aint>(sizeof(double)) * set_.size * set_.size; }
     const Place& place_of(const Task& task) const { return places_.at({task.row, task.column}); }
     const double* slot(const Task& task, long input) const {
-        return slots_ + (place_of(task).slots + input) * set_.size * set_.size;
+        return exchange_->slots() + (place_of(task).slots + input) * set_.size * set_.size;
     }
     Tile original(const Task& task) const {
         Tile tile;
@@ -149,20 +228,11 @@ class Graph {
                 tile.push_back(element(set_, task.row * set_.size + i, task.column * set_.size + j));
         return tile;
     }
-    bool is_ready(const Task& task) const {
-        int flag = 0;
-        OSC_Win_test_notify(win_, static_cast<int>(place_of(task).counter), task.inputs(), &flag, nullptr);
-        return flag != 0;
-    }
-    void give(const Tile& tile, const Task& to, long input) {
-        const Place& place = place_of(to);
-        const int count = static_cast<int>(tile.size());
-        OSC_Put_notify(tile.data(), count, MPI_DOUBLE, place.rank, place.slots + input, count, MPI_DOUBLE,
-                       static_cast<int>(place.counter), win_);
-    }
+    bool is_ready(const Task& task) const { return exchange_->is_ready(place_of(task), task.inputs()); }
+    void give(const Tile& tile, const Task& to, long input) { exchange_->give(tile, place_of(to), input); }
 
     void execute(const Task& task) {
-        Tile& tile = done_[{task.row, task.column}];  // stays where it is until the puts from it are complete
+        Tile& tile = done_[{task.row, task.column}];  // stays where it is until all that is given of it has left
         tile = original(task);
         const bool diagonal = task.row == task.column;
         for (long k = 0; k < task.column; ++k)
@@ -188,8 +258,7 @@ class Graph {
     std::map<std::pair<long, long>, Place> places_;
     std::vector<Task> waiting_;  // this rank's tasks that have not run, in the order of the graph
     std::map<std::pair<long, long>, Tile> done_;
-    double* slots_ = nullptr;
-    MPI_Win win_ = MPI_WIN_NULL;
+    std::unique_ptr<Exchange> exchange_;  // ends first, because it may still read from done_
 };
 
 }  // namespace
@@ -200,6 +269,7 @@ int main(int argc, char** argv) {
     Options options("Cholesky factorisation as a graph of tasks that start each other");
     options.number("tiles", set.tiles, 1, 100, "rows of tiles");
     options.number("size", set.size, 1, 1000, "rows of a tile");
+    options.flag("messages", set.messages, "the message-passing twin");
     if (const int status = options.parse(argc, argv, session); status != Options::kGoOn) return status;
 
     double took = 0;
@@ -217,8 +287,9 @@ int main(int argc, char** argv) {
     const bool right = error < 1e-12 * scale * scale;
     if (session.first())
         std::printf(
-            "taskgraph ranks=%d tiles=%ldx%ld of %ld tasks=%ld overtook=%lld seconds=%.4f error=%.1e verified=%s\n",
-            session.ranks, set.tiles, set.tiles, set.size, set.tiles * (set.tiles + 1) / 2,
-            static_cast<long long>(overtook), took, error, example::yes(right));
+            "taskgraph ranks=%d mode=%s tiles=%ldx%ld of %ld tasks=%ld overtook=%lld seconds=%.4f error=%.1e "
+            "verified=%s\n",
+            session.ranks, set.messages ? "messages" : "notify", set.tiles, set.tiles, set.size,
+            set.tiles * (set.tiles + 1) / 2, static_cast<long long>(overtook), took, error, example::yes(right));
     return session.all(right) ? example::kRight : example::kWrong;
 }
