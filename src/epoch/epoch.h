@@ -21,7 +21,7 @@ enum Assert : unsigned {
 
 /// Prepares an operation on `peer` in the open epoch. If `deferred` is not null and becomes true, the caller queues the
 /// operation. Otherwise this function has acquired the lock or awaited the post or fence that the operation needs, and
-/// has performed the operations queued before it.
+/// has performed the operations queued before it. Batched updates are performed in both cases.
 Fault open_target(Core& core, Peer& peer, bool* deferred = nullptr);
 
 /// Closes for the fast path all targets opened by a fence, start or lock_all.

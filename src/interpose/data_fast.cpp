@@ -2,6 +2,7 @@
 #include "interpose/data_fast.h"
 
 #include "epoch/epoch.h"
+#include "epoch/updates.h"
 #include "interpose/data.h"
 
 namespace osc {
@@ -125,11 +126,66 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
     }
 }
 
+// The kernel of an update of one element that may be batched; null if there is none, also for wrong arguments.
+struct SmallKernel {
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Op op = MPI_OP_NULL;
+    op::Kernel kernel = nullptr;
+    unsigned width = 0;
+    bool is_quick = false;
+};
+SmallKernel small_kernel(MPI_Datatype type, MPI_Op op) {
+    const Basic basic = host::plain_basic(type);
+    const Op known = op_of(op);
+    if (basic == Basic::None || known == Op::None || known == Op::NoOp) return {};
+    const std::size_t width = op::element_size(basic);
+    if (width > sizeof(std::uint64_t) || op::significant_size(basic) != width) return {};
+    const bool quick_type =
+        basic == Basic::I64 || basic == Basic::U64 || basic == Basic::I32 || basic == Basic::U32 || basic == Basic::F64;
+    return {type, op, op::kernel(known, basic), static_cast<unsigned>(width), quick_type && is_quick<false>(op)};
+}
+
+// Accumulates one element in a run of updates (epoch/updates.h), or says which path must.
+enum class InRun { Done, Fast, General };
+InRun accumulate_in_run(Window& window, const void* origin, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Op op) {
+    static SmallKernel cache;  // of the one thread that may call at a time below MPI_THREAD_MULTIPLE
+    SmallKernel local;
+    SmallKernel& last = OSC_LIKELY(!window.threaded) ? cache : local;
+    if (!OSC_LIKELY(last.type == type && last.op == op)) last = small_kernel(type, op);
+    if (last.kernel == nullptr || !epoch::may_update(window, rank, last.is_quick)) return InRun::Fast;
+    epoch::SmallUpdate update{last.kernel, last.width, last.is_quick, {}};
+    if (OSC_LIKELY(last.width == sizeof update.operands.origin))
+        update.operands.origin = load<std::uint64_t>(origin);
+    else
+        __builtin_memcpy(&update.operands.origin, origin, last.width);
+    const auto target = static_cast<std::uint32_t>(rank);
+    if (OSC_LIKELY(epoch::try_add(window, target, disp, update))) return InRun::Done;
+    if (epoch::try_update(window, target, disp, update)) return InRun::Done;
+    return last.is_quick ? InRun::Fast : InRun::General;
+}
+
+// The same for MPI_Compare_and_swap.
+template <class T>
+bool swap_in_run(Window* window, const void* origin, const void* compare, void* result, int rank, MPI_Aint disp) {
+    if (window == nullptr || !epoch::may_update(*window, rank, true)) return false;
+    epoch::SmallUpdate update{&shm::swap<T>, sizeof(T), true, {0, 0, result}};
+    __builtin_memcpy(&update.operands.origin, origin, sizeof(T));
+    __builtin_memcpy(&update.operands.compare, compare, sizeof(T));
+    const auto target = static_cast<std::uint32_t>(rank);
+    return epoch::try_add(*window, target, disp, update) || epoch::try_update(*window, target, disp, update);
+}
+
 // The same for a row of elements.
 [[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    if (!quick_any<false>(type, window, count, target_rank, target_disp, op, origin_addr, nullptr)) {
+    const InRun in_run = count == 1 && window != nullptr
+                             ? accumulate_in_run(*window, origin_addr, type, target_rank, target_disp, op)
+                             : InRun::Fast;
+    if (in_run == InRun::General)
+        return Accumulate(origin_addr, count, type, target_rank, target_disp, count, type, op, win);
+    if (in_run == InRun::Fast &&
+        !quick_any<false>(type, window, count, target_rank, target_disp, op, origin_addr, nullptr)) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Accumulate : Accumulate)(origin_addr, count, type, target_rank, target_disp, count, type,
                                                         op, win);
@@ -154,8 +210,15 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
                                MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     const Basic basic = host::plain_basic(datatype);
     Window* const window = find_front(win);
-    if ((basic != Basic::I32 && basic != Basic::U32) ||
-        !quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr)) {
+    const bool narrow = basic == Basic::I32 || basic == Basic::U32;
+    const bool wide = basic == Basic::I64 || basic == Basic::U64;
+    const bool done =
+        narrow
+            ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
+                  swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)
+            : wide &&
+                  swap_in_run<std::uint64_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp);
+    if (!done) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Compare_and_swap : Compare_and_swap)(origin_addr, compare_addr, result_addr, datatype,
                                                                     target_rank, target_disp, win);

@@ -4,6 +4,7 @@
 
 #include "base/inject.h"
 #include "epoch/check.h"
+#include "epoch/updates.h"
 #include "interpose/serve.h"
 #include "interpose/verified.h"
 #include "transport/shm/compare.h"
@@ -174,6 +175,7 @@ void keep_order(Entry entry) {
         OSC_FAULT_SYNCHRONISE(#name);                                           \
         shm::t_call = "MPI_" #name;                                             \
         const stats::SyncTimer timer(window->stats, stats::Sync::name, timing); \
+        epoch::end_run_if_any(*window);                                         \
         return finish(*window, "MPI_" #name, what);                             \
     }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -122,6 +123,26 @@ bool Core::node_barrier(bool* is_last) {
         controls.local_count(size), [&] { return any_dead() >= 0; }, is_last);
 }
 
+// A fault of the batch must not keep the other operations from being completed.
+Fault Core::complete_all(std::uint32_t target) {
+    perform_batch();
+    const Fault batched = std::exchange(updates.fault, Fault::None);
+    if (batched == Fault::None) return await_operations(target);
+    incomplete.fetch_sub(1, std::memory_order_relaxed);
+    static_cast<void>(await_operations(target));
+    return base::fail(batched, "%s", updates.text.c_str());
+}
+
+void Core::finish_batch() {
+    const Fault fault = updates.batch->finish();
+    if (fault == Fault::None || updates.fault != Fault::None) {
+        incomplete.fetch_sub(1, std::memory_order_relaxed);
+        return;
+    }
+    updates.fault = fault;
+    updates.text = base::fault_text();
+}
+
 void Core::announce_fence(std::uint64_t fence, bool ahead) {
     if (remote_sync != nullptr) remote_sync->opened(fence, ahead);
     // The last fence of all; a free of the window that an attribute callback refuses takes it back.
@@ -141,8 +162,9 @@ bool Core::is_consistent() const {
     for (std::uint32_t rank = 0; rank < size; ++rank) {
         const Peer& peer = peers[rank];
         if (peer.block.load(std::memory_order_acquire) == nullptr) continue;
-        if (peer.fast_limit.load(std::memory_order_relaxed) != 0 && (!is_open || peer.path != Path::Direct))
-            return false;
+        const bool fast = peer.fast_limit.load(std::memory_order_relaxed) != 0;
+        if ((fast || peer.batched) && (!is_open || peer.path != Path::Direct)) return false;
+        if (fast && peer.batched) return false;
         if (peer.held_lock != HeldLock::None) ++locked;
         if (peer.touched) ++touched;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/assert.h"
@@ -15,6 +16,7 @@
 #include "sync/lock.h"
 #include "sync/remote_sync.h"
 #include "sync/two_level.h"
+#include "transport/direct/batch.h"
 #include "transport/shm/control.h"
 
 namespace osc {
@@ -74,10 +76,19 @@ struct alignas(64) Peer {
     bool started;  // in the group of the open start
     bool touched;  // in epoch.touched
     std::atomic<Post> post;
+    bool batched;  // closed for the fast paths while its epoch is open, because its updates are counted or batched
 
     /// Opens or closes the target for the fast path.
-    void allow() { fast_limit.store(full_limit, std::memory_order_release); }
-    void forbid() { fast_limit.store(0, std::memory_order_relaxed); }
+    void allow() {
+        OSC_ASSERT(!batched);
+        fast_limit.store(full_limit, std::memory_order_release);
+    }
+    void close() { fast_limit.store(0, std::memory_order_relaxed); }
+    /// Closes it because its epoch ends.
+    void forbid() {
+        close();
+        batched = false;
+    }
     shm::ControlBlock& control() const { return *block.load(std::memory_order_relaxed); }
 };
 static_assert(sizeof(Peer) == 64);
@@ -106,9 +117,9 @@ struct Epoch {
 
     /// Ends the epoch of MPI_Win_lock at `peer`.
     void end_lock(Peer& peer) {
-        OSC_ASSERT(access == Access::Lock && locks > 0 && peer.held_lock != HeldLock::None);
+        OSC_ASSERT(access == Access::Lock && locks > 0 && peer.held_lock != HeldLock::None && !peer.batched);
         peer.held_lock = HeldLock::None;
-        peer.forbid();
+        peer.close();
         if (__builtin_expect(--locks == 0, 1)) access = Access::None;
     }
     void note(Peer& peer) {
@@ -119,6 +130,19 @@ struct Epoch {
         note(peer);
         peer.allow();
     }
+};
+
+/// Updates of single elements without a synchronisation call between them (epoch/updates.h).
+struct UpdateRun {
+    std::unique_ptr<shm::Batch> batch;  // null before the first long run; Core::incomplete counts it while it has some
+    std::uint32_t length = 0;           // of this run
+    std::uint32_t order = 0;            // Core::order in this run
+    bool is_long = false;               // so its updates are batched; or the run before was
+    bool was_short = false;             // the run before; its targets go back to the fast paths
+    std::uint32_t rest = 0;             // flushes until updates are counted again
+    std::uint32_t pause = 0;            // the last number of these
+    Fault fault = Fault::None;          // of a batch; unreported, and counted in Core::incomplete
+    std::string text;
 };
 
 /// The state lock of a window at MPI_THREAD_MULTIPLE. A thread holds it for a few instructions and never while it
@@ -170,12 +194,17 @@ class Core : public sync::Liveness {
     /// Waits until this process's operations at `target`, or at all targets, are complete; returns their first fault.
     Fault complete_ops(std::uint32_t target) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return await_operations(target);
+        return complete_all(target);
     }
     Fault complete_ops() { return complete_ops(kEveryTarget); }
     static constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
+
+    /// Performs the batched updates. complete_ops() does so too, and reports their fault.
+    void perform_batch() {
+        if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
+    }
 
     /// Whether the window can queue operations on local targets.
     virtual bool can_defer() const { return false; }
@@ -222,6 +251,7 @@ class Core : public sync::Liveness {
     sync::Costs costs;                    // of messages to other nodes; the same on all processes
     strategy::Strategies strategies;      // when operations are done
     Epoch epoch;
+    UpdateRun updates;
     // A flush of a rank below this has nothing to wait for: `size` in a lock_all epoch without incomplete operations,
     // else 0.
     std::atomic<std::uint32_t> flushable{0};
@@ -257,6 +287,8 @@ class Core : public sync::Liveness {
 
   private:
     Fault exchange_between_nodes();
+    Fault complete_all(std::uint32_t target);
+    void finish_batch();
     Peer& know(Peer& entry, std::uint32_t rank);
     std::atomic<bool> known_{false};  // some peer is described
     std::mutex know_mutex_;

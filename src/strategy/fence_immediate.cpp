@@ -10,6 +10,7 @@ namespace {
 class ImmediateFence final : public FenceStrategy {
   public:
     const char* name() const override { return "immediate"; }
+    bool allows_batches() const override { return false; }
 
     bool runs_ahead(const Core& core, const FenceCall& call) const override {
         return !call.precedes && core.remote_sync == nullptr;

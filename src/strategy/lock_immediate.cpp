@@ -12,6 +12,7 @@ namespace {
 class ImmediateLock final : public QueuedLock {
   public:
     const char* name() const override { return "immediate"; }
+    bool allows_batches() const override { return false; }
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         return acquire_and_await(core, guard, peer, kind, false);

@@ -9,6 +9,7 @@ namespace {
 class ImmediatePscw final : public PscwStrategy {
   public:
     const char* name() const override { return "immediate"; }
+    bool allows_batches() const override { return false; }
 
     // MPI_Win_complete reports targets that died.
     void start(Core& core, StateGuard& guard, std::span<const std::uint32_t> targets) override {

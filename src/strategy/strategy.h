@@ -71,6 +71,8 @@ class FenceStrategy {
     virtual Decision on_operation(const Core&, const Peer&) const { return Decision::Now; }
     /// False if operations may be queued: the fast paths ignore the queue.
     virtual bool allows_fast_paths() const { return true; }
+    /// Whether small updates of an epoch may be batched (epoch/updates.h), where fast paths are allowed.
+    virtual bool allows_batches() const { return true; }
 };
 
 /// MPI_Win_start and MPI_Win_complete. Each process may use another strategy; MPI_Win_post and MPI_Win_wait do not
@@ -85,6 +87,7 @@ class PscwStrategy {
     virtual void start(Core&, StateGuard&, std::span<const std::uint32_t>) {}
     virtual Decision on_operation(const Core&, const Peer&) const { return Decision::Now; }
     virtual bool allows_fast_paths() const { return true; }
+    virtual bool allows_batches() const { return true; }
 };
 
 /// MPI_Win_lock and MPI_Win_lock_all, without MPI_MODE_NOCHECK. Each process may use another strategy, except with
@@ -107,6 +110,7 @@ class LockStrategy {
     /// Whether lock() may return before the lock is acquired. Constant for a window.
     virtual bool may_defer(const Core&) const = 0;
     virtual bool allows_fast_paths() const { return true; }
+    virtual bool allows_batches() const { return true; }
 };
 
 /// A window's strategies.

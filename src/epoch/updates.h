@@ -1,0 +1,59 @@
+// Updates of single elements outside the fast paths, and the decision to batch them: docs/STRATEGIES.md#batches.
+#pragma once
+
+#include "base/inject.h"
+#include "strategy/core.h"
+
+namespace osc::epoch {
+
+/// One update of an element at a mapped target, as the call gives it.
+struct SmallUpdate {
+    op::Kernel apply;
+    unsigned width;  // bytes, at most 8
+    bool is_quick;   // the fast paths can do it
+    shm::Operands operands;
+};
+
+/// Whether try_update() may do something that the fast paths may not.
+inline bool may_update(const Core& core, int rank, bool is_quick) {
+    if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
+    return !is_quick || core.peers[rank].fast_limit.load(std::memory_order_relaxed) == 0;
+}
+
+/// Adds an update of rank < size to a batch that has some; false, with nothing done, in all other cases.
+inline bool try_add(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
+    const Peer& peer = core.peers[rank];
+    UpdateRun& run = core.updates;
+    const bool goes_on = peer.batched && run.is_long && run.order == core.order.load(std::memory_order_relaxed) &&
+                         run.batch != nullptr && !run.batch->is_empty();
+    if (!goes_on || static_cast<std::uint64_t>(disp) >= peer.full_limit) return false;
+    const std::uint64_t offset = static_cast<std::uint64_t>(disp) * peer.unit;
+    if (update.width > peer.size - offset) return false;
+    const std::uint32_t stripe = shm::ControlBlock::stripe_number(offset);
+    run.batch->add(peer.control().stripes[stripe].holder, rank * shm::kStripes + stripe,
+                   {peer.base + offset, update.apply, update.operands});
+    ++run.length;
+    return true;
+}
+
+/// Performs or batches an update of rank < size; opens the target before if it must. False if the fast or the general
+/// path must decide, with nothing done except that.
+bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update);
+
+/// Performs the batched updates of a window. Every synchronisation call comes here first: it ends a run of updates. A
+/// fault stays for Core::complete_ops().
+void end_run(Core& core);
+inline void end_run_if_any(Core& core) {
+    if (__builtin_expect(core.updates.length != 0, 0)) end_run(core);
+}
+
+/// Performs the batched updates and opens a target for the fast paths again, until count_again() or the next epoch.
+void leave_batch(Core& core, Peer& peer);
+
+/// Closes the open targets of a lock_all for the fast paths, so that the first updates there are counted.
+void count_updates(Core& core);
+
+/// Called by the flush calls for all targets: count_updates() after some of them, where earlier runs were short.
+void count_again(Core& core);
+
+}  // namespace osc::epoch
