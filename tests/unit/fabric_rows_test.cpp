@@ -22,10 +22,10 @@ JobSetup setup_of(std::uint64_t seed, Progress progress) {
     setup.behaviour.virtual_addresses = seed % 2 == 0;
     setup.behaviour.provider_keys = seed % 3 == 0;
     setup.behaviour.automatic_progress = seed % 4 < 2;
-    setup.behaviour.queue = seed % 5 == 0 ? 1 : 64;
+    setup.behaviour.queue = seed % 5 == 0 ? 4 : 64;
     setup.behaviour.full = 100;
-    setup.behaviour.delay = seed % 3 == 1 ? 30 : 6;
-    setup.behaviour.longest_row = seed % 2 == 0 ? 5 : 256;
+    setup.behaviour.delay = seed % 3 == 1 ? 12 : 4;
+    setup.behaviour.longest_row = seed % 2 == 0 ? 24 : 256;
     return setup;
 }
 
@@ -109,8 +109,10 @@ class Slices {
 
     void verify() {
         for (std::uint32_t me = 0; me < all_.size(); ++me) {
-            all_.went_on();
-            ASSERT_EQ(all_[me].far->complete_ops(am::RemoteWindow::kAll), Fault::None);
+            for (std::uint32_t target = 0; target < all_.size(); ++target) {
+                all_.went_on();
+                ASSERT_EQ(all_[me].far->complete_ops(target), Fault::None);
+            }
         }
         for (const Result& one : results_) {
             std::vector<std::byte> seen = one.before;
