@@ -1,4 +1,4 @@
-// Reads the host library's dynamic section and writes to its table of imported functions.
+// Reads libraries' dynamic sections and writes to their tables of imported functions.
 #include "host/imports.h"
 
 #include <dlfcn.h>
@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -19,6 +20,8 @@ namespace {
 struct Imports {
     const ElfW(Rela) * jumps = nullptr;
     std::size_t count = 0;
+    const ElfW(Rela) * others = nullptr;  // addresses of functions, among other things
+    std::size_t other_count = 0;
     const ElfW(Sym) * symbols = nullptr;
     const char* names = nullptr;
 };
@@ -29,17 +32,20 @@ Imports imports_of(const link_map& library) {
         const auto address = reinterpret_cast<const void*>(entry->d_un.d_ptr);
         if (entry->d_tag == DT_JMPREL) imports.jumps = static_cast<const ElfW(Rela)*>(address);
         if (entry->d_tag == DT_PLTRELSZ) imports.count = entry->d_un.d_val / sizeof(ElfW(Rela));
+        if (entry->d_tag == DT_RELA) imports.others = static_cast<const ElfW(Rela)*>(address);
+        if (entry->d_tag == DT_RELASZ) imports.other_count = entry->d_un.d_val / sizeof(ElfW(Rela));
         if (entry->d_tag == DT_SYMTAB) imports.symbols = static_cast<const ElfW(Sym)*>(address);
         if (entry->d_tag == DT_STRTAB) imports.names = static_cast<const char*>(address);
     }
-    if (imports.symbols == nullptr || imports.names == nullptr) imports.jumps = nullptr;
+    if (imports.symbols == nullptr || imports.names == nullptr) imports.jumps = imports.others = nullptr;
+    if (imports.jumps == nullptr) imports.count = 0;
+    if (imports.others == nullptr) imports.other_count = 0;
     return imports;
 }
 
 // The import-table entry of a function in a library; null if the library does not import the function.
 void** entry_of(const link_map& library, const char* name) {
     const Imports imports = imports_of(library);
-    if (imports.jumps == nullptr) return nullptr;
     for (std::size_t i = 0; i < imports.count; ++i) {
         const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(imports.jumps[i].r_info)];
         if (std::strcmp(imports.names + symbol.st_name, name) == 0)
@@ -106,6 +112,32 @@ bool replace_import(const char* name, void* by) {
     const link_map* const host = host_library(info);
     void** const entry = host != nullptr ? entry_of(*host, name) : nullptr;
     return entry != nullptr && replace(*host, entry, by);
+}
+
+void replace_all_imports(const char* name, void* by) {
+    Dl_info info{};
+    link_map* own = nullptr;
+    if (::dladdr1(reinterpret_cast<void*>(&replace_all_imports), &info, reinterpret_cast<void**>(&own),
+                  RTLD_DL_LINKMAP) == 0)
+        return;
+    const link_map* library = own;
+    while (library->l_prev != nullptr)
+        library = library->l_prev;
+    for (; library != nullptr; library = library->l_next) {
+        if (library == own || std::strstr(library->l_name, "/libc.so") != nullptr ||
+            std::strstr(library->l_name, "/ld-linux") != nullptr ||
+            std::strstr(library->l_name, "linux-vdso") != nullptr)
+            continue;
+        const Imports imports = imports_of(*library);
+        const auto redirect = [&](const ElfW(Rela) & relocation) {
+            const auto symbol = ELF64_R_SYM(relocation.r_info);
+            if (symbol == 0 || relocation.r_addend != 0) return;
+            if (std::strcmp(imports.names + imports.symbols[symbol].st_name, name) != 0) return;
+            replace(*library, reinterpret_cast<void**>(library->l_addr + relocation.r_offset), by);
+        };
+        std::for_each(imports.jumps, imports.jumps + imports.count, redirect);
+        std::for_each(imports.others, imports.others + imports.other_count, redirect);
+    }
 }
 
 }  // namespace osc::host

@@ -1,5 +1,5 @@
-// The functions that the host MPI imports from other libraries. Replacing one of its imports changes the host's own
-// calls and no other library's, and exports no name.
+// The functions that the host MPI, or all libraries, import from other libraries. Replacing an import changes the calls
+// of the importing library alone, and exports no name.
 #pragma once
 
 namespace osc::host {
@@ -10,5 +10,9 @@ void* exported_to_host(const char* name);
 /// Redirects the host's calls of `name` to `by`; false if the host does not import `name` or its table cannot be
 /// written. Calls of this function must not overlap.
 bool replace_import(const char* name, void* by);
+
+/// Redirects the calls of `name` of the program and of all loaded libraries, except libosc, the C library and the
+/// loader. Calls of this function must not overlap.
+void replace_all_imports(const char* name, void* by);
 
 }  // namespace osc::host

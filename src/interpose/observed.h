@@ -22,6 +22,7 @@ inline stats::DataPath path_of(const Peer& peer) {
         case Path::Agent:
             return DataPath::Agent;
         case Path::Unknown:
+        case Path::Mixed:
         case Path::Dynamic:
         case Path::Net:
             break;

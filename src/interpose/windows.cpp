@@ -44,6 +44,8 @@ const char* memory_name(shm::Memory memory) {
             return "shared";
         case shm::Memory::Private:
             return "not shared";
+        case shm::Memory::Mixed:
+            return "shared but for its first and last bytes";
         case shm::Memory::Dynamic:
             return "regions to be attached";
     }
@@ -84,9 +86,10 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     host::init_types(host::self_comm());
     *win = window->handle;
     if (base::verbose("windows"))
-        base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s", function,
+        base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
                   static_cast<unsigned>(window->handle), window->size, static_cast<long long>(window->bytes),
-                  window->base, memory_name(window->mine().memory));
+                  window->base, memory_name(window->mine().memory), window->kept_private.empty() ? "" : ": ",
+                  window->kept_private.c_str());
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
     return true;
 }

@@ -80,7 +80,8 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     describe(entry, block);
     // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
     // The fast paths update elements themselves, so they may not if the network's provider does.
-    entry.full_limit = entry.path == Path::Direct && !provider_atomics ? entry.size / entry.unit + 1 : 0;
+    const bool mapped = entry.path == Path::Direct || (entry.path == Path::Mixed && block.shared_first == 0);
+    entry.full_limit = mapped && !provider_atomics ? entry.size / entry.unit + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }
@@ -163,7 +164,7 @@ bool Core::is_consistent() const {
         const Peer& peer = peers[rank];
         if (peer.block.load(std::memory_order_acquire) == nullptr) continue;
         const bool fast = peer.fast_limit.load(std::memory_order_relaxed) != 0;
-        if ((fast || peer.batched) && (!is_open || peer.path != Path::Direct)) return false;
+        if ((fast || peer.batched) && (!is_open || peer.full_limit == 0)) return false;
         if (fast && peer.batched) return false;
         if (peer.held_lock != HeldLock::None) ++locked;
         if (peer.touched) ++touched;

@@ -32,6 +32,7 @@ class Ledger;
 enum class Path : std::uint8_t {
     Unknown,
     Direct,   // load and store: shared memory, or this process's own memory
+    Mixed,    // load and store for whole pages that the target shares, else process_vm_* or its agent
     Cma,      // process_vm_readv and process_vm_writev
     Agent,    // messages to the target's agent
     Dynamic,  // chosen for each attached region
@@ -65,9 +66,9 @@ struct alignas(64) Peer {
     /// checks that an epoch is open, that the memory is mapped here, and that the displacement is in the window. 0 if
     /// one of these does not hold.
     std::atomic<std::uint64_t> fast_limit;
-    std::byte* base;                        // displacement 0 as mapped here, for Path::Direct
+    std::byte* base;                        // displacement 0 as mapped here, for Path::Direct and Mixed
     std::uint64_t unit;                     // displacement unit, bytes
-    std::uint64_t size;                     // bytes
+    std::uint64_t size;                     // bytes; for Path::Mixed the end of those that are mapped here
     std::uint64_t full_limit;               // value of `fast_limit` while an epoch is open
     std::atomic<shm::ControlBlock*> block;  // null: this description is not filled yet
     std::uint32_t rank;

@@ -4,12 +4,19 @@
 #include "window/window.h"
 
 namespace osc {
+namespace {
+
+bool needs_agent(shm::Memory memory) {
+    return memory == shm::Memory::Private || memory == shm::Memory::Mixed || memory == shm::Memory::Dynamic;
+}
+
+}  // namespace
 
 void Window::state_agent_need() {
     if (size == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
     std::uint32_t need = 0;
     const shm::Memory memory = mine().memory;
-    if (memory == shm::Memory::Private || memory == shm::Memory::Dynamic) need |= shm::kUnshared;
+    if (needs_agent(memory)) need |= shm::kUnshared;
     if (!team.cma_reaches_all()) need |= shm::kUnreachable;
     if (need != 0) controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
 }
@@ -31,7 +38,7 @@ am::ExposedWindow Window::exposed() {
 
 Fault Window::serve_by_agent() {
     shm::ControlBlock& block = mine();
-    if (block.memory != shm::Memory::Private && block.memory != shm::Memory::Dynamic) return Fault::None;
+    if (!needs_agent(block.memory)) return Fault::None;
     am::Agent& agent = am::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
     served_ = agent.service().add(exposed());

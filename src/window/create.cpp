@@ -53,8 +53,11 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
         block.memory = bytes == 0                       ? shm::Memory::None
                        : block.offset != shm::kNoOffset ? shm::Memory::Shared
                                                         : shm::Memory::Private;
-        if (block.memory == shm::Memory::Private && in_device_memory(request.base))
+        if (block.memory != shm::Memory::Private) return Fault::None;
+        if (in_device_memory(request.base))
             window.controls.header().device.store(1, std::memory_order_relaxed);
+        else
+            adopt_memory(window, request, block);
         return Fault::None;
     }
     if (contiguous(request)) {
@@ -299,6 +302,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
+        if (request.flavor == MPI_WIN_FLAVOR_CREATE)
+            window->info.emplace_back("osc_adopt", wanted_adoption(request.info));
         window->choose_lock_scheme(two_level != 0, lacking);
         window->choose_atomics(request.info, atomics_agreed);
         window->choose_strategies(request.info,

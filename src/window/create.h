@@ -44,5 +44,9 @@ enum class AtomicsWish { Messages, Auto, Provider };
 AtomicsWish wanted_atomics(MPI_Info info);
 /// Whether the window has the info key accumulate_ops: operations of different kinds do not meet at one element.
 bool promises_ops(MPI_Info info);
+/// The value of osc_adopt in `info`, or of OSC_ADOPT: auto, always or off.
+std::string wanted_adoption(MPI_Info info);
+/// Makes memory given to MPI_Win_create shared, as far as osc_adopt and the system allow, and says so in `block`.
+void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block);
 
 }  // namespace osc

@@ -139,11 +139,18 @@ class LevelZero {
     std::vector<void*> contexts_;
 };
 
+std::mutex g_mutex;
+
 }  // namespace
 
+bool device_libraries_loaded() {
+    const std::lock_guard lock(g_mutex);
+    look_for_libraries();
+    return g_cuda.handle != nullptr || g_hip.handle != nullptr || g_zero.handle != nullptr;
+}
+
 bool in_device_memory(const void* address) {
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(g_mutex);
     static LevelZero level_zero;
     look_for_libraries();
     return is_cuda_device(reinterpret_cast<std::uint64_t>(address)) || is_hip_device(address) ||

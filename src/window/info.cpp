@@ -122,6 +122,11 @@ bool promises_ops(MPI_Info info) {
     return given == "same_op" || given == "same_op_no_op";
 }
 
+std::string wanted_adoption(MPI_Info info) {
+    const auto given = value_of(info, "osc_adopt");
+    return given == "auto" || given == "always" || given == "off" ? *given : base::values().adopt;
+}
+
 Window::StrategyTexts Window::strategy_texts() const {
     const auto text = [&](const auto& chosen) {
         const std::string how = chosen->explain(*this);

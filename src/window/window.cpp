@@ -15,6 +15,7 @@
 #include "transport/cma/cma_transport.h"
 #include "transport/direct/direct.h"
 #include "transport/dynamic.h"
+#include "transport/mixed.h"
 
 namespace osc {
 
@@ -52,6 +53,7 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
             peer.path = Path::Dynamic;
             return;
         case shm::Memory::Private:
+        case shm::Memory::Mixed:
         case shm::Memory::Shared:
             break;
     }
@@ -69,6 +71,16 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
         }
         if (peer.base != nullptr) {
             peer.path = Path::Direct;
+            return;
+        }
+    }
+    if (block.memory == shm::Memory::Mixed) {
+        const std::size_t mapped_bytes = block.shared_end - block.shared_first;
+        if (std::byte* const part = team.map(block.arena_rank, block.offset, mapped_bytes); part != nullptr) {
+            mapped_.push_back({block.arena_rank, block.offset, part, mapped_bytes});
+            peer.base = part - block.shared_first;
+            peer.size = block.shared_end;
+            peer.path = Path::Mixed;
             return;
         }
     }
@@ -154,16 +166,35 @@ Fault Window::check_bounds(Peer& target, const op::Call& call, std::int64_t& sta
     if (const Fault fault = op::find_extent(call, scale, start, touched); fault != Fault::None) return fault;
     nothing = touched.lo == touched.hi;
     if (nothing || target.path == Path::Dynamic) return Fault::None;
-    if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > target.size)
+    const std::uint64_t bytes_there = target.path == Path::Mixed ? target.control().size : target.size;
+    if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > bytes_there)
         return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,
-                          static_cast<unsigned long long>(target.size));
+                          static_cast<unsigned long long>(bytes_there));
     return Fault::None;
 }
 
 Fault Window::check_call(const op::Call& call, Update& what) const {
     const Fault fault = op::check(call, what);
     return fault == Fault::None ? check_atomics(call, what) : fault;
+}
+
+Fault Window::execute_mixed(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+    const shm::ControlBlock& block = target.control();
+    const auto first = static_cast<std::int64_t>(block.shared_first);
+    const auto end = static_cast<std::int64_t>(block.shared_end);
+    const shm::Stripes stripes{target.control(), me, *this};
+    if (remote_path(target.rank) == Path::Agent) {
+        stats::t_path = stats::DataPath::Agent;
+        return by_agent(target, block.base, [&](am::AgentTransport& edges) {
+            Mixed transport(target.base + first, first, end, stripes, edges);
+            return op::execute(call, what, start, transport);
+        });
+    }
+    stats::t_path = stats::DataPath::ProcessVm;
+    cma::Cross edges(team.process(target.rank).arena.address().pid, block.base, stripes);
+    Mixed transport(target.base + first, first, end, stripes, edges);
+    return op::execute(call, what, start, transport);
 }
 
 Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending) {
@@ -177,6 +208,7 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
     bool nothing = false;
     if (const Fault fault = check_bounds(target, call, start, nothing); fault != Fault::None || nothing) return fault;
     if (target.path == Path::Dynamic) return execute_dynamic(target, call, what, start);
+    if (target.path == Path::Mixed) return execute_mixed(target, call, what, start);
     const shm::Stripes stripes{target.control(), me, *this};
     if (target.path == Path::Direct) {
         if (call.kind == op::OpKind::Put || call.kind == op::OpKind::Get) {

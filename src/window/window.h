@@ -130,7 +130,8 @@ class Window final : public Core, public am::Neighbours {
     std::byte* segment = nullptr;       // contiguous shared windows: all memory, mapped here
     std::uint64_t segment_offset = 0;   // in rank 0's arena
     std::size_t segment_bytes = 0;
-    bool departed = false;  // a free failed after this process had counted its departure
+    std::string kept_private;  // why memory given to MPI_Win_create is not shared, or not all of it
+    bool departed = false;     // a free failed after this process had counted its departure
     InfoInUse info;
     Notifications notifications;
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: this process's attached regions
@@ -161,6 +162,7 @@ class Window final : public Core, public am::Neighbours {
     Fault reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock, am::Stream*& stream,
                     std::int64_t& start, bool& nothing);
     Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
+    Fault execute_mixed(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
     std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
                                                          std::uint64_t count) const;
 

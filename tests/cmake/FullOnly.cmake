@@ -10,6 +10,8 @@ set(OSC_FULL_ONLY
     "(alignment|reductions|compare_and_swap|datatypes|operands|attributes|error_classes|create|regions|info_keys|communicators)\\.nodes?\\.[ID]+\\.n[0-9]"
     # Forced modes between hosts: made-up nodes have them, and hosts the modes that auto chooses.
     "multihost\\.[a-z_]+\\.hosts\\.[ID]+\\.n4"
+    # Most of their windows have no whole page; adopt tests those that have.
+    "[a-z_]+\\.adopted\\.n[0-9]"
     # The counts are those of the other provider.
     "message_counts\\.nodes\\.net\\.n4"
     # More processes than cores, which wait for each other in 141 cases; a combination of two other runs.

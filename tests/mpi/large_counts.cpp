@@ -154,6 +154,7 @@ CASE(three_gibibytes) {
 // More than 2^31 elements of one accumulate.
 CASE(elements_beyond_an_int) {
     SKIP_IF(!osct::full());
+    HOST_CANNOT("MPICH 4.0.2 takes the size for a negative one");
     SKIP_IF(size() != 2);
     SKIP_IF(!enough_memory(5 * kGiB));
     constexpr std::size_t kElements = (std::size_t{1} << 31) + 1000;

@@ -1,7 +1,8 @@
 # The same programs with each kind of synchronisation forced to be immediate (I) or deferred (D): OSC_FENCE, OSC_PSCW,
-# OSC_LOCK, in this order. Each program meets one of four combinations, in which every pair of modes of two kinds occurs, on
-# one node or on two made-up nodes in turn; configured with OSC_TEST_FULL in the environment, all eight on both. On two hosts all
-# meet all eight then; otherwise only each kind's own program runs, in the mode that auto does not choose there.
+# OSC_LOCK, in this order, in their short variants. Each program meets one of four combinations, in which every pair of
+# modes of two kinds occurs, on one node or on two made-up nodes in turn; configured with OSC_TEST_FULL in the
+# environment, all eight on both. On two hosts all meet all eight then; otherwise only each kind's own program runs, in
+# the mode that auto does not choose there.
 set(modes_pairs III IDD DID DDI)
 set(modes_rest IID IDI DII DDD)
 set(modes_worlds node nodes)
@@ -54,7 +55,7 @@ foreach(run IN LISTS runs)
   foreach(world IN LISTS worlds)
     foreach(modes IN LISTS chosen)
       osc_forced_modes(environment ${modes})
-      list(APPEND environment ${setting})
+      list(APPEND environment OSC_TEST_FULL=0 ${setting})
       if(world STREQUAL "nodes")
         list(APPEND environment OSC_FAKE_NODES=2)
       endif()
@@ -73,7 +74,7 @@ foreach(run IN LISTS runs)
       list(GET providers 1 provider)
     endif()
     osc_forced_modes(environment ${modes})
-    list(APPEND environment ${setting})
+    list(APPEND environment OSC_TEST_FULL=0 ${setting})
     osc_multihost_test(${name}.hosts.${modes}.n${ranks} PROGRAM test_${name} HOSTS 2 RANKS ${ranks} PROVIDER ${provider}
       TIMEOUT 240 ENV ${environment})
   endforeach()

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/options.h"
+#include "transport/shm/adoption.h"
 #include "transport/shm/control.h"
 
 namespace osc::shm {
@@ -25,7 +26,7 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{2} << 20;  // from here on a piece has its own mapping
 constexpr std::size_t kGrain = 64;                    // pool pieces never share a cache line
-constexpr std::uint64_t kFileEnd = std::uint64_t{1} << 62;
+constexpr std::uint64_t kPiecesEnd = kAdoptedOffset;
 // Bounds of the mappings without pages. Their page tables stay: 8 MiB for 4 GiB that were touched.
 constexpr std::size_t kEmptyBytes = std::size_t{4} << 30;
 constexpr std::size_t kEmptyPieces = 64;
@@ -117,7 +118,7 @@ bool Arena::open() {
         return false;
     }
     free_.take(round_up(sizeof(ArenaHeader), kGrain), kGrain);  // for good
-    large_free_.give(bytes, kFileEnd - bytes);
+    large_free_.give(bytes, kPiecesEnd - bytes);
     auto* const header = new (pool_) ArenaHeader{};
     header->activity.identity.store(random64(), std::memory_order_relaxed);
     header->token = token_;

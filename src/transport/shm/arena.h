@@ -87,6 +87,12 @@ class Arena {
     /// The address of `offset`; null if no live piece contains it.
     std::byte* at(std::uint64_t offset) const;
 
+    /// The file, long enough for adopted memory (adoption.h); -1 with errno set if the system refuses that, or `bytes`
+    /// more bytes.
+    int adoption_file(std::size_t bytes);
+    /// Whether pages must be allocated before they are touched.
+    bool allocates_early() const { return system_.allocates_early(); }
+
     ArenaAddress address() const;
 
     /// Lets every process with a descriptor of this arena test whether this process lives (arena_owner_lives).

@@ -2,8 +2,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <iterator>
 
+#include "transport/shm/adoption.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
 
@@ -21,6 +23,16 @@ std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
     };
     const std::uint64_t offset = find(live_);
     return offset != kNoOffset || views_.empty() ? offset : find(views_);
+}
+
+int Arena::adoption_file(std::size_t bytes) {
+    if (!open()) return -1;
+    const std::lock_guard lock(mutex_);
+    if (system_.refuses(bytes) || system_.is_short()) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return extend_file(kAdoptedOffset + kAddresses) ? fd_ : -1;
 }
 
 std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {

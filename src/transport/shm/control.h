@@ -47,6 +47,7 @@ enum class Memory : std::uint32_t {
     None,     // no memory (size 0 or NULL base)
     Shared,   // in an arena, at `offset` of the arena of `arena_rank`
     Private,  // anywhere else in the owner's address space
+    Mixed,    // like Private, but [shared_first, shared_end) lies in the owner's arena, its first byte at `offset`
     Dynamic,  // in attached regions, which the region table lists
 };
 
@@ -74,8 +75,10 @@ struct alignas(64) ControlBlock {
     alignas(64) std::uint64_t base = 0;  // address of displacement 0 in the owner's address space
     std::uint64_t size = 0;              // bytes
     std::uint64_t unit = 1;              // displacement unit
-    std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared
-    std::uint32_t arena_rank = 0;        // rank in the window's group whose arena holds the memory
+    std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared and Mixed
+    std::uint64_t shared_first = 0;      // bytes, for Memory::Mixed
+    std::uint64_t shared_end = 0;
+    std::uint32_t arena_rank = 0;  // rank in the window's group whose arena holds the memory
     Memory memory = Memory::None;
     std::uint64_t mailbox = 0;  // offset of the agent's mailbox in the owner's arena; 0: no agent serves this window
     std::uint64_t served = 0;   // the agent's number for this window

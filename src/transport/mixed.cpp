@@ -1,0 +1,78 @@
+// Splits operations at the edges of the mapped part.
+#include "transport/mixed.h"
+
+#include <algorithm>
+
+#include "stats/counters.h"
+
+namespace osc {
+
+// Calls f(transport, disp, units) for each part of `units` units of `unit` bytes from `disp` on. A unit across an edge
+// goes by the other transport as a whole.
+template <class F>
+void Mixed::split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f) {
+    const auto width = static_cast<std::int64_t>(unit);
+    const auto within = [&](std::int64_t bytes) {
+        return std::min(units, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0) / width));
+    };
+    const auto step = [&](Transport& way, std::size_t part) {
+        if (part == 0) return;
+        f(way, disp, part);
+        disp += static_cast<std::int64_t>(part) * width;
+        units -= part;
+    };
+    step(edges_, within(first_ - disp + width - 1));
+    if (const std::size_t inner = within(end_ - disp); inner > 0) {
+        stats::t_path = stats::DataPath::LoadStore;
+        step(mapped_, inner);
+    }
+    step(edges_, units);
+}
+
+void Mixed::put(std::int64_t disp, const void* from, std::size_t bytes) {
+    if (is_mapped(disp, bytes)) {
+        stats::t_path = stats::DataPath::LoadStore;
+        return mapped_.put(disp, from, bytes);
+    }
+    const auto* data = static_cast<const std::byte*>(from);
+    split(disp, bytes, 1, [&](Transport& to, std::int64_t at, std::size_t part) {
+        to.put(at, data, part);
+        data += part;
+    });
+}
+
+void Mixed::get(std::int64_t disp, void* to, std::size_t bytes) {
+    if (is_mapped(disp, bytes)) {
+        stats::t_path = stats::DataPath::LoadStore;
+        return mapped_.get(disp, to, bytes);
+    }
+    auto* data = static_cast<std::byte*>(to);
+    split(disp, bytes, 1, [&](Transport& from, std::int64_t at, std::size_t part) {
+        from.get(at, data, part);
+        data += part;
+    });
+}
+
+void Mixed::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
+    const auto* from = static_cast<const std::byte*>(origin);
+    auto* back = static_cast<std::byte*>(result);
+    split(disp, count, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
+        to.update(how, at, from, back, part);
+        if (from != nullptr) from += part * how.width;
+        if (back != nullptr) back += part * how.width;
+    });
+}
+
+void Mixed::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                             void* result) {
+    split(disp, 1, how.width,
+          [&](Transport& to, std::int64_t at, std::size_t) { to.compare_and_swap(how, at, origin, compare, result); });
+}
+
+Fault Mixed::finish() {
+    const Fault edges = edges_.finish();
+    const Fault mapped = mapped_.finish();
+    return edges != Fault::None ? edges : mapped;
+}
+
+}  // namespace osc

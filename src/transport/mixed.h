@@ -1,0 +1,35 @@
+// The transport to a target of whose memory a part is mapped here: whole pages that its owner shares, between edges
+// that it does not. Each piece of an operation goes by load and store, or by another transport.
+#pragma once
+
+#include "transport/direct/direct.h"
+
+namespace osc {
+
+class Mixed final : public Transport {
+  public:
+    /// Displacements [first, end) are mapped here, with displacement `first` at `mapped`. `edges` is the transport to
+    /// any displacement of the target. Both count as one mechanism: they take the same stripes.
+    Mixed(std::byte* mapped, std::int64_t first, std::int64_t end, shm::Stripes stripes, Transport& edges)
+        : mapped_(mapped, stripes, first), edges_(edges), first_(first), end_(end) {}
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override;
+
+  private:
+    bool is_mapped(std::int64_t disp, std::size_t bytes) const {
+        return disp >= first_ && disp + static_cast<std::int64_t>(bytes) <= end_;
+    }
+    template <class F>
+    void split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f);
+
+    shm::Direct mapped_;
+    Transport& edges_;
+    std::int64_t first_, end_;
+};
+
+}  // namespace osc

@@ -1,0 +1,86 @@
+// Parses /proc/self/maps: "first-end rwxp offset major:minor inode   name".
+#include "transport/shm/vm_areas.h"
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace osc::shm {
+namespace {
+
+// Reads a number and the character behind it.
+bool number(const char*& at, const char* end, int base, std::uint64_t& value) {
+    const auto [stop, error] = std::from_chars(at, end, value, base);
+    if (error != std::errc() || stop == end) return false;
+    at = stop + 1;
+    return true;
+}
+
+bool parse(const char* at, const char* end, VmArea& area) {
+    std::uint64_t first = 0, last = 0, major = 0, minor = 0, inode = 0;
+    if (!number(at, end, 16, first) || !number(at, end, 16, last) || end - at < 5) return false;
+    area.readable = at[0] == 'r';
+    area.writable = at[1] == 'w';
+    area.executable = at[2] == 'x';
+    area.shared = at[3] == 's';
+    at += 5;
+    if (!number(at, end, 16, area.offset) || !number(at, end, 16, major) || !number(at, end, 16, minor)) return false;
+    const auto [stop, error] = std::from_chars(at, end, inode, 10);
+    if (error != std::errc()) return false;
+    const char* name = stop;
+    while (name < end && *name == ' ')
+        ++name;
+    const auto is = [&](const char* prefix) {
+        const std::size_t length = std::strlen(prefix);
+        return static_cast<std::size_t>(end - name) >= length && std::memcmp(name, prefix, length) == 0;
+    };
+    area.first = first;
+    area.end = last;
+    area.device = ::makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
+    area.inode = inode;
+    area.special = is("[") && !is("[heap]") && !is("[anon:");
+    return true;
+}
+
+}  // namespace
+
+VmAreas::VmAreas() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+
+VmAreas::~VmAreas() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+// The next line without its end. A line longer than the buffer (a name of 16 KiB) ends the list.
+bool VmAreas::line(const char*& text, std::size_t& length) {
+    for (;;) {
+        const auto* end = static_cast<const char*>(std::memchr(buffer_ + begin_, '\n', filled_ - begin_));
+        if (end != nullptr) {
+            text = buffer_ + begin_;
+            length = static_cast<std::size_t>(end - text);
+            begin_ += length + 1;
+            return true;
+        }
+        if (ended_) return false;
+        std::memmove(buffer_, buffer_ + begin_, filled_ - begin_);
+        filled_ -= begin_;
+        begin_ = 0;
+        ssize_t got = 0;
+        do
+            got = ::read(fd_, buffer_ + filled_, sizeof buffer_ - filled_);
+        while (got < 0 && errno == EINTR);
+        if (got <= 0) ended_ = true;
+        if (got > 0) filled_ += static_cast<std::size_t>(got);
+    }
+}
+
+bool VmAreas::next(VmArea& area) {
+    const char* text = nullptr;
+    std::size_t length = 0;
+    return fd_ >= 0 && line(text, length) && parse(text, text + length, area);
+}
+
+}  // namespace osc::shm

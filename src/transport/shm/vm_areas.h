@@ -1,0 +1,50 @@
+// The areas of this process's address space, as /proc/self/maps lists them. The kernel's list is the only truth about
+// what lies at an address: the program may unmap, move or replace memory at any time. Reading it allocates nothing, so
+// it is usable between fork and exec.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace osc::shm {
+
+/// One area: [first, end) has one kind of backing and one protection.
+struct VmArea {
+    std::uintptr_t first = 0;
+    std::uintptr_t end = 0;
+    std::uint64_t offset = 0;  // in the file
+    dev_t device = 0;
+    ino_t inode = 0;  // 0: no file
+    bool readable = false;
+    bool writable = false;
+    bool executable = false;
+    bool shared = false;
+    bool special = false;  // a stack, or memory of the kernel
+};
+
+/// Reads the areas in the order of their addresses. Not thread-safe.
+class VmAreas {
+  public:
+    VmAreas();
+    ~VmAreas();
+    VmAreas(const VmAreas&) = delete;
+    VmAreas& operator=(const VmAreas&) = delete;
+
+    /// The next area; false behind the last one, or if /proc cannot be read.
+    bool next(VmArea& area);
+    /// Whether the list could be opened.
+    bool readable() const { return fd_ >= 0; }
+
+  private:
+    bool line(const char*& text, std::size_t& length);
+
+    int fd_;
+    std::size_t begin_ = 0;
+    std::size_t filled_ = 0;
+    bool ended_ = false;
+    char buffer_[16384];
+};
+
+}  // namespace osc::shm

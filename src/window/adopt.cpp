@@ -1,0 +1,63 @@
+// Adoption at MPI_Win_create (OSC_ADOPT, info key osc_adopt): when the memory of a window becomes shared in place
+// (src/transport/shm/adoption.h does it), and what its control block then says.
+#include <algorithm>
+#include <string>
+
+#include "transport/shm/adoption.h"
+#include "window/create.h"
+#include "window/device.h"
+#include "window/memory_calls.h"
+
+namespace osc {
+namespace {
+
+// A smaller window is created in the time of some hundred operations by process_vm_*.
+constexpr std::size_t kWorthwhile = std::size_t{256} << 10;
+
+bool meet(std::uintptr_t first, std::uintptr_t end, std::uint64_t base, std::uint64_t bytes) {
+    return base < end && first < base + bytes;
+}
+
+// Whether a live window of this process exposes private memory in [first, end). Processes write there with
+// process_vm_writev at any time, and an exchange of the pages would lose that.
+bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
+    bool exposed = false;
+    visit_windows([&](Window& window) {
+        const shm::ControlBlock& block = window.mine();
+        if (block.memory == shm::Memory::Private || block.memory == shm::Memory::Mixed)
+            exposed = exposed || meet(first, end, block.base, block.size);
+        if (window.regions != nullptr)
+            window.regions->while_attached([&](const std::vector<shm::Region>& regions) {
+                exposed = exposed || std::any_of(regions.begin(), regions.end(), [&](const shm::Region& region) {
+                              return region.offset == shm::kNoOffset && meet(first, end, region.base, region.size);
+                          });
+            });
+    });
+    return exposed;
+}
+
+}  // namespace
+
+void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block) {
+    const std::string how = wanted_adoption(request.info);
+    if (how == "off" || window.controls.local_count(window.size) < 2) return;
+    const bool always = how == "always";
+    if (!always && device_libraries_loaded()) {
+        window.kept_private = "a device's library is loaded, and a device may access the memory";
+        return;
+    }
+    shm::Adoption::Limits limits;
+    limits.least = always ? 1 : kWorthwhile;
+    limits.alone = !always;
+    limits.in_use = is_exposed;
+    const auto bytes = static_cast<std::size_t>(request.size);
+    const shm::SharedPart part = shm::Adoption::mine().adopt(request.base, bytes, limits, window.kept_private);
+    if (!part) return;
+    watch_memory_calls();
+    block.memory = part.bytes() == bytes ? shm::Memory::Shared : shm::Memory::Mixed;
+    block.offset = part.offset;
+    block.shared_first = part.first - reinterpret_cast<std::uintptr_t>(request.base);
+    block.shared_end = block.shared_first + part.bytes();
+}
+
+}  // namespace osc

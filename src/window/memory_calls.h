@@ -1,0 +1,10 @@
+// Watches the calls by which the program ends or discards adopted memory (src/transport/shm/adoption.h).
+#pragma once
+
+namespace osc {
+
+/// Redirects the calls of free, munmap and madvise of all loaded libraries and the program, except libosc's and the C
+/// library's own. Cheap if it has done so and no library was loaded since. Calls must not overlap.
+void watch_memory_calls();
+
+}  // namespace osc

@@ -1,0 +1,339 @@
+// MPI_Win_create over a program's own arrays, whose pages become shared in place (OSC_ADOPT): what becomes shared, what
+// stays private, and that operations reach every byte with one atomicity. adopt_life.cpp has what the program does with
+// such memory afterwards.
+#include "adopt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Fetch_and_op", "MPI_Accumulate",
+             "MPI_Compare_and_swap", "MPI_Get_accumulate")
+
+using namespace adopt;
+using osct::rank;
+using osct::size;
+
+namespace {
+
+alignas(8) char static_array[3 * kEnough];
+alignas(8) char static_data[2 * kEnough] = {1};
+
+// Every rank puts a pattern to its right neighbour's whole window, which checks it, and gets it back.
+void exercise(MPI_Win win, char* base, std::size_t bytes) {
+    const int right = (rank() + 1) % size();
+    const int left = (rank() + size() - 1) % size();
+    std::vector<char> sent(bytes), back(bytes);
+    const auto pattern = [&](int from) {
+        return
+            [from](std::size_t i) { return static_cast<char>(static_cast<std::size_t>(from) * 7 + i * 3 + i / 251); };
+    };
+    for (std::size_t i = 0; i < bytes; ++i)
+        sent[i] = pattern(rank())(i);
+    const int count = static_cast<int>(bytes);
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right, 0, count, MPI_CHAR, win));
+    MPI_Win_fence(0, win);
+    CHECK_ALL(base, bytes, pattern(left));
+    CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right, 0, count, MPI_CHAR, win));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_ALL(back.data(), bytes, pattern(rank()));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+
+CASE(arrays_of_every_kind_become_shared) {
+    std::vector<char> heap(kEnough * 4);
+    auto* const mapped = static_cast<char*>(map_pages(2 * kEnough));
+    char* const given[] = {heap.data(), mapped, static_array, static_data + 5};
+    const std::size_t sizes[] = {heap.size(), 2 * kEnough, sizeof static_array, sizeof static_data - 9};
+    for (std::size_t i = 0; i < std::size(given); ++i) {
+        for (std::size_t at = 0; at < sizes[i]; ++at)
+            given[i][at] = static_cast<char>(at * 5 + i);
+        const Window window(given[i], sizes[i]);
+        CHECK(is_shared(given[i] + sizes[i] / 2));
+        CHECK_ALL(given[i], sizes[i], [i](std::size_t at) { return static_cast<char>(at * 5 + i); });
+        exercise(window.win, given[i], sizes[i]);
+    }
+    ::munmap(mapped, 2 * kEnough);
+}
+
+// The C library gives a large piece pages of its own: no byte of it stays private.
+CASE(a_large_piece_of_malloc_has_no_edges) {
+    auto* const piece = static_cast<char*>(std::malloc(64 * kEnough));
+    std::memset(piece, 1, 64 * kEnough);
+    {
+        const Window window(piece, 64 * kEnough);
+        CHECK(is_shared(piece));
+        CHECK(is_shared(piece + 64 * kEnough - 1));
+        exercise(window.win, piece, 64 * kEnough);
+    }
+    std::free(piece);
+}
+
+CASE(small_stack_and_other_memory_stays_private) {
+    std::vector<char> small(kEnough / 8);
+    char stack[2 * kEnough];
+    std::memset(stack, 3, sizeof stack);
+    {
+        const Window window(small.data(), small.size());
+        CHECK(!is_shared(small.data() + small.size() / 2));
+        exercise(window.win, small.data(), small.size());
+    }
+    const Window window(stack, sizeof stack, "always");
+    CHECK(!is_shared(stack + kEnough));
+    exercise(window.win, stack, sizeof stack);
+}
+
+CASE(the_info_key_decides) {
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    {
+        const Window window(memory, 2 * kEnough, "off");
+        CHECK(!is_shared(memory + kEnough));
+        CHECK_EQ(window.hint(), std::string("off"));
+        exercise(window.win, memory, 2 * kEnough);
+    }
+    {
+        const Window window(memory, 8192, "always");
+        CHECK(is_shared(memory + 4096));
+        CHECK(!is_shared(memory + 8192));
+        CHECK_EQ(window.hint(), std::string("always"));
+        exercise(window.win, memory, 8192);
+    }
+    ::munmap(memory, 2 * kEnough);
+}
+
+// The window's first and last bytes lie on pages with data of the owner, which stores there all the time.
+CASE(neighbours_on_the_edges_stay_private) {
+    SKIP_IF(size() < 2);
+    auto* const pages = static_cast<char*>(map_pages(4 * kEnough));
+    char* const base = pages + 1000;
+    const std::size_t bytes = 4 * kEnough - 3000;
+    auto* const before = reinterpret_cast<volatile long*>(pages + 992);
+    auto* const after = reinterpret_cast<volatile long*>(base + bytes);
+    const Window window(base, bytes);
+    CHECK(is_shared(base + bytes / 2));
+    CHECK(!is_shared(pages));
+    CHECK(!is_shared(base + bytes));
+    MPI_Win_lock_all(0, window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) {
+        int ended = 0;
+        MPI_Request barrier;
+        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+        for (long i = 1; ended == 0; ++i) {
+            *before = i;
+            *after = -i;
+            CHECK_EQ(*before, i);
+            CHECK_EQ(*after, -i);
+            if (i % 1000 == 0) MPI_Test(&barrier, &ended, MPI_STATUS_IGNORE);
+        }
+    } else {
+        const std::vector<char> ones(5000, static_cast<char>(rank()));
+        const long one = 1;
+        for (int i = 0; i < 300; ++i) {
+            for (const std::size_t at : {std::size_t{0}, bytes - ones.size()})
+                MPI_Put(ones.data(), 5000, MPI_CHAR, 0, static_cast<MPI_Aint>(at), 5000, MPI_CHAR, window.win);
+            for (const std::size_t at : {std::size_t{0}, bytes - 8})
+                MPI_Accumulate(&one, 1, MPI_LONG, 0, static_cast<MPI_Aint>(at), 1, MPI_LONG, MPI_SUM, window.win);
+            MPI_Win_flush(0, window.win);
+        }
+        MPI_Request barrier;
+        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+        MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::munmap(pages, 4 * kEnough);
+}
+
+// Elements on both sides of an edge and across it, updated by all ranks at once, the owner included. The displacements
+// are no multiples of eight, so some elements lie on two pages.
+CASE(atomics_are_atomic_on_and_across_edges) {
+    auto* const pages = static_cast<char*>(map_pages(2 * kEnough));
+    char* const base = pages + 4096 - 36;  // the first page has four elements and a half
+    constexpr int kElements = 12;
+    const Window window(base, 2 * kEnough - 8192, "always");
+    CHECK(is_shared(pages + 4096));
+    const int rounds = 400;
+    MPI_Win_lock_all(0, window.win);
+    for (int i = 0; i < rounds; ++i) {
+        for (int element = 0; element < kElements; ++element) {
+            const long one = 1;
+            long before = 0, zeros = 0;
+            const MPI_Aint at = element * 8;
+            switch ((i + element) % 4) {
+                case 0:
+                    MPI_Accumulate(&one, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM, window.win);
+                    break;
+                case 1:
+                    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, at, MPI_SUM, window.win);
+                    break;
+                case 2:
+                    MPI_Get_accumulate(&one, 1, MPI_LONG, &before, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM,
+                                       window.win);
+                    break;
+                default:
+                    do {
+                        MPI_Fetch_and_op(&zeros, &before, MPI_LONG, 0, at, MPI_NO_OP, window.win);
+                        MPI_Win_flush(0, window.win);
+                        const long more = before + 1;
+                        zeros = before;
+                        MPI_Compare_and_swap(&more, &zeros, &before, MPI_LONG, 0, at, window.win);
+                        MPI_Win_flush(0, window.win);
+                    } while (before != zeros);
+            }
+            MPI_Win_flush(0, window.win);
+        }
+        if (i % 4 == 0) {
+            const std::vector<long> ones(kElements, 1);
+            MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, 0, kElements, MPI_LONG, MPI_SUM, window.win);
+        }
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0)
+        for (int element = 0; element < kElements; ++element) {
+            long sum = 0;
+            std::memcpy(&sum, base + element * 8, sizeof sum);
+            CHECK_EQ(sum, static_cast<long>(size()) * (rounds + rounds / 4));
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::munmap(pages, 2 * kEnough);
+}
+
+CASE(windows_may_overlap) {
+    auto* const memory = static_cast<char*>(map_pages(6 * kEnough));
+    {
+        const Window first(memory, 3 * kEnough);
+        const Window second(memory + kEnough, 4 * kEnough);
+        const Window third(memory, 6 * kEnough);
+        for (const std::size_t at : {std::size_t{0}, 4 * kEnough, 6 * kEnough - 1})
+            CHECK(is_shared(memory + at));
+        exercise(first.win, memory, 3 * kEnough);
+        exercise(second.win, memory + kEnough, 4 * kEnough);
+        exercise(third.win, memory, 6 * kEnough);
+    }
+    ::munmap(memory, 6 * kEnough);
+}
+
+// Another window has the memory already, private: operations through it may run while pages would be exchanged.
+CASE(memory_of_a_private_window_stays_private) {
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    {
+        const Window first(memory, 2 * kEnough, "off");
+        const Window second(memory, 2 * kEnough);
+        CHECK(!is_shared(memory + kEnough));
+        exercise(first.win, memory, 2 * kEnough);
+        exercise(second.win, memory, 2 * kEnough);
+    }
+    ::munmap(memory, 2 * kEnough);
+}
+
+CASE(beside_another_thread_only_if_asked_for) {
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    std::atomic<bool> end{false};
+    std::thread other([&] {
+        while (!end.load())
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    {
+        const Window window(memory, 2 * kEnough);
+        CHECK(!is_shared(memory + kEnough));
+    }
+    {
+        const Window window(memory, 2 * kEnough, "always");
+        CHECK(is_shared(memory + kEnough));
+        exercise(window.win, memory, 2 * kEnough);
+    }
+    end.store(true);
+    other.join();
+    ::munmap(memory, 2 * kEnough);
+}
+
+namespace {
+
+// The handler may run in the host's thread too, at the same time.
+long* ticks = nullptr;
+std::atomic<long> counted{0};
+void tick(int) {
+    std::atomic_ref<long>(*ticks).fetch_add(1);
+    counted.fetch_add(1);
+}
+
+}  // namespace
+
+// A handler stores into the memory while its pages are exchanged, again and again: no store is lost.
+CASE(stores_of_a_signal_handler_survive) {
+    struct sigaction action = {}, before = {};
+    action.sa_handler = tick;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGALRM, &action, &before);
+    itimerval often{};
+    often.it_interval.tv_usec = often.it_value.tv_usec = 200;
+    for (int i = 0; i < 20; ++i) {
+        auto* const memory = static_cast<char*>(map_pages(8 * kEnough));
+        std::memset(memory, 1, 8 * kEnough);
+        ticks = reinterpret_cast<long*>(memory + 4 * kEnough);
+        *ticks = 0;
+        counted.store(0);
+        ::setitimer(ITIMER_REAL, &often, nullptr);
+        {
+            const Window window(memory, 8 * kEnough);
+            CHECK(is_shared(memory + 4 * kEnough));
+        }
+        const itimerval never{};
+        ::setitimer(ITIMER_REAL, &never, nullptr);
+        const auto seen = [] { return std::atomic_ref<long>(*ticks).load(); };
+        const double begin = osct::now();
+        while (seen() != counted.load() && osct::now() < begin + 5) {  // another thread's handler has yet to return
+        }
+        CHECK_EQ(seen(), counted.load());
+        ::munmap(memory, 8 * kEnough);
+    }
+    ::sigaction(SIGALRM, &before, nullptr);
+}
+
+CASE(limits_keep_memory_private) {
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    std::memset(memory, 7, 2 * kEnough);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    const rlimit low{std::uint64_t{1} << 40, limit.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &low);
+    if (::mlock(memory, 4096) == 0) {
+        const Window window(memory, 2 * kEnough);
+        CHECK(!is_shared(memory + kEnough));
+        exercise(window.win, memory, 2 * kEnough);
+        ::munlock(memory, 4096);
+    }
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::munmap(memory, 2 * kEnough);
+}
+
+// As many areas as the system allows: the window works, shared or not.
+CASE(near_the_most_mappings) {
+    SKIP_IF(!osct::full());
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    std::memset(memory, 7, 2 * kEnough);
+    constexpr std::size_t kMost = 80000;
+    auto* const room = static_cast<char*>(map_pages(kMost * 4096));
+    for (std::size_t i = 0; i < kMost; i += 2)
+        if (::mprotect(room + i * 4096, 4096, PROT_READ) != 0) break;
+    // Leaves some for the others: libraries map too.
+    ::munmap(room, 400 * 4096);
+    {
+        const Window window(memory, 2 * kEnough);
+        CHECK(!is_shared(memory + kEnough));
+        exercise(window.win, memory, 2 * kEnough);
+    }
+    ::munmap(room, kMost * 4096);
+    ::munmap(memory, 2 * kEnough);
+}

@@ -1,0 +1,70 @@
+// What the tests of adopted memory share: a window over given memory, and what the kernel says about an address.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+namespace adopt {
+
+/// From here on OSC_ADOPT=auto adopts.
+inline constexpr std::size_t kEnough = std::size_t{256} << 10;
+
+/// A window of all ranks, each with the same number of bytes.
+struct Window {
+    MPI_Win win = MPI_WIN_NULL;
+    Window(void* base, std::size_t bytes, const char* how = nullptr) {
+        MPI_Info info = MPI_INFO_NULL;
+        if (how != nullptr) {
+            MPI_Info_create(&info);
+            MPI_Info_set(info, "osc_adopt", how);
+        }
+        CHECK_OK(MPI_Win_create(base, static_cast<MPI_Aint>(bytes), 1, info, MPI_COMM_WORLD, &win));
+        if (how != nullptr) MPI_Info_free(&info);
+    }
+    ~Window() { CHECK_OK(MPI_Win_free(&win)); }
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    std::string hint() const {
+        MPI_Info info = MPI_INFO_NULL;
+        char value[32] = "";
+        int found = 0;
+        MPI_Win_get_info(win, &info);
+        MPI_Info_get(info, "osc_adopt", sizeof value - 1, value, &found);
+        MPI_Info_free(&info);
+        return value;
+    }
+};
+
+/// Private anonymous memory of whole pages.
+inline void* map_pages(std::size_t bytes) {
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+/// Whether the page at an address lies in an arena's file.
+inline bool is_shared(const void* address) {
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    std::FILE* const maps = std::fopen("/proc/self/maps", "re");
+    if (maps == nullptr) return false;
+    char line[4096];
+    bool found = false;
+    while (std::fgets(line, sizeof line, maps) != nullptr) {
+        unsigned long first = 0, end = 0;
+        char rights[8] = "";
+        if (std::sscanf(line, "%lx-%lx %7s", &first, &end, rights) != 3 || wanted < first || wanted >= end) continue;
+        found = rights[3] == 's' && std::strstr(line, "memfd:osc") != nullptr;
+    }
+    std::fclose(maps);
+    return found;
+}
+
+}  // namespace adopt
