@@ -12,7 +12,7 @@ namespace osc {
 namespace {
 
 // A smaller window is created in the time of some hundred operations by process_vm_*.
-constexpr std::size_t kWorthwhile = std::size_t{256} << 10;
+constexpr std::size_t kWorthwhile = std::size_t{64} << 10;
 
 bool meet(std::uintptr_t first, std::uintptr_t end, std::uint64_t base, std::uint64_t bytes) {
     return base < end && first < base + bytes;

@@ -14,7 +14,7 @@
 namespace adopt {
 
 /// From here on OSC_ADOPT=auto adopts.
-inline constexpr std::size_t kEnough = std::size_t{256} << 10;
+inline constexpr std::size_t kEnough = std::size_t{64} << 10;
 
 /// A window of all ranks, each with the same number of bytes.
 struct Window {

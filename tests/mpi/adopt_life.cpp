@@ -34,7 +34,7 @@ void adopt_once(void* memory, std::size_t bytes) {
     CHECK(is_shared(static_cast<char*>(memory) + bytes / 2));
 }
 
-constexpr std::size_t kLarge = 64 * kEnough;  // 16 MiB
+constexpr std::size_t kLarge = 256 * kEnough;  // 16 MiB
 
 }  // namespace
 

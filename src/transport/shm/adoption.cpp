@@ -216,7 +216,7 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     const Range pages = whole_pages(begin, bytes);
     if (pages.first >= pages.end || pages.end > kAddresses) return {};
     const Inside inside(*this);
-    Survey found = survey(pages.first, pages.end);
+    Survey found;
     const auto clipped = [&] {
         SharedPart part = found.longest;
         if (!part) return part;
@@ -226,6 +226,11 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
         part.end = std::min(part.end, begin + bytes);
         return part;
     };
+    if (VmArea area; fd_ >= 0 && area_at(pages.first, area) && is_own(area) && area.end >= pages.end) {
+        found.longest = {pages.first, pages.end, area.offset + (pages.first - area.first)};
+        return clipped();
+    }
+    found = survey(pages.first, pages.end);
     if (found.longest.bytes() == pages.end - pages.first) return clipped();
     if (const char* const reason = refusal(found, pages.end - pages.first, limits); reason != nullptr) {
         why = reason;

@@ -2,6 +2,7 @@
 #include "transport/shm/vm_areas.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -46,7 +47,43 @@ bool parse(const char* at, const char* end, VmArea& area) {
     return true;
 }
 
+// The kernel's query of one area (PROCMAP_QUERY), which older headers lack.
+struct Query {
+    std::uint64_t size = sizeof(Query);
+    std::uint64_t flags = 0;
+    std::uint64_t address = 0;
+    std::uint64_t first = 0, end = 0;
+    std::uint64_t rights = 0;
+    std::uint64_t page = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t inode = 0;
+    std::uint32_t major = 0, minor = 0;
+    std::uint32_t name_size = 0, build_size = 0;
+    std::uint64_t name = 0, build = 0;
+};
+
 }  // namespace
+
+bool area_at(std::uintptr_t address, VmArea& area) {
+    const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    Query query;
+    query.address = address;
+    const bool found = ::ioctl(fd, _IOWR('f', 17, Query), &query) == 0;
+    ::close(fd);
+    if (!found) return false;
+    constexpr std::uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
+    area.first = query.first;
+    area.end = query.end;
+    area.offset = query.offset;
+    area.device = ::makedev(query.major, query.minor);
+    area.inode = query.inode;
+    area.readable = (query.rights & kReadable) != 0;
+    area.writable = (query.rights & kWritable) != 0;
+    area.executable = (query.rights & kExecutable) != 0;
+    area.shared = (query.rights & kShared) != 0;
+    return true;
+}
 
 VmAreas::VmAreas() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
 

@@ -24,6 +24,10 @@ struct VmArea {
     bool special = false;  // a stack, or memory of the kernel
 };
 
+/// The area that contains `address`, in a microsecond; false if there is none, or if the kernel (before 6.11) lists
+/// areas only. Does not tell special areas.
+bool area_at(std::uintptr_t address, VmArea& area);
+
 /// Reads the areas in the order of their addresses. Not thread-safe.
 class VmAreas {
   public:
