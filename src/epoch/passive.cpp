@@ -4,7 +4,6 @@
 
 #include "base/inject.h"
 #include "epoch/epoch.h"
-#include "epoch/updates.h"
 #include "strategy/targets.h"
 #include "transport/shm/compare.h"
 
@@ -162,7 +161,6 @@ Fault lock_all(Core& core, unsigned asserts) {
     // MPI_Win_complete may have left operations whose replies are outstanding.
     const bool none_incomplete = core.incomplete.load(std::memory_order_acquire) == 0;
     core.flushable.store(none_incomplete ? core.size : 0, std::memory_order_relaxed);
-    count_updates(core);
     return Fault::None;
 }
 
@@ -209,7 +207,6 @@ Fault may_flush(Core& core, std::uint32_t target) {
 Fault may_flush_all(Core& core) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open");
-    count_again(core);
     full_order(core);
     return Fault::None;
 }

@@ -2,15 +2,12 @@
 // every other operation on them passes leave_batch() first.
 #include "epoch/updates.h"
 
-#include <algorithm>
-
 #include "epoch/epoch.h"
 
 namespace osc::epoch {
 namespace {
 
-constexpr std::uint32_t kLong = 32;        // updates of a run that the next ones are expected to continue
-constexpr std::uint32_t kMostRest = 1024;  // flushes
+constexpr std::uint32_t kLong = 32;  // updates of a run that the next ones are expected to continue
 
 bool may_batch(const Core& core) {
     if (core.threaded || core.ledger != nullptr) return false;
@@ -76,7 +73,6 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
     if (++run.length >= kLong && !run.is_long) {
         run.is_long = true;
         run.was_short = false;
-        run.pause = 0;
     }
     if (!run.is_long || !peer.batched) return shm::update_now(holder, element, core.me, core);
     if (run.batch == nullptr)
@@ -98,21 +94,6 @@ void leave_batch(Core& core, Peer& peer) {
     core.perform_batch();
     peer.batched = false;
     peer.allow();
-    UpdateRun& run = core.updates;
-    if (run.rest == 0) run.rest = run.pause = std::min(2 * run.pause + 1, kMostRest);
-}
-
-void count_again(Core& core) {
-    UpdateRun& run = core.updates;
-    if (run.rest != 0 && --run.rest == 0) count_updates(core);
-}
-
-void count_updates(Core& core) {
-    if (core.epoch.access != Access::LockAll || !may_batch(core)) return;
-    for (const std::uint32_t rank : core.epoch.touched) {
-        Peer& peer = core.peers[rank];
-        if (peer.fast_limit.load(std::memory_order_relaxed) != 0) join(core.updates, peer);
-    }
 }
 
 }  // namespace osc::epoch

@@ -14,10 +14,11 @@ struct SmallUpdate {
     shm::Operands operands;
 };
 
-/// Whether try_update() may do something that the fast paths may not.
+/// Whether an update goes through try_update(): one without a fast path, which is faster in cache, or one on a target
+/// that such an update has closed.
 inline bool may_update(const Core& core, int rank, bool is_quick) {
     if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
-    return !is_quick || core.peers[rank].fast_limit.load(std::memory_order_relaxed) == 0;
+    return !is_quick || core.peers[rank].batched;
 }
 
 /// Adds an update of rank < size to a batch that has some; false, with nothing done, in all other cases.
@@ -47,13 +48,7 @@ inline void end_run_if_any(Core& core) {
     if (__builtin_expect(core.updates.length != 0, 0)) end_run(core);
 }
 
-/// Performs the batched updates and opens a target for the fast paths again, until count_again() or the next epoch.
+/// Performs the batched updates and opens a target for the fast paths again.
 void leave_batch(Core& core, Peer& peer);
-
-/// Closes the open targets of a lock_all for the fast paths, so that the first updates there are counted.
-void count_updates(Core& core);
-
-/// Called by the flush calls for all targets: count_updates() after some of them, where earlier runs were short.
-void count_again(Core& core);
 
 }  // namespace osc::epoch

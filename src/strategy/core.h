@@ -140,8 +140,6 @@ struct UpdateRun {
     std::uint32_t order = 0;            // Core::order in this run
     bool is_long = false;               // so its updates are batched; or the run before was
     bool was_short = false;             // the run before; its targets go back to the fast paths
-    std::uint32_t rest = 0;             // flushes until updates are counted again
-    std::uint32_t pause = 0;            // the last number of these
     Fault fault = Fault::None;          // of a batch; unreported, and counted in Core::incomplete
     std::string text;
 };
