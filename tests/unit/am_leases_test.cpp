@@ -55,6 +55,12 @@ class Exposing final : public fabric::Endpoint {
     fabric::Posted atomic(fabric::PeerId, fabric::Atomic&, std::uint64_t, std::uint64_t, fabric::Operation&) override {
         return fabric::Posted::Failed;
     }
+    std::size_t longest_row(fabric::RowForm, Basic, Op) const override { return 0; }
+    fabric::Posted update(fabric::PeerId, fabric::AtomicRow&, std::uint64_t, std::uint64_t,
+                          fabric::Operation&) override {
+        return fabric::Posted::Failed;
+    }
+    bool has_hardware_atomics() const override { return false; }
     std::size_t largest_transfer() const override { return 0; }
     std::size_t direct_from() const override { return 0; }
     const char* flaw() const override { return ""; }
