@@ -1,7 +1,7 @@
 // MPI_Win_create over a program's own memory, adopted (OSC_ADOPT) and not, beside MPI_Win_allocate: single operations,
 // the creation itself, and the owner's loads and stores before and after. One line for each figure.
 //
-//   mpiexec -n 2 -genv LD_PRELOAD libosc.so adopt_bench [--brief]
+//   mpiexec -n 2 -genv LD_PRELOAD libosc.so -genv OSC_ADOPT auto adopt_bench [--brief]
 #include <mpi.h>
 #include <sys/mman.h>
 
