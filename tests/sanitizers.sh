@@ -16,13 +16,14 @@ case ${1-} in
     address-mpi)
         preset=asan
         # Whole stacks, because lsan.supp recognises the host's leaks by a frame. No strict strings: the check of strndup then
-        # reads one character more than libgfortran's strings have.
-        strings=fast_unwind_on_malloc=0
+        # reads one character more than libgfortran's strings have. A request for too much memory fails, as without a sanitizer.
+        strings=fast_unwind_on_malloc=0:allocator_may_return_null=1
         if [ -n "${OSC_TEST_FULL-}" ]; then
-            # The long variants themselves are for the release build.
+            # The long variants themselves are for the release build. Not here: the host alone, the provider net, which leaks
+            # in fi_endpoint and fi_cq_read, and adoption, which is about pieces of the C library's malloc.
             unset OSC_TEST_FULL
             target=mpi_tests
-            chosen="-L mpi -R [.]n[1234]\$ -E [.]host[.]"
+            chosen="-L mpi -R [.]n[1234]\$ -E [.]host[.]|[.]net[.]|^adopt"
         else
             programs="errors datatypes dynamic requests lifetimes window_counters"
             target="osc osc_spy $(printf ' test_%s' $programs)"

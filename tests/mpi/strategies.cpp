@@ -221,6 +221,7 @@ CASE(immediate_lock_returns_with_the_lock) {
 // Its own memory a process may load and store as soon as MPI_Win_lock has returned, whatever is deferred.
 CASE(a_lock_on_oneself_is_held) {
     Chosen chosen("deferred");
+    const long one = 1;
     for (int turn = 0; turn < 200; ++turn) {
         const int to = turn % size();
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, chosen.win));
@@ -228,7 +229,6 @@ CASE(a_lock_on_oneself_is_held) {
             const long seen = chosen.base[0];
             chosen.base[0] = seen + 1;
         } else {
-            const long one = 1;
             CHECK_OK(MPI_Accumulate(&one, 1, MPI_LONG, to, 0, 1, MPI_LONG, MPI_SUM, chosen.win));
         }
         CHECK_OK(MPI_Win_unlock(to, chosen.win));
