@@ -17,6 +17,7 @@ constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr long kMostIterations = 1000000000;
 constexpr long kLargestWindow = 65536;
 constexpr long kLongestComputing = 60000;
+constexpr long kMostCounters = 1000000;
 
 struct Entry {
     char letter;  // 'j' is known by its long name only
@@ -32,6 +33,7 @@ constexpr Entry kEntries[] = {
     {'W', "window-size", "N", "operations per synchronisation, fewer where they would move more than 64 MiB"},
     {'o', "operation", "OP", "put, get or acc"},
     {'t', "compute", "MS", "milliseconds for which the target computes at a time"},
+    {'n', "counters", "N", "counters that take turns"},
     {'i', "iterations", "N", "timed iterations per size, in 9 batches"},
     {'x', "warmup", "N", "iterations before them that are not timed"},
     {'c', "validation", nullptr, "validate the data of every timed iteration"},
@@ -109,6 +111,8 @@ bool apply(char letter, const char* value, Options& options) {
             options.compute_ms = static_cast<double>(ms);
             return true;
         }
+        case 'n':
+            return number(value, 1L, kMostCounters, options.counters);
         case 'i':
             if (!number(value, 1L, kMostIterations, options.small.iterations)) return false;
             options.large.iterations = options.small.iterations;
@@ -154,6 +158,8 @@ std::string default_of(char letter, const Options& defaults) {
             return std::to_string(defaults.window);
         case 't':
             return std::to_string(static_cast<long>(defaults.compute_ms));
+        case 'n':
+            return std::to_string(defaults.counters);
         case 'i':
             return by_size(defaults.small.iterations, defaults.large.iterations);
         case 'x':

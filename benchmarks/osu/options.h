@@ -28,6 +28,7 @@ struct Options {
     Repeats large{900, 10};
     long window = 64;
     double compute_ms = 10;
+    long counters = 1;
     bool validate = false;
     bool json = false;
 

@@ -51,6 +51,7 @@ PROGRAMS = [
     Program("osc_sync_latency", syncs=[], sizes=[], rows=1),
     Program("osc_window", syncs=[]),
     Program("osc_notify_latency", syncs=[]),
+    Program("osc_notify_latency", syncs=[], extra=["-n", "3"]),
 ]
 
 
@@ -176,6 +177,8 @@ def wrong_arguments(check):
             ("osc_sync_latency", 1, [], "at least 2 ranks"),
             ("osc_passive", 2, ["-s", "fence"], "fence"),
             ("osc_cas_latency", 2, ["-m", "8"], "-m"),
+            ("osc_notify_latency", 2, ["-n", "0"], "0"),
+            ("osc_put_latency", 2, ["-n", "2"], "-n"),
     ]:
         run = check.launch(name, arguments, ranks)
         lines = [line for line in run.stderr.splitlines() if line.startswith(name + ":")]
