@@ -49,7 +49,7 @@ Clash clash(const Access& a, const Access& b, bool same_origin, Promises promise
     if (a.reads() && b.reads()) return Clash::None;
     if (!a.atomic() || !b.atomic()) return Clash::Update;
     if (family(a.basic) != family(b.basic)) return Clash::Types;
-    const bool ordered = same_origin && promises.ordered;
+    const bool ordered = same_origin && promises.ordered && !promises.one_op;
     if (!ordered && !operations_agree(a, b, promises)) return Clash::Operations;
     return Clash::Elements;
 }

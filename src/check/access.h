@@ -53,6 +53,7 @@ struct Entry {
 /// What the info of a window promises about its accumulates.
 struct Promises {
     bool same_op = false;  // accumulate_ops=same_op: MPI_NO_OP counts as another operation
+    bool one_op = false;   // the program set accumulate_ops, which binds ordered accumulates of one origin too
     bool ordered = true;   // accumulate_ordering has waw: one origin's updates of a location are ordered
 };
 

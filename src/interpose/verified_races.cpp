@@ -100,6 +100,7 @@ void gather_units(Window& window, MPI_Comm comm) {
 
 check::Promises promises_of(const Window& window) {
     check::Promises promises;
+    promises.one_op = window.promised_ops;
     for (const auto& [key, value] : window.info) {
         if (key == "accumulate_ops") promises.same_op = value == "same_op";
         if (key == "accumulate_ordering") promises.ordered = value.find("waw") != std::string::npos;

@@ -301,6 +301,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
+        window->promised_ops = promises_ops(request.info);
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
         if (request.flavor == MPI_WIN_FLAVOR_CREATE)
             window->info.emplace_back("osc_adopt", wanted_adoption(request.info));

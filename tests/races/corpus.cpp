@@ -229,6 +229,21 @@ void request_of_get() {
     MPI_Win_unlock_all(at.win());
 }
 
+// The order of one origin's accumulates does not keep the promise of one operation; a flush between them does.
+void promised_operation() {
+    Case at("promised_operation", 1, "same_op_no_op");
+    at.expect("Accumulate", "Accumulate", 8, 16, true, "; accumulates of different operations: MPI_SUM, MPI_MAX");
+    MPI_Win_lock_all(0, at.win());
+    if (g_rank == g_first) {
+        MPI_Accumulate(at.value(), 1, MPI_LONG, 0, 8, 1, MPI_LONG, MPI_SUM, at.win());
+        MPI_Accumulate(at.value(), 1, MPI_LONG, 0, 16, 1, MPI_LONG, MPI_MIN, at.win());
+        MPI_Accumulate(at.value(), 1, MPI_LONG, 0, 8, 1, MPI_LONG, MPI_MAX, at.win());
+        MPI_Win_flush(0, at.win());
+        MPI_Accumulate(at.value(), 1, MPI_LONG, 0, 8, 1, MPI_LONG, MPI_PROD, at.win());
+    }
+    MPI_Win_unlock_all(at.win());
+}
+
 // Exclusive locks order, and so does an exclusive lock beside shared ones.
 void exclusive_locks() {
     Case at("exclusive_locks");
@@ -336,6 +351,7 @@ int main(int argc, char** argv) {
     request_of_put(false);
     request_of_put(true);
     request_of_get();
+    promised_operation();
     exclusive_locks();
     polling();
     one_exposure();

@@ -20,8 +20,15 @@ inline constexpr const char* kWorlds[] = {"fence", "pscw", "lock_all", "locks"};
 // A window over 512 bytes of each process, and the buffers of operations, which no two of them share.
 class Case {
   public:
-    explicit Case(const std::string& name, int unit = 1) : name_(name) {
-        MPI_Win_allocate(512, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &win_);
+    /// `ops`: the value of accumulate_ops, or null.
+    explicit Case(const std::string& name, int unit = 1, const char* ops = nullptr) : name_(name) {
+        MPI_Info info = MPI_INFO_NULL;
+        if (ops != nullptr) {
+            MPI_Info_create(&info);
+            MPI_Info_set(info, "accumulate_ops", ops);
+        }
+        MPI_Win_allocate(512, unit, info, MPI_COMM_WORLD, &memory_, &win_);
+        if (ops != nullptr) MPI_Info_free(&info);
         std::memset(memory_, 0, 512);
         MPI_Win_set_name(win_, name.c_str());
         MPI_Barrier(MPI_COMM_WORLD);

@@ -235,6 +235,20 @@ TEST(Races, AccumulatesOfOneOrigin) {
         history.sum(1, 12, {0, 8}, Op::Sum, Basic::I64);
         EXPECT_EQ(sites_of(history.own), (Sites{{10, 12}, {11, 12}}));
     }
+    Promises given;
+    given.one_op = true;
+    History promised(2, given);
+    promised.sum(1, 10, {0, 8});
+    promised.access(1, 11, op::OpKind::GetAccumulate, {0, 8}, Op::NoOp);
+    promised.access(1, 12, op::OpKind::CompareAndSwap, {0, 4});
+    promised.sum(1, 13, {8, 16}, Op::Max);
+    EXPECT_EQ(sites_of(promised.own), kNone);
+    promised.sum(1, 14, {4, 12}, Op::Max);
+    EXPECT_EQ(sites_of(promised.own), (Sites{{10, 14}}));
+    promised.own.clear();
+    promised.flush(1);
+    promised.sum(1, 15, {0, 16}, Op::Prod);
+    EXPECT_EQ(sites_of(promised.own), kNone);
     Promises same;
     same.same_op = true;
     History history(3, same);
