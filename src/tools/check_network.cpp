@@ -113,7 +113,8 @@ double ping(fabric::Endpoint& one, fabric::Endpoint& other, std::string& why) {
                 if (posted == fabric::Posted::Again) posted = from.send();
                 from.poll();
                 to.poll();
-                if (posted == fabric::Posted::Failed || from.failed() || Clock::now() > until) {
+                if (posted == fabric::Posted::Failed || posted == fabric::Posted::NoMemory || from.failed() ||
+                    Clock::now() > until) {
                     why = Clock::now() > until ? "a message did not arrive" : "a message could not be sent";
                     return 0;
                 }

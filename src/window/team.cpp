@@ -262,11 +262,12 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
             processes_.clear();
             return exchange(comm, loads, atomics, false, why);
         }
+        if (ready && visibility == kNoNetwork) error = name_network_failure(comm);
         if (not_served_.empty())
             not_served_ = !ready         ? "a process has no shared memory (memfd), descriptors or communicators left"
                           : spans_nodes_ ? "a process cannot use the network, or map the shared memory of another"
                                          : "a process cannot map the shared memory of another";
-        return MPI_SUCCESS;
+        return error;
     }
     host::set_wait_policy(static_cast<int>(local_size()));
     return MPI_SUCCESS;
@@ -308,7 +309,8 @@ bool Team::alive(std::uint32_t rank) {
     if (local_index(rank) != shm::LocalRanks::kRemote) return process(rank).arena.owner_lives();
     if (job_ == nullptr) return true;  // before the processes have exchanged their network addresses
     am::Connection* peer = am::NetworkStack::mine().connections.connect(job_->addresses[rank]);
-    return peer != nullptr && am::NetworkStack::mine().messenger.alive(*peer);
+    // Libfabric may refuse the address of a process that lives: operations on it then fail, and nothing else does.
+    return peer == nullptr || am::NetworkStack::mine().messenger.alive(*peer);
 }
 
 int Team::any_dead() {

@@ -125,6 +125,7 @@ class Team final : public sync::Liveness {
     /// nodes are those of the host.
     int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
     bool open_network(bool loopback, bool atomics);
+    int name_network_failure(MPI_Comm comm);
     int exchange_network(MPI_Comm comm, const Layout& layout, int& visibility);
     bool write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses);
     bool read_table(const Layout& layout);

@@ -1,21 +1,53 @@
 // A team that spans nodes: opens the network, exchanges the processes' addresses, and measures the costs of messages.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
 #include "host/progress_hook.h"
 #include "window/team.h"
 
 namespace osc {
+namespace {
+
+// Providers over sockets take a descriptor for each process that this one exchanges messages with.
+constexpr std::uint32_t kMostConnections = 14;
+constexpr std::uint32_t kSpareDescriptors = 2;
+
+// Whether this process had descriptors for connections to so many processes when it opened the network. Later a
+// connection that gets none fails the operations that need it.
+bool may_connect(std::uint32_t processes, std::string& why) {
+    static std::atomic<bool> could{false};
+    if (could.load(std::memory_order_relaxed)) return true;
+    const std::uint32_t wanted = std::min(processes, kMostConnections) + kSpareDescriptors;
+    std::vector<int> opened;
+    while (opened.size() < wanted) {
+        const int one = ::eventfd(0, EFD_CLOEXEC);
+        if (one < 0) break;
+        opened.push_back(one);
+    }
+    for (const int one : opened)
+        ::close(one);
+    could.store(opened.size() == wanted, std::memory_order_relaxed);
+    if (opened.size() < wanted) why = "no descriptors are left for connections (ulimit -n)";
+    return opened.size() == wanted;
+}
+
+}  // namespace
 
 bool Team::open_network(bool loopback, bool atomics) {
     const base::Values& options = base::values();
     const fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     std::string why;
-    if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why)) {
+    if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
+        may_connect(size_ - local_size(), why)) {
         const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
         if (endpoint.flaw()[0] != '\0' && base::verbose("windows"))
             base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
@@ -24,6 +56,16 @@ bool Team::open_network(bool loopback, bool atomics) {
     }
     not_served_ = "the network cannot be used: " + why;
     return false;
+}
+
+// Rank 0 reports windows that the host serves, and the reason if its own network fails. Else the lowest rank whose
+// network fails reports the reason.
+int Team::name_network_failure(MPI_Comm comm) {
+    const auto rank = static_cast<int>(me_);
+    int first = 0;
+    const int error = host::least(comm, not_served_.empty() ? static_cast<int>(size_) : rank, first);
+    if (error == MPI_SUCCESS && first == rank && rank != 0) base::warn_for_group("%s", not_served_.c_str());
+    return error;
 }
 
 // All processes exchange their addresses; each node keeps them in one table.

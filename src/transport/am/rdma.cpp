@@ -27,8 +27,8 @@ bool Rdma::begin(Transfer& transfer, Post&& post) {
         count(counts_.retries);
         return false;
     }
-    if (posted == fabric::Posted::Failed) {
-        transfer.ended(transfer, EIO);
+    if (posted != fabric::Posted::Yes) {
+        transfer.ended(transfer, posted == fabric::Posted::NoMemory ? ENOMEM : EIO);
         return true;
     }
     // A thread that streams reaps the ends itself, several per poll, which costs less; the network thread leaves it the

@@ -7,6 +7,7 @@ namespace osc::am {
 
 Status status_of(int error) {
     if (error == 0) return Status::Done;
+    if (error == ENOMEM) return Status::NoMemory;
     return error == EACCES || error == EKEYREJECTED ? Status::Refused : Status::PeerDied;
 }
 
@@ -29,6 +30,11 @@ Fault fault_of(Status status, std::uint32_t rank) {
         case Status::Refused:
             return base::fail(Fault::Other,
                               "rank %u exposes its memory no more: it has freed the window, or failed to create it",
+                              rank);
+        case Status::NoMemory:
+            return base::fail(Fault::NoMem,
+                              "the provider cannot register this process's memory for an access to rank %u: raise the "
+                              "limit of locked memory (ulimit -l)",
                               rank);
     }
     return base::fail(Fault::Other, "rank %u found a message of this process malformed", rank);

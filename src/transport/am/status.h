@@ -17,8 +17,9 @@ enum class Status : std::uint32_t {
     HolderDied,     // a process died while it held the lock of an element, or the window's
     PeerDied,       // never sent: the origin itself gives a request to a dead target this status
     Refused,        // never sent: the provider says that the target does not expose the memory
+    NoMemory,       // never sent: the provider cannot register the origin's memory
 };
-inline constexpr std::size_t kStatuses = 8;
+inline constexpr std::size_t kStatuses = 9;
 
 /// The status of a direct access that the provider ended with `error` (an errno; 0: none).
 Status status_of(int error);

@@ -35,7 +35,12 @@ struct Operation {
     void* registration = nullptr;  // of the local memory, if the provider requires one
 };
 
-enum class Posted { Yes, Again, Failed };
+enum class Posted {
+    Yes,
+    Again,  // the provider has no room now
+    Failed,
+    NoMemory,  // the provider cannot register the operation's local memory, and no operation in flight may free some
+};
 
 enum class AtomicKind : std::uint64_t {
     Add,   // adds `operand`

@@ -25,6 +25,7 @@ void close(fid* object) {
 }  // namespace
 
 Libfabric::~Libfabric() {
+    if (endpoint_ != nullptr && !bound_) return;
     close_revoked();
     close(endpoint_ != nullptr ? &endpoint_->fid : nullptr);
     close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
@@ -60,7 +61,8 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
                       did("fi_endpoint", fi_endpoint(domain_, info_, &endpoint_, nullptr)) &&
                       did("fi_ep_bind", fi_ep_bind(endpoint_, &peers_->fid, 0)) &&
                       did("fi_ep_bind", fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_RECV)) &&
-                      did("fi_cntr_open", count_writes()) && did("fi_enable", fi_enable(endpoint_)) &&
+                      (bound_ = true) && did("fi_cntr_open", count_writes()) &&
+                      did("fi_enable", fi_enable(endpoint_)) &&
                       did("fi_getname", fi_getname(&endpoint_->fid, address_.bytes, &length));
     if (!made) {
         why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);

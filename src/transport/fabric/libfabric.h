@@ -85,6 +85,10 @@ class Libfabric final : public Endpoint {
         if (operation.registration != nullptr) unregister_local(operation);
     }
     void unregister_local(Operation& operation);
+    // The result of a post whose local memory could not be registered.
+    Posted unregistered() const {
+        return locals_.load(std::memory_order_relaxed) > 0 ? Posted::Again : Posted::NoMemory;
+    }
     Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                          Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
@@ -100,6 +104,7 @@ class Libfabric final : public Endpoint {
     std::string atomics_flaw_;
     std::string rows_flaw_;  // of atomics on rows of elements
     bool deposits_ = false;
+    bool bound_ = false;   // else the endpoint and what it uses stays: fi_close of ofi_rxm 1.17 crashes without a queue
     int descriptor_ = -1;  // of the completion queue: readable when it has entries
     int waker_ = -1;       // an eventfd, for wake()
     fid_fabric* fabric_ = nullptr;
@@ -116,6 +121,7 @@ class Libfabric final : public Endpoint {
     std::mutex registrations_;      // held while one is made or closed
     std::vector<fid_mr*> revoked_;  // under registrations_
     std::atomic<bool> has_revoked_{false};
+    std::atomic<int> locals_{0};   // registrations of operations in flight
     std::atomic<int> posting_{0};  // threads in a function that posts
 };
 

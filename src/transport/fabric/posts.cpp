@@ -15,7 +15,7 @@ Posted posted(ssize_t result) {
 
 Posted Libfabric::send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) {
     void* description = nullptr;
-    if (!local(message, bytes, operation, description)) return Posted::Failed;
+    if (!local(message, bytes, operation, description)) return unregistered();
     const Posting now(posting_);
     const Posted result = posted(fi_send(endpoint_, message, bytes, description, peer, &operation));
     if (result != Posted::Yes) release(operation);
@@ -42,7 +42,7 @@ Posted Libfabric::deposit(PeerId peer, const void* from, std::size_t bytes, std:
 Posted Libfabric::write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
                                 std::uint64_t key, Operation& operation, std::uint64_t flags) {
     void* description = nullptr;
-    if (!local(from, bytes, operation, description)) return Posted::Failed;
+    if (!local(from, bytes, operation, description)) return unregistered();
     iovec here{const_cast<void*>(from), bytes};
     fi_rma_iov there{address, bytes, key};
     fi_msg_rma message{};
@@ -62,7 +62,7 @@ Posted Libfabric::write_flagged(PeerId peer, const void* from, std::size_t bytes
 Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                        Operation& operation) {
     void* description = nullptr;
-    if (!local(to, bytes, operation, description)) return Posted::Failed;
+    if (!local(to, bytes, operation, description)) return unregistered();
     const Posting now(posting_);
     const Posted result = posted(fi_read(endpoint_, to, bytes, description, peer, address, key, &operation));
     if (result != Posted::Yes) release(operation);
@@ -71,7 +71,7 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
 
 Posted Libfabric::atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) {
     void* description = nullptr;
-    if (!local(&what, sizeof what, operation, description)) return Posted::Failed;
+    if (!local(&what, sizeof what, operation, description)) return unregistered();
     const bool adds = what.kind == AtomicKind::Add;
     const Posting now(posting_);
     const Posted result = posted(adds ? fi_fetch_atomic(endpoint_, &what.operand, 1, description, &what.before,

@@ -57,7 +57,7 @@ int end(Endpoint& endpoint, Access& access, Post&& post) {
     Posted posted = Posted::Again;
     for (const Clock::time_point until = Clock::now() + std::chrono::seconds(1); !access.ended;) {
         if (posted == Posted::Again) posted = post();
-        if (posted == Posted::Failed) return EIO;
+        if (posted == Posted::Failed || posted == Posted::NoMemory) return EIO;
         endpoint.poll(ignored);
         if (Clock::now() > until) return ETIMEDOUT;
     }

@@ -26,6 +26,7 @@ fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uin
 bool Libfabric::register_local(const void* base, std::size_t bytes, Operation& operation, void*& description) {
     fid_mr* memory = register_memory(base, bytes, FI_SEND | FI_WRITE | FI_READ, random_key());
     if (memory == nullptr) return false;
+    locals_.fetch_add(1, std::memory_order_relaxed);
     operation.registration = memory;
     description = fi_mr_desc(memory);
     return true;
@@ -34,6 +35,7 @@ bool Libfabric::register_local(const void* base, std::size_t bytes, Operation& o
 void Libfabric::unregister_local(Operation& operation) {
     fi_close(&static_cast<fid_mr*>(operation.registration)->fid);
     operation.registration = nullptr;
+    locals_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool Libfabric::expose(void* base, std::size_t bytes, Exposed& exposed) {

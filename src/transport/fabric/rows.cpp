@@ -95,7 +95,7 @@ std::size_t Libfabric::longest_row(RowForm form, Basic type, Op op) const {
 // Completion of an Update must mean that the target's memory has changed; other forms return what was there.
 Posted Libfabric::update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key, Operation& operation) {
     void* description = nullptr;
-    if (!local(row.operands(), row.used(), operation, description)) return Posted::Failed;
+    if (!local(row.operands(), row.used(), operation, description)) return unregistered();
     const auto type = static_cast<fi_datatype>(type_of(row.type));
     const auto op = static_cast<fi_op>(op_of(row.form, row.op));
     const Posting now(posting_);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/warn.h"
 #include "trace/recorder.h"
 
 namespace osc::am {
@@ -185,7 +186,11 @@ bool FabricSender::post(Message* message) {
         return false;
     }
     count(counts_.messages);
-    if (posted == fabric::Posted::Failed) {
+    if (posted == fabric::Posted::NoMemory)
+        base::warn_for_group(
+            "the provider cannot register the memory of messages: raise the limit of locked memory "
+            "(ulimit -l)");
+    if (posted != fabric::Posted::Yes) {
         // The polling thread reports the loss: the caller may hold locks that the report takes.
         to.dead.store(true, std::memory_order_seq_cst);
         give_back(message);

@@ -42,7 +42,10 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
     std::unique_ptr<Stream>& entry = streams_[target];
     if (entry == nullptr) {
         Connection* to = connect(target);
-        if (to == nullptr) return nullptr;
+        if (to == nullptr) {
+            streams_.erase(target);
+            return nullptr;
+        }
         const bool local = job_.node_of[target] == job_.node;
         entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_,
                                          local ? g_no_fence : fence_);
