@@ -13,15 +13,6 @@
 namespace osc::tools {
 namespace {
 
-// The folder of libosc's libraries: beside the program's folder in a build, else where the installation puts them.
-std::filesystem::path library_folder() {
-    std::error_code error;
-    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    for (const std::filesystem::path& folder : {program.parent_path(), program / OSC_LIBRARIES_FROM_PROGRAMS})
-        if (std::filesystem::exists(folder / "libosc_ofi.so", error)) return folder.lexically_normal();
-    return program;
-}
-
 // The host MPI; null with a finding if it cannot be loaded.
 HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     void* const library = ::dlopen((folder / "libosc_check.so").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -47,6 +38,14 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
 }
 
 }  // namespace
+
+std::filesystem::path library_folder() {
+    std::error_code error;
+    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    for (const std::filesystem::path& folder : {program.parent_path(), program / OSC_LIBRARIES_FROM_PROGRAMS})
+        if (std::filesystem::exists(folder / "libosc_ofi.so", error)) return folder.lexically_normal();
+    return program;
+}
 
 int check_main(bool as_json) {
     const int rank = base::launcher::rank();

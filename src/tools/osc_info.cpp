@@ -18,7 +18,7 @@ using osc::base::Type;
 constexpr int kWrongArguments = 2;
 
 const char* const kUsage =
-    "usage: osc_info [--check [--json] | --merge FILE | --counters | --markdown | --version | --help]\n"
+    "usage: osc_info [--check [--json] | --merge FILE | --counters | --markdown | --providers | --version | --help]\n"
     "  without arguments: the version and the options with default, value in use and meaning\n"
     "  --check: checks this machine and advises; under mpiexec all nodes of the job and the ways between them; with\n"
     "    --json as JSON. Exit status 0: no problem, 1: problems\n"
@@ -26,7 +26,8 @@ const char* const kUsage =
     "crashed,\n"
     "    from the files FILE.rank-* of its processes\n"
     "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
-    "  --markdown: the table of options as it stands in README.md\n";
+    "  --markdown: the table of options as it stands in README.md\n"
+    "  --providers: the tables of docs/PROVIDERS.md, for the libfabric of this machine\n";
 
 // The statistics of interpose/public_api.cpp.
 struct Counter {
@@ -150,6 +151,8 @@ int main(int argc, char** argv) {
         print_counters();
     } else if (std::strcmp(what, "--markdown") == 0) {
         print_markdown();
+    } else if (std::strcmp(what, "--providers") == 0) {
+        return osc::tools::print_providers();
     } else if (std::strcmp(what, "--version") == 0) {
         std::puts(OSC_VERSION_TEXT);
     } else if (std::strcmp(what, "--help") == 0) {

@@ -78,20 +78,10 @@ bool bind_to(const Wishes& wishes, std::string& address, std::string& why) {
 }
 
 fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
-    fi_info* hints = fi_allocinfo();
+    fi_info* hints = make_hints(provider.name, atomics);
     if (hints == nullptr) return nullptr;
-    hints->caps = FI_MSG | FI_RMA | (atomics ? FI_ATOMIC : 0);
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->tx_attr->msg_order = FI_ORDER_SAS;
-    hints->rx_attr->msg_order = FI_ORDER_SAS;
-    hints->domain_attr->threading = FI_THREAD_SAFE;
-    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-    hints->domain_attr->av_type = FI_AV_UNSPEC;
-    hints->fabric_attr->prov_name = ::strdup(provider.name);
     fi_info* found = nullptr;
-    const int error = fi_getinfo(FI_VERSION(1, 14), address.empty() ? nullptr : address.c_str(), nullptr,
+    const int error = fi_getinfo(kVersion, address.empty() ? nullptr : address.c_str(), nullptr,
                                  address.empty() ? 0 : FI_SOURCE, hints, &found);
     fi_freeinfo(hints);
     if (error == 0) return found;
@@ -106,6 +96,22 @@ bool is_wanted(const std::string& wanted, const std::string& name) {
 }
 
 }  // namespace
+
+fi_info* make_hints(const char* provider, bool atomics) {
+    fi_info* hints = fi_allocinfo();
+    if (hints == nullptr) return nullptr;
+    hints->caps = FI_MSG | FI_RMA | (atomics ? FI_ATOMIC : 0);
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->av_type = FI_AV_UNSPEC;
+    hints->fabric_attr->prov_name = ::strdup(provider);
+    return hints;
+}
 
 fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     std::string address;

@@ -3,6 +3,7 @@
 
 #include <rdma/fabric.h>
 
+#include <cstdint>
 #include <string>
 
 #include "transport/fabric/endpoint.h"
@@ -25,6 +26,12 @@ struct Provider {
     unsigned quirks;
     std::size_t direct;
 };
+
+/// The version of libfabric's interface that this code is written to.
+inline constexpr std::uint32_t kVersion = FI_VERSION(1, 14);
+
+/// The requirements on a provider, for fi_getinfo. The caller frees them with fi_freeinfo; null without memory.
+fi_info* make_hints(const char* provider, bool atomics);
 
 /// The result of fi_getinfo for the first provider of the table that this machine has; null with the reason in `why`.
 /// `chosen` is the provider's row, or one without assumptions. The caller frees the result with fi_freeinfo.

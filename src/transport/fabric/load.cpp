@@ -3,8 +3,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <sstream>
 #include <string>
 
+#include "transport/fabric/describe.h"
 #include "transport/fabric/endpoint.h"
 
 namespace osc::fabric {
@@ -26,9 +29,8 @@ bool set_variables() {
     return enough || !late;
 }
 
-}  // namespace
-
-Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
+// A function of libosc_ofi.so; null with the reason in `why`. `whole`: see set_variables().
+void* load(const char* name, const char* folder, bool& whole, std::string& why) {
     Dl_info here{};
     if (folder == nullptr &&
         (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr)) {
@@ -38,23 +40,44 @@ Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
     const std::filesystem::path beside =
         folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(here.dli_fname).parent_path();
     const std::filesystem::path library = beside / "libosc_ofi.so";
-    static const bool whole = set_variables();
+    static const bool set = set_variables();
+    whole = set;
     void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {
         why = ::dlerror();
         return nullptr;
     }
-    auto* function = reinterpret_cast<OpenFunction*>(::dlsym(loaded, "osc_ofi_open"));
-    if (function == nullptr) {
-        why = library.string() + " is not libosc's";
-        return nullptr;
-    }
+    void* const function = ::dlsym(loaded, name);
+    if (function == nullptr) why = library.string() + " is not libosc's";
+    return function;  // the library stays loaded: providers have threads and handlers of their own
+}
+
+}  // namespace
+
+Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
+    bool whole = false;
+    auto* const function = reinterpret_cast<OpenFunction*>(load("osc_ofi_open", folder, whole, why));
+    if (function == nullptr) return nullptr;
     char text[256] = "";
     Wishes all = wishes;
     all.pieces = !whole;
     Endpoint* endpoint = function(&all, text, sizeof text);
     if (endpoint == nullptr) why = text;
-    return endpoint;  // the library stays loaded: providers have threads and handlers of their own
+    return endpoint;
+}
+
+std::map<std::string, std::string> describe(const char* provider, std::string& why, const char* folder) {
+    bool whole = false;
+    std::map<std::string, std::string> found;
+    auto* const function = reinterpret_cast<DescribeFunction*>(load("osc_ofi_describe", folder, whole, why));
+    if (function == nullptr) return found;
+    char text[2048] = "";
+    function(provider, text, sizeof text);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        if (const std::size_t end = line.find('='); end != std::string::npos)
+            found[line.substr(0, end)] = line.substr(end + 1);
+    return found;
 }
 
 }  // namespace osc::fabric
