@@ -18,7 +18,7 @@ OPENING = {"getinfo": "Cannot allocate memory", "fabric": "fi_fabric", "domain":
            "endpoint": "fi_endpoint", "bind": "fi_ep_bind", "counter": "fi_cntr_open", "enable": "fi_enable", "name": "fi_getname",
            "wait": "nothing to sleep on", "recv": "cannot post a receive"}
 LOCAL = {"FAKE_FI_MODES": "local,prov_key,endpoint"}
-SHORT = ("endpoint fails", "endpoint fails, no fallback", "later registrations fail", "few registrations", "few descriptors")
+SHORT = ("endpoint fails", "endpoint fails, no fallback", "later registrations fail", "few registrations")
 SECONDS = 60
 
 parser = argparse.ArgumentParser()

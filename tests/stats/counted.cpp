@@ -1,4 +1,4 @@
-// Makes known numbers of operations and synchronisation calls on named windows, and prints them for statistics.py,
+// Makes known numbers of operations and synchronisation calls on named windows, and prints them for job_records.py,
 // which compares them with the JSON of OSC_STATS: "did WINDOW KIND|SYNC OPERATIONS BYTES", by rank. It asks
 // osc_window_stat() for the same numbers itself. Without libosc, or without OSC_STATS, it prints them all the same.
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Makes known numbers of the calls of osc/notify.h on a named window, and prints them for statistics.py and
+// Makes known numbers of the calls of osc/notify.h on a named window, and prints them for job_records.py and
 // timeline.py: "did WINDOW KIND|SYNC OPERATIONS BYTES", by rank. With statistics it also waits until a wait has had to
 // wait.
 #include <osc/notify_fallback.h>

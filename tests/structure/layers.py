@@ -1,6 +1,7 @@
 """Reads the includes of src/ and fails on an arrow that runs up, on a room that the order does not name, and on mpi.h outside
 the rooms that may use it. The order is docs/ARCHITECTURE.md's: a room includes only itself and rooms below it. Tables
-(*.def) may be included from anywhere."""
+(*.def) may be included from anywhere. It fails also on a script in tests/ with the name of a module of Python's library:
+scripts of its folder would import it in that module's place."""
 import pathlib
 import re
 import sys
@@ -54,7 +55,10 @@ def wrong_includes(source):
 
 
 def main():
-    wrong = list(wrong_includes(pathlib.Path(sys.argv[1]) / "src"))
+    root = pathlib.Path(sys.argv[1])
+    wrong = list(wrong_includes(root / "src"))
+    wrong += [f"{path}: a module of Python's library has this name" for path in sorted((root / "tests").rglob("*.py"))
+              if path.stem in sys.stdlib_module_names]
     print("\n".join(wrong) if wrong else "layers: every include goes down")
     return 1 if wrong else 0
 

@@ -18,6 +18,8 @@ CASES = [
     ({"tools/check_host.cpp": "#include <mpi.h>\n"}, 0),
     ({"window/a.cpp": '#include "tools/b.h"\n'}, 1),
     ({"newroom/a.cpp": ""}, 1),
+    ({"../tests/a/warnings.py": ""}, 1),
+    ({"../tests/a/warned.py": ""}, 0),
 ]
 
 

@@ -1,6 +1,6 @@
 """A job prints each of libosc's warnings once, whatever the number of ranks and of windows.
 
-usage: warnings.py --mpiexec MPIEXEC --preload LIBRARIES PROGRAM"""
+usage: warned_once.py --mpiexec MPIEXEC --preload LIBRARIES PROGRAM"""
 import argparse
 import os
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a program with OSC_STATS=FILE and compares the JSON, exactly, with what the program says that it did.
 
-  statistics.py [--mpiexec M] [--env K=V]... --ranks N --path NAME=PATH[,PATH]... -- program [argument]...
+  job_records.py [--mpiexec M] [--env K=V]... --ranks N --path NAME=PATH[,PATH]... -- program [argument]...
 
 --path created=process_vm: all operations on the window of this name went by these paths. The table on stderr must
 name every window.
