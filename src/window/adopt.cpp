@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "base/open_devices.h"
 #include "transport/shm/adoption.h"
 #include "window/create.h"
-#include "window/device.h"
 #include "window/memory_calls.h"
 
 namespace osc {
@@ -42,8 +42,8 @@ void adopt_memory(Window& window, const Request& request, shm::ControlBlock& blo
     const std::string how = wanted_adoption(request.info);
     if (how == "off" || window.controls.local_count(window.size) < 2) return;
     const bool always = how == "always";
-    if (!always && device_libraries_loaded()) {
-        window.kept_private = "a device's library is loaded, and a device may access the memory";
+    if (!always && base::has_open_device()) {
+        window.kept_private = "the process has opened a device, which may access its memory";
         return;
     }
     shm::Adoption::Limits limits;

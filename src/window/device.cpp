@@ -143,12 +143,6 @@ std::mutex g_mutex;
 
 }  // namespace
 
-bool device_libraries_loaded() {
-    const std::lock_guard lock(g_mutex);
-    look_for_libraries();
-    return g_cuda.handle != nullptr || g_hip.handle != nullptr || g_zero.handle != nullptr;
-}
-
 bool in_device_memory(const void* address) {
     const std::lock_guard lock(g_mutex);
     static LevelZero level_zero;

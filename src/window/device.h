@@ -8,8 +8,4 @@ namespace osc {
 /// fraction of a microsecond if no such library is loaded. Thread-safe.
 bool in_device_memory(const void* address);
 
-/// Whether the process has loaded one of these libraries. A device may then have access to any of its memory.
-/// Thread-safe.
-bool device_libraries_loaded();
-
 }  // namespace osc
