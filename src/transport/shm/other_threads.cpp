@@ -18,29 +18,41 @@ namespace {
 
 enum class Owner { Libosc, Host, Program };
 
-// Calls f(thread number, owner) for every thread but the caller; false if /proc does not list them.
+// Calls f(thread number) for every thread but the caller; false if /proc does not list them. Allocates nothing.
+template <class F>
+bool each_other_task(F&& f) {
+    const int tasks = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tasks < 0) return false;
+    const long me = ::gettid();
+    alignas(dirent64) char entries[4096];
+    ssize_t got = 0;
+    while ((got = ::getdents64(tasks, entries, sizeof entries)) > 0)
+        for (ssize_t at = 0; at < got;) {
+            const auto* const entry = reinterpret_cast<const dirent64*>(entries + at);
+            at += entry->d_reclen;
+            const long task = std::atol(entry->d_name);
+            if (task != 0 && task != me) f(task);
+        }
+    ::close(tasks);
+    return got == 0;
+}
+
+// Calls f(thread number, owner) in the same way.
 template <class F>
 bool each_other_thread(F&& f) {
-    DIR* const tasks = ::opendir("/proc/self/task");
-    if (tasks == nullptr) return false;
-    const long me = ::gettid();
     bool host_seen = false;
-    while (const dirent* const entry = ::readdir(tasks)) {
-        const long task = std::atol(entry->d_name);
-        if (task == 0 || task == me) continue;
+    return each_other_task([&](long task) {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/self/task/%ld/comm", task);
         char name[32] = {};
         const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) continue;  // it has ended
+        if (fd < 0) return;  // it has ended
         const bool read = ::read(fd, name, sizeof name - 1) > 0;
         ::close(fd);
         const bool host = read && !host_seen && std::strcmp(name, "async\n") == 0;
         host_seen = host_seen || host;
         f(task, host ? Owner::Host : read && std::strncmp(name, "osc-", 4) == 0 ? Owner::Libosc : Owner::Program);
-    }
-    ::closedir(tasks);
-    return true;
+    });
 }
 
 // Shared with the handler.
@@ -93,21 +105,25 @@ Handlers::Handlers() {
     stopped_ = stop();
 }
 
+// The host's thread may stand in the middle of malloc, so nothing may allocate or free from its signal on.
 bool Handlers::stop() {
-    g_stop.store(true);
+    long host = 0;
     each_other_thread([&](long task, Owner owner) {
-        if (owner != Owner::Host) return;
-        if (signal_ == 0) {
-            signal_ = unused_signal();
-            struct sigaction action = {};
-            action.sa_handler = stand;
-            action.sa_flags = SA_RESTART;
-            ::sigfillset(&action.sa_mask);
-            if (signal_ == 0 || ::sigaction(signal_, &action, &action_before_) != 0) return;
-        }
-        if (::syscall(SYS_tgkill, ::getpid(), task, signal_) == 0) ++asked_;
+        if (owner == Owner::Host) host = task;
     });
-    return await(asked_);
+    if (host == 0) return true;
+    signal_ = unused_signal();
+    struct sigaction action = {};
+    action.sa_handler = stand;
+    action.sa_flags = SA_RESTART;
+    ::sigfillset(&action.sa_mask);
+    if (signal_ == 0) return false;
+    if (::sigaction(signal_, &action, &action_before_) != 0) {
+        signal_ = 0;
+        return false;
+    }
+    g_stop.store(true);
+    return ::syscall(SYS_tgkill, ::getpid(), host, signal_) != 0 ? errno == ESRCH : await(1);
 }
 
 // A thread that did not stop in time finds the request withdrawn when it does. Its signal must not meet the default

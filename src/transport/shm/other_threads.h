@@ -27,7 +27,6 @@ class Handlers {
     sigset_t before_;
     struct sigaction action_before_ = {};
     int signal_ = 0;  // 0: no thread was asked to stop
-    int asked_ = 0;
     bool stopped_ = true;
 };
 
