@@ -16,6 +16,17 @@
 namespace osc::host {
 namespace {
 
+// Relocations of table entries through which code reaches a function. Other relocations initialise a program's data.
+#if defined(__x86_64__)
+constexpr auto kJumpSlot = R_X86_64_JUMP_SLOT, kGlobalData = R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+constexpr auto kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobalData = R_AARCH64_GLOB_DAT;
+#elif defined(__powerpc64__)
+constexpr auto kJumpSlot = R_PPC64_JMP_SLOT, kGlobalData = R_PPC64_GLOB_DAT;
+#else
+constexpr auto kJumpSlot = ~0U, kGlobalData = ~0U;  // none is known
+#endif
+
 // The dynamic section of a loaded library; glibc has relocated its entries to addresses.
 struct Imports {
     const ElfW(Rela) * jumps = nullptr;
@@ -86,6 +97,15 @@ bool replace(const link_map& library, void** entry, void* by) {
     return true;
 }
 
+// Whether a table entry leads to the stub that binds it at the first call. It lies in the library itself, and no symbol
+// names it, as one would name a function that the library defines.
+bool is_unbound(const link_map& library, const void* now) {
+    Dl_info info{};
+    link_map* target = nullptr;
+    return ::dladdr1(now, &info, reinterpret_cast<void**>(&target), RTLD_DL_LINKMAP) != 0 && target == &library &&
+           info.dli_saddr != now;
+}
+
 // The library that defines MPI_Initialized; null if the loader does not know it.
 const link_map* host_library(Dl_info& info) {
     link_map* host = nullptr;
@@ -114,7 +134,19 @@ bool replace_import(const char* name, void* by) {
     return entry != nullptr && replace(*host, entry, by);
 }
 
-void replace_all_imports(const char* name, void* by) {
+// A program that takes a function's address may define the name itself, as a jump to the function. That is no function
+// to call instead of the program's own calls, which would jump back here.
+void* called_function(const char* name) {
+    void* const found = ::dlsym(RTLD_DEFAULT, name);
+    Dl_info info{};
+    const ElfW(Sym)* symbol = nullptr;
+    if (found == nullptr ||
+        ::dladdr1(found, &info, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) == 0)
+        return found;
+    return symbol != nullptr && symbol->st_shndx == SHN_UNDEF ? ::dlsym(RTLD_NEXT, name) : found;
+}
+
+void replace_all_imports(const char* name, void* function, void* by) {
     Dl_info info{};
     link_map* own = nullptr;
     if (::dladdr1(reinterpret_cast<void*>(&replace_all_imports), &info, reinterpret_cast<void**>(&own),
@@ -130,10 +162,13 @@ void replace_all_imports(const char* name, void* by) {
             continue;
         const Imports imports = imports_of(*library);
         const auto redirect = [&](const ElfW(Rela) & relocation) {
+            const auto kind = ELF64_R_TYPE(relocation.r_info);
             const auto symbol = ELF64_R_SYM(relocation.r_info);
-            if (symbol == 0 || relocation.r_addend != 0) return;
+            if (symbol == 0 || (kind != kJumpSlot && kind != kGlobalData)) return;
             if (std::strcmp(imports.names + imports.symbols[symbol].st_name, name) != 0) return;
-            replace(*library, reinterpret_cast<void**>(library->l_addr + relocation.r_offset), by);
+            auto** const entry = reinterpret_cast<void**>(library->l_addr + relocation.r_offset);
+            void* const now = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+            if (now == function || (kind == kJumpSlot && is_unbound(*library, now))) replace(*library, entry, by);
         };
         std::for_each(imports.jumps, imports.jumps + imports.count, redirect);
         std::for_each(imports.others, imports.others + imports.other_count, redirect);

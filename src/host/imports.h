@@ -11,8 +11,12 @@ void* exported_to_host(const char* name);
 /// written. Calls of this function must not overlap.
 bool replace_import(const char* name, void* by);
 
+/// The function that other libraries' calls of `name` reach; null if no library defines it. Thread-safe.
+void* called_function(const char* name);
+
 /// Redirects the calls of `name` of the program and of all loaded libraries, except libosc, the C library and the
-/// loader. Calls of this function must not overlap.
-void replace_all_imports(const char* name, void* by);
+/// loader, from `function` to `by`. Leaves calls that reach another function, and pointers to functions that a program
+/// keeps in its data. Calls of this function must not overlap.
+void replace_all_imports(const char* name, void* function, void* by);
 
 }  // namespace osc::host

@@ -51,9 +51,9 @@ void adopt_memory(Window& window, const Request& request, shm::ControlBlock& blo
     limits.alone = !always;
     limits.in_use = is_exposed;
     const auto bytes = static_cast<std::size_t>(request.size);
+    watch_memory_calls();
     const shm::SharedPart part = shm::Adoption::mine().adopt(request.base, bytes, limits, window.kept_private);
     if (!part) return;
-    watch_memory_calls();
     block.memory = part.bytes() == bytes ? shm::Memory::Shared : shm::Memory::Mixed;
     block.offset = part.offset;
     block.shared_first = part.first - reinterpret_cast<std::uintptr_t>(request.base);

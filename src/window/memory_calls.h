@@ -3,8 +3,8 @@
 
 namespace osc {
 
-/// Redirects the calls of free, munmap and madvise of all loaded libraries and the program, except libosc's and the C
-/// library's own. Cheap if it has done so and no library was loaded since. Calls must not overlap.
+/// Redirects the calls of free, realloc, munmap, mremap and madvise of all loaded libraries and the program, except
+/// libosc's and the C library's own. Cheap if it has done so and no library was loaded since. Thread-safe.
 void watch_memory_calls();
 
 }  // namespace osc

@@ -303,19 +303,30 @@ CASE(stores_of_a_signal_handler_survive) {
 
 CASE(limits_keep_memory_private) {
     auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    auto* const second = static_cast<char*>(map_pages(2 * kEnough));
     std::memset(memory, 7, 2 * kEnough);
+    {
+        const Window window(memory, 2 * kEnough);  // so the file is as long as it will be
+        CHECK(is_shared(memory));
+    }
     rlimit limit{};
     ::getrlimit(RLIMIT_FSIZE, &limit);
     const rlimit low{std::uint64_t{1} << 40, limit.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &low);
-    if (::mlock(memory, 4096) == 0) {
-        const Window window(memory, 2 * kEnough);
-        CHECK(!is_shared(memory + kEnough));
-        exercise(window.win, memory, 2 * kEnough);
-        ::munlock(memory, 4096);
+    {
+        const Window window(second, 2 * kEnough);
+        CHECK(!is_shared(second + kEnough));
+        exercise(window.win, second, 2 * kEnough);
     }
     ::setrlimit(RLIMIT_FSIZE, &limit);
+    if (::mlock(second, 4096) == 0) {
+        const Window window(second, 2 * kEnough);
+        CHECK(!is_shared(second + kEnough));
+        exercise(window.win, second, 2 * kEnough);
+        ::munlock(second, 4096);
+    }
     ::munmap(memory, 2 * kEnough);
+    ::munmap(second, 2 * kEnough);
 }
 
 // As many areas as the system allows: the window works, shared or not.

@@ -1,18 +1,18 @@
-// Adopting memory: which pages, and the exchange of private pages for shared ones with the same content.
+// Adopting memory: which pages may become shared, and which slot of offsets they get. adoption_exchange.cpp has the
+// exchange.
 #include "transport/shm/adoption.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "transport/shm/other_threads.h"
 #include "transport/shm/vm_areas.h"
@@ -20,24 +20,17 @@
 namespace osc::shm {
 namespace {
 
-// One exchange: it bounds the memory that exists twice, and it is the size of a huge page.
-constexpr std::size_t kChunk = std::size_t{2} << 20;
-constexpr std::size_t kSmallestPage = 4096;
 // Areas that an exchange may add, and that the rest of the process may need soon.
 constexpr long kSpareAreas = 1024;
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
-
-std::uintptr_t page() {
-    static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    return kPage;
-}
+constexpr const char* kRefused = "the system refused";
+constexpr const char* kUnreadable = "/proc/self/maps cannot be read";
 
 std::uintptr_t down(std::uintptr_t address) {
-    return address / page() * page();
+    return address / page_bytes() * page_bytes();
 }
 
 std::uintptr_t up(std::uintptr_t address) {
-    return down(address + page() - 1);
+    return down(address + page_bytes() - 1);
 }
 
 struct Range {
@@ -52,11 +45,11 @@ __attribute__((no_sanitize("address"))) Range whole_pages(std::uintptr_t first, 
 #ifdef __GLIBC__
     constexpr std::uintptr_t kHeader = 2 * sizeof(std::size_t);
     constexpr std::size_t kFlags = 7, kOwnMapping = 2;
-    if (bytes < page() || first % page() != kHeader) return pages;
+    if (bytes < page_bytes() || first % page_bytes() != kHeader) return pages;
     const auto* const header = reinterpret_cast<const std::size_t*>(first - kHeader);
     const std::size_t size = header[1] & ~kFlags;
     const std::uintptr_t chunk = first - kHeader;
-    const bool own = header[0] == 0 && (header[1] & kFlags) == kOwnMapping && size % page() == 0;
+    const bool own = header[0] == 0 && (header[1] & kFlags) == kOwnMapping && size % page_bytes() == 0;
     if (!own || chunk + size < first + bytes) return pages;
     pages.first = chunk;
     if (chunk + size == up(first + bytes)) pages.end = chunk + size;
@@ -93,66 +86,12 @@ bool is_adoptable(const VmArea& area) {
            (here < area.first || here >= area.end);
 }
 
-// The pages of [first, end) that have content of their own: bit i for page i. Pages that were never touched read as
-// zero in both files, and need no copy.
-class Present {
-  public:
-    Present(std::uintptr_t first, std::uintptr_t end, bool sparse) : count_((end - first) / page()) {
-        entries_.fill(~std::uint64_t{0});
-        if (!sparse) return;
-        const int fd = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-        if (fd < 0) return;
-        const std::size_t wanted = count_ * sizeof(std::uint64_t);
-        if (::pread(fd, entries_.data(), wanted, static_cast<off_t>(first / page() * sizeof(std::uint64_t))) !=
-            static_cast<ssize_t>(wanted))
-            entries_.fill(~std::uint64_t{0});
-        ::close(fd);
-    }
-    bool all() const { return run_end(0, true) == count_; }
-    /// Calls f(first page, end page) for each run; false as soon as f returns false.
-    template <class F>
-    bool each_run(F&& f) const {
-        for (std::size_t at = run_end(0, false); at < count_;) {
-            const std::size_t stop = run_end(at, true);
-            if (!f(at, stop)) return false;
-            at = run_end(stop, false);
-        }
-        return true;
-    }
-
-  private:
-    static constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
-    std::size_t run_end(std::size_t at, bool present) const {
-        while (at < count_ && ((entries_[at] & kPresentOrSwapped) != 0) == present)
-            ++at;
-        return at;
-    }
-    std::size_t count_;
-    std::array<std::uint64_t, kChunk / kSmallestPage> entries_;
-};
-
-bool write_all(int fd, const void* from, std::size_t bytes, std::uint64_t offset) {
-    const auto* at = static_cast<const std::byte*>(from);
-    while (bytes > 0) {
-        const ssize_t done = ::pwrite(fd, at, bytes, static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        at += done;
-        offset += static_cast<std::uint64_t>(done);
-        bytes -= static_cast<std::size_t>(done);
-    }
-    return true;
-}
-
 }  // namespace
 
 Adoption& Adoption::mine() {
-    static auto* const made = [] {
-        auto* const adoption = new Adoption(Arena::mine());
-        ::pthread_atfork([] { mine().before_fork(); }, [] { mine().after_fork_in_parent(); },
-                         [] { mine().after_fork_in_child(); });
-        return adoption;
-    }();
+    // Not on the heap, which may be adopted, and which fork() copies while this object is in use.
+    alignas(Adoption) static std::byte place[sizeof(Adoption)];
+    static auto* const made = new (place) Adoption(Arena::mine());
     return *made;
 }
 
@@ -161,19 +100,38 @@ bool Adoption::is_own(const VmArea& area) const {
            area.offset >= kAdoptedOffset;
 }
 
-bool Adoption::open_file(std::size_t bytes) {
-    const int fd = arena_.adoption_file(bytes);
+bool Adoption::owned() const {
+    return owner_ != nullptr && *owner_ != 0;
+}
+
+// The mark is cleared in any child that gets a copy of this process's memory, whatever call makes it.
+Adoption::Refusal Adoption::open_file(int fd) {
+    if (owner_ != nullptr && !owned()) return {"a child of fork shares its parent's arena"};
+    if (fd_ >= 0) return {};
     struct stat file = {};
-    if (fd < 0 || ::fstat(fd, &file) != 0) return false;
+    if (::fstat(fd, &file) != 0) return {kRefused, errno};
+    const long mark =
+        ::syscall(SYS_mmap, nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+    if (mark == -1) return {kRefused, errno};
+    if (::syscall(SYS_madvise, mark, page_bytes(), MADV_WIPEONFORK) != 0) {
+        const int error = errno;
+        ::syscall(SYS_munmap, mark, page_bytes());
+        return {kRefused, error};
+    }
+    owner_ = reinterpret_cast<volatile char*>(mark);
+    *owner_ = 1;
     fd_ = fd;
     device_ = file.st_dev;
     inode_ = file.st_ino;
-    return true;
+    return {};
 }
 
 // The longest part of the range that lies in the arena's file, and what else lies there.
-Adoption::Survey Adoption::survey(std::uintptr_t first, std::uintptr_t end) const {
-    Survey found;
+void Adoption::survey(std::uintptr_t first, std::uintptr_t end, Survey& found) const {
+    found.longest = {};
+    found.adoptable.clear();
+    found.areas = 0;
+    bool stored = true;
     SharedPart part;
     VmAreas areas;
     VmArea area;
@@ -183,7 +141,7 @@ Adoption::Survey Adoption::survey(std::uintptr_t first, std::uintptr_t end) cons
         const std::uintptr_t from = std::max(area.first, first);
         const std::uintptr_t to = std::min(area.end, end);
         if (!is_own(area)) {
-            if (is_adoptable(area)) found.adoptable.push_back({from, to, area.inode == 0});
+            if (is_adoptable(area)) stored = found.adoptable.push({from, to, area.inode == 0}) && stored;
             continue;
         }
         const std::uint64_t offset = area.offset + (from - area.first);
@@ -193,10 +151,19 @@ Adoption::Survey Adoption::survey(std::uintptr_t first, std::uintptr_t end) cons
             part = {from, to, offset};
         if (part.bytes() > found.longest.bytes()) found.longest = part;
     }
-    return found;
+    found.complete = areas.complete() && stored;
+}
+
+// Whether one area of the arena's file contains the range.
+bool Adoption::is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const {
+    VmArea area;
+    if (fd_ < 0 || !area_at(first, area) || !is_own(area) || area.end < end) return false;
+    part = {first, end, area.offset + (first - area.first)};
+    return true;
 }
 
 const char* Adoption::refusal(const Survey& found, std::size_t bytes, const Limits& limits) {
+    if (!found.complete) return kUnreadable;
     if (bytes < limits.least) return "it has too few whole pages";
     if (found.adoptable.empty()) return "it is not private memory that can be read and written";
     if (limits.alone && has_other_threads()) return "another thread of the program runs";
@@ -206,7 +173,6 @@ const char* Adoption::refusal(const Survey& found, std::size_t bytes, const Limi
     if (limits.in_use && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                      [&](const Piece& piece) { return limits.in_use(piece.first, piece.end); }))
         return "another window exposes it already";
-    if (!open_file(bytes)) return errno == EFBIG ? "RLIMIT_FSIZE forbids it" : "memory is short";
     return nullptr;
 }
 
@@ -215,7 +181,6 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
     const Range pages = whole_pages(begin, bytes);
     if (pages.first >= pages.end || pages.end > kAddresses) return {};
-    const Inside inside(*this);
     Survey found;
     const auto clipped = [&] {
         SharedPart part = found.longest;
@@ -226,74 +191,85 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
         part.end = std::min(part.end, begin + bytes);
         return part;
     };
-    if (VmArea area; fd_ >= 0 && area_at(pages.first, area) && is_own(area) && area.end >= pages.end) {
-        found.longest = {pages.first, pages.end, area.offset + (pages.first - area.first)};
-        return clipped();
+    {
+        const Inside inside(*this);
+        if (!is_whole(pages.first, pages.end, found.longest)) survey(pages.first, pages.end, found);
     }
-    found = survey(pages.first, pages.end);
     if (found.longest.bytes() == pages.end - pages.first) return clipped();
+    // Without the mutex: the window registry's and the arena's are locked here, and other threads call free() while
+    // they hold one of those.
     if (const char* const reason = refusal(found, pages.end - pages.first, limits); reason != nullptr) {
         why = reason;
         return clipped();
     }
-    if (!intervals_.empty()) sweep_locked();
-    for (const Piece& piece : found.adoptable) {
-        if (overlaps(piece.first, piece.end)) {
-            why = "mremap has moved memory that was adopted here";
-            continue;
-        }
-        if (!copy_in(piece, why)) break;
+    const int fd = arena_.adoption_file(pages.end - pages.first);
+    if (fd < 0) {
+        why = errno == EFBIG ? "RLIMIT_FSIZE forbids it" : "memory is short";
+        return clipped();
     }
-    found = survey(pages.first, pages.end);
+    Exchanged done;
+    {
+        const Inside inside(*this);
+        exchange(pages.first, pages.end, fd, done);
+    }
+    for (const Place& place : done.places)
+        announce(place, done.shift);
+    {
+        const Inside inside(*this);
+        survey(pages.first, pages.end, found);
+    }
+    if (done.rest) why = done.rest.reason;
+    if (done.rest.error != 0) why += std::string(": ") + std::strerror(done.rest.error);
     return clipped();
 }
 
-bool Adoption::copy_in(const Piece& piece, std::string& why) {
-    const Handlers handlers;
-    if (!handlers.wait()) {
-        why = "a thread of the host MPI, which may run the program's signal handlers, did not stop";
-        return false;
+// Sweeps first, so that no offset has pages that a mapping does not use.
+void Adoption::exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done) {
+    done.rest = open_file(fd);
+    if (done.rest) return;
+    Survey found;
+    survey(first, end, found);
+    if (!sweep_locked() || !found.complete) {
+        done.rest = {kUnreadable};
+        return;
     }
-    for (std::uintptr_t first = piece.first; first < piece.end;) {
-        const std::uintptr_t end = std::min(piece.end, (first / kChunk + 1) * kChunk);
-        if (!swap_chunk({first, end, piece.sparse})) {
-            why = std::string("the system refused: ") + std::strerror(errno);
-            return false;
-        }
-        add(first, end);
-        first = end;
+    done.shift = choose_shift(found);
+    if (done.shift == kNoOffset) {
+        done.rest = {"all slots of the arena's file are in use"};
+        return;
     }
-    return true;
+    for (const Piece& piece : found.adoptable) {
+        std::uintptr_t stop = piece.first;
+        done.rest = copy_in(piece, done.shift, stop);
+        if (stop > piece.first && !done.places.push({piece.first, stop}) && !done.rest) done.rest = {kRefused, ENOMEM};
+        if (done.rest) break;
+    }
+    s_any.store(true, std::memory_order_relaxed);
+    sweep_locked();
 }
 
-// Copies the pages into the file, then puts the file's pages in their place. The old pages are free after that.
-bool Adoption::swap_chunk(const Piece& chunk) {
-    const std::size_t bytes = chunk.end - chunk.first;
-    const std::uint64_t offset = kAdoptedOffset + chunk.first;
-    auto* const address = reinterpret_cast<std::byte*>(chunk.first);
-    const Present present(chunk.first, chunk.end, chunk.sparse);
-    const bool whole = present.all();
-    bool good =
-        !arena_.allocates_early() || ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
-    good = good && present.each_run([&](std::size_t from, std::size_t to) {
-        return write_all(fd_, address + from * page(), (to - from) * page(), offset + from * page());
-    });
-    good = good && ::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | (whole ? MAP_POPULATE : 0),
-                          fd_, static_cast<off_t>(offset)) != MAP_FAILED;
-    if (!good) {
-        const int error = errno;
-        drop_pages(offset, bytes);
-        errno = error;
-        return false;
+// The difference between offsets and addresses. That of the memory's part that is shared already, so that the whole
+// becomes one mapping, unless mremap() has moved that part or other memory has the offsets.
+std::uint64_t Adoption::choose_shift(const Survey& found) {
+    const auto is_free = [this](std::uint64_t first, std::uint64_t end) {
+        const auto* const after = std::upper_bound(used_.begin(), used_.end(), first,
+                                                   [](std::uint64_t value, const Offsets& o) { return value < o.end; });
+        return after == used_.end() || after->first >= end;
+    };
+    if (found.longest) {
+        const std::uint64_t shift = found.longest.offset - found.longest.first;
+        if ((shift - kAdoptedOffset) % kSlotBytes == 0 &&
+            std::all_of(found.adoptable.begin(), found.adoptable.end(),
+                        [&](const Piece& piece) { return is_free(shift + piece.first, shift + piece.end); }))
+            return shift;
     }
-    // Where shared memory may have huge pages only on demand. An error means that it may not.
-    ::madvise(address, bytes, MADV_HUGEPAGE);
-    if (!whole)
-        present.each_run([&](std::size_t from, std::size_t to) {
-            ::madvise(address + from * page(), (to - from) * page(), kPopulateWrite);
-            return true;
-        });
-    return true;
+    for (std::uint64_t tried = 0; tried < kSlots; ++tried) {
+        const std::uint64_t shift = kAdoptedOffset + (next_slot_ + tried) % kSlots * kSlotBytes;
+        if (!is_free(shift, shift + kSlotBytes)) continue;
+        next_slot_ = (next_slot_ + tried + 1) % kSlots;
+        return shift;
+    }
+    return kNoOffset;
 }
 
 }  // namespace osc::shm

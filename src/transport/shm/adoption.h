@@ -1,23 +1,26 @@
 // Adoption: private memory of this process becomes part of its arena, in place, so that peers reach it by load and
 // store. The owner's addresses and contents stay; only the pages behind them are others.
 //
-// Adopted memory at address A lies at offset kAdoptedOffset + A of the arena's file. So neighbours adopted one after
-// the other are one piece, and a mapping that mremap() grows gets pages that nothing else uses. Which addresses are
-// adopted now is read from the kernel (vm_areas.h) when it matters, because the program may unmap or move its memory;
-// the intervals kept here only say which offsets may have pages.
+// Each adoption gets a slot of file offsets that is wider than the address space. Memory at address A lies at offset
+// kAdoptedOffset + slot * kSlotBytes + A. So a mapping that mremap() moves and grows never reaches the offsets of
+// another adoption, and a window that continues an adopted piece continues its slot. Which addresses are adopted now is
+// read from the kernel (vm_areas.h) when it matters, because the program may unmap or move its memory; the places kept
+// here only say which calls of the program may concern adopted memory.
+//
+// Nothing here calls malloc or a patched function of the C library while it has the mutex: a replacement of malloc may
+// call munmap or madvise while it holds its locks, and so may the library that patched the function.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
+#include "transport/shm/mapped_array.h"
 
 namespace osc::shm {
 
@@ -27,6 +30,10 @@ struct VmArea;
 inline constexpr std::uint64_t kAdoptedOffset = std::uint64_t{1} << 47;
 /// Addresses of user programs, unless they ask for higher ones.
 inline constexpr std::uint64_t kAddresses = std::uint64_t{1} << 47;
+/// An address, and a mapping that grows from there by all of the address space.
+inline constexpr std::uint64_t kSlotBytes = 2 * kAddresses;
+inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 14;
+inline constexpr std::uint64_t kAdoptedEnd = kAdoptedOffset + kSlots * kSlotBytes;
 
 /// A part of a memory range that lies in the arena's file.
 struct SharedPart {
@@ -60,42 +67,60 @@ class Adoption {
     /// phrase if something stays private although it has whole pages, else empty. Signals wait during the copies.
     SharedPart adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why);
 
-    /// Whether [address, address + bytes) meets adopted memory. Without a lock if it lies outside of all of it.
-    static bool meets(const void* address, std::size_t bytes) {
+    /// Whether [address, address + bytes) may meet adopted memory: false if it lies outside of all of it. Takes no
+    /// lock.
+    static bool near(const void* address, std::size_t bytes) {
         const auto first = reinterpret_cast<std::uintptr_t>(address);
         return __builtin_expect(first < s_hull_end.load(std::memory_order_relaxed) &&
                                     first + bytes > s_hull_first.load(std::memory_order_relaxed),
-                                0) &&
-               mine().is_adopted(first, first + bytes);
+                                0);
+    }
+    /// Whether [address, address + bytes) meets adopted memory.
+    static bool meets(const void* address, std::size_t bytes) {
+        return near(address, bytes) && mine().is_adopted(address, bytes);
     }
 
     /// Returns the pages of adopted memory that is not mapped any more. Called after the program has unmapped memory.
     void sweep();
 
-    /// Makes adopted memory in [address, address + bytes) read as zero, as MADV_DONTNEED does to private memory, and
-    /// calls rest(address, bytes) for the parts that are not adopted. Returns 0, or the first result of `rest` that is
-    /// not.
-    int zero(void* address, std::size_t bytes, const std::function<int(void*, std::size_t)>& rest);
+    /// Makes the whole adopted pages in [address, address + bytes) private again, with undefined contents. Called
+    /// before the program's allocator gets the memory back.
+    void release(const void* address, std::size_t bytes);
+
+    /// Finds the first adopted part of [address, address + bytes), both multiples of the page size, and makes it read
+    /// as zero, as MADV_DONTNEED does to private memory. An empty part if there is none.
+    SharedPart discard(const void* address, std::size_t bytes);
+
+    /// mremap() of a range that meets adopted memory. What moves or grows becomes private memory with the same content,
+    /// as it would be without the adoption.
+    void* remap(void* address, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted);
 
     /// Around fork(): the child gets private copies.
-    void before_fork();
-    void after_fork_in_parent();
-    void after_fork_in_child();
-
-    /// Bytes of adopted memory that may have pages.
-    std::uint64_t bytes() const;
+    static void before_fork();
+    static void after_fork_in_parent();
+    static void after_fork_in_child();
 
   private:
-    // Locks the mutex, and lets this thread's own free() and munmap() pass by.
+    // Locks the mutex, and lets this thread's own free() and munmap(), and its signal handlers', pass by.
     class Inside {
       public:
-        explicit Inside(const Adoption& adoption) : lock_(adoption.mutex_) { s_inside = true; }
-        ~Inside() { s_inside = false; }
+        explicit Inside(const Adoption& adoption) : mutex_(adoption.mutex_) {
+            s_inside = true;
+            mutex_.lock();
+        }
+        ~Inside() {
+            mutex_.unlock();
+            s_inside = false;
+        }
         Inside(const Inside&) = delete;
         Inside& operator=(const Inside&) = delete;
 
       private:
-        std::lock_guard<std::mutex> lock_;
+        std::mutex& mutex_;
+    };
+    struct Place {
+        std::uintptr_t first;
+        std::uintptr_t end;
     };
     struct Piece {
         std::uintptr_t first;
@@ -103,9 +128,33 @@ class Adoption {
         bool sparse;  // pages that were never touched read as zero
     };
     struct Survey {
+        Survey() = default;
+        Survey(const Survey&) = delete;
+        Survey& operator=(const Survey&) = delete;
+        ~Survey() { adoptable.release(); }
         SharedPart longest;
-        std::vector<Piece> adoptable;
-        long areas = 0;  // of the process
+        MappedArray<Piece> adoptable;
+        long areas = 0;         // of the process
+        bool complete = false;  // the list of areas, and this object
+    };
+    // Why memory stays private.
+    struct Refusal {
+        const char* reason = nullptr;
+        int error = 0;  // errno, or 0
+        explicit operator bool() const { return reason != nullptr; }
+    };
+    struct Exchanged {
+        Exchanged() = default;
+        Exchanged(const Exchanged&) = delete;
+        Exchanged& operator=(const Exchanged&) = delete;
+        ~Exchanged() { places.release(); }
+        MappedArray<Place> places;
+        std::uint64_t shift = 0;
+        Refusal rest;  // why the rest stays private
+    };
+    struct Offsets {
+        std::uint64_t first;
+        std::uint64_t end;
     };
     struct Copy {
         std::uintptr_t first;
@@ -114,17 +163,26 @@ class Adoption {
         int protection;
         void* address;  // null: no memory for a copy
     };
-    bool open_file(std::size_t bytes);
+    Refusal open_file(int fd);
+    bool owned() const;
     bool is_own(const VmArea& area) const;
-    Survey survey(std::uintptr_t first, std::uintptr_t end) const;
-    const char* refusal(const Survey& found, std::size_t bytes, const Limits& limits);
-    bool copy_in(const Piece& piece, std::string& why);
-    bool swap_chunk(const Piece& chunk);
+    void survey(std::uintptr_t first, std::uintptr_t end, Survey& found) const;
+    bool is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const;
+    static const char* refusal(const Survey& found, std::size_t bytes, const Limits& limits);
+    void exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done);
+    std::uint64_t choose_shift(const Survey& found);
+    Refusal copy_in(const Piece& piece, std::uint64_t shift, std::uintptr_t& done);
+    bool swap_chunk(const Piece& chunk, std::uint64_t shift);
+    void announce(const Place& place, std::uint64_t shift) const;
     bool drop_pages(std::uint64_t offset, std::size_t bytes);
-    void add(std::uintptr_t first, std::uintptr_t end);
-    bool is_adopted(std::uintptr_t first, std::uintptr_t end) const;
-    bool overlaps(std::uintptr_t first, std::uintptr_t end) const;
-    void sweep_locked();
+    void drop_gap(std::uint64_t from, std::uint64_t to);
+    bool copy_out(std::uint64_t offset, std::size_t bytes, void* to) const;
+    bool is_adopted(const void* address, std::size_t bytes) const;
+    bool sweep_locked();
+    SharedPart first_own(std::uintptr_t first, std::uintptr_t end) const;
+    void* move_away(std::uintptr_t first, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted);
+    bool copy_areas(std::uintptr_t first, std::size_t bytes, std::uintptr_t to, int& last_protection) const;
+    void copy_for_child(bool fits);
     void update_hull();
 
     Arena& arena_;
@@ -132,12 +190,20 @@ class Adoption {
     int fd_ = -1;  // the arena's file, once something was adopted
     dev_t device_ = 0;
     ino_t inode_ = 0;
-    std::map<std::uintptr_t, std::uintptr_t> intervals_;  // first -> end: offsets behind kAdoptedOffset with pages
-    std::vector<Copy> copies_;                            // during a fork
-    // The hull of the intervals. Static, because free() asks before any adoption was made.
+    // One byte, on a page that the system clears in a forked child, which must not touch the file's pages. Null before
+    // the first adoption.
+    volatile char* owner_ = nullptr;
+    MappedArray<Place> places_;    // adopted memory, as of the last change that was seen, in order
+    MappedArray<Offsets> used_;    // offsets that were mapped at the last sweep, in order
+    std::uint64_t next_slot_ = 0;  // where the search for a free one starts
+    MappedArray<Copy> copies_;     // during a fork
+    bool copies_complete_ = true;
+    // The hull of the places. Static, because free() asks before any adoption was made.
     static inline std::atomic<std::uintptr_t> s_hull_first{~std::uintptr_t{0}};
     static inline std::atomic<std::uintptr_t> s_hull_end{0};
+    static inline std::atomic<bool> s_any{false};  // mine() has adopted something
     static inline thread_local bool s_inside = false;
+    static inline thread_local bool s_forking = false;  // before_fork() has locked the mutex
 };
 
 }  // namespace osc::shm

@@ -125,15 +125,17 @@ bool Arena::open() {
     return true;
 }
 
+// Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, which would kill the user's program.
+bool Arena::allows_file(std::uint64_t end) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur) return true;
+    errno = EFBIG;
+    return false;
+}
+
 bool Arena::extend_file(std::uint64_t end) {
     if (end <= file_end_) return true;
-    rlimit limit{};
-    // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, which would kill the user's program.
-    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
-        errno = EFBIG;
-        return false;
-    }
-    if (::ftruncate(fd_, static_cast<off_t>(end)) != 0) return false;
+    if (!allows_file(end) || ::ftruncate(fd_, static_cast<off_t>(end)) != 0) return false;
     file_end_ = end;
     return true;
 }

@@ -90,6 +90,8 @@ class Arena {
     /// The file, long enough for adopted memory (adoption.h); -1 with errno set if the system refuses that, or `bytes`
     /// more bytes.
     int adoption_file(std::size_t bytes);
+    /// Whether the system can probably provide `bytes` more bytes.
+    bool can_provide(std::uint64_t bytes);
     /// Whether pages must be allocated before they are touched.
     bool allocates_early() const { return system_.allocates_early(); }
 
@@ -128,6 +130,7 @@ class Arena {
     void drop_pages(const Mapping& piece);
     std::optional<Mapping> reuse(std::size_t length, std::size_t alignment);
     bool grow_pool(std::size_t bytes);
+    static bool allows_file(std::uint64_t end);
     bool extend_file(std::uint64_t end);
 
     mutable std::mutex mutex_;

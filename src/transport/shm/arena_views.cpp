@@ -25,14 +25,20 @@ std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
     return offset != kNoOffset || views_.empty() ? offset : find(views_);
 }
 
+bool Arena::can_provide(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return !system_.refuses(bytes) && !system_.is_short();
+}
+
+// RLIMIT_FSIZE counts for every write, so also if the file is long enough already.
 int Arena::adoption_file(std::size_t bytes) {
     if (!open()) return -1;
-    const std::lock_guard lock(mutex_);
-    if (system_.refuses(bytes) || system_.is_short()) {
+    if (!can_provide(bytes)) {
         errno = ENOMEM;
         return -1;
     }
-    return extend_file(kAdoptedOffset + kAddresses) ? fd_ : -1;
+    const std::lock_guard lock(mutex_);
+    return allows_file(kAdoptedEnd) && extend_file(kAdoptedEnd) ? fd_ : -1;
 }
 
 std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {

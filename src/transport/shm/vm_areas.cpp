@@ -64,6 +64,11 @@ struct Query {
 
 }  // namespace
 
+std::uintptr_t page_bytes() {
+    static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    return kPage;
+}
+
 bool area_at(std::uintptr_t address, VmArea& area) {
     const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
@@ -102,6 +107,7 @@ bool VmAreas::line(const char*& text, std::size_t& length) {
             return true;
         }
         if (ended_) return false;
+        if (begin_ == 0 && filled_ == sizeof buffer_) return false;
         std::memmove(buffer_, buffer_ + begin_, filled_ - begin_);
         filled_ -= begin_;
         begin_ = 0;
@@ -110,6 +116,7 @@ bool VmAreas::line(const char*& text, std::size_t& length) {
             got = ::read(fd_, buffer_ + filled_, sizeof buffer_ - filled_);
         while (got < 0 && errno == EINTR);
         if (got <= 0) ended_ = true;
+        if (got == 0) complete_ = filled_ == 0;
         if (got > 0) filled_ += static_cast<std::size_t>(got);
     }
 }
@@ -117,7 +124,11 @@ bool VmAreas::line(const char*& text, std::size_t& length) {
 bool VmAreas::next(VmArea& area) {
     const char* text = nullptr;
     std::size_t length = 0;
-    return fd_ >= 0 && line(text, length) && parse(text, text + length, area);
+    if (fd_ < 0 || !line(text, length)) return false;
+    if (parse(text, text + length, area)) return true;
+    ended_ = true;
+    filled_ = begin_;
+    return false;
 }
 
 }  // namespace osc::shm

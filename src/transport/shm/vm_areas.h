@@ -10,6 +10,9 @@
 
 namespace osc::shm {
 
+/// The system's page size.
+std::uintptr_t page_bytes();
+
 /// One area: [first, end) has one kind of backing and one protection.
 struct VmArea {
     std::uintptr_t first = 0;
@@ -38,8 +41,8 @@ class VmAreas {
 
     /// The next area; false behind the last one, or if /proc cannot be read.
     bool next(VmArea& area);
-    /// Whether the list could be opened.
-    bool readable() const { return fd_ >= 0; }
+    /// After next() was false: whether it has returned every area.
+    bool complete() const { return complete_; }
 
   private:
     bool line(const char*& text, std::size_t& length);
@@ -48,6 +51,7 @@ class VmAreas {
     std::size_t begin_ = 0;
     std::size_t filled_ = 0;
     bool ended_ = false;
+    bool complete_ = false;
     char buffer_[16384];
 };
 
