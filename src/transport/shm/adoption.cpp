@@ -248,14 +248,27 @@ void Adoption::exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchan
     sweep_locked();
 }
 
-// The difference between offsets and addresses. That of the memory's part that is shared already, so that the whole
-// becomes one mapping, unless mremap() has moved that part or other memory has the offsets.
+// As of the last sweep.
+bool Adoption::is_free(std::uint64_t first, std::uint64_t end) const {
+    const auto* const after = std::upper_bound(used_.begin(), used_.end(), first,
+                                               [](std::uint64_t value, const Offsets& o) { return value < o.end; });
+    return after == used_.end() || after->first >= end;
+}
+
+// The difference between offsets and addresses in a slot of which no part is in use; kNoOffset if there is none.
+std::uint64_t Adoption::free_slot() {
+    for (std::uint64_t tried = 0; tried < kSlots; ++tried) {
+        const std::uint64_t shift = kAdoptedOffset + (next_slot_ + tried) % kSlots * kSlotBytes;
+        if (shift == reserved_shift_ || !is_free(shift, shift + kSlotBytes)) continue;
+        next_slot_ = (next_slot_ + tried + 1) % kSlots;
+        return shift;
+    }
+    return kNoOffset;
+}
+
+// The slot of the memory's part that is shared already, so that the whole becomes one mapping, unless mremap() has
+// moved that part or other memory has the offsets.
 std::uint64_t Adoption::choose_shift(const Survey& found) {
-    const auto is_free = [this](std::uint64_t first, std::uint64_t end) {
-        const auto* const after = std::upper_bound(used_.begin(), used_.end(), first,
-                                                   [](std::uint64_t value, const Offsets& o) { return value < o.end; });
-        return after == used_.end() || after->first >= end;
-    };
     if (found.longest) {
         const std::uint64_t shift = found.longest.offset - found.longest.first;
         if ((shift - kAdoptedOffset) % kSlotBytes == 0 &&
@@ -263,13 +276,7 @@ std::uint64_t Adoption::choose_shift(const Survey& found) {
                         [&](const Piece& piece) { return is_free(shift + piece.first, shift + piece.end); }))
             return shift;
     }
-    for (std::uint64_t tried = 0; tried < kSlots; ++tried) {
-        const std::uint64_t shift = kAdoptedOffset + (next_slot_ + tried) % kSlots * kSlotBytes;
-        if (!is_free(shift, shift + kSlotBytes)) continue;
-        next_slot_ = (next_slot_ + tried + 1) % kSlots;
-        return shift;
-    }
-    return kNoOffset;
+    return free_slot();
 }
 
 }  // namespace osc::shm

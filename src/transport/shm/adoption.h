@@ -95,6 +95,18 @@ class Adoption {
     /// as it would be without the adoption.
     void* remap(void* address, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted);
 
+    /// Maps `bytes` bytes, rounded up to pages, of fresh shared memory, which read as zero, at addresses that the
+    /// kernel chooses. They count as adopted memory until the caller unmaps them. The first call opens the arena's
+    /// file, unless adopt() has done so: it allocates and takes the arena's mutex, later calls do neither. Null with
+    /// errno set if the system refuses; ENOTSUP where pages must be allocated before they are touched, and in a child
+    /// of fork(); EAGAIN in a handler of fork().
+    void* reserve(std::size_t bytes);
+
+    /// Returns the pages of whole pages of reserved memory, which then read as zero. In a child of fork() only the
+    /// child's own pages go, and what it reads then is undefined. False with errno set if the system refuses; EAGAIN in
+    /// a handler of fork(). Calls no malloc.
+    bool discard_reserved(void* address, std::size_t bytes);
+
     /// Around fork(): the child gets private copies.
     static void before_fork();
     static void after_fork_in_parent();
@@ -171,6 +183,8 @@ class Adoption {
     static const char* refusal(const Survey& found, std::size_t bytes, const Limits& limits);
     void exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done);
     std::uint64_t choose_shift(const Survey& found);
+    bool is_free(std::uint64_t first, std::uint64_t end) const;
+    std::uint64_t free_slot();
     Refusal copy_in(const Piece& piece, std::uint64_t shift, std::uintptr_t& done);
     bool swap_chunk(const Piece& chunk, std::uint64_t shift);
     void announce(const Place& place, std::uint64_t shift) const;
@@ -193,10 +207,11 @@ class Adoption {
     // One byte, on a page that the system clears in a forked child, which must not touch the file's pages. Null before
     // the first adoption.
     volatile char* owner_ = nullptr;
-    MappedArray<Place> places_;    // adopted memory, as of the last change that was seen, in order
-    MappedArray<Offsets> used_;    // offsets that were mapped at the last sweep, in order
-    std::uint64_t next_slot_ = 0;  // where the search for a free one starts
-    MappedArray<Copy> copies_;     // during a fork
+    MappedArray<Place> places_;                 // adopted memory, as of the last change that was seen, in order
+    MappedArray<Offsets> used_;                 // offsets that were mapped at the last sweep, in order
+    std::uint64_t next_slot_ = 0;               // where the search for a free one starts
+    std::uint64_t reserved_shift_ = kNoOffset;  // the slot of all reserved memory
+    MappedArray<Copy> copies_;                  // during a fork
     bool copies_complete_ = true;
     // The hull of the places. Static, because free() asks before any adoption was made.
     static inline std::atomic<std::uintptr_t> s_hull_first{~std::uintptr_t{0}};

@@ -113,8 +113,8 @@ bool Adoption::swap_chunk(const Piece& chunk, std::uint64_t shift) {
 void Adoption::announce(const Place& place, std::uint64_t shift) const {
     auto* const address = reinterpret_cast<std::byte*>(place.first);
     const std::size_t bytes = place.end - place.first;
-    ::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
-           static_cast<off_t>(shift + place.first));
+    static_cast<void>(::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+                             static_cast<off_t>(shift + place.first)));
     // Where shared memory may have huge pages only on demand. An error means that it may not.
     ::syscall(SYS_madvise, address, bytes, MADV_HUGEPAGE);
     auto at = static_cast<off_t>(shift + place.first);

@@ -86,7 +86,7 @@ void* Adoption::move_away(std::uintptr_t first, std::size_t bytes, std::size_t n
     if ((flags & MREMAP_DONTUNMAP) == 0)
         ::munmap(old, bytes);
     else
-        ::mmap(old, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        static_cast<void>(::mmap(old, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     return fresh;
 }
 
