@@ -15,6 +15,7 @@
 #include "osc/osc.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
+#include "window/shared_heap.h"
 
 namespace osc {
 namespace {
@@ -43,6 +44,7 @@ void serve() {
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
     if (base::values().check != "0" && !disabled) verify_calls();  // outermost: behind all other layers
+    if (!disabled) share_heap();
 }
 
 template <class Route>

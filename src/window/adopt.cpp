@@ -1,18 +1,21 @@
 // Adoption at MPI_Win_create (OSC_ADOPT, info key osc_adopt): when the memory of a window becomes shared in place
 // (src/transport/shm/adoption.h does it), and what its control block then says.
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "base/open_devices.h"
 #include "transport/shm/adoption.h"
 #include "window/create.h"
 #include "window/memory_calls.h"
+#include "window/shared_heap.h"
 
 namespace osc {
 namespace {
 
 // A smaller window is created in the time of some hundred operations by process_vm_*.
 constexpr std::size_t kWorthwhile = std::size_t{64} << 10;
+constexpr std::size_t kNever = ~std::size_t{0};
 
 bool meet(std::uintptr_t first, std::uintptr_t end, std::uint64_t base, std::uint64_t bytes) {
     return base < end && first < base + bytes;
@@ -38,21 +41,22 @@ bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
 
 }  // namespace
 
+// With adoption off, memory of libosc_heap.so is shared all the same.
 void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block) {
     const std::string how = wanted_adoption(request.info);
-    if (how == "off" || window.controls.local_count(window.size) < 2) return;
-    const bool always = how == "always";
-    if (!always && base::has_open_device()) {
-        window.kept_private = "the process has opened a device, which may access its memory";
-        return;
-    }
+    const bool off = how == "off", always = how == "always";
+    if ((off && !heap_is_shared()) || window.controls.local_count(window.size) < 2) return;
+    const bool device = !off && !always && base::has_open_device();
     shm::Adoption::Limits limits;
-    limits.least = always ? 1 : kWorthwhile;
+    limits.least = off || device ? kNever : always ? 1 : kWorthwhile;
+    limits.edges = in_shared_heap(request.base);
     limits.alone = !always;
     limits.in_use = is_exposed;
     const auto bytes = static_cast<std::size_t>(request.size);
     watch_memory_calls();
     const shm::SharedPart part = shm::Adoption::mine().adopt(request.base, bytes, limits, window.kept_private);
+    if (off) window.kept_private.clear();
+    if (device && !part) window.kept_private = "the process has opened a device, which may access its memory";
     if (!part) return;
     block.memory = part.bytes() == bytes ? shm::Memory::Shared : shm::Memory::Mixed;
     block.offset = part.offset;

@@ -23,6 +23,7 @@
 
 #include "host/imports.h"
 #include "transport/shm/adoption.h"
+#include "window/shared_heap.h"
 
 namespace osc {
 namespace {
@@ -47,9 +48,9 @@ std::uintptr_t page() {
     return kPage;
 }
 
-// Bytes of a piece that meets adopted memory; 0 for other pieces.
+// Bytes of a piece that meets adopted memory; 0 for other pieces, and for those of libosc_heap.so, which handles them.
 std::size_t adopted_size(void* piece) {
-    if (piece == nullptr) return 0;
+    if (piece == nullptr || in_shared_heap(piece)) return 0;
     const std::size_t size = g_usable(piece);
     return __builtin_expect(size < page() || !Adoption::meets(piece, size), 1) ? 0 : size;
 }

@@ -49,6 +49,7 @@ expect("several nodes, the first rank lacks it", {UNKNOWN: 0},
 expect("windows of the host",
        {"libosc: rank 0: MPI_Win_allocate: the host MPI serves this window, because the network cannot be used": 1},
        job("-n", "4", RUN, OSC_FAKE_NODES="2", OSC_OFI_PROVIDER="nonsense"))
+expect("no shared heap", {"libosc: OSC_SHARE_HEAP=64: libosc_heap.so is not loaded": 1}, job("-n", "2", RUN, OSC_SHARE_HEAP="64"))
 expect("no launcher", {UNKNOWN: 1}, ["env", f"LD_PRELOAD={options.preload}", "OSC_FENSE=deferred", RUN])
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -179,7 +179,7 @@ const char* Adoption::refusal(const Survey& found, std::size_t bytes, const Limi
 SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why) {
     why.clear();
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
-    const Range pages = whole_pages(begin, bytes);
+    const Range pages = limits.edges ? Range{down(begin), up(begin + bytes)} : whole_pages(begin, bytes);
     if (pages.first >= pages.end || pages.end > kAddresses) return {};
     Survey found;
     const auto clipped = [&] {

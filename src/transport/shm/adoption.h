@@ -57,6 +57,7 @@ class Adoption {
     /// What the caller allows adopt() to do.
     struct Limits {
         std::size_t least = 1;  // bytes: a range with fewer bytes in whole pages stays private
+        bool edges = false;     // nothing but shared memory lies beside the range on its first and last page
         bool alone = false;     // refuse while a thread runs that is neither the caller nor libosc's nor the host's
         /// Whether others access a range now by other means (process_vm_*), so that it must stay private.
         std::function<bool(std::uintptr_t first, std::uintptr_t end)> in_use;
@@ -102,9 +103,9 @@ class Adoption {
     /// of fork(); EAGAIN in a handler of fork().
     void* reserve(std::size_t bytes);
 
-    /// Returns the pages of whole pages of reserved memory, which then read as zero. In a child of fork() only the
-    /// child's own pages go, and what it reads then is undefined. False with errno set if the system refuses; EAGAIN in
-    /// a handler of fork(). Calls no malloc.
+    /// Returns whole pages of reserved memory to the system; they read as zero then. In a child of fork() only the
+    /// child's own pages go. False with errno set if the system refuses; EAGAIN in a handler of fork(). Calls no
+    /// malloc.
     bool discard_reserved(void* address, std::size_t bytes);
 
     /// Around fork(): the child gets private copies.
@@ -190,6 +191,7 @@ class Adoption {
     void announce(const Place& place, std::uint64_t shift) const;
     bool drop_pages(std::uint64_t offset, std::size_t bytes);
     void drop_gap(std::uint64_t from, std::uint64_t to);
+    std::size_t file_bytes() const;
     bool copy_out(std::uint64_t offset, std::size_t bytes, void* to) const;
     bool is_adopted(const void* address, std::size_t bytes) const;
     bool sweep_locked();

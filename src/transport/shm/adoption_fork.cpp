@@ -6,6 +6,7 @@
 // heap: the list of copies lies in pages of its own, and the Adoption object among libosc's static data.
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,12 @@ bool Adoption::copy_out(std::uint64_t offset, std::size_t bytes, void* to) const
     return at >= 0 || errno == ENXIO;  // no data behind `at`
 }
 
+// The most that the copies can take: reserved memory counts only as far as it was touched.
+std::size_t Adoption::file_bytes() const {
+    struct stat file = {};
+    return ::fstat(fd_, &file) == 0 ? static_cast<std::size_t>(file.st_blocks) * 512 : kAddresses;
+}
+
 // First lists, then copies: the copies are areas too.
 void Adoption::copy_for_child(bool fits) {
     VmAreas areas;
@@ -77,7 +84,7 @@ void Adoption::before_fork() {
             bytes += place.end - place.first;
     }
     // Before the mutex is taken: threads take it while they have the arena's.
-    const bool fits = self.arena_.can_provide(bytes);
+    const bool fits = self.arena_.can_provide(std::min(bytes, self.file_bytes()));
     s_inside = s_forking = true;
     self.mutex_.lock();
     self.copies_.clear();

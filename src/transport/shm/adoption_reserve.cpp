@@ -57,7 +57,7 @@ void* Adoption::reserve(std::size_t bytes) {
     return reinterpret_cast<void*>(place);
 }
 
-// A forked child has copies; the file's pages are its parent's.
+// A forked child has copies, some perhaps of the parent's file, if memory was short.
 bool Adoption::discard_reserved(void* address, std::size_t bytes) {
     if (s_inside) {
         errno = EAGAIN;
@@ -66,8 +66,11 @@ bool Adoption::discard_reserved(void* address, std::size_t bytes) {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t end = first + bytes;
     const Inside inside(*this);
-    if (!owned()) return ::syscall(SYS_madvise, address, bytes, MADV_DONTNEED) == 0;
+    if (!owned())
+        return ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L) != -1;
     bool good = true;
+    if (SharedPart part; is_whole(first, end, part)) return drop_pages(part.offset, part.bytes());
     for (SharedPart part = first_own(first, end); part; part = first_own(part.end, end))
         good = drop_pages(part.offset, part.bytes()) && good;
     return good;

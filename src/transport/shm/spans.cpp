@@ -22,6 +22,18 @@ std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t 
     return std::nullopt;
 }
 
+bool FreeSpans::take_at(std::uint64_t start, std::uint64_t bytes) {
+    auto it = free_.upper_bound(start);
+    if (it == free_.begin()) return false;
+    --it;
+    const auto [first, length] = *it;
+    if (start - first > length || bytes > length - (start - first)) return false;
+    free_.erase(it);
+    if (start > first) free_.emplace(first, start - first);
+    if (first + length > start + bytes) free_.emplace(start + bytes, first + length - start - bytes);
+    return true;
+}
+
 void FreeSpans::give(std::uint64_t start, std::uint64_t bytes) {
     auto next = free_.lower_bound(start);
     OSC_ASSERT(bytes > 0);

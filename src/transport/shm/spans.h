@@ -14,6 +14,9 @@ class FreeSpans {
     /// the lowest that fits. Nothing if no range is long enough.
     std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
 
+    /// Removes [start, start + bytes); false if it is not all free.
+    bool take_at(std::uint64_t start, std::uint64_t bytes);
+
     /// Adds [start, start + bytes), which must not overlap a free range; joins it with its neighbours.
     void give(std::uint64_t start, std::uint64_t bytes);
 

@@ -1,0 +1,155 @@
+// Large allocations from shared memory (heap/shared_heap.h), against a model: pieces never overlap, keep their contents
+// and read as zero when they are new; and from several threads.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "heap/shared_heap.h"
+
+namespace {
+
+using osc::heap::SharedHeap;
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPages = 256;
+
+void discard(void* address, std::size_t bytes) {
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(address) % kPage, 0U);
+    ASSERT_EQ(bytes % kPage, 0U);
+    std::memset(address, 0, bytes);
+}
+
+class Heap : public ::testing::Test {
+  protected:
+    Heap()
+        : base_(static_cast<unsigned char*>(
+              ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+          heap(base_, kPages * kPage, kPage, &discard) {}
+    ~Heap() override { ::munmap(base_, kPages * kPage); }
+
+    unsigned char* const base_;
+    SharedHeap heap;
+};
+
+bool reads_as(const unsigned char* piece, std::size_t bytes, unsigned char value) {
+    for (std::size_t i = 0; i < bytes; ++i)
+        if (piece[i] != value) return false;
+    return true;
+}
+
+TEST_F(Heap, GivesAllPagesAndNoMore) {
+    std::vector<void*> pieces;
+    for (std::size_t i = 0; i < kPages; ++i) {
+        pieces.push_back(heap.allocate(1, 1));
+        ASSERT_NE(pieces.back(), nullptr);
+        EXPECT_TRUE(heap.contains(pieces.back()));
+        EXPECT_EQ(heap.length(pieces.back()), kPage);
+    }
+    EXPECT_EQ(heap.allocate(1, 1), nullptr);
+    EXPECT_TRUE(heap.release(pieces[7]));
+    EXPECT_FALSE(heap.release(pieces[7]));
+    EXPECT_EQ(heap.allocate(kPage + 1, 1), nullptr);
+    EXPECT_EQ(heap.allocate(kPage, 1), pieces[7]);
+    for (void* const piece : pieces)
+        EXPECT_TRUE(heap.release(piece));
+    EXPECT_NE(heap.allocate(kPages * kPage, 1), nullptr);
+}
+
+TEST_F(Heap, RefusesWhatIsNotAPiece) {
+    auto* const piece = static_cast<unsigned char*>(heap.allocate(2 * kPage, 1));
+    EXPECT_FALSE(heap.release(piece + kPage));
+    EXPECT_EQ(heap.length(piece + 1), 0U);
+    EXPECT_FALSE(heap.resize(piece + kPage, kPage));
+    EXPECT_FALSE(heap.contains(base_ - 1));
+    EXPECT_FALSE(heap.contains(base_ + kPages * kPage));
+    EXPECT_EQ(heap.allocate(0, 1), nullptr);
+    EXPECT_EQ(heap.allocate(~std::size_t{0}, 1), nullptr);
+    EXPECT_FALSE(heap.resize(piece, ~std::size_t{0}));
+}
+
+TEST_F(Heap, ResizesInPlaceWhileTheNextPagesAreFree) {
+    auto* const piece = static_cast<unsigned char*>(heap.allocate(4 * kPage, 1));
+    auto* const next = static_cast<unsigned char*>(heap.allocate(kPage, 1));
+    ASSERT_EQ(next, piece + 4 * kPage);
+    std::memset(piece, 5, 4 * kPage);
+    EXPECT_FALSE(heap.resize(piece, 4 * kPage + 1));
+    EXPECT_TRUE(heap.resize(piece, 2 * kPage));
+    EXPECT_TRUE(heap.resize(piece, 4 * kPage));
+    EXPECT_TRUE(reads_as(piece, 2 * kPage, 5));
+    EXPECT_TRUE(reads_as(piece + 2 * kPage, 2 * kPage, 0));
+    EXPECT_TRUE(heap.release(next));
+    EXPECT_TRUE(heap.resize(piece, kPages * kPage));
+    EXPECT_EQ(heap.length(piece), kPages * kPage);
+}
+
+TEST_F(Heap, PiecesOfARandomProgramKeepTheirContents) {
+    struct Piece {
+        std::size_t bytes;
+        unsigned char value;
+    };
+    std::mt19937 random(20260001);
+    std::map<unsigned char*, Piece> live;
+    const auto any = [&](std::size_t bound) {
+        return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+    };
+    std::size_t refused = 0;
+    for (int step = 0; step < 5000; ++step) {
+        const std::size_t what = any(4);
+        if (what < 2 || live.empty()) {
+            const std::size_t bytes = 1 + any(24 * kPage);
+            const std::size_t alignment = std::size_t{1} << any(16);
+            auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, alignment));
+            if (piece == nullptr) {
+                ++refused;
+                continue;
+            }
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(piece) % alignment, 0U);
+            ASSERT_TRUE(reads_as(piece, bytes, 0));
+            const auto value = static_cast<unsigned char>(1 + any(255));
+            std::memset(piece, value, bytes);
+            ASSERT_TRUE(live.emplace(piece, Piece{bytes, value}).second);
+            continue;
+        }
+        const auto chosen = std::next(live.begin(), static_cast<std::ptrdiff_t>(any(live.size())));
+        auto& [piece, had] = *chosen;
+        ASSERT_TRUE(reads_as(piece, had.bytes, had.value));
+        if (what == 2) {
+            const std::size_t bytes = 1 + any(24 * kPage);
+            if (!heap.resize(piece, bytes)) continue;
+            std::memset(piece, had.value, bytes);
+            had.bytes = bytes;
+        } else {
+            ASSERT_TRUE(heap.release(piece));
+            live.erase(chosen);
+        }
+    }
+    EXPECT_GT(refused, 0U) << "the range was never full";
+}
+
+TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
+    std::vector<std::thread> threads;
+    for (unsigned char number = 1; number <= 4; ++number)
+        threads.emplace_back([this, number] {
+            for (int turn = 0; turn < 500; ++turn) {
+                const std::size_t bytes = (1 + static_cast<std::size_t>(turn) % 5) * kPage;
+                auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, 1));
+                ASSERT_NE(piece, nullptr);
+                ASSERT_TRUE(reads_as(piece, bytes, 0));
+                std::memset(piece, number, bytes);
+                ASSERT_TRUE(heap.resize(piece, kPage));
+                ASSERT_TRUE(reads_as(piece, kPage, number));
+                ASSERT_TRUE(heap.release(piece));
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_NE(heap.allocate(kPages * kPage, 1), nullptr);
+}
+
+}  // namespace
