@@ -36,10 +36,10 @@ constexpr std::size_t kLarge = std::size_t{64} << 10;
 std::atomic<SharedHeap*> g_heap{
     nullptr};  // made once, and never destroyed: programs free memory until their last instruction
 
-void* shared(std::size_t bytes, std::size_t alignment) {
+void* shared(std::size_t bytes, std::size_t alignment, bool zero = false) {
     if (__builtin_expect(bytes < kLarge, 1)) return nullptr;
     SharedHeap* const heap = g_heap.load(std::memory_order_acquire);
-    return heap == nullptr ? nullptr : heap->allocate(bytes, alignment);
+    return heap == nullptr ? nullptr : heap->allocate(bytes, alignment, zero);
 }
 
 // The heap, if the piece is one of it.
@@ -66,14 +66,14 @@ std::size_t page_size() {
 #define OSC_HEAP_EXPORT extern "C" __attribute__((visibility("default")))
 
 /// Called by libosc.so once: from now on large allocations come from [base, base + bytes), whole pages that read as
-/// zero, while it has room. `discard` returns whole pages of it to the system; they read as zero then. Returns 0, or -1
-/// with errno set.
-OSC_HEAP_EXPORT int osc_heap_attach(void* base, std::size_t bytes, osc::heap::Discard discard) {
+/// zero, while it has room. Of freed memory it keeps at most `keep` bytes; `discard` returns the pages of the rest to
+/// the system, and they read as zero then. Returns 0, or -1 with errno set.
+OSC_HEAP_EXPORT int osc_heap_attach(void* base, std::size_t bytes, std::size_t keep, osc::heap::Discard discard) {
     if (g_heap.load() != nullptr) {
         errno = EALREADY;
         return -1;
     }
-    auto* const heap = new (std::nothrow) SharedHeap(base, bytes, page_size(), discard);
+    auto* const heap = new (std::nothrow) SharedHeap(base, bytes, page_size(), keep, discard);
     if (heap == nullptr) return -1;
     const int error = ::pthread_atfork([] { g_heap.load()->before_fork(); }, [] { g_heap.load()->after_fork(); },
                                        [] { g_heap.load()->after_fork(); });
@@ -101,7 +101,7 @@ OSC_HEAP_EXPORT void* malloc(std::size_t bytes) {
 OSC_HEAP_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
     std::size_t all = 0;
     if (!__builtin_mul_overflow(count, bytes, &all))
-        if (void* const piece = shared(all, 1)) return piece;
+        if (void* const piece = shared(all, 1, true)) return piece;
     return __libc_calloc(count, bytes);
 }
 

@@ -1,29 +1,45 @@
-// A part that a call frees is discarded first and becomes free afterwards. So the call needs no mutex while it
-// discards.
+// A part that a call frees beyond what is kept is discarded first and becomes free afterwards. So the call needs no
+// mutex while it discards.
 #include "heap/shared_heap.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
+#include <optional>
 
 namespace osc::heap {
 
-SharedHeap::SharedHeap(void* base, std::size_t bytes, std::size_t page, Discard discard)
-    : base_(reinterpret_cast<std::uintptr_t>(base)), bytes_(bytes), page_(page), discard_(discard) {
+SharedHeap::SharedHeap(void* base, std::size_t bytes, std::size_t page, std::size_t keep, Discard discard)
+    : base_(reinterpret_cast<std::uintptr_t>(base)), bytes_(bytes), page_(page), keep_(keep), discard_(discard) {
     free_.give(base_, bytes_);
 }
 
-void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment) {
+void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment, bool zero) {
     if (bytes == 0 || bytes > bytes_) return nullptr;
     const std::size_t length = whole_pages(bytes);
-    const std::lock_guard lock(mutex_);
+    const std::size_t aligned = std::max(alignment, page_);
+    std::optional<std::uint64_t> start;
+    bool old = false;
     try {
-        const auto start = free_.take(length, std::max(alignment, page_));
+        const std::lock_guard lock(mutex_);
+        start = kept_.take(length, aligned);
+        old = start.has_value();
+        if (old)
+            kept_bytes_ -= length;
+        else
+            start = free_.take(length, aligned);
+        if (!start && kept_bytes_ > 0) {
+            discard_kept();
+            start = free_.take(length, aligned);
+        }
         if (!start) return nullptr;
         pieces_.emplace(*start, length);
-        return reinterpret_cast<void*>(*start);
     } catch (const std::bad_alloc&) {
         return nullptr;  // the bookkeeping's own memory
     }
+    auto* const piece = reinterpret_cast<void*>(*start);
+    if (old && zero) std::memset(piece, 0, length);
+    return piece;
 }
 
 std::size_t SharedHeap::length(const void* piece) const {
@@ -42,7 +58,10 @@ bool SharedHeap::resize(void* piece, std::size_t bytes) {
         const auto found = pieces_.find(start);
         if (found == pieces_.end()) return false;
         length = found->second;
-        if (wanted > length && !free_.take_at(start + length, wanted - length)) return false;
+        if (wanted > length && !free_.take_at(start + length, wanted - length)) {
+            if (!kept_.take_at(start + length, wanted - length)) return false;
+            kept_bytes_ -= wanted - length;
+        }
         found->second = wanted;
     } catch (const std::bad_alloc&) {
         return false;
@@ -66,12 +85,29 @@ bool SharedHeap::release(void* piece) {
 }
 
 void SharedHeap::give_back(std::uintptr_t start, std::size_t bytes) {
-    discard_(reinterpret_cast<void*>(start), bytes);
     try {
+        {
+            const std::lock_guard lock(mutex_);
+            if (kept_bytes_ + bytes <= keep_) {
+                kept_.give(start, bytes);
+                kept_bytes_ += bytes;
+                return;
+            }
+        }
+        discard_(reinterpret_cast<void*>(start), bytes);
         const std::lock_guard lock(mutex_);
         free_.give(start, bytes);
     } catch (const std::bad_alloc&) {
         return;  // the range is a little shorter from now on
+    }
+}
+
+// With the mutex.
+void SharedHeap::discard_kept() {
+    while (const auto range = kept_.take_first()) {
+        kept_bytes_ -= range->second;
+        discard_(reinterpret_cast<void*>(range->first), range->second);
+        free_.give(range->first, range->second);
     }
 }
 

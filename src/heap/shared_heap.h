@@ -14,18 +14,18 @@ namespace osc::heap {
 /// Makes [address, address + bytes) read as zero and returns its memory to the system. Whole pages.
 using Discard = void (*)(void* address, std::size_t bytes);
 
-/// Pieces of one range, first fit, in whole pages: no two pieces share one. Thread-safe, except before_fork() and
-/// after_fork().
+/// Pieces of one range, first fit, in whole pages: no two pieces share one. The pages of freed pieces are kept for the
+/// next ones, up to a limit, because fresh pages cost a fault each. Thread-safe, except before_fork() and after_fork().
 class SharedHeap {
   public:
-    /// Serves [base, base + bytes), whole pages that read as zero.
-    SharedHeap(void* base, std::size_t bytes, std::size_t page, Discard discard);
+    /// Serves [base, base + bytes), whole pages that read as zero, and keeps at most `keep` bytes of freed memory.
+    SharedHeap(void* base, std::size_t bytes, std::size_t page, std::size_t keep, Discard discard);
     SharedHeap(const SharedHeap&) = delete;
     SharedHeap& operator=(const SharedHeap&) = delete;
 
-    /// A piece that reads as zero, of at least `bytes` bytes at a multiple of `alignment` (a power of two) and of the
-    /// page size. Null if no free part is long enough.
-    void* allocate(std::size_t bytes, std::size_t alignment);
+    /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two) and of the page size, which
+    /// reads as zero if `zero`. Null if no free part is long enough.
+    void* allocate(std::size_t bytes, std::size_t alignment, bool zero);
 
     /// Whether the address lies in the range, in a piece or not.
     bool contains(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) - base_ < bytes_; }
@@ -33,8 +33,8 @@ class SharedHeap {
     /// Bytes of the piece that starts at `piece`, whole pages; 0 if none starts there.
     std::size_t length(const void* piece) const;
 
-    /// Makes the piece as long as `bytes` need without moving it; what is added reads as zero. False if the memory
-    /// behind it is taken, or no piece starts there.
+    /// Makes the piece as long as `bytes` need without moving it. False if the memory behind it is taken, or no piece
+    /// starts there; or if some of it is kept and some not.
     bool resize(void* piece, std::size_t bytes);
 
     /// Frees the piece; false if none starts there.
@@ -46,14 +46,18 @@ class SharedHeap {
 
   private:
     void give_back(std::uintptr_t start, std::size_t bytes);
+    void discard_kept();
     std::size_t whole_pages(std::size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
 
     std::uintptr_t base_;
     std::size_t bytes_;
     std::size_t page_;
+    std::size_t keep_;
     Discard discard_;
     mutable std::mutex mutex_;
-    shm::FreeSpans free_;                           // by address
+    shm::FreeSpans free_;  // by address; they read as zero
+    shm::FreeSpans kept_;  // free too, with old contents
+    std::size_t kept_bytes_ = 0;
     std::map<std::uintptr_t, std::size_t> pieces_;  // address -> bytes
 };
 

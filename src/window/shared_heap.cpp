@@ -31,7 +31,7 @@ void discard(void* piece, std::size_t bytes) {
 void share_heap() {
     const long mib = base::values().share_heap;
     if (mib == 0 || g_bytes != 0) return;
-    using Attach = int (*)(void*, std::size_t, void (*)(void*, std::size_t));
+    using Attach = int (*)(void*, std::size_t, std::size_t, void (*)(void*, std::size_t));
     const auto attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, "osc_heap_attach"));
     if (attach == nullptr) {
         base::warn_for_job(
@@ -41,8 +41,9 @@ void share_heap() {
         return;
     }
     const std::size_t bytes = static_cast<std::size_t>(mib) << 20;
+    const std::size_t keep = static_cast<std::size_t>(base::values().reuse_mib) << 20;
     void* const memory = shm::Adoption::mine().reserve(bytes);
-    if (memory == nullptr || attach(memory, bytes, discard) != 0) {
+    if (memory == nullptr || attach(memory, bytes, keep, discard) != 0) {
         base::warn_for_job("OSC_SHARE_HEAP=%ld: nothing is shared: %s", mib, std::strerror(errno));
         return;
     }

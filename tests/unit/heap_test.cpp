@@ -1,5 +1,5 @@
 // Large allocations from shared memory (heap/shared_heap.h), against a model: pieces never overlap, keep their contents
-// and read as zero when they are new; and from several threads.
+// and read as zero when that is asked for; and from several threads.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -27,14 +27,20 @@ void discard(void* address, std::size_t bytes) {
 
 class Heap : public ::testing::Test {
   protected:
-    Heap()
+    explicit Heap(std::size_t keep = 0)
         : base_(static_cast<unsigned char*>(
               ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
-          heap(base_, kPages * kPage, kPage, &discard) {}
+          heap(base_, kPages * kPage, kPage, keep, &discard) {}
     ~Heap() override { ::munmap(base_, kPages * kPage); }
 
     unsigned char* const base_;
     SharedHeap heap;
+};
+
+class KeepingHeap : public Heap {
+  protected:
+    static constexpr std::size_t kKeep = 64;  // pages
+    KeepingHeap() : Heap(kKeep * kPage) {}
 };
 
 bool reads_as(const unsigned char* piece, std::size_t bytes, unsigned char value) {
@@ -46,36 +52,36 @@ bool reads_as(const unsigned char* piece, std::size_t bytes, unsigned char value
 TEST_F(Heap, GivesAllPagesAndNoMore) {
     std::vector<void*> pieces;
     for (std::size_t i = 0; i < kPages; ++i) {
-        pieces.push_back(heap.allocate(1, 1));
+        pieces.push_back(heap.allocate(1, 1, true));
         ASSERT_NE(pieces.back(), nullptr);
         EXPECT_TRUE(heap.contains(pieces.back()));
         EXPECT_EQ(heap.length(pieces.back()), kPage);
     }
-    EXPECT_EQ(heap.allocate(1, 1), nullptr);
+    EXPECT_EQ(heap.allocate(1, 1, true), nullptr);
     EXPECT_TRUE(heap.release(pieces[7]));
     EXPECT_FALSE(heap.release(pieces[7]));
-    EXPECT_EQ(heap.allocate(kPage + 1, 1), nullptr);
-    EXPECT_EQ(heap.allocate(kPage, 1), pieces[7]);
+    EXPECT_EQ(heap.allocate(kPage + 1, 1, true), nullptr);
+    EXPECT_EQ(heap.allocate(kPage, 1, true), pieces[7]);
     for (void* const piece : pieces)
         EXPECT_TRUE(heap.release(piece));
-    EXPECT_NE(heap.allocate(kPages * kPage, 1), nullptr);
+    EXPECT_NE(heap.allocate(kPages * kPage, 1, true), nullptr);
 }
 
 TEST_F(Heap, RefusesWhatIsNotAPiece) {
-    auto* const piece = static_cast<unsigned char*>(heap.allocate(2 * kPage, 1));
+    auto* const piece = static_cast<unsigned char*>(heap.allocate(2 * kPage, 1, true));
     EXPECT_FALSE(heap.release(piece + kPage));
     EXPECT_EQ(heap.length(piece + 1), 0U);
     EXPECT_FALSE(heap.resize(piece + kPage, kPage));
     EXPECT_FALSE(heap.contains(base_ - 1));
     EXPECT_FALSE(heap.contains(base_ + kPages * kPage));
-    EXPECT_EQ(heap.allocate(0, 1), nullptr);
-    EXPECT_EQ(heap.allocate(~std::size_t{0}, 1), nullptr);
+    EXPECT_EQ(heap.allocate(0, 1, true), nullptr);
+    EXPECT_EQ(heap.allocate(~std::size_t{0}, 1, true), nullptr);
     EXPECT_FALSE(heap.resize(piece, ~std::size_t{0}));
 }
 
 TEST_F(Heap, ResizesInPlaceWhileTheNextPagesAreFree) {
-    auto* const piece = static_cast<unsigned char*>(heap.allocate(4 * kPage, 1));
-    auto* const next = static_cast<unsigned char*>(heap.allocate(kPage, 1));
+    auto* const piece = static_cast<unsigned char*>(heap.allocate(4 * kPage, 1, true));
+    auto* const next = static_cast<unsigned char*>(heap.allocate(kPage, 1, true));
     ASSERT_EQ(next, piece + 4 * kPage);
     std::memset(piece, 5, 4 * kPage);
     EXPECT_FALSE(heap.resize(piece, 4 * kPage + 1));
@@ -88,7 +94,8 @@ TEST_F(Heap, ResizesInPlaceWhileTheNextPagesAreFree) {
     EXPECT_EQ(heap.length(piece), kPages * kPage);
 }
 
-TEST_F(Heap, PiecesOfARandomProgramKeepTheirContents) {
+// A random program against a model.
+void run_random_program(SharedHeap& heap) {
     struct Piece {
         std::size_t bytes;
         unsigned char value;
@@ -103,14 +110,15 @@ TEST_F(Heap, PiecesOfARandomProgramKeepTheirContents) {
         const std::size_t what = any(4);
         if (what < 2 || live.empty()) {
             const std::size_t bytes = 1 + any(24 * kPage);
+            const bool zero = any(2) == 0;
             const std::size_t alignment = std::size_t{1} << any(16);
-            auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, alignment));
+            auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, alignment, zero));
             if (piece == nullptr) {
                 ++refused;
                 continue;
             }
             ASSERT_EQ(reinterpret_cast<std::uintptr_t>(piece) % alignment, 0U);
-            ASSERT_TRUE(reads_as(piece, bytes, 0));
+            ASSERT_TRUE(!zero || reads_as(piece, bytes, 0));
             const auto value = static_cast<unsigned char>(1 + any(255));
             std::memset(piece, value, bytes);
             ASSERT_TRUE(live.emplace(piece, Piece{bytes, value}).second);
@@ -132,13 +140,41 @@ TEST_F(Heap, PiecesOfARandomProgramKeepTheirContents) {
     EXPECT_GT(refused, 0U) << "the range was never full";
 }
 
+TEST_F(Heap, PiecesOfARandomProgramKeepTheirContents) {
+    run_random_program(heap);
+}
+
+TEST_F(KeepingHeap, PiecesOfARandomProgramKeepTheirContents) {
+    run_random_program(heap);
+}
+
+TEST_F(KeepingHeap, KeepsFreedPagesUpToItsLimit) {
+    auto* const piece = static_cast<unsigned char*>(heap.allocate(kKeep * kPage, 1, false));
+    auto* const other = static_cast<unsigned char*>(heap.allocate(kPage, 1, false));
+    std::memset(piece, 5, kKeep * kPage);
+    *other = 6;
+    EXPECT_TRUE(heap.release(piece));
+    EXPECT_TRUE(heap.release(other));
+    EXPECT_TRUE(reads_as(piece, kKeep * kPage, 5));
+    EXPECT_EQ(*other, 0);
+    EXPECT_EQ(heap.allocate(kPage, 1, false), piece);
+    EXPECT_TRUE(reads_as(piece, kPage, 5));
+    EXPECT_TRUE(heap.resize(piece, 2 * kPage));
+    EXPECT_TRUE(reads_as(piece, 2 * kPage, 5));
+    EXPECT_EQ(heap.allocate(kPage, 1, true), piece + 2 * kPage);
+    EXPECT_TRUE(reads_as(piece + 2 * kPage, kPage, 0));
+    // All that is kept goes when the rest has no room.
+    EXPECT_NE(heap.allocate((kPages - 3) * kPage, 1, true), nullptr);
+    EXPECT_TRUE(reads_as(piece + 3 * kPage, (kPages - 3) * kPage, 0));
+}
+
 TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
     std::vector<std::thread> threads;
     for (unsigned char number = 1; number <= 4; ++number)
         threads.emplace_back([this, number] {
             for (int turn = 0; turn < 500; ++turn) {
                 const std::size_t bytes = (1 + static_cast<std::size_t>(turn) % 5) * kPage;
-                auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, 1));
+                auto* const piece = static_cast<unsigned char*>(heap.allocate(bytes, 1, true));
                 ASSERT_NE(piece, nullptr);
                 ASSERT_TRUE(reads_as(piece, bytes, 0));
                 std::memset(piece, number, bytes);
@@ -149,7 +185,7 @@ TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
         });
     for (std::thread& thread : threads)
         thread.join();
-    EXPECT_NE(heap.allocate(kPages * kPage, 1), nullptr);
+    EXPECT_NE(heap.allocate(kPages * kPage, 1, true), nullptr);
 }
 
 }  // namespace

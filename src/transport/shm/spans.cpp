@@ -34,6 +34,13 @@ bool FreeSpans::take_at(std::uint64_t start, std::uint64_t bytes) {
     return true;
 }
 
+std::optional<std::pair<std::uint64_t, std::uint64_t>> FreeSpans::take_first() {
+    if (free_.empty()) return std::nullopt;
+    const std::pair<std::uint64_t, std::uint64_t> first = *free_.begin();
+    free_.erase(free_.begin());
+    return first;
+}
+
 void FreeSpans::give(std::uint64_t start, std::uint64_t bytes) {
     auto next = free_.lower_bound(start);
     OSC_ASSERT(bytes > 0);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace osc::shm {
 
@@ -16,6 +17,9 @@ class FreeSpans {
 
     /// Removes [start, start + bytes); false if it is not all free.
     bool take_at(std::uint64_t start, std::uint64_t bytes);
+
+    /// Removes the lowest range: start and bytes. Nothing if there is none.
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> take_first();
 
     /// Adds [start, start + bytes), which must not overlap a free range; joins it with its neighbours.
     void give(std::uint64_t start, std::uint64_t bytes);
