@@ -67,11 +67,10 @@ Fault perform_all_queued(Core& core) {
     return first;
 }
 
-// Completes the operations. If none is left incomplete, the next flush may take its fast path. Another thread's
-// operation increments `incomplete` before it takes the state lock to clear `flushable`, so either this thread sees the
-// count, or that one clears `flushable` after this.
-Fault complete_and_count(Core& core, std::uint32_t target) {
-    const Fault fault = core.complete_ops(target);
+// After a flush that returns `fault`: if no operation is left incomplete, the next flush may take its fast path.
+// Another thread's operation increments `incomplete` before it takes the state lock to clear `flushable`, so either
+// this thread sees the count, or that one clears `flushable` after this.
+Fault after_flush(Core& core, Fault fault) {
     if (core.epoch.access != Access::LockAll) return fault;
     StateGuard guard(core);
     if (core.incomplete.load(std::memory_order_acquire) == 0 && core.epoch.access == Access::LockAll)
@@ -216,25 +215,25 @@ Fault may_flush_all(Core& core) {
 Fault flush(Core& core, std::uint32_t target) {
     if (const Fault fault = may_flush(core, target); fault != Fault::None) return fault;
     if (const Fault fault = perform_queued(core, target); fault != Fault::None) return fault;
-    return complete_and_count(core, target);
+    return after_flush(core, core.complete_ops(target));
 }
 
 Fault flush_all(Core& core) {
     if (const Fault fault = may_flush_all(core); fault != Fault::None) return fault;
     if (const Fault fault = perform_all_queued(core); fault != Fault::None) return fault;
-    return complete_and_count(core, Core::kEveryTarget);
+    return after_flush(core, core.complete_ops());
 }
 
 Fault flush_local(Core& core, std::uint32_t target) {
     Fault fault = may_flush(core, target);
     if (fault == Fault::None) fault = perform_queued(core, target);
-    return fault == Fault::None ? core.complete_local(target) : fault;
+    return fault == Fault::None ? after_flush(core, core.complete_local(target)) : fault;
 }
 
 Fault flush_local_all(Core& core) {
     Fault fault = may_flush_all(core);
     if (fault == Fault::None) fault = perform_all_queued(core);
-    return fault == Fault::None ? core.complete_local(Core::kEveryTarget) : fault;
+    return fault == Fault::None ? after_flush(core, core.complete_local(Core::kEveryTarget)) : fault;
 }
 
 namespace {

@@ -1,5 +1,6 @@
-// Runs of updates without synchronisation between them. The targets of a run are closed for the fast paths, so that
-// every other operation on them passes leave_batch() first.
+// Runs of updates without synchronisation between them. The targets of a long run are closed for the fast paths, so
+// that every other operation on them passes leave_batch() first. Other targets stay open, and operations on them do not
+// end the run.
 #include "epoch/updates.h"
 
 #include "epoch/epoch.h"
@@ -23,15 +24,8 @@ bool may_batch(const Core& core) {
     }
 }
 
-void join(UpdateRun& run, Peer& peer) {
-    peer.close();
-    peer.batched = true;
-    run.was_short = false;
-}
-
 void end(UpdateRun& run) {
     run.is_long = run.length >= kLong;
-    run.was_short = !run.is_long;
     run.length = 0;
 }
 
@@ -44,6 +38,28 @@ void note_order(Core& core) {
     if (run.length != 0) end(run);  // else end_run() has come in between
 }
 
+// Opens a target for the fast paths again.
+void reopen(Peer& peer) {
+    peer.batched = false;
+    peer.allow();
+}
+
+// Adds an update to the batch.
+void add(Core& core, Peer& peer, std::uint64_t offset, const shm::ElementUpdate& element) {
+    UpdateRun& run = core.updates;
+    if (!peer.batched) {
+        peer.close();
+        peer.batched = true;
+    }
+    if (run.batch == nullptr)
+        run.batch = std::make_unique<shm::Batch>(core.me, core.controls.local_count(core.size), core);
+    if (run.batch->is_empty()) {
+        core.incomplete.fetch_add(1, std::memory_order_relaxed);
+        mark_incomplete(core, peer);
+    }
+    run.batch->add(peer.control().stripe_of(offset), batch_key(peer, offset), element);
+}
+
 }  // namespace
 
 bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
@@ -51,38 +67,25 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
     if (static_cast<std::uint64_t>(disp) >= peer.full_limit) return false;
     const std::uint64_t offset = static_cast<std::uint64_t>(disp) * peer.unit;
     if (update.width > peer.size - offset) return false;
-    UpdateRun& run = core.updates;
-    const bool joined = peer.batched;
-    if (!joined) {
-        const bool is_open = peer.fast_limit.load(std::memory_order_relaxed) != 0;
-        if (is_open ? update.is_quick : !opens(core, rank)) return false;
-        if (!may_batch(core)) {
+    if (!peer.batched) {
+        if (update.is_quick) return false;
+        if (peer.fast_limit.load(std::memory_order_relaxed) == 0 && !opens(core, rank)) return false;
+    }
+    const shm::ElementUpdate element{peer.base + offset, update.apply, update.operands};
+    if (may_batch(core)) {
+        UpdateRun& run = core.updates;
+        note_order(core);
+        if (peer.batched && !run.is_long) {
+            reopen(peer);
             if (update.is_quick) return false;
-        } else {
-            join(run, peer);
+        }
+        if (++run.length >= kLong) run.is_long = true;
+        if (run.is_long) {
+            add(core, peer, offset, element);
+            return true;
         }
     }
-    note_order(core);
-    if (joined && update.is_quick && run.was_short) {
-        leave_batch(core, peer);
-        return false;
-    }
-    const std::uint32_t stripe = shm::ControlBlock::stripe_number(offset);
-    std::atomic<std::uint32_t>& holder = peer.control().stripes[stripe].holder;
-    const shm::ElementUpdate element{peer.base + offset, update.apply, update.operands};
-    if (++run.length >= kLong && !run.is_long) {
-        run.is_long = true;
-        run.was_short = false;
-    }
-    if (!run.is_long || !peer.batched) return shm::update_now(holder, element, core.me, core);
-    if (run.batch == nullptr)
-        run.batch = std::make_unique<shm::Batch>(core.me, core.controls.local_count(core.size), core);
-    if (run.batch->is_empty()) {
-        core.incomplete.fetch_add(1, std::memory_order_relaxed);
-        mark_incomplete(core, peer);
-    }
-    run.batch->add(holder, rank * shm::kStripes + stripe, element);
-    return true;
+    return shm::update_now(peer.control().stripe_of(offset), element, core.me, core);
 }
 
 void end_run(Core& core) {
@@ -92,8 +95,9 @@ void end_run(Core& core) {
 
 void leave_batch(Core& core, Peer& peer) {
     core.perform_batch();
-    peer.batched = false;
-    peer.allow();
+    core.updates.length = 0;
+    core.updates.is_long = false;
+    reopen(peer);
 }
 
 }  // namespace osc::epoch

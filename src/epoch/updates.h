@@ -14,6 +14,11 @@ struct SmallUpdate {
     shm::Operands operands;
 };
 
+/// The key of an update's stripe for shm::Batch::add(): processes of other nodes have no stripes here.
+inline std::size_t batch_key(const Peer& peer, std::uint64_t offset) {
+    return peer.local_index * shm::kStripes + shm::ControlBlock::stripe_number(offset);
+}
+
 /// Whether an update goes through try_update(): one without a fast path, which is faster in cache, or one on a target
 /// that such an update has closed.
 inline bool may_update(const Core& core, int rank, bool is_quick) {
@@ -30,8 +35,7 @@ inline bool try_add(Core& core, std::uint32_t rank, std::int64_t disp, const Sma
     if (!goes_on || static_cast<std::uint64_t>(disp) >= peer.full_limit) return false;
     const std::uint64_t offset = static_cast<std::uint64_t>(disp) * peer.unit;
     if (update.width > peer.size - offset) return false;
-    const std::uint32_t stripe = shm::ControlBlock::stripe_number(offset);
-    run.batch->add(peer.control().stripes[stripe].holder, rank * shm::kStripes + stripe,
+    run.batch->add(peer.control().stripe_of(offset), batch_key(peer, offset),
                    {peer.base + offset, update.apply, update.operands});
     ++run.length;
     return true;
@@ -48,7 +52,7 @@ inline void end_run_if_any(Core& core) {
     if (__builtin_expect(core.updates.length != 0, 0)) end_run(core);
 }
 
-/// Performs the batched updates and opens a target for the fast paths again.
+/// Performs the batched updates, ends the run and opens a target for the fast paths again.
 void leave_batch(Core& core, Peer& peer);
 
 }  // namespace osc::epoch

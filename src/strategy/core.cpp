@@ -77,6 +77,8 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     shm::ControlBlock& block = is_local(rank) ? controls.block(rank) : remote_block();
     entry.rank = rank;
     entry.unit = 1;
+    if (is_local(rank))
+        entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->local_index[rank] : rank;
     describe(entry, block);
     // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
     // The fast paths update elements themselves, so they may not if the network's provider does.
@@ -126,12 +128,25 @@ bool Core::node_barrier(bool* is_last) {
 
 // A fault of the batch must not keep the other operations from being completed.
 Fault Core::complete_all(std::uint32_t target) {
+    const Fault batched = take_batch_fault();
+    return report_batch(batched, await_operations(target));
+}
+
+Fault Core::complete_all_local(std::uint32_t target) {
+    const Fault batched = take_batch_fault();
+    return report_batch(batched, await_local(target));
+}
+
+// Threads of MPI_THREAD_MULTIPLE read `updates` only.
+Fault Core::take_batch_fault() {
     perform_batch();
-    const Fault batched = std::exchange(updates.fault, Fault::None);
-    if (batched == Fault::None) return await_operations(target);
+    if (updates.fault == Fault::None) return Fault::None;
     incomplete.fetch_sub(1, std::memory_order_relaxed);
-    static_cast<void>(await_operations(target));
-    return base::fail(batched, "%s", updates.text.c_str());
+    return std::exchange(updates.fault, Fault::None);
+}
+
+Fault Core::report_batch(Fault batched, Fault others) {
+    return batched == Fault::None ? others : base::fail(batched, "%s", updates.text.c_str());
 }
 
 void Core::finish_batch() {

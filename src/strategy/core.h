@@ -77,7 +77,8 @@ struct alignas(64) Peer {
     bool started;  // in the group of the open start
     bool touched;  // in epoch.touched
     std::atomic<Post> post;
-    bool batched;  // closed for the fast paths while its epoch is open, because its updates are counted or batched
+    bool batched;               // closed for the fast paths while its epoch is open, because its updates are batched
+    std::uint32_t local_index;  // among the window's processes on this node; 0 for one on another node
 
     /// Opens or closes the target for the fast path.
     void allow() {
@@ -136,10 +137,9 @@ struct Epoch {
 /// Updates of single elements without a synchronisation call between them (epoch/updates.h).
 struct UpdateRun {
     std::unique_ptr<shm::Batch> batch;  // null before the first long run; Core::incomplete counts it while it has some
-    std::uint32_t length = 0;           // of this run
+    std::uint64_t length = 0;           // of this run
     std::uint32_t order = 0;            // Core::order in this run
     bool is_long = false;               // so its updates are batched; or the run before was
-    bool was_short = false;             // the run before; its targets go back to the fast paths
     Fault fault = Fault::None;          // of a batch; unreported, and counted in Core::incomplete
     std::string text;
 };
@@ -200,7 +200,7 @@ class Core : public sync::Liveness {
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
 
-    /// Performs the batched updates. complete_ops() does so too, and reports their fault.
+    /// Performs the batched updates. complete_ops() and complete_local() do so too, and report their fault.
     void perform_batch() {
         if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
     }
@@ -225,7 +225,7 @@ class Core : public sync::Liveness {
     /// Waits until no operation at `target`, or kEveryTarget, uses an origin or result buffer of this process.
     Fault complete_local(std::uint32_t target) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return await_local(target);
+        return complete_all_local(target);
     }
 
     /// This process has made this fence: executes requests of other nodes that waited for it, and publishes its number
@@ -287,6 +287,9 @@ class Core : public sync::Liveness {
   private:
     Fault exchange_between_nodes();
     Fault complete_all(std::uint32_t target);
+    Fault complete_all_local(std::uint32_t target);
+    Fault take_batch_fault();
+    Fault report_batch(Fault batched, Fault others);
     void finish_batch();
     Peer& know(Peer& entry, std::uint32_t rank);
     std::atomic<bool> known_{false};  // some peer is described

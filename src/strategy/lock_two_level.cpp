@@ -10,7 +10,10 @@ namespace {
 
 class TwoLevelLock final : public LockStrategy {
   public:
+    explicit TwoLevelLock(bool allows_batches) : allows_batches_(allows_batches) {}
+
     const char* name() const override { return "two_level"; }
+    bool allows_batches() const override { return allows_batches_; }
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         const Fault fault = guard.unlocked([&] { return core.two_level->lock(peer.rank, kind); });
@@ -38,12 +41,15 @@ class TwoLevelLock final : public LockStrategy {
     }
 
     bool may_defer(const Core&) const override { return false; }
+
+  private:
+    const bool allows_batches_;
 };
 
 }  // namespace
 
-std::unique_ptr<LockStrategy> make_two_level_lock() {
-    return std::make_unique<TwoLevelLock>();
+std::unique_ptr<LockStrategy> make_two_level_lock(bool allows_batches) {
+    return std::make_unique<TwoLevelLock>(allows_batches);
 }
 
 }  // namespace osc::strategy

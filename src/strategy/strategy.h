@@ -142,6 +142,7 @@ std::unique_ptr<FenceStrategy> make_fence(int number);
 std::unique_ptr<PscwStrategy> make_pscw(int number);
 std::unique_ptr<LockStrategy> make_lock(int number);
 /// The strategy of windows with the two-level scheme (OSC_LOCK_SCHEME); OSC_LOCK does not matter there.
-std::unique_ptr<LockStrategy> make_two_level_lock();
+/// `allows_batches`: of the strategy that the user wants.
+std::unique_ptr<LockStrategy> make_two_level_lock(bool allows_batches);
 
 }  // namespace osc::strategy

@@ -148,7 +148,7 @@ void Window::choose_strategies(MPI_Info hints, int fences) {
     // target has not attached yet.
     if (fences == 0 && !can_defer())
         strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "immediate"));
-    if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock();
+    if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock(strategies.lock->allows_batches());
     if (me != 0 || !base::verbose("strategy")) return;
     const bool spans = remote_sync != nullptr;
     const StrategyTexts texts = strategy_texts();

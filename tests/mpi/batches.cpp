@@ -2,55 +2,32 @@
 // are delayed, and each call that must perform them does so: the first cases look into the memory of the process's own
 // window, which no other process updates. The last case compares generated calls with a model in the order of the
 // calls.
+#include "batches.h"
+
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <random>
 #include <vector>
 
-#include "harness.h"
-#include "windows.h"
-
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Compare_and_swap", "MPI_Fetch_and_op", "MPI_Get_accumulate",
              "MPI_Put", "MPI_Get", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Win_lock_all",
              "MPI_Win_unlock_all", "MPI_Win_flush", "MPI_Win_flush_all", "MPI_Win_flush_local",
              "MPI_Win_flush_local_all", "MPI_Win_sync", "MPI_Win_fence", "MPI_Win_post", "MPI_Win_start",
-             "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test")
+             "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test", "MPI_Win_shared_query")
 
+using osct::begin_run;
+using osct::byte_of;
+using osct::kRun;
+using osct::kWords;
+using osct::look;
 using osct::rank;
 using osct::size;
+using osct::start_run;
 using osct::Window;
 using osct::WindowKind;
 
 namespace {
-
-constexpr std::size_t kWords = 3 * 1024;  // three stripes
-constexpr int kRun = 100;
-
-std::int64_t look(const Window& window, std::size_t word) {
-    return std::atomic_ref<std::int64_t>(window.base<std::int64_t>()[word]).load();
-}
-
-MPI_Aint byte_of(std::size_t word) {
-    return static_cast<MPI_Aint>(word * sizeof(std::int64_t));
-}
-
-// An update without a fast path, which starts a run.
-void start_run(const Window& window, int target) {
-    const std::int64_t nothing = 0;
-    CHECK_OK(MPI_Accumulate(&nothing, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_BXOR, window.handle()));
-}
-
-// Adds kRun to word 0 of this process, and looks whether a part is delayed.
-void begin_run(const Window& window) {
-    const std::int64_t before = look(window, 0);
-    const std::int64_t one = 1;
-    start_run(window, rank());
-    for (int i = 0; i < kRun; ++i)
-        CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, window.handle()));
-    if (osct::served_by_osc()) CHECK(look(window, 0) < before + kRun);
-}
 
 using Ends = std::function<void(const Window&)>;
 
@@ -349,31 +326,6 @@ CASE(generated_calls_agree_with_a_model) {
         CHECK_ALL(found.data(), kWords, [&](std::size_t i) { return story.model()[i]; });
         MPI_Barrier(MPI_COMM_WORLD);
     }
-}
-
-// All ranks add to the same words: no update is lost or done twice.
-CASE(batches_of_many_origins) {
-    constexpr int kAdds = 5000;
-    Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    std::mt19937 random(static_cast<unsigned>(rank()));
-    const std::int64_t one = 1;
-    CHECK_OK(MPI_Win_lock_all(0, window.handle()));
-    for (int target = 0; target < size(); ++target)
-        start_run(window, target);
-    for (int i = 0; i < kAdds; ++i) {
-        const std::size_t word = random() % 2 * 1024 + random() % 4;
-        CHECK_OK(
-            MPI_Accumulate(&one, 1, MPI_INT64_T, i % size(), byte_of(word), 1, MPI_INT64_T, MPI_SUM, window.handle()));
-    }
-    CHECK_OK(MPI_Win_unlock_all(window.handle()));
-    MPI_Barrier(MPI_COMM_WORLD);
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < kWords; ++i)
-        sum += look(window, i);
-    std::int64_t all = 0;
-    MPI_Allreduce(&sum, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    CHECK_EQ(all, std::int64_t{kAdds} * size());
-    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace

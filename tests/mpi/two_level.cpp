@@ -1,5 +1,6 @@
 // Two-level locks (OSC_LOCK_SCHEME, osc_lock_scheme): the agreement of the processes, mutual exclusion, and the number
 // of network atomics, which does not depend on the number of ranks.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -20,14 +21,13 @@ constexpr int kLongs = 64;
 /// A window for which one process requests a scheme.
 class Chosen {
   public:
-    explicit Chosen(const char* scheme = "two_level") {
+    explicit Chosen(const char* scheme = "two_level", const char* strategy = "auto") {
         MPI_Info info = MPI_INFO_NULL;
-        if (rank() == size() - 1) {
-            MPI_Info_create(&info);
-            MPI_Info_set(info, "osc_lock_scheme", scheme);
-        }
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "osc_lock", strategy);
+        if (rank() == size() - 1) MPI_Info_set(info, "osc_lock_scheme", scheme);
         CHECK_OK(MPI_Win_allocate(kLongs * 8, 8, info, MPI_COMM_WORLD, &base, &win));
-        if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+        MPI_Info_free(&info);
         std::memset(base, 0, kLongs * 8);
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -259,6 +259,23 @@ CASE(locks_behind_fences) {
         CHECK_OK(MPI_Get(&seen, 1, MPI_LONG, left, 0, 1, MPI_LONG, window.win));
         CHECK_OK(MPI_Win_unlock(left, window.win));
         CHECK_EQ(seen, round * 100 + (left + size() - 1) % size());
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Updates of the process's own window go in batches, except where the user wants immediate locks.
+CASE(immediate_locks_batch_no_updates) {
+    SKIP_IF(!osct::served_by_osc());
+    for (const bool immediate : {false, true}) {
+        const Chosen window("two_level", immediate ? "immediate" : "auto");
+        CHECK_OK(MPI_Win_lock_all(0, window.win));
+        const long last = 100;
+        for (long i = 1; i <= last; ++i)
+            CHECK_OK(MPI_Accumulate(&i, 1, MPI_LONG, rank(), 0, 1, MPI_LONG, MPI_MAX, window.win));
+        const long seen = std::atomic_ref<long>(window.base[0]).load();
+        CHECK_EQ(seen == last, immediate);
+        CHECK_OK(MPI_Win_unlock_all(window.win));
+        CHECK_EQ(window.base[0], last);
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }

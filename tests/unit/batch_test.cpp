@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/fault.h"
 #include "epoch/updates.h"
@@ -77,68 +80,177 @@ TEST(Batch, SwapsOnlyWhatIsEqual) {
     EXPECT_EQ(results[1], 5u);
 }
 
+const epoch::SmallUpdate kAdd{op::kernel(Op::Sum, Basic::U64), 8, false, {1, 0, nullptr}};
+const epoch::SmallUpdate kQuickAdd{op::kernel(Op::Sum, Basic::U64), 8, true, {1, 0, nullptr}};
+
+// Updates word `word` of rank `target` so often that the last updates are batched.
+std::uint64_t make_long(Core& core, std::uint32_t target, std::int64_t word = 0) {
+    std::uint64_t updates = 0;
+    while (!core.peer(target).batched) {
+        EXPECT_TRUE(epoch::try_update(core, target, word * 8, kAdd));
+        ++updates;
+    }
+    return updates;
+}
+
 // The updates of that stripe are lost, those of the other are not; the call that completes operations returns the
 // fault, once.
 TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
-    Ranks ranks(3, 2048);
-    RankCore& core = ranks.core(0);
-    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    const epoch::SmallUpdate add{op::kernel(Op::Sum, Basic::U64), 8, false, {1, 0, nullptr}};
-    const auto add_to = [&](std::int64_t word) { return epoch::try_update(core, 1, word * 8, add); };
-    for (int i = 0; i < 64; ++i)
-        ASSERT_TRUE(add_to(1024));
-    for (int i = 0; i < 8; ++i)
-        ASSERT_TRUE(add_to(0));
-    EXPECT_EQ(core.incomplete, 1u);
-    EXPECT_EQ(ranks.memory(1)[0], 0u);
+    const auto flush_all = [](Core& core, std::uint32_t) { return epoch::flush_all(core); };
+    const auto flush_local_all = [](Core& core, std::uint32_t) { return epoch::flush_local_all(core); };
+    using Flush = Fault (*)(Core&, std::uint32_t);
+    for (const Flush flush :
+         {Flush{epoch::flush}, Flush{epoch::flush_local}, Flush{flush_all}, Flush{flush_local_all}}) {
+        Ranks ranks(3, 2048);
+        RankCore& core = ranks.core(0);
+        ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+        const std::uint64_t updates = make_long(core, 1, 1024);
+        for (int i = 0; i < 8; ++i)
+            ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+        EXPECT_EQ(core.incomplete, 1u);
+        EXPECT_EQ(ranks.memory(1)[0], 0u);
 
-    std::uint32_t dead = 0;
-    ASSERT_TRUE(sync::stripe_lock(ranks.controls().block(1).stripe_of(0), 2, ranks.lives(), dead));
-    ranks.lives().kill(2);
-    epoch::end_run(core);
-    EXPECT_EQ(core.incomplete, 1u);
-    EXPECT_EQ(ranks.memory(1)[1024], 64u);
-    EXPECT_EQ(ranks.memory(1)[0], 0u);
-    EXPECT_EQ(epoch::flush(core, 1), Fault::Dead);
-    EXPECT_NE(std::string(base::fault_text()).find("rank 2 died in the middle of an accumulate"), std::string::npos);
-    EXPECT_EQ(core.incomplete, 0u);
-    EXPECT_EQ(epoch::flush(core, 1), Fault::None);
-    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+        std::uint32_t dead = 0;
+        ASSERT_TRUE(sync::stripe_lock(ranks.controls().block(1).stripe_of(0), 2, ranks.lives(), dead));
+        ranks.lives().kill(2);
+        epoch::end_run(core);
+        EXPECT_EQ(core.incomplete, 1u);
+        EXPECT_EQ(ranks.memory(1)[1024], updates);
+        EXPECT_EQ(ranks.memory(1)[0], 0u);
+        EXPECT_EQ(flush(core, 1), Fault::Dead);
+        EXPECT_NE(std::string(base::fault_text()).find("rank 2 died in the middle of an accumulate"),
+                  std::string::npos);
+        EXPECT_EQ(core.incomplete, 0u);
+        EXPECT_EQ(flush(core, 1), Fault::None);
+        EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+    }
 }
 
-// After a short run an update with a fast path opens the target for the fast paths again; one without starts a run.
-TEST(Batch, ShortRunsGoBackToTheFastPaths) {
+TEST(Batch, EveryFlushAllowsTheFastPathOfTheNext) {
+    for (const bool all : {false, true}) {
+        Ranks ranks(2);
+        RankCore& core = ranks.core(0);
+        ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+        make_long(core, 1);
+        EXPECT_FALSE(epoch::may_order_only(core, 1));
+        epoch::end_run(core);
+        EXPECT_EQ(all ? epoch::flush_local_all(core) : epoch::flush_local(core, 1), Fault::None);
+        EXPECT_TRUE(epoch::may_order_only(core, 1));
+        EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+    }
+}
+
+// Other operations on a target find it open between the updates of a short run, and again after a batch.
+TEST(Batch, OtherOperationsBetweenUpdatesKeepTheirFastPaths) {
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    const epoch::SmallUpdate add{op::kernel(Op::Sum, Basic::U64), 8, true, {1, 0, nullptr}};
+    Peer& peer = core.peer(1);
+    std::uint64_t updates = 0;
+    int closed = 0;
+    for (; updates < 640; ++updates) {
+        ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+        if (peer.fast_limit != 0) continue;
+        ++closed;
+        ASSERT_EQ(epoch::open_target(core, peer), Fault::None);
+        EXPECT_EQ(ranks.memory(1)[0], updates + 1);
+        EXPECT_NE(peer.fast_limit, 0u);
+    }
+    EXPECT_EQ(closed, 20);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+    EXPECT_EQ(ranks.memory(1)[0], updates);
+}
+
+// A long run takes quick updates of its targets along; a run that is still short leaves them to the fast paths.
+TEST(Batch, LongRunsTakeQuickUpdatesAlong) {
+    Ranks ranks(2);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     const Peer& peer = core.peer(1);
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, add));
-    EXPECT_TRUE(peer.batched);
+    EXPECT_FALSE(epoch::may_update(core, 1, true));
+    ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+    EXPECT_FALSE(epoch::may_update(core, 1, true));
+    EXPECT_FALSE(epoch::try_update(core, 1, 0, kQuickAdd));
+    std::uint64_t updates = 1 + make_long(core, 1);
+    EXPECT_TRUE(epoch::may_update(core, 1, true));
+    ASSERT_TRUE(epoch::try_update(core, 1, 0, kQuickAdd));
+    EXPECT_LT(ranks.memory(1)[0], ++updates);
     epoch::end_run(core);
     ASSERT_EQ(epoch::flush(core, 1), Fault::None);
-    EXPECT_FALSE(epoch::try_update(core, 1, 0, add));
+    EXPECT_EQ(ranks.memory(1)[0], updates);
+    // Behind a long run the next one is batched from its start.
+    ASSERT_TRUE(epoch::try_update(core, 1, 0, kQuickAdd));
+    EXPECT_EQ(ranks.memory(1)[0], updates);
+    epoch::end_run(core);
+    EXPECT_EQ(ranks.memory(1)[0], ++updates);
+    ASSERT_EQ(epoch::flush(core, 1), Fault::None);
+    // That one was short, so the target opens again.
+    EXPECT_FALSE(epoch::try_update(core, 1, 0, kQuickAdd));
     EXPECT_FALSE(peer.batched);
     EXPECT_NE(peer.fast_limit, 0u);
-    EXPECT_FALSE(epoch::may_update(core, 1, true));
-    const epoch::SmallUpdate without_fast_path{add.apply, add.width, false, add.operands};
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, without_fast_path));
-    EXPECT_TRUE(peer.batched);
-    EXPECT_TRUE(epoch::may_update(core, 1, true));
-    for (int i = 1; i < 100; ++i)
-        ASSERT_TRUE(epoch::try_update(core, 1, 0, add));
-    EXPECT_LT(ranks.memory(1)[0], 101u);
-    epoch::end_run(core);
-    EXPECT_EQ(ranks.memory(1)[0], 101u);
-    // Behind a long run the next one is batched from its start.
-    ASSERT_EQ(epoch::flush(core, 1), Fault::None);
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, add));
-    EXPECT_EQ(ranks.memory(1)[0], 101u);
-    epoch::end_run(core);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
-    EXPECT_FALSE(peer.batched);
+}
+
+// Two processes of this node whose ranks differ by a multiple of the number of buckets.
+TEST(Batch, ProcessesPlacedCyclicallyShareNoBucket) {
+    constexpr std::uint32_t kFar = 16;
+    Ranks ranks(kFar + 1);
+    RankCore& core = ranks.core(0);
+    std::vector<std::uint32_t> index(kFar + 1, shm::LocalRanks::kRemote);
+    index[0] = 0;
+    index[kFar] = 1;
+    const shm::LocalRanks local{index, {0, kFar}};
+    core.controls.local_ranks = &local;
+    core.epoch.access = Access::LockAll;  // lock_all() would need the other nodes
+    const std::uint64_t updates = make_long(core, kFar);
+    const std::uint64_t before = ranks.memory(kFar)[0];
+    EXPECT_LT(before, updates);
+    for (int i = 0; i < 8; ++i) {
+        ASSERT_TRUE(epoch::try_update(core, 0, 0, kAdd));
+        ASSERT_TRUE(epoch::try_update(core, kFar, 0, kAdd));
+    }
+    EXPECT_EQ(ranks.memory(0)[0], 0u);
+    EXPECT_EQ(ranks.memory(kFar)[0], before);
+    epoch::end_run(core);
+    EXPECT_EQ(ranks.memory(0)[0], 8u);
+    EXPECT_EQ(ranks.memory(kFar)[0], updates + 8);
+}
+
+// MPI_THREAD_MULTIPLE: threads share the run, and no lock protects it.
+TEST(Batch, ThreadsDoNotTouchTheRun) {
+    Ranks ranks(2);
+    RankCore& core = ranks.core(0);
+    core.threaded = true;
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    const auto update = [&] {
+        for (int i = 0; i < 200; ++i) {
+            EXPECT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+            epoch::end_run_if_any(core);
+            EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
+        }
+    };
+    std::thread other(update);
+    update();
+    other.join();
+    EXPECT_EQ(ranks.memory(1)[0], 400u);
+    EXPECT_EQ(core.updates.length, 0u);
+    EXPECT_FALSE(core.updates.is_long);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+}
+
+TEST(Batch, ARunOfMoreThanFourBillionUpdatesEnds) {
+    Ranks ranks(2);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    const std::uint64_t updates = make_long(core, 1) + 1;
+    core.updates.length = 0xffffffff;
+    ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+    EXPECT_LT(ranks.memory(1)[0], updates);
+    epoch::end_run_if_any(core);
+    EXPECT_EQ(ranks.memory(1)[0], updates);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
 }  // namespace
