@@ -63,6 +63,25 @@ std::size_t page_size() {
 
 }  // namespace
 
+// This library's own, for its bookkeeping, which it changes while it holds its mutex: the program's operator new may
+// call malloc, or hold a lock while it does. The version script keeps them inside the library.
+void* operator new(std::size_t bytes) {
+    if (void* const piece = __libc_malloc(bytes)) return piece;
+    throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+    return __libc_malloc(bytes);
+}
+void operator delete(void* piece) noexcept {
+    __libc_free(piece);
+}
+void operator delete(void* piece, std::size_t /*bytes*/) noexcept {
+    __libc_free(piece);
+}
+void operator delete(void* piece, const std::nothrow_t& /*tag*/) noexcept {
+    __libc_free(piece);
+}
+
 #define OSC_HEAP_EXPORT extern "C" __attribute__((visibility("default")))
 
 /// Called by libosc.so once: from now on large allocations come from [base, base + bytes), whole pages that read as

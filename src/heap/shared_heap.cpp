@@ -21,7 +21,7 @@ void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment, bool zero) 
     std::optional<std::uint64_t> start;
     bool old = false;
     try {
-        const std::lock_guard lock(mutex_);
+        const Guard guard(*this);
         start = kept_.take(length, aligned);
         old = start.has_value();
         if (old)
@@ -43,7 +43,7 @@ void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment, bool zero) 
 }
 
 std::size_t SharedHeap::length(const void* piece) const {
-    const std::lock_guard lock(mutex_);
+    const Guard guard(*this);
     const auto found = pieces_.find(reinterpret_cast<std::uintptr_t>(piece));
     return found == pieces_.end() ? 0 : found->second;
 }
@@ -54,7 +54,7 @@ bool SharedHeap::resize(void* piece, std::size_t bytes) {
     const auto start = reinterpret_cast<std::uintptr_t>(piece);
     std::size_t length = 0;
     try {
-        const std::lock_guard lock(mutex_);
+        const Guard guard(*this);
         const auto found = pieces_.find(start);
         if (found == pieces_.end()) return false;
         length = found->second;
@@ -74,7 +74,7 @@ bool SharedHeap::release(void* piece) {
     const auto start = reinterpret_cast<std::uintptr_t>(piece);
     std::size_t length = 0;
     {
-        const std::lock_guard lock(mutex_);
+        const Guard guard(*this);
         const auto found = pieces_.find(start);
         if (found == pieces_.end()) return false;
         length = found->second;
@@ -87,7 +87,7 @@ bool SharedHeap::release(void* piece) {
 void SharedHeap::give_back(std::uintptr_t start, std::size_t bytes) {
     try {
         {
-            const std::lock_guard lock(mutex_);
+            const Guard guard(*this);
             if (kept_bytes_ + bytes <= keep_) {
                 kept_.give(start, bytes);
                 kept_bytes_ += bytes;
@@ -95,7 +95,7 @@ void SharedHeap::give_back(std::uintptr_t start, std::size_t bytes) {
             }
         }
         discard_(reinterpret_cast<void*>(start), bytes);
-        const std::lock_guard lock(mutex_);
+        const Guard guard(*this);
         free_.give(start, bytes);
     } catch (const std::bad_alloc&) {
         return;  // the range is a little shorter from now on

@@ -40,11 +40,29 @@ class SharedHeap {
     /// Frees the piece; false if none starts there.
     bool release(void* piece);
 
-    /// Around fork(): no other thread is inside meanwhile. The second one in both processes.
-    void before_fork() { mutex_.lock(); }
-    void after_fork() { mutex_.unlock(); }
+    /// Around fork(): no other thread is inside meanwhile, but other handlers of fork() in this one may be. The second
+    /// one in both processes.
+    void before_fork() {
+        mutex_.lock();
+        s_forks = true;
+    }
+    void after_fork() {
+        s_forks = false;
+        mutex_.unlock();
+    }
 
   private:
+    // Locks the mutex, unless this thread has it for a fork.
+    class Guard {
+      public:
+        explicit Guard(const SharedHeap& heap) : lock_(heap.mutex_, std::defer_lock) {
+            if (!s_forks) lock_.lock();
+        }
+
+      private:
+        std::unique_lock<std::mutex> lock_;
+    };
+
     void give_back(std::uintptr_t start, std::size_t bytes);
     void discard_kept();
     std::size_t whole_pages(std::size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
@@ -55,6 +73,8 @@ class SharedHeap {
     std::size_t keep_;
     Discard discard_;
     mutable std::mutex mutex_;
+    // Its place is known when the library is loaded, so that no access allocates.
+    static inline thread_local bool s_forks __attribute__((tls_model("initial-exec"))) = false;
     shm::FreeSpans free_;  // by address; they read as zero
     shm::FreeSpans kept_;  // free too, with old contents
     std::size_t kept_bytes_ = 0;

@@ -4,9 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -22,6 +26,23 @@ using adopt::is_shared;
 using adopt::kEnough;
 using osct::rank;
 using osct::size;
+
+// A pool that takes its memory from malloc, while it holds its lock.
+static std::atomic<bool> g_pool{false};
+static std::mutex g_pool_lock;
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    const std::unique_lock lock = g_pool ? std::unique_lock(g_pool_lock) : std::unique_lock<std::mutex>();
+    void* const piece = std::malloc(g_pool ? std::max(bytes, 4 * kEnough) : bytes);
+    if (piece == nullptr) throw std::bad_alloc();
+    return piece;
+}
+[[gnu::noinline]] void operator delete(void* piece) noexcept {
+    std::free(piece);
+}
+[[gnu::noinline]] void operator delete(void* piece, std::size_t /*bytes*/) noexcept {
+    std::free(piece);
+}
 
 namespace {
 
@@ -184,6 +205,24 @@ CASE(operations_reach_it_by_load_and_store) {
         CHECK_EQ(direct, 1ULL);
     }
     std::free(elements);
+}
+
+CASE(operator_new_may_take_its_memory_from_malloc) {
+    g_pool = true;
+    const auto use = [] {
+        for (int turn = 0; turn < 200; ++turn) {
+            std::vector<std::unique_ptr<int>> numbers;
+            for (int i = 0; i < 8; ++i)
+                numbers.push_back(std::make_unique<int>(i));
+            void* const piece = unknown(std::malloc(kPiece));
+            CHECK(piece != nullptr);
+            std::free(piece);
+        }
+    };
+    std::thread other(use);
+    use();
+    other.join();
+    g_pool = false;
 }
 
 CASE(a_child_has_its_own_copy) {

@@ -168,6 +168,17 @@ TEST_F(KeepingHeap, KeepsFreedPagesUpToItsLimit) {
     EXPECT_TRUE(reads_as(piece + 3 * kPage, (kPages - 3) * kPage, 0));
 }
 
+TEST_F(Heap, OtherHandlersOfForkMayUseIt) {
+    heap.before_fork();
+    void* const piece = heap.allocate(kPage, 1, true);
+    EXPECT_NE(piece, nullptr);
+    EXPECT_EQ(heap.length(piece), kPage);
+    EXPECT_TRUE(heap.resize(piece, 2 * kPage));
+    EXPECT_TRUE(heap.release(piece));
+    heap.after_fork();
+    EXPECT_EQ(heap.allocate(kPage, 1, true), piece);
+}
+
 TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
     std::vector<std::thread> threads;
     for (unsigned char number = 1; number <= 4; ++number)
