@@ -1,13 +1,14 @@
 // libosc_fake_libfabric.so: preloaded in tests, it stands between libosc and libfabric. It makes calls fail, and adds
 // the registration modes of network adapters to a provider that has none, strictly: an operation whose local memory
-// lies in no live registration, or a remote key of a registration that is not enabled, ends the process with a line.
+// lies in no live registration, a remote key of a registration that is not enabled, or a registration of memory that is
+// not mapped ends the process with a line.
 //
 //   FAKE_FI_RANK=r           only in the process with PMI_RANK r; all if unset
 //   FAKE_FI_FAIL=step        this step fails; one of kSteps
 //   FAKE_FI_AFTER=n          its first n calls succeed
 //   FAKE_FI_REGISTRATIONS=n  at most n registrations at a time
 //   FAKE_FI_LARGEST=n        registrations of more than n bytes fail
-//   FAKE_FI_MODES=a,b        of local (FI_MR_LOCAL), prov_key, endpoint; in all processes
+//   FAKE_FI_MODES=a,b        of local (FI_MR_LOCAL), prov_key, endpoint, virt_addr, allocated; in all processes
 //
 // It changes the outermost objects only: a provider that is built over another one opens the other's objects by the
 // same functions.

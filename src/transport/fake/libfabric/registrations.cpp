@@ -1,9 +1,12 @@
 // Registrations with the wanted modes, and the check that an operation's local memory lies in one.
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "transport/fake/libfabric/decorator.h"
 
@@ -32,11 +35,23 @@ Registration& registration(fid* object) {
     return *reinterpret_cast<Registration*>(object);
 }
 
+bool is_mapped(const std::byte* base, std::size_t bytes) {
+    if (bytes == 0) return true;
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<std::uintptr_t>(base) & ~(page - 1);
+    const std::size_t length = reinterpret_cast<std::uintptr_t>(base) + bytes - first;
+    std::vector<unsigned char> pages((length + page - 1) / page);
+    return ::mincore(reinterpret_cast<void*>(first), length, pages.data()) == 0;
+}
+
+// With FI_MR_VIRT_ADDR the provider's registration begins at address 0, so that its offsets are virtual addresses.
 int enable_registration(Registration& memory) {
     const auto& ops = original(memory.domain->mr);
+    const bool from_zero = has_mode(FI_MR_VIRT_ADDR);
+    const std::byte* const base = from_zero ? nullptr : memory.base;
+    const std::size_t bytes = memory.bytes + (from_zero ? reinterpret_cast<std::uintptr_t>(memory.base) : 0);
     const int error = inside([&] {
-        return ops.reg(&memory.domain->fid, memory.base, memory.bytes, memory.access, 0, memory.key, 0, &memory.made,
-                       nullptr);
+        return ops.reg(&memory.domain->fid, base, bytes, memory.access, 0, memory.key, 0, &memory.made, nullptr);
     });
     if (error == 0) memory.fid.key = fi_mr_key(memory.made);
     return error;
@@ -83,6 +98,8 @@ int make_registration(fid* domain, const void* base, std::size_t bytes, std::uin
     static std::atomic<std::uint64_t> keys{0x1000};
     static const std::string largest = is_here() ? setting("FAKE_FI_LARGEST") : "";
     if (fails("mr") || (!largest.empty() && bytes > std::stoul(largest))) return -FI_ENOMEM;
+    if (has_mode(FI_MR_ALLOCATED) && !is_mapped(static_cast<const std::byte*>(base), bytes))
+        stop("a registration of memory that is not mapped");
     auto* const memory = new Registration{};
     memory->fid.fid.fclass = FI_CLASS_MR;
     memory->fid.fid.ops = &g_registration_ops;

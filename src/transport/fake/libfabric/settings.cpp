@@ -49,7 +49,8 @@ int wanted_modes() {
             return text.find("," + std::string(name) + ",") != std::string::npos;
         };
         return (has("local") ? FI_MR_LOCAL : 0) | (has("prov_key") ? FI_MR_PROV_KEY : 0) |
-               (has("endpoint") ? FI_MR_ENDPOINT : 0);
+               (has("endpoint") ? FI_MR_ENDPOINT : 0) | (has("virt_addr") ? FI_MR_VIRT_ADDR : 0) |
+               (has("allocated") ? FI_MR_ALLOCATED : 0);
     }();
     return modes;
 }
