@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "host/real.h"
 
@@ -78,8 +80,9 @@ bool sealed(const link_map& library, void** entry) {
             if (info->dlpi_addr != wanted.base) return 0;
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr)& part = info->dlpi_phdr[i];
-                if (part.p_type == PT_GNU_RELRO && wanted.address - wanted.base - part.p_vaddr < part.p_memsz)
-                    wanted.found = true;
+                if (part.p_type == PT_GNU_RELRO)
+                    wanted.found = wanted.found || is_sealed(wanted.base + part.p_vaddr, part.p_memsz, wanted.address,
+                                                             static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)));
             }
             return 1;
         },
@@ -104,6 +107,46 @@ bool is_unbound(const link_map& library, const void* now) {
     link_map* target = nullptr;
     return ::dladdr1(now, &info, reinterpret_cast<void**>(&target), RTLD_DL_LINKMAP) != 0 && target == &library &&
            info.dli_saddr != now;
+}
+
+// A loaded library, which stays loaded while the object exists.
+class Pinned {
+  public:
+    explicit Pinned(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {}
+    ~Pinned() {
+        if (handle_ != nullptr) ::dlclose(handle_);
+    }
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+
+    /// Null if the library is not loaded any more.
+    const link_map* library() const {
+        link_map* found = nullptr;
+        return handle_ != nullptr && ::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&found)) == 0 ? found
+                                                                                                         : nullptr;
+    }
+    /// Whether a call that is not bound yet will reach `function`, which all libraries' calls of `name` reach: a
+    /// library that was loaded with RTLD_DEEPBIND prefers a definition of its own or of its dependencies.
+    bool binds(const char* name, const void* function) const {
+        const void* const own = ::dlsym(handle_, name);
+        return own == nullptr || own == function || own == ::dlsym(RTLD_DEFAULT, name);
+    }
+
+  private:
+    void* handle_;
+};
+
+// The names of all loaded libraries; the program's is empty. Another thread may load and close libraries meanwhile, but
+// not while the loader lists them.
+std::vector<std::string> loaded_libraries() {
+    std::vector<std::string> names;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* result) {
+            static_cast<std::vector<std::string>*>(result)->emplace_back(info->dlpi_name);
+            return 0;
+        },
+        &names);
+    return names;
 }
 
 // The library that defines MPI_Initialized; null if the loader does not know it.
@@ -152,14 +195,12 @@ void replace_all_imports(const char* name, void* function, void* by) {
     if (::dladdr1(reinterpret_cast<void*>(&replace_all_imports), &info, reinterpret_cast<void**>(&own),
                   RTLD_DL_LINKMAP) == 0)
         return;
-    const link_map* library = own;
-    while (library->l_prev != nullptr)
-        library = library->l_prev;
-    for (; library != nullptr; library = library->l_next) {
-        if (library == own || std::strstr(library->l_name, "/libc.so") != nullptr ||
-            std::strstr(library->l_name, "/ld-linux") != nullptr ||
-            std::strstr(library->l_name, "linux-vdso") != nullptr)
-            continue;
+    const auto is = [](const std::string& path, const char* part) { return path.find(part) != std::string::npos; };
+    for (const std::string& path : loaded_libraries()) {
+        if (is(path, "/libc.so") || is(path, "/ld-linux") || is(path, "linux-vdso")) continue;
+        const Pinned pinned(path.empty() ? nullptr : path.c_str());
+        const link_map* const library = pinned.library();
+        if (library == nullptr || library == own) continue;
         const Imports imports = imports_of(*library);
         const auto redirect = [&](const ElfW(Rela) & relocation) {
             const auto kind = ELF64_R_TYPE(relocation.r_info);
@@ -168,11 +209,17 @@ void replace_all_imports(const char* name, void* function, void* by) {
             if (std::strcmp(imports.names + imports.symbols[symbol].st_name, name) != 0) return;
             auto** const entry = reinterpret_cast<void**>(library->l_addr + relocation.r_offset);
             void* const now = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
-            if (now == function || (kind == kJumpSlot && is_unbound(*library, now))) replace(*library, entry, by);
+            if (now == function || (kind == kJumpSlot && is_unbound(*library, now) && pinned.binds(name, function)))
+                replace(*library, entry, by);
         };
         std::for_each(imports.jumps, imports.jumps + imports.count, redirect);
         std::for_each(imports.others, imports.others + imports.other_count, redirect);
     }
+}
+
+// As glibc seals: from the page in which the part begins to the last page that lies wholly in it.
+bool is_sealed(std::uintptr_t first, std::uintptr_t bytes, std::uintptr_t address, std::uintptr_t page) {
+    return address >= first / page * page && address < (first + bytes) / page * page;
 }
 
 }  // namespace osc::host

@@ -2,6 +2,8 @@
 // of the importing library alone, and exports no name.
 #pragma once
 
+#include <cstdint>
+
 namespace osc::host {
 
 /// The function `name` that the host's calls reach; null if the host does not import it. Thread-safe.
@@ -15,8 +17,13 @@ bool replace_import(const char* name, void* by);
 void* called_function(const char* name);
 
 /// Redirects the calls of `name` of the program and of all loaded libraries, except libosc, the C library and the
-/// loader, from `function` to `by`. Leaves calls that reach another function, and pointers to functions that a program
-/// keeps in its data. Calls of this function must not overlap.
+/// loader, from `function` to `by`. Leaves calls that reach another function, unbound ones that may, and pointers to
+/// functions that a program keeps in its data. Other threads may load and close libraries; calls of this function must
+/// not overlap.
 void replace_all_imports(const char* name, void* function, void* by);
+
+/// Whether the loader makes `address` read-only once it has relocated a library whose PT_GNU_RELRO part is
+/// [first, first + bytes): the part's end is rounded down to pages of `page` bytes. Thread-safe.
+bool is_sealed(std::uintptr_t first, std::uintptr_t bytes, std::uintptr_t address, std::uintptr_t page);
 
 }  // namespace osc::host
