@@ -74,6 +74,7 @@ inline Timing per_one(Timing t, std::size_t parts) {
     t.median /= n;
     t.least /= n;
     t.most /= n;
+    t.late /= n;
     return t;
 }
 
@@ -85,6 +86,20 @@ Timing sampled(bool brief, Body&& once) {
     const double until = now_ns() + (brief ? 1.2 : 6.5) * kComputingNs;
     std::vector<double> each;
     while (each.size() < kAtLeast || now_ns() < until) {
+        const double begin = now_ns();
+        once();
+        each.push_back(now_ns() - begin);
+    }
+    return summarise(std::move(each), 1);
+}
+
+// One operation per computation: the origin computes as long as the target does before each.
+template <class Body>
+Timing sampled_apart(bool brief, Body&& once) {
+    const int samples = brief ? 5 : 101;
+    std::vector<double> each;
+    for (int i = 0; i < samples; ++i) {
+        spin_for_ns(kComputingNs);
         const double begin = now_ns();
         once();
         each.push_back(now_ns() - begin);

@@ -1,5 +1,5 @@
-// Small operations, one at a time, against a target that computes 50 ms at a time and calls MPI only in between; and
-// what it costs a process that sleeps to be a target.
+// Small operations, one at a time, against a target that computes 50 ms at a time and calls MPI only in between: one
+// after the other ("computing"), or one per 50 ms ("cold"); and what it costs a process that sleeps to be a target.
 #include "measures.h"
 #include "net.h"
 #include "small_ops.h"
@@ -21,7 +21,7 @@ void compute_until_told(MPI_Comm comm) {
     MPI_Recv(nullptr, 0, MPI_BYTE, kOrigin, kStopTag, comm, MPI_STATUS_IGNORE);
 }
 
-template <class Op>
+template <class Op, bool kApart = false>
 void run_computing(const Context& c, const std::string& name) {
     const Plan plan = hot_plan(kWindowBytes);
     WindowSet set(Flavour::allocate, 1, kWindowBytes, c.comm);
@@ -36,19 +36,19 @@ void run_computing(const Context& c, const std::string& name) {
     const auto once = [&] { op.issue(set.window(0), 0, 0, runs++); };
     Timing timing;
     if (c.origin()) {
-        set.lock_all();
+        if (!Op::kOwnEpoch) set.lock_all();
         // While the target waits in the next barrier: makes connections and takes locks before the target computes.
         for (int i = 0; i < kWarmUps; ++i)
             once();
     }
     MPI_Barrier(c.comm);
     if (c.origin()) {
-        timing = sampled(c.brief, once);
+        timing = kApart ? sampled_apart(c.brief, once) : sampled(c.brief, once);
         MPI_Send(nullptr, 0, MPI_BYTE, kTarget, kStopTag, c.comm);
     }
     if (c.target()) compute_until_told(c.comm);
     MPI_Barrier(c.comm);
-    if (c.origin()) set.unlock_all();
+    if (c.origin() && !Op::kOwnEpoch) set.unlock_all();
     runs = c.agree(runs);
     bool right = true;
     if (c.origin()) right = op.origin_right(0, runs);
@@ -86,6 +86,11 @@ void add(Measures& list, const std::string& operation) {
     list.push_back({"computing." + operation, run_computing<Op>});
 }
 
+template <class Op>
+void add_cold(Measures& list, const std::string& operation) {
+    list.push_back({"cold." + operation, run_computing<Op, true>});
+}
+
 }  // namespace
 
 void add_net_computing_measures(Measures& list) {
@@ -94,6 +99,10 @@ void add_net_computing_measures(Measures& list) {
     add<Flushed<FetchAndOp>>(list, "fop");
     add<Flushed<CompareAndSwap>>(list, "cas");
     add<Flushed<Accumulate>>(list, "acc8");
+    add_cold<Flushed<Put>>(list, "put8");
+    add_cold<Flushed<FetchAndOp>>(list, "fop");
+    add_cold<Flushed<Accumulate>>(list, "acc8");
+    add_cold<Locked<Put>>(list, "lock_put");
 }
 
 void add_net_idle_measures(Measures& list) {

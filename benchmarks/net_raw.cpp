@@ -3,7 +3,7 @@
 //   net_raw PROVIDER [--server HOST] [--port N] [--rank 0|1] [--short] [MEASURE...]
 // HOST is where rank 0 runs; without --rank it is what an MPI launcher says. Names are those of net_bench without the
 // window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...).
-// The target polls, except in the measures "computing" and "idle_cpu", where a thread of it sleeps
+// The target polls, except in the measures "computing", "cold" and "idle_cpu", where a thread of it sleeps
 // until something comes, and the rest of the process computes or sleeps.
 #include <algorithm>
 #include <cstdlib>
@@ -50,13 +50,13 @@ void run_polling(Process& p, const Raw& what) {
     run_one(p, what, what.name, time, [&] { p.poll_until_told(); });
 }
 
-void run_computing(Process& p, const Raw& what) {
+void run_computing(Process& p, const Raw& what, bool cold) {
     const auto time = [&](const auto& turn) {
         for (int i = 0; i < kWarmUps; ++i)
             turn();
-        return sampled(p.brief(), turn);
+        return cold ? sampled_apart(p.brief(), turn) : sampled(p.brief(), turn);
     };
-    run_one(p, what, "computing." + what.name, time, [&] {
+    run_one(p, what, (cold ? "cold." : "computing.") + what.name, time, [&] {
         while (!p.control().stopped())
             spin_for_ns(kComputingNs);
     });
@@ -86,6 +86,7 @@ void run_all(const Options& options) {
     const Control control(options.rank, options.server, options.port);
     std::vector<Raw> polling;
     std::vector<Raw> computing;
+    std::vector<Raw> cold;
     for (const Raw& one : polling_measures()) {
         if (wants(options, one.name)) polling.push_back(one);
     }
@@ -94,6 +95,7 @@ void run_all(const Options& options) {
     }
     for (const Raw& one : small_measures()) {
         if (wants(options, "computing." + one.name)) computing.push_back(one);
+        if (wants(options, "cold." + one.name)) cold.push_back(one);
     }
     if (!polling.empty()) {
         Process p(options, control, Progress::polling);
@@ -102,11 +104,13 @@ void run_all(const Options& options) {
         control.meet();
     }
     const bool idle = wants(options, "idle_cpu");
-    if (!computing.empty() || idle) {
+    if (!computing.empty() || !cold.empty() || idle) {
         Process p(options, control, Progress::thread);
         if (!p.origin()) p.endpoint().start_thread();
         for (const Raw& one : computing)
-            run_computing(p, one);
+            run_computing(p, one, false);
+        for (const Raw& one : cold)
+            run_computing(p, one, true);
         if (idle) run_idle(p, small_measures().front());
         if (!p.origin()) p.endpoint().stop_thread();
         control.meet();

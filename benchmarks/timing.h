@@ -39,6 +39,7 @@ struct Timing {
     double median = 0;
     double least = 0;
     double most = 0;
+    double late = 0;  // the 99th of a hundred; the most of fewer
     std::uint64_t per_batch = 0;
     int batches = 0;
 };
@@ -49,6 +50,7 @@ inline Timing summarise(std::vector<double> per_operation, std::uint64_t per_bat
     t.median = per_operation[per_operation.size() / 2];
     t.least = per_operation.front();
     t.most = per_operation.back();
+    t.late = per_operation[per_operation.size() * 99 / 100];
     t.per_batch = per_batch;
     t.batches = static_cast<int>(per_operation.size());
     return t;
@@ -95,10 +97,10 @@ Timing timed(const Budget& b, std::size_t steps, Body&& body) {
 // One line per measure and launch; flushed at once, because a later measure may take the process down.
 inline void print_result(const std::string& measure, int ranks, const Timing& t, bool valid) {
     std::printf(
-        "{\"measure\": \"%s\", \"ranks\": %d, \"ns\": %.3f, \"min\": %.3f, \"max\": %.3f, \"per_batch\": %llu, "
-        "\"batches\": %d, \"valid\": %s}\n",
-        measure.c_str(), ranks, t.median, t.least, t.most, static_cast<unsigned long long>(t.per_batch), t.batches,
-        valid ? "true" : "false");
+        "{\"measure\": \"%s\", \"ranks\": %d, \"ns\": %.3f, \"min\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
+        "\"per_batch\": %llu, \"batches\": %d, \"valid\": %s}\n",
+        measure.c_str(), ranks, t.median, t.least, t.late, t.most, static_cast<unsigned long long>(t.per_batch),
+        t.batches, valid ? "true" : "false");
     std::fflush(stdout);
 }
 

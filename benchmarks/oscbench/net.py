@@ -21,7 +21,7 @@ LIMIT_SECONDS = 60
 BRIEF_LIMIT_SECONDS = 30
 
 # How a figure is shown; all are kept as nanoseconds per operation.
-TIME, RATE, BANDWIDTH = "time", "rate", "bandwidth"
+TIME, RATE, BANDWIDTH, LATE = "time", "rate", "bandwidth", "late"
 
 
 class Bar:
@@ -110,6 +110,12 @@ def computing(operation):
     return Measure("computing." + operation, [Bar(RAW, 1.5, note=" thread")])
 
 
+def cold(operation, raw=None):
+    """One operation per computation, with the latest beside the median. `raw`: the raw measure that it is compared with."""
+    bar = SumBar({(RAW, "cold." + raw): 1}, 1.5, "raw %s" % raw) if raw else Bar(RAW, 1.5, note=" thread")
+    return Measure("cold." + operation, [bar], raw=raw is None, shown=LATE)
+
+
 def stream(name):
     return Measure(name, [Bar(HOST, 10, aim=20, faster=True)], shown=RATE)
 
@@ -132,6 +138,7 @@ GROUPS = (
      small("lock_acc8", round_trips(1, 1.2), raw=False),
      small("lock_put_get", round_trips(2, 1.0), raw=False)],
     [computing(operation) for operation in ("put8", "get8", "fop", "cas", "acc8")],
+    [cold("put8"), cold("fop"), cold("acc8"), cold("lock_put", "fop")],
     [stream("put8_stream"),
      stream("acc8_stream"),
      blocks("put64k_stream", 65536),
@@ -241,6 +248,11 @@ class Figures(rounds.Figures):
     def __init__(self):
         super().__init__()
         self.unfinished = {}
+        self.late = {}
+
+    def add(self, implementation, measure, number, line):
+        super().add(implementation, measure, number, line)
+        self.late.setdefault((implementation, measure), []).append((line["p99"], line["max"]))
 
 
 def measure(hosts, wanted, implementations, number_of_rounds, brief, tell):
@@ -285,6 +297,9 @@ def judge(figures, of):
         found = stats.summary(list(figures.of(implementation, of.name).values()))
         if found:
             row["ns"][implementation] = found
+            if of.shown == LATE:
+                p99, most = zip(*figures.late[implementation, of.name])
+                row["ns"][implementation] = {**found, "p99": stats.summary(p99)["median"], "most": max(most)}
         if (implementation, of.name) in figures.wrong:
             row["wrong"].append(implementation)
     row["bars"] = [judge_bar(figures, of.name, bar) for bar in of.bars]
@@ -304,6 +319,8 @@ def figure(row, implementation):
         text = "%.2f GB/s" % (row["size"] / ns)
     else:
         text = duration(found)
+    if row["shown"] == LATE:
+        text += " (%s, %s)" % tuple(duration({"median": found[key]}) for key in ("p99", "most"))
     return text + ("~" if stats.unstable(found) else "")
 
 
