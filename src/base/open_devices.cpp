@@ -10,8 +10,18 @@
 namespace osc::base {
 namespace {
 
-// CUDA on Linux, on embedded boards and under Windows; HIP; Level Zero and graphics.
-constexpr std::array<std::string_view, 5> kDevices = {"/dev/nvidia", "/dev/nvmap", "/dev/dxg", "/dev/kfd", "/dev/dri/"};
+// CUDA on Linux, on embedded boards and under Windows; HIP; Level Zero and graphics; XPMEM; Slingshot; InfiniBand;
+// queues of the kernel with registered buffers; page faults that the program handles.
+constexpr std::array<std::string_view, 10> kDevices = {"/dev/nvidia",
+                                                       "/dev/nvmap",
+                                                       "/dev/dxg",
+                                                       "/dev/kfd",
+                                                       "/dev/dri/",
+                                                       "/dev/xpmem",
+                                                       "/dev/cxi",
+                                                       "/dev/infiniband/",
+                                                       "anon_inode:[io_uring]",
+                                                       "anon_inode:[userfaultfd]"};
 
 bool is_device(std::string_view file) {
     return std::any_of(kDevices.begin(), kDevices.end(),

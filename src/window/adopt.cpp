@@ -2,10 +2,12 @@
 // (src/transport/shm/adoption.h does it), and what its control block then says.
 #include <algorithm>
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include "base/open_devices.h"
 #include "transport/shm/adoption.h"
+#include "transport/shm/adoption_history.h"
 #include "window/create.h"
 #include "window/memory_calls.h"
 #include "window/shared_heap.h"
@@ -39,6 +41,14 @@ bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
     return exposed;
 }
 
+// Of this process, as its threads create windows.
+bool pays(std::uintptr_t first, std::uintptr_t end) {
+    static std::mutex mutex;
+    static shm::AdoptionHistory history;
+    const std::lock_guard lock(mutex);
+    return history.pays(first, end);
+}
+
 }  // namespace
 
 // With adoption off, memory of libosc_heap.so is shared all the same.
@@ -52,8 +62,10 @@ void adopt_memory(Window& window, const Request& request, shm::ControlBlock& blo
     limits.edges = in_shared_heap(request.base);
     limits.alone = !always;
     limits.in_use = is_exposed;
+    if (!always) limits.pays = pays;
     const auto bytes = static_cast<std::size_t>(request.size);
     watch_memory_calls();
+    shm::Adoption::mine().expect_forks_of(window.controls.local_count(window.size));
     const shm::SharedPart part = shm::Adoption::mine().adopt(request.base, bytes, limits, window.kept_private);
     if (off) window.kept_private.clear();
     if (device && !part) window.kept_private = "the process has opened a device, which may access its memory";

@@ -57,7 +57,7 @@ CASE(arrays_of_every_kind_become_shared) {
     for (std::size_t i = 0; i < std::size(given); ++i) {
         for (std::size_t at = 0; at < sizes[i]; ++at)
             given[i][at] = static_cast<char>(at * 5 + i);
-        const Window window(given[i], sizes[i]);
+        const Window window(given[i], sizes[i], "always");
         CHECK(is_shared(given[i] + sizes[i] / 2));
         CHECK_ALL(given[i], sizes[i], [i](std::size_t at) { return static_cast<char>(at * 5 + i); });
         exercise(window.win, given[i], sizes[i]);
@@ -70,7 +70,7 @@ CASE(a_large_piece_of_malloc_has_no_edges) {
     auto* const piece = static_cast<char*>(std::malloc(64 * kEnough));
     std::memset(piece, 1, 64 * kEnough);
     {
-        const Window window(piece, 64 * kEnough);
+        const Window window(piece, 64 * kEnough, "always");
         CHECK(is_shared(piece));
         CHECK(is_shared(piece + 64 * kEnough - 1));
         exercise(window.win, piece, 64 * kEnough);
@@ -235,6 +235,30 @@ CASE(memory_of_a_private_window_stays_private) {
         exercise(second.win, memory, 2 * kEnough);
     }
     ::munmap(memory, 2 * kEnough);
+}
+
+// The copy pays with the second window, and ever later if the program frees the memory after each.
+CASE(auto_copies_large_memory_late) {
+    auto* const memory = static_cast<char*>(map_pages(kLarge));
+    int adoptions = 0;
+    for (int window = 1; window <= 8; ++window) {
+        std::memset(memory, window, kLarge);
+        const Window created(memory, kLarge, "auto");
+        const bool shared = is_shared(memory + kLarge / 2);
+        CHECK_EQ(shared, window == 2 || window == 6);
+        CHECK_ALL(memory, kLarge, [window](std::size_t) { return static_cast<char>(window); });
+        adoptions += shared ? 1 : 0;
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (shared)
+            CHECK(::mmap(memory, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                  memory);
+    }
+    CHECK_EQ(adoptions, 2);
+    {
+        const Window created(memory, kSmall, "auto");
+        CHECK(is_shared(memory + kSmall / 2));
+    }
+    ::munmap(memory, kLarge);
 }
 
 CASE(beside_another_thread_only_if_asked_for) {

@@ -18,6 +18,9 @@ namespace adopt {
 /// From here on OSC_ADOPT=auto adopts.
 inline constexpr std::size_t kEnough = std::size_t{64} << 10;
 
+/// Up to here it does so in the memory's first window.
+inline constexpr std::size_t kSmall = std::size_t{1} << 20;
+
 /// A window of all ranks, each with the same number of bytes.
 struct Window {
     MPI_Win win = MPI_WIN_NULL;
@@ -82,8 +85,9 @@ inline long long arena_bytes() {
     return -1;
 }
 
+/// Whatever its size, and whatever lay there before.
 inline void adopt_once(void* memory, std::size_t bytes) {
-    const Window window(memory, bytes);
+    const Window window(memory, bytes, "always");
     CHECK(is_shared(static_cast<char*>(memory) + bytes / 2));
 }
 

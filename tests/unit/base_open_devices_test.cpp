@@ -33,7 +33,8 @@ TEST_F(OpenDevices, OtherFilesAreNone) {
 
 TEST_F(OpenDevices, ThoseOfEachInterfaceAreFound) {
     for (const char* const file : {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", "/dev/nvmap", "/dev/dxg",
-                                   "/dev/kfd", "/dev/dri/renderD128"}) {
+                                   "/dev/kfd", "/dev/dri/renderD128", "/dev/xpmem", "/dev/cxi0",
+                                   "/dev/infiniband/uverbs0", "anon_inode:[io_uring]", "anon_inode:[userfaultfd]"}) {
         link(file);
         EXPECT_TRUE(found()) << file;
         std::filesystem::remove(folder_ / std::to_string(next_ - 1));

@@ -65,6 +65,23 @@ TEST(Memory, ModesOfOvercommit) {
     EXPECT_TRUE(system.memory().allocates_early());
 }
 
+// A fork copies what is available now, and the node's processes may all fork.
+TEST(Memory, CopiesOfAllProcesses) {
+    const FakeSystem system;
+    system.meminfo(1024, 1024, 1024);
+    const SystemMemory memory = system.memory();
+    EXPECT_TRUE(memory.has_for_each(1, 960 * kMiB));
+    EXPECT_FALSE(memory.has_for_each(1, 961 * kMiB));
+    EXPECT_TRUE(memory.has_for_each(4, 240 * kMiB));
+    EXPECT_FALSE(memory.has_for_each(4, 241 * kMiB));
+    EXPECT_FALSE(memory.has_for_each(std::uint64_t{1} << 40, std::uint64_t{1} << 40));
+    system.meminfo(1024, 100, 1024);
+    EXPECT_TRUE(memory.has_for_each(1, 36 * kMiB));
+    EXPECT_FALSE(memory.has_for_each(1, 37 * kMiB));
+    system.meminfo(1024, 10, 1024);
+    EXPECT_FALSE(memory.has_for_each(1, 1));
+}
+
 TEST(Memory, LimitsOfControlGroups) {
     const FakeSystem unified;
     unified.write("/proc/self/cgroup", "0::/job/step\n");

@@ -33,15 +33,10 @@ std::uintptr_t up(std::uintptr_t address) {
     return down(address + page_bytes() - 1);
 }
 
-struct Range {
-    std::uintptr_t first;
-    std::uintptr_t end;
-};
-
 // The pages on which nothing but the range lies. malloc() gives a large piece pages of its own, with a header of two
 // words before the first byte: then the pages with the header and with the rounding belong to the range too.
-__attribute__((no_sanitize("address"))) Range whole_pages(std::uintptr_t first, std::size_t bytes) {
-    Range pages{up(first), down(first + bytes)};
+__attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, std::size_t bytes) {
+    Place pages{up(first), down(first + bytes)};
 #ifdef __GLIBC__
     constexpr std::uintptr_t kHeader = 2 * sizeof(std::size_t);
     constexpr std::size_t kFlags = 7, kOwnMapping = 2;
@@ -101,12 +96,13 @@ bool Adoption::is_own(const VmArea& area) const {
 }
 
 bool Adoption::owned() const {
-    return owner_ != nullptr && *owner_ != 0;
+    const volatile char* const mark = owner_.load(std::memory_order_acquire);
+    return mark != nullptr && *mark != 0;
 }
 
 // The mark is cleared in any child that gets a copy of this process's memory, whatever call makes it.
 Adoption::Refusal Adoption::open_file(int fd) {
-    if (owner_ != nullptr && !owned()) return {"a child of fork shares its parent's arena"};
+    if (owner_.load() != nullptr && !owned()) return {"a child of fork shares its parent's arena"};
     if (fd_ >= 0) return {};
     struct stat file = {};
     if (::fstat(fd, &file) != 0) return {kRefused, errno};
@@ -118,11 +114,12 @@ Adoption::Refusal Adoption::open_file(int fd) {
         ::syscall(SYS_munmap, mark, page_bytes());
         return {kRefused, error};
     }
-    owner_ = reinterpret_cast<volatile char*>(mark);
-    *owner_ = 1;
     fd_ = fd;
     device_ = file.st_dev;
     inode_ = file.st_ino;
+    auto* const owner = reinterpret_cast<volatile char*>(mark);
+    *owner = 1;
+    owner_.store(owner, std::memory_order_release);
     return {};
 }
 
@@ -162,9 +159,9 @@ bool Adoption::is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& pa
     return true;
 }
 
-const char* Adoption::refusal(const Survey& found, std::size_t bytes, const Limits& limits) {
+const char* Adoption::refusal(const Survey& found, const Place& pages, const Limits& limits) {
     if (!found.complete) return kUnreadable;
-    if (bytes < limits.least) return "it has too few whole pages";
+    if (pages.end - pages.first < limits.least) return "it has too few whole pages";
     if (found.adoptable.empty()) return "it is not private memory that can be read and written";
     if (limits.alone && has_other_threads()) return "another thread of the program runs";
     if (status_kib("VmLck") > 0) return "the process has locked memory";
@@ -173,13 +170,15 @@ const char* Adoption::refusal(const Survey& found, std::size_t bytes, const Limi
     if (limits.in_use && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                      [&](const Piece& piece) { return limits.in_use(piece.first, piece.end); }))
         return "another window exposes it already";
+    if (limits.pays && !limits.pays(pages.first, pages.end))
+        return "auto copies large memory only for a further window over it";
     return nullptr;
 }
 
 SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why) {
     why.clear();
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
-    const Range pages = limits.edges ? Range{down(begin), up(begin + bytes)} : whole_pages(begin, bytes);
+    const Place pages = limits.edges ? Place{down(begin), up(begin + bytes)} : whole_pages(begin, bytes);
     if (pages.first >= pages.end || pages.end > kAddresses) return {};
     Survey found;
     const auto clipped = [&] {
@@ -198,7 +197,7 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     if (found.longest.bytes() == pages.end - pages.first) return clipped();
     // Without the mutex: the window registry's and the arena's are locked here, and other threads call free() while
     // they hold one of those.
-    if (const char* const reason = refusal(found, pages.end - pages.first, limits); reason != nullptr) {
+    if (const char* const reason = refusal(found, pages, limits); reason != nullptr) {
         why = reason;
         return clipped();
     }

@@ -8,7 +8,10 @@
 // here only say which calls of the program may concern adopted memory.
 //
 // Nothing here calls malloc or a patched function of the C library while it has the mutex: a replacement of malloc may
-// call munmap or madvise while it holds its locks, and so may the library that patched the function.
+// call munmap or madvise while it holds its locks, and so may the library that patched the function. For the same
+// reason meets(), sweep(), release(), discard() and remap() do not wait for the mutex, which a fork keeps while it
+// waits for the locks of malloc: the kernel's list says what is adopted, and a sweep is left to the thread that has the
+// mutex.
 #pragma once
 
 #include <atomic>
@@ -21,6 +24,8 @@
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
 #include "transport/shm/mapped_array.h"
+#include "transport/shm/place_list.h"
+#include "transport/shm/undisturbed.h"
 
 namespace osc::shm {
 
@@ -59,6 +64,8 @@ class Adoption {
         std::size_t least = 1;  // bytes: a range with fewer bytes in whole pages stays private
         bool edges = false;     // nothing but shared memory lies beside the range on its first and last page
         bool alone = false;     // refuse while a thread runs that is neither the caller nor libosc's nor the host's
+        /// Whether the copy of the range is worth its cost. Asked last, and only if there is something to copy.
+        std::function<bool(std::uintptr_t first, std::uintptr_t end)> pays;
         /// Whether others access a range now by other means (process_vm_*), so that it must stay private.
         std::function<bool(std::uintptr_t first, std::uintptr_t end)> in_use;
     };
@@ -82,6 +89,7 @@ class Adoption {
     }
 
     /// Returns the pages of adopted memory that is not mapped any more. Called after the program has unmapped memory.
+    /// If another thread has the mutex, that thread does it as soon as it unlocks, after a fork for example.
     void sweep();
 
     /// Makes the whole adopted pages in [address, address + bytes) private again, with undefined contents. Called
@@ -108,32 +116,31 @@ class Adoption {
     /// malloc.
     bool discard_reserved(void* address, std::size_t bytes);
 
-    /// Around fork(): the child gets private copies.
+    /// Notes that `processes` processes of the node have windows together: all may fork at the same time.
+    void expect_forks_of(std::uint64_t processes) {
+        std::uint64_t most = processes_.load();
+        while (most < processes && !processes_.compare_exchange_weak(most, processes)) {
+        }
+    }
+
+    /// Around fork(): the child gets private copies, or, if memory is short, the file's pages until it stores into
+    /// them, and this process prints a line.
     static void before_fork();
     static void after_fork_in_parent();
     static void after_fork_in_child();
 
   private:
-    // Locks the mutex, and lets this thread's own free() and munmap(), and its signal handlers', pass by.
+    // Locks the mutex in an undisturbed thread: a signal handler may fork, and a cancelled thread would keep the mutex.
     class Inside {
       public:
-        explicit Inside(const Adoption& adoption) : mutex_(adoption.mutex_) {
-            s_inside = true;
-            mutex_.lock();
-        }
-        ~Inside() {
-            mutex_.unlock();
-            s_inside = false;
-        }
+        explicit Inside(Adoption& adoption) : adoption_(adoption) { adoption_.lock(); }
+        ~Inside() { adoption_.unlock(); }
         Inside(const Inside&) = delete;
         Inside& operator=(const Inside&) = delete;
 
       private:
-        std::mutex& mutex_;
-    };
-    struct Place {
-        std::uintptr_t first;
-        std::uintptr_t end;
+        const Undisturbed undisturbed_;
+        Adoption& adoption_;
     };
     struct Piece {
         std::uintptr_t first;
@@ -176,12 +183,15 @@ class Adoption {
         int protection;
         void* address;  // null: no memory for a copy
     };
+    void lock();
+    void unlock();
+    void sweep_if_due();
     Refusal open_file(int fd);
     bool owned() const;
     bool is_own(const VmArea& area) const;
     void survey(std::uintptr_t first, std::uintptr_t end, Survey& found) const;
     bool is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const;
-    static const char* refusal(const Survey& found, std::size_t bytes, const Limits& limits);
+    static const char* refusal(const Survey& found, const Place& pages, const Limits& limits);
     void exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done);
     std::uint64_t choose_shift(const Survey& found);
     bool is_free(std::uint64_t first, std::uint64_t end) const;
@@ -199,27 +209,32 @@ class Adoption {
     void* move_away(std::uintptr_t first, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted);
     bool copy_areas(std::uintptr_t first, std::size_t bytes, std::uintptr_t to, int& last_protection) const;
     void copy_for_child(bool fits);
+    void map_copies(std::uintptr_t first, std::uintptr_t end, int protection, std::uint64_t offset) const;
     void update_hull();
 
     Arena& arena_;
-    mutable std::mutex mutex_;
-    int fd_ = -1;  // the arena's file, once something was adopted
+    std::mutex mutex_;
+    std::atomic<int> sweep_due_{0};  // 1: the thread that unlocks the mutex sweeps
+    int fd_ = -1;                    // the arena's file, once something was adopted
     dev_t device_ = 0;
     ino_t inode_ = 0;
     // One byte, on a page that the system clears in a forked child, which must not touch the file's pages. Null before
     // the first adoption.
-    volatile char* owner_ = nullptr;
+    std::atomic<volatile char*> owner_{nullptr};
     MappedArray<Place> places_;                 // adopted memory, as of the last change that was seen, in order
     MappedArray<Offsets> used_;                 // offsets that were mapped at the last sweep, in order
     std::uint64_t next_slot_ = 0;               // where the search for a free one starts
     std::uint64_t reserved_shift_ = kNoOffset;  // the slot of all reserved memory
     MappedArray<Copy> copies_;                  // during a fork
     bool copies_complete_ = true;
+    std::atomic<std::uint64_t> processes_{1};  // of the node
+    Undisturbed::State forking_{};             // of the thread that forks, before it did
+    PlaceList known_;                          // places_, for searches without the mutex
     // The hull of the places. Static, because free() asks before any adoption was made.
     static inline std::atomic<std::uintptr_t> s_hull_first{~std::uintptr_t{0}};
     static inline std::atomic<std::uintptr_t> s_hull_end{0};
-    static inline std::atomic<bool> s_any{false};  // mine() has adopted something
-    static inline thread_local bool s_inside = false;
+    static inline std::atomic<bool> s_any{false};       // mine() has adopted something
+    static inline thread_local bool s_inside = false;   // this thread has the mutex
     static inline thread_local bool s_forking = false;  // before_fork() has locked the mutex
 };
 

@@ -84,9 +84,11 @@ void Adoption::before_fork() {
             bytes += place.end - place.first;
     }
     // Before the mutex is taken: threads take it while they have the arena's.
-    const bool fits = self.arena_.can_provide(std::min(bytes, self.file_bytes()));
-    s_inside = s_forking = true;
-    self.mutex_.lock();
+    const bool fits = self.arena_.has_for_each(self.processes_.load(), std::min(bytes, self.file_bytes()));
+    const Undisturbed::State state = Undisturbed::begin();
+    self.lock();
+    s_forking = true;
+    self.forking_ = state;
     self.copies_.clear();
     self.copies_complete_ = true;
     if (self.owned() && !self.places_.empty()) self.copy_for_child(fits);
@@ -101,35 +103,69 @@ void Adoption::after_fork_in_parent() {
         failed = failed || copy.address == nullptr;
     }
     self.copies_.clear();
-    self.mutex_.unlock();
-    s_inside = s_forking = false;
+    const Undisturbed::State state = self.forking_;
+    s_forking = false;
+    self.unlock();
+    Undisturbed::end(state);
     if (failed)
         base::say(
             "fork: no memory to copy adopted window memory for the child, which may see later stores of this "
-            "process there");
+            "process and its peers there");
 }
 
-// The C library's mremap is no good here: what UCX 1.13 puts in its place drops the last argument.
+// Puts the copies' pages in the place of the file's in [first, end), and pages that only stores make private where
+// there is no copy. The C library's mremap is no good here: what UCX 1.13 puts in its place drops the last argument.
+void Adoption::map_copies(std::uintptr_t first, std::uintptr_t end, int protection, std::uint64_t offset) const {
+    const auto private_file = [&](std::uintptr_t from, std::uintptr_t to) {
+        if (from < to)
+            ::syscall(SYS_mmap, from, to - from, protection, MAP_PRIVATE | MAP_FIXED, fd_,
+                      static_cast<off_t>(offset + (from - first)));
+    };
+    std::uintptr_t at = first;
+    for (const Copy& copy : copies_) {
+        const std::uintptr_t from = std::max(copy.first, at);
+        const std::uintptr_t to = std::min(copy.first + copy.bytes, end);
+        const std::uint64_t copied = copy.offset + (from - copy.first);
+        if (from >= to || copy.address == nullptr || copied != offset + (from - first)) continue;
+        private_file(at, from);
+        const std::uintptr_t source = reinterpret_cast<std::uintptr_t>(copy.address) + (from - copy.first);
+        if (protection != (PROT_READ | PROT_WRITE)) ::syscall(SYS_mprotect, source, to - from, protection);
+        ::syscall(SYS_mremap, source, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, from);
+        at = to;
+    }
+    private_file(at, end);
+}
+
+// Other threads may have unmapped memory, or made it private again, between the copies and the fork: the child's own
+// list of areas says what needs a copy.
 void Adoption::after_fork_in_child() {
     if (!s_forking) return;
     Adoption& self = mine();
-    for (const Copy& copy : self.copies_) {
-        if (copy.address == nullptr) {
-            ::syscall(SYS_mmap, copy.first, copy.bytes, copy.protection, MAP_PRIVATE | MAP_FIXED, self.fd_,
-                      static_cast<off_t>(copy.offset));
-            continue;
-        }
-        if (copy.protection != (PROT_READ | PROT_WRITE))
-            ::syscall(SYS_mprotect, copy.address, copy.bytes, copy.protection);
-        ::syscall(SYS_mremap, copy.address, copy.bytes, copy.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, copy.first);
+    MappedArray<Copy> found;
+    bool listed = true;
+    {
+        VmAreas areas;
+        for (VmArea area; areas.next(area);)
+            if (self.is_own(area))
+                listed = found.push({area.first, area.end - area.first, area.offset,
+                                     (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0), nullptr}) &&
+                         listed;
+        listed = listed && areas.complete();
     }
+    for (const Copy& area : listed ? found : self.copies_)
+        self.map_copies(area.first, area.first + area.bytes, area.protection, area.offset);
+    for (const Copy& copy : self.copies_)  // what no area needs
+        if (copy.address != nullptr) ::syscall(SYS_munmap, copy.address, copy.bytes);
     // From here on the child has no adopted memory, and its owner_ is clear.
+    found.release();
     self.copies_.clear();
     self.places_.clear();
     self.update_hull();
     s_any.store(false);
-    self.mutex_.unlock();
-    s_inside = s_forking = false;
+    const Undisturbed::State state = self.forking_;
+    s_forking = false;
+    self.unlock();
+    Undisturbed::end(state);
 }
 
 }  // namespace osc::shm

@@ -22,6 +22,17 @@ std::uintptr_t page_up(std::uintptr_t address) {
 
 }  // namespace
 
+void Adoption::lock() {
+    mutex_.lock();
+    s_inside = true;
+}
+
+void Adoption::unlock() {
+    s_inside = false;
+    mutex_.unlock();
+    sweep_if_due();
+}
+
 bool Adoption::drop_pages(std::uint64_t offset, std::size_t bytes) {
     return ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                        static_cast<off_t>(bytes)) == 0;
@@ -35,18 +46,15 @@ void Adoption::drop_gap(std::uint64_t from, std::uint64_t to) {
 }
 
 void Adoption::update_hull() {
+    known_.publish(places_.begin(), places_.size(), kAddresses);
     const bool none = places_.empty();
     s_hull_first.store(none ? ~std::uintptr_t{0} : places_.begin()->first, std::memory_order_relaxed);
     s_hull_end.store(none ? 0 : places_.back().end, std::memory_order_relaxed);
 }
 
 bool Adoption::is_adopted(const void* address, std::size_t bytes) const {
-    if (s_inside || !owned()) return false;
     const auto first = reinterpret_cast<std::uintptr_t>(address);
-    const Inside inside(*this);
-    const Place* const after = std::upper_bound(places_.begin(), places_.end(), first,
-                                                [](std::uintptr_t value, const Place& p) { return value < p.end; });
-    return after != places_.end() && after->first < first + bytes;
+    return owned() && known_.meets(first, first + bytes);
 }
 
 // Keeps the pages at those offsets that a mapping of this process uses. Mappings count, not what was adopted: mremap()
@@ -84,8 +92,21 @@ bool Adoption::sweep_locked() {
 }
 
 void Adoption::sweep() {
-    const Inside inside(*this);
-    sweep_locked();
+    const Undisturbed undisturbed;
+    sweep_due_.exchange(1);
+    sweep_if_due();
+}
+
+// The mark is set before the mutex is tried, and looked at after it was unlocked, both by read-modify-write operations,
+// which have one order: one of the two threads sweeps.
+void Adoption::sweep_if_due() {
+    for (;;) {
+        if (sweep_due_.fetch_add(0) == 0 || s_inside || !mutex_.try_lock()) return;
+        s_inside = true;
+        if (sweep_due_.exchange(0) != 0) sweep_locked();
+        s_inside = false;
+        mutex_.unlock();
+    }
 }
 
 SharedPart Adoption::first_own(std::uintptr_t first, std::uintptr_t end) const {
@@ -98,25 +119,28 @@ SharedPart Adoption::first_own(std::uintptr_t first, std::uintptr_t end) const {
     return {};
 }
 
-// The exchange is done without the mutex, by the C library's mmap, which a registration cache may have patched.
+// By the C library's mmap, which a registration cache may have patched. One pass: what follows an area in the list does
+// not change with it.
 void Adoption::release(const void* address, std::size_t bytes) {
+    const Undisturbed undisturbed;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t first = page_up(begin);
     const std::uintptr_t end = page_down(begin + bytes);
-    const auto next = [this, end](std::uintptr_t from) {
-        const Inside inside(*this);
-        return first_own(from, end);
-    };
     bool any = false;
-    for (SharedPart part = next(page_up(begin)); part; part = next(part.end))
-        any = ::mmap(reinterpret_cast<void*>(part.first), part.bytes(), PROT_READ | PROT_WRITE,
+    VmAreas areas;
+    for (VmArea area; owned() && areas.next(area) && area.first < end;) {
+        if (!is_own(area) || area.end <= first) continue;
+        const std::uintptr_t from = std::max(area.first, first);
+        any = ::mmap(reinterpret_cast<void*>(from), std::min(area.end, end) - from, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED ||
               any;
+    }
     if (any) sweep();
 }
 
 SharedPart Adoption::discard(const void* address, std::size_t bytes) {
+    const Undisturbed undisturbed;
     const auto first = reinterpret_cast<std::uintptr_t>(address);
-    const Inside inside(*this);
     const SharedPart part = first_own(first, first + bytes);
     if (part) drop_pages(part.offset, part.bytes());
     return part;

@@ -70,11 +70,7 @@ void* Adoption::move_away(std::uintptr_t first, std::size_t bytes, std::size_t n
     if (fresh == MAP_FAILED) return fresh;
     const std::size_t kept = std::min(bytes, new_bytes);
     int protection = PROT_NONE;
-    bool copied = false;
-    {
-        const Inside inside(*this);
-        copied = copy_areas(first, kept, reinterpret_cast<std::uintptr_t>(fresh), protection);
-    }
+    const bool copied = copy_areas(first, kept, reinterpret_cast<std::uintptr_t>(fresh), protection);
     if (!copied) {
         const int error = errno;
         ::munmap(fresh, new_bytes);
@@ -101,6 +97,7 @@ void* Adoption::remap(void* address, std::size_t bytes, std::size_t new_bytes, i
         ((flags & MREMAP_DONTUNMAP) != 0 && before != after))
         return refuse(EINVAL);
     if (after > before && !may_move) return refuse(ENOMEM);
+    const Undisturbed undisturbed;
     void* result = address;
     if (after > before || must_move)
         result = move_away(first, before, after, flags, wanted);

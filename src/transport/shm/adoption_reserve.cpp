@@ -65,7 +65,7 @@ bool Adoption::discard_reserved(void* address, std::size_t bytes) {
     }
     const auto first = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t end = first + bytes;
-    const Inside inside(*this);
+    const Undisturbed undisturbed;
     if (!owned())
         return ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L) != -1;

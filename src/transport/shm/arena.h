@@ -92,6 +92,8 @@ class Arena {
     int adoption_file(std::size_t bytes);
     /// Whether the system can probably provide `bytes` more bytes.
     bool can_provide(std::uint64_t bytes);
+    /// Whether each of `processes` processes of the node can touch `bytes` more bytes now.
+    bool has_for_each(std::uint64_t processes, std::uint64_t bytes);
     /// Whether pages must be allocated before they are touched.
     bool allocates_early() const { return system_.allocates_early(); }
 

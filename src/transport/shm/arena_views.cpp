@@ -30,6 +30,11 @@ bool Arena::can_provide(std::uint64_t bytes) {
     return !system_.refuses(bytes) && !system_.is_short();
 }
 
+bool Arena::has_for_each(std::uint64_t processes, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return system_.has_for_each(processes, bytes);
+}
+
 // RLIMIT_FSIZE counts for every write, so also if the file is long enough already.
 int Arena::adoption_file(std::size_t bytes) {
     if (!open()) return -1;

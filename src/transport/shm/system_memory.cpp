@@ -108,6 +108,15 @@ bool SystemMemory::refuses(std::uint64_t bytes) {
     return bytes > most_;
 }
 
+bool SystemMemory::has_for_each(std::uint64_t processes, std::uint64_t bytes) const {
+    const std::uint64_t all = machine(root_, "MemTotal:");
+    const std::uint64_t now = available();
+    const std::uint64_t reserve = all == kNone ? 0 : all / 16;
+    std::uint64_t wanted = 0;
+    return now == kNone ||
+           (!__builtin_mul_overflow(processes, bytes, &wanted) && now >= reserve && wanted <= now - reserve);
+}
+
 bool SystemMemory::measure_shortage() const {
     const std::uint64_t all = machine(root_, "MemTotal:");
     const std::uint64_t available = machine(root_, "MemAvailable:");

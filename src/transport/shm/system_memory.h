@@ -35,6 +35,10 @@ class SystemMemory {
     /// memory and swap, or than a control group's limit. With 2: more than is available now. With 1: never.
     bool refuses(std::uint64_t bytes);
 
+    /// Whether each of `processes` processes can touch `bytes` more bytes now without swapping: the machine's and the
+    /// control groups' available memory, less a sixteenth of the machine's.
+    bool has_for_each(std::uint64_t processes, std::uint64_t bytes) const;
+
     /// Whether less than a sixteenth of the machine's or of a control group's memory is available. Cached for 100 ms.
     bool is_short();
 

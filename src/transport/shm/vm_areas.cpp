@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -90,10 +92,17 @@ bool area_at(std::uintptr_t address, VmArea& area) {
     return true;
 }
 
-VmAreas::VmAreas() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+// Not by the C library's mmap, which may be patched by a library that calls libosc.
+VmAreas::VmAreas() {
+    const long buffer =
+        ::syscall(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+    buffer_ = buffer == -1 ? nullptr : reinterpret_cast<char*>(buffer);
+    fd_ = buffer_ == nullptr ? -1 : ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+}
 
 VmAreas::~VmAreas() {
     if (fd_ >= 0) ::close(fd_);
+    if (buffer_ != nullptr) ::syscall(SYS_munmap, buffer_, kBytes);
 }
 
 // The next line without its end. A line longer than the buffer (a name of 16 KiB) ends the list.
@@ -107,13 +116,13 @@ bool VmAreas::line(const char*& text, std::size_t& length) {
             return true;
         }
         if (ended_) return false;
-        if (begin_ == 0 && filled_ == sizeof buffer_) return false;
+        if (begin_ == 0 && filled_ == kBytes) return false;
         std::memmove(buffer_, buffer_ + begin_, filled_ - begin_);
         filled_ -= begin_;
         begin_ = 0;
         ssize_t got = 0;
         do
-            got = ::read(fd_, buffer_ + filled_, sizeof buffer_ - filled_);
+            got = ::read(fd_, buffer_ + filled_, kBytes - filled_);
         while (got < 0 && errno == EINTR);
         if (got <= 0) ended_ = true;
         if (got == 0) complete_ = filled_ == 0;

@@ -1,6 +1,6 @@
 // The areas of this process's address space, as /proc/self/maps lists them. The kernel's list is the only truth about
-// what lies at an address: the program may unmap, move or replace memory at any time. Reading it allocates nothing, so
-// it is usable between fork and exec.
+// what lies at an address: the program may unmap, move or replace memory at any time. Reading it calls no malloc and
+// needs little stack, so it is usable between fork and exec, and in a thread or signal handler with the smallest stack.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ struct VmArea {
 /// areas only. Does not tell special areas.
 bool area_at(std::uintptr_t address, VmArea& area);
 
-/// Reads the areas in the order of their addresses. Not thread-safe.
+/// Reads the areas in the order of their addresses, by a buffer in pages of its own. Not thread-safe.
 class VmAreas {
   public:
     VmAreas();
@@ -47,12 +47,13 @@ class VmAreas {
   private:
     bool line(const char*& text, std::size_t& length);
 
+    static constexpr std::size_t kBytes = 16384;
+    char* buffer_;
     int fd_;
     std::size_t begin_ = 0;
     std::size_t filled_ = 0;
     bool ended_ = false;
     bool complete_ = false;
-    char buffer_[16384];
 };
 
 }  // namespace osc::shm
