@@ -6,8 +6,8 @@
 namespace osc::am {
 
 EagerSlotsIn::EagerSlotsIn(fabric::Endpoint& endpoint)
-    : endpoint_(endpoint), memory_(std::make_unique<std::byte[]>(kSlots * kSlotBytes)) {
-    endpoint_.expose(memory_.get(), kSlots * kSlotBytes, exposed_);
+    : endpoint_(endpoint), memory_(std::make_unique<std::byte[]>(kSlotMemory)) {
+    endpoint_.expose(memory_.get(), kSlotMemory, exposed_);
 }
 
 EagerSlotsIn::~EagerSlotsIn() {
@@ -39,8 +39,16 @@ bool EagerSlotsIn::take(SlotHead& head, std::byte* body, bool announced, std::ui
     if (head.sends != sends_) return false;
     const std::size_t bytes = std::size_t{head.words} * kAlign;
     if (bytes <= kSlotBody) std::memcpy(body, end - bytes, bytes);
-    emptied_.store(emptied() + 1, std::memory_order_release);  // the sender may fill it again
+    empty(slots_of(bytes + sizeof head, emptied()));
     return true;
+}
+
+// The sender may fill the slots again. A body has left bytes where the next lap is expected.
+void EagerSlotsIn::empty(std::uint32_t slots) {
+    const std::uint32_t first = emptied();
+    for (std::uint32_t i = 1; i < slots; ++i)
+        memory_[slot_end(first + i) - 1] = std::byte{0};
+    emptied_.store(first + slots, std::memory_order_release);
 }
 
 }  // namespace osc::am

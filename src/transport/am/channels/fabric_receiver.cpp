@@ -84,6 +84,7 @@ void FabricReceiver::offer_slots(Connection& to) {
     if (!endpoint_->prefers_deposits() || inboxes_.size() >= kMostOffers) return;
     auto made = std::make_unique<EagerSlotsIn>(*endpoint_);
     if (!made->open()) return;
+    if (slot_body_ == nullptr) slot_body_ = std::make_unique_for_overwrite<std::byte[]>(kSlotBody);
     Message* message = sender_.claim();
     const SlotOffer offer = made->offer();
     std::memcpy(message->body(), &offer, sizeof offer);
@@ -98,7 +99,7 @@ void FabricReceiver::offer_slots(Connection& to) {
 int FabricReceiver::take_slots(Connection& from, EagerSlotsIn& slots, bool announced) {
     int taken = 0;
     SlotHead head;
-    alignas(8) std::byte body[kSlotBody];
+    std::byte* const body = slot_body_.get();
     for (; taken < static_cast<int>(kSlots) && slots.take(head, body, announced, idle_polls_); ++taken) {
         const std::size_t bytes = std::size_t{head.words} * kAlign;
         from.lane.slots_out.emptied(head.emptied);

@@ -29,7 +29,7 @@ class FabricReceiver final : fabric::Receiver {
     static constexpr int kOfferAfter = 16;  // ordinary messages of a peer, before it is offered slots
 
   private:
-    static constexpr std::size_t kMostOffers = 128;  // peers, of 8 KiB each
+    static constexpr std::size_t kMostOffers = 128;  // peers, of kSlotMemory each
     struct Inbox {
         Connection* from;
         std::unique_ptr<EagerSlotsIn> slots;
@@ -49,8 +49,9 @@ class FabricReceiver final : fabric::Receiver {
     MessageHandler& handler_;
     Counts& counts_;
     std::uint64_t secret_ = 0;
-    std::vector<Inbox> inboxes_;    // slots that were offered
-    std::uint64_t idle_polls_ = 0;  // of the endpoint, that reported nothing
+    std::vector<Inbox> inboxes_;              // slots that were offered
+    std::unique_ptr<std::byte[]> slot_body_;  // the body that is being delivered
+    std::uint64_t idle_polls_ = 0;            // of the endpoint, that reported nothing
 };
 
 }  // namespace osc::am

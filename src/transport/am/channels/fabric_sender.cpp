@@ -176,8 +176,8 @@ bool FabricSender::post(Message* message) {
     if (!to.dead.load(std::memory_order_relaxed)) {
         // A ping has to fail if the peer is gone, and a write into its slots might not.
         const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
-        const bool by_slot =
-            fits_slot(message->bytes) && !ping && to.lane.slots_out.begun() && !to.lane.slots_out.full();
+        const bool by_slot = fits_slots(message->bytes) && !ping && to.lane.slots_out.begun() &&
+                             to.lane.slots_out.has_room(sizeof(Frame) + message->bytes + sizeof(SlotHead));
         posted = by_slot ? post_to_slot(message) : post_ordinary(message);
     }
     if (posted == fabric::Posted::Again) {
@@ -233,7 +233,7 @@ fabric::Posted FabricSender::post_to_slot(Message* message) {
         body = message->data;
         bytes += sizeof frame;
     }
-    head.words = static_cast<std::uint8_t>(bytes / kAlign);
+    head.words = static_cast<std::uint16_t>(bytes / kAlign);
     if (EagerSlotsIn* mine = to.lane.slots_in.load(std::memory_order_acquire); mine != nullptr)
         head.emptied = mine->report_emptied();
     slots.complete(head);
@@ -243,7 +243,7 @@ fabric::Posted FabricSender::post_to_slot(Message* message) {
     const fabric::Posted posted = endpoint_->deposit(to.peer, body, bytes, slots.address(bytes), slots.key(),
                                                      copied ? nullptr : &message->operation);
     if (posted != fabric::Posted::Yes) return posted;
-    slots.filled();
+    slots.filled(bytes);
     count(counts_.deposits);
     if (copied) give_back(message);
     return posted;

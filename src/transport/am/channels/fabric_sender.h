@@ -70,9 +70,12 @@ class FabricSender {
     bool has_piggybacks() const { return !with_piggyback_.empty(); }
     /// Peers that the provider has no room for.
     std::vector<Connection*> stuck_peers();
-    /// Whether a body of so many bytes fits a slot of a receiver that offers slots. It counts the frame's header, which
-    /// only a message of several frames takes along.
-    bool fits_slot(std::size_t bytes) const {
+    /// Whether a body of so many bytes fits one slot, or several, of a receiver that offers slots. They count the
+    /// frame's header, which only a message of several frames takes along.
+    bool fits_one_slot(std::size_t bytes) const {
+        return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kOneSlotBody;
+    }
+    bool fits_slots(std::size_t bytes) const {
         return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kSlotBody;
     }
 

@@ -213,7 +213,7 @@ Fault Stream::close(Opcode end, SendQueue::When when) {
 }
 
 // A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
-// two processes exchange a request and its reply, unless both fit slots. False if it does not.
+// two processes exchange a request and its reply, unless each fits one slot. False if it does not.
 bool Stream::send_alone() {
     SendQueue& messages = flow_.messages;
     const Description* const there = queries_.exposed();
@@ -223,7 +223,7 @@ bool Stream::send_alone() {
     const Record record = messages.last();
     const bool put = record.opcode == Opcode::Put;
     if (record.bytes > network_.endpoint().largest_transfer() ||
-        network_.sender.fits_slot(put ? messages.bytes() : sizeof(ReplyHead) + record.bytes))
+        network_.sender.fits_one_slot(put ? messages.bytes() : sizeof(ReplyHead) + record.bytes))
         return false;
     std::byte* memory = nullptr;
     Message* const alone = messages.take_only_record(memory);
