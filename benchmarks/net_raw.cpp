@@ -2,7 +2,8 @@
 // rank 0 is the origin and rank 1 the target.
 //   net_raw PROVIDER [--server HOST] [--port N] [--rank 0|1] [--short] [MEASURE...]
 // HOST is where rank 0 runs; without --rank it is what an MPI launcher says. Names are those of net_bench without the
-// window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...).
+// window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...)
+// and message.BYTES, the time of a message one way.
 // The target polls, except in the measures "computing", "cold" and "idle_cpu", where a thread of it sleeps
 // until something comes, and the rest of the process computes or sleeps.
 #include <algorithm>
@@ -47,7 +48,7 @@ void run_polling(Process& p, const Raw& what) {
                 turn();
         });
     };
-    run_one(p, what, what.name, time, [&] { p.poll_until_told(); });
+    run_one(p, what, what.name, time, [&] { p.poll_until_told(what.answer); });
 }
 
 void run_computing(Process& p, const Raw& what, bool cold) {

@@ -161,11 +161,38 @@ void Endpoint::compare_swap(std::size_t operand, std::size_t compare, std::size_
     });
 }
 
+void Endpoint::send(std::size_t from, std::size_t bytes) {
+    if (bytes > info_->tx_attr->inject_size) {
+        post("fi_send", [&] { return fi_send(endpoint_, memory_ + from, bytes, desc(), peer_, nullptr); });
+        return;
+    }
+    post("fi_inject", [&] { return fi_inject(endpoint_, memory_ + from, bytes, peer_); });
+    --outstanding_;  // no completion reports it
+}
+
+void Endpoint::expect(std::size_t at, std::size_t bytes) {
+    if (receive_bytes_ > 0) return;
+    receive_at_ = at;
+    receive_bytes_ = bytes;
+    post_receive();
+}
+
+void Endpoint::post_receive() {
+    must(fi_recv(endpoint_, memory_ + receive_at_, receive_bytes_, desc(), FI_ADDR_UNSPEC, &received_), "fi_recv");
+}
+
 void Endpoint::poll() {
     fi_cq_entry entries[16];
     const ssize_t got = fi_cq_read(completions_, entries, 16);
     if (got > 0) {
-        outstanding_ -= static_cast<std::size_t>(got);
+        for (ssize_t i = 0; i < got; ++i) {
+            if (entries[i].op_context != &received_) {
+                --outstanding_;
+                continue;
+            }
+            ++received_;
+            post_receive();
+        }
     } else if (got == -FI_EAVAIL) {
         fi_cq_err_entry error{};
         fi_cq_readerr(completions_, &error, 0);

@@ -36,6 +36,12 @@ class Endpoint {
     void fetch_add(std::size_t operand, std::size_t result, std::size_t at);
     void compare_swap(std::size_t operand, std::size_t compare, std::size_t result, std::size_t at);
 
+    // Sends a message. The provider copies a small one; a larger one stays until finish().
+    void send(std::size_t from, std::size_t bytes);
+    // From now on messages of up to `bytes` arrive at `at`. Before the peer sends; later calls change nothing.
+    void expect(std::size_t at, std::size_t bytes);
+    std::uint64_t received() const { return received_; }
+
     // Whether the provider does the 8-byte atomics at all; their claim to FI_ATOMIC says nothing.
     bool atomics() const { return atomics_; }
 
@@ -58,6 +64,7 @@ class Endpoint {
     fi_rma_ioc remote_word(std::size_t at) const { return {remote_base_ + at, 1, remote_key_}; }
     template <class Post>
     void post(const char* what, Post&& one);
+    void post_receive();
     void sleep_in_epoll();
     void sleep_in_sread();
 
@@ -79,6 +86,9 @@ class Endpoint {
     std::uint64_t remote_base_ = 0;
     std::uint64_t remote_key_ = 0;
     std::size_t outstanding_ = 0;
+    std::uint64_t received_ = 0;
+    std::size_t receive_at_ = 0;
+    std::size_t receive_bytes_ = 0;  // 0: none is posted
 
     std::thread thread_;
     std::atomic<bool> stop_{false};

@@ -99,6 +99,34 @@ Raw block_get(const std::string& name, std::size_t block, std::size_t blocks) {
     return get;
 }
 
+// A message and its answer; the time is that of one of them.
+Raw message(std::size_t bytes) {
+    Raw message{"message." + std::to_string(bytes), false, 2};
+    const auto answered = std::make_shared<std::uint64_t>(0);
+    message.prepare = [answered](Process& p) {
+        p.endpoint().expect(kMessage, kLargestMessage);
+        *answered = p.endpoint().received();
+    };
+    message.answer = [answered, bytes](Process& p) {
+        for (; *answered < p.endpoint().received(); ++*answered) {
+            p.set_word(0, p.word(kMessage));
+            p.endpoint().send(0, bytes);
+        }
+    };
+    message.turn = [bytes](Process& p, std::uint64_t lap) {
+        p.endpoint().expect(kMessage, kLargestMessage);
+        const std::uint64_t before = p.endpoint().received();
+        p.set_word(kMine, stamp(0, lap));
+        p.endpoint().send(kMine, bytes);
+        while (p.endpoint().received() == before)
+            p.endpoint().poll();
+        flush(p);
+    };
+    message.target_right = [](const Process& p, std::uint64_t laps) { return p.word(0) == stamp(0, laps - 1); };
+    message.origin_right = [](const Process& p, std::uint64_t laps) { return p.word(kMessage) == stamp(0, laps - 1); };
+    return message;
+}
+
 }  // namespace
 
 std::vector<Raw> small_measures() {
@@ -175,6 +203,7 @@ std::vector<Raw> curve_measures() {
         list.push_back(block_put(named("put_latency"), bytes, 1));
         list.push_back(block_get(named("get_latency"), bytes, 1));
         const std::size_t blocks = std::min(kStream, kLargeBytes / bytes);
+        if (bytes <= kLargestMessage) list.push_back(message(bytes));
         list.push_back(block_put(named("put_bw"), bytes, blocks));
         list.push_back(block_get(named("get_bw"), bytes, blocks));
     }

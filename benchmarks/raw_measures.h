@@ -25,7 +25,9 @@ inline constexpr std::size_t kMine = kWindow;
 inline constexpr std::size_t kResult = kMine + kLargeBytes;
 inline constexpr std::size_t kOperand = kResult + 64;
 inline constexpr std::size_t kCompare = kOperand + 64;
-inline constexpr std::size_t kMemory = kCompare + 4096;
+inline constexpr std::size_t kMessage = kCompare + 64;
+inline constexpr std::size_t kLargestMessage = std::size_t{8} << 10;
+inline constexpr std::size_t kMemory = kMessage + kLargestMessage + 4096;
 
 struct Options {
     std::string provider;
@@ -59,10 +61,13 @@ class Process {
         std::memcpy(memory_.get() + offset, &value, sizeof value);
     }
     void clear() { std::memset(memory_.get(), 0, kMemory); }
-    void poll_until_told() {
+    // Calls `answer`, if there is one, after each poll.
+    void poll_until_told(const std::function<void(Process&)>& answer) {
         while (!control_.stopped()) {
-            for (int i = 0; i < kPollsPerLook; ++i)
+            for (int i = 0; i < kPollsPerLook; ++i) {
                 endpoint_.poll();
+                if (answer) answer(*this);
+            }
         }
     }
 
@@ -82,8 +87,9 @@ struct Raw {
     bool atomic = false;
     std::size_t parts = 1;
     std::function<void(Process&, std::uint64_t lap)> turn = nullptr;
-    // At the target, before the turns; and on either side after `laps` of them.
+    // At the target: before the turns, and after each of its polls. On either side: after `laps` turns.
     std::function<void(Process&)> prepare = [](Process&) {};
+    std::function<void(Process&)> answer = nullptr;
     std::function<bool(const Process&, std::uint64_t laps)> target_right = nullptr;
     std::function<bool(const Process&, std::uint64_t laps)> origin_right = [](const Process&, std::uint64_t) {
         return true;
@@ -96,7 +102,8 @@ std::vector<Raw> small_measures();
 // All that a polling target is measured with.
 std::vector<Raw> polling_measures();
 
-// The same with puts and gets of every size, alone and as many to a flush as fit: the curves of compare.
+// The same with puts and gets of every size, alone and as many to a flush as fit: the curves of compare. And a message
+// of every size up to kLargestMessage, one way (message.BYTES).
 std::vector<Raw> curve_measures();
 
 }  // namespace bench
