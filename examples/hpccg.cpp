@@ -1,8 +1,11 @@
 // Conjugate gradients (after HPCCG of the Mantevo suite): a 27-point stencil on a block of points per rank, the blocks
 // stacked along z, so that a rank exchanges one plane of ghost cells with each of two neighbours in every step.
-// One-sided: a rank posts its window to its neighbours and puts its planes into theirs (post, start, complete, wait);
-// no rank waits for any but its neighbours. With --messages: receives posted before sends. The right-hand side makes
-// every unknown 1.
+// One-sided: a rank posts its window to its neighbours and puts its planes into theirs (post, start, complete, wait).
+// It posts as soon as it has read its ghost cells, and each step's sum over all ranks lies between that and the next
+// start: so every post has been made when a start needs it (MPI_MODE_NOCHECK), and a plane is one message between
+// nodes. With
+// --late it posts in the exchange, which needs no such sum: a rank then waits for its neighbours only, for a post and
+// for data. With --messages: receives posted before sends. The right-hand side makes every unknown 1.
 #include <array>
 #include <cmath>
 
@@ -18,8 +21,11 @@ struct Settings {
     long ny = 24;
     long nz = 24;
     long steps = 500;
+    bool late = false;
     bool messages = false;
 };
+
+enum class Exchange { Early, Late, Messages };
 
 // A block of points, with a plane of ghost cells below and one above.
 struct Block {
@@ -65,9 +71,8 @@ void multiply(const Block& b, const double* from, double* to) {
 // The vector that is exchanged, in a window, and its neighbours.
 class Ghosts {
   public:
-    Ghosts(const Session& session, const Block& block, bool messages)
+    Ghosts(const Session& session, const Block& block, const Settings& set)
         : b_(block),
-          messages_(messages),
           below_(block.below ? session.rank - 1 : MPI_PROC_NULL),
           above_(block.above ? session.rank + 1 : MPI_PROC_NULL) {
         MPI_Win_allocate(static_cast<MPI_Aint>(b_.with_ghosts() * sizeof(double)), sizeof(double), MPI_INFO_NULL,
@@ -80,32 +85,52 @@ class Ghosts {
         }
         MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &neighbours_);
         MPI_Group_free(&world);
+        // Between an early post and its wait a rank stores in its own points, and others put into its ghost cells. The
+        // separate memory model does not allow that in one window.
+        int* model = nullptr;
+        int found = 0;
+        MPI_Win_get_attr(win_, MPI_WIN_MODEL, static_cast<void*>(&model), &found);
+        const bool early = !set.late && found != 0 && *model == MPI_WIN_UNIFIED;
+        how_ = set.messages ? Exchange::Messages : early ? Exchange::Early : Exchange::Late;
+        was_read();
     }
     Ghosts(const Ghosts&) = delete;
     Ghosts& operator=(const Ghosts&) = delete;
     ~Ghosts() {
+        if (how_ == Exchange::Early) access(MPI_PROC_NULL, MPI_PROC_NULL);
         MPI_Group_free(&neighbours_);
         MPI_Win_free(&win_);
     }
     double* all() { return all_; }
     double* own() { return all_ + b_.plane(); }
+    const char* name() const {
+        return how_ == Exchange::Messages ? "messages" : how_ == Exchange::Late ? "pscw-late" : "pscw";
+    }
     double seconds() const { return seconds_; }
 
+    // All ranks take part in a collective call between was_read() and the next exchange().
     void exchange() {
         const double begin = MPI_Wtime();
-        messages_ ? by_messages() : by_puts();
+        how_ == Exchange::Messages ? by_messages() : by_puts();
         seconds_ += MPI_Wtime() - begin;
+    }
+    // The neighbours may overwrite the ghost cells.
+    void was_read() {
+        if (how_ == Exchange::Early) MPI_Win_post(neighbours_, MPI_MODE_NOCHECK, win_);
     }
 
   private:
     void by_puts() {
+        if (how_ == Exchange::Late) MPI_Win_post(neighbours_, 0, win_);
+        access(below_, above_);
+    }
+    void access(int below, int above) {
         const int count = static_cast<int>(b_.plane());
         const auto top_ghosts = static_cast<MPI_Aint>(b_.plane() + b_.points());
-        MPI_Win_post(neighbours_, 0, win_);
-        MPI_Win_start(neighbours_, 0, win_);
+        MPI_Win_start(neighbours_, how_ == Exchange::Early ? MPI_MODE_NOCHECK : 0, win_);
         // All blocks are of one size: a neighbour's ghost cells are where this rank's are.
-        MPI_Put(own(), count, MPI_DOUBLE, below_, top_ghosts, count, MPI_DOUBLE, win_);
-        MPI_Put(all_ + b_.points(), count, MPI_DOUBLE, above_, 0, count, MPI_DOUBLE, win_);
+        MPI_Put(own(), count, MPI_DOUBLE, below, top_ghosts, count, MPI_DOUBLE, win_);
+        MPI_Put(all_ + b_.points(), count, MPI_DOUBLE, above, 0, count, MPI_DOUBLE, win_);
         MPI_Win_complete(win_);
         MPI_Win_wait(win_);
     }
@@ -120,7 +145,7 @@ class Ghosts {
     }
 
     const Block& b_;
-    bool messages_;
+    Exchange how_ = Exchange::Late;
     int below_;
     int above_;
     double* all_ = nullptr;
@@ -151,6 +176,7 @@ Solved solve(const Session& session, const Block& b, Ghosts& direction, long mos
     std::fill(p, p + n, 1.0);
     direction.exchange();
     multiply(b, direction.all(), product.data());
+    direction.was_read();
     std::vector<double> r(product);
     std::copy(r.begin(), r.end(), p);
     double rr = dot(session, r.data(), r.data(), n);
@@ -160,6 +186,7 @@ Solved solve(const Session& session, const Block& b, Ghosts& direction, long mos
     while (solved.steps < most && rr > goal) {
         direction.exchange();
         multiply(b, direction.all(), product.data());
+        direction.was_read();
         const double alpha = rr / dot(session, p, product.data(), n);
         for (std::size_t i = 0; i < n; ++i) {
             x[i] += alpha * p[i];
@@ -188,12 +215,13 @@ int main(int argc, char** argv) {
     options.number("ny", set.ny, 1, 4096, "and along y");
     options.number("nz", set.nz, 1, 4096, "and along z, the direction of the neighbours");
     options.number("steps", set.steps, 1, 1000000, "steps at most");
+    options.flag("late", set.late, "post in the exchange");
     options.flag("messages", set.messages, "the message-passing twin");
     const int status = options.parse(argc, argv, session);
     if (status != Options::kGoOn) return status;
 
     const Block block{set.nx, set.ny, set.nz, !session.first(), !session.last()};
-    Ghosts direction(session, block, set.messages);
+    Ghosts direction(session, block, set);
     const double begin = Session::start_together();
     const Solved solved = solve(session, block, direction, set.steps);
     const double took = Session::start_together() - begin;
@@ -203,8 +231,8 @@ int main(int argc, char** argv) {
         std::printf(
             "hpccg ranks=%d mode=%s points=%.0f steps=%ld residual=%.1e error=%.1e seconds=%.4f ghosts_us=%.2f "
             "verified=%s\n",
-            session.ranks, set.messages ? "messages" : "pscw", static_cast<double>(block.points()) * session.ranks,
-            solved.steps, solved.residual, solved.error, took, ghosts * 1e6, example::yes(right));
+            session.ranks, direction.name(), static_cast<double>(block.points()) * session.ranks, solved.steps,
+            solved.residual, solved.error, took, ghosts * 1e6, example::yes(right));
     }
     return right ? example::kRight : example::kWrong;
 }
