@@ -7,6 +7,7 @@
 
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
+#include "strategy/targets.h"
 
 namespace osc::epoch {
 
@@ -23,6 +24,23 @@ enum Assert : unsigned {
 /// operation. Otherwise this function has acquired the lock or awaited the post or fence that the operation needs, and
 /// has performed the operations queued before it. Batched updates are performed in both cases.
 Fault open_target(Core& core, Peer& peer, bool* deferred = nullptr);
+
+/// Whether an operation on a target of another node may go without open_target(), because an earlier one in the same
+/// epoch has prepared it. In windows whose strategies allow fast paths; under the window's state lock.
+inline bool is_prepared(const Core& core, const Peer& peer) {
+    switch (core.epoch.access) {
+        case Access::Lock:
+            return peer.held_lock != HeldLock::None && !strategy::is_deferred(peer.held_lock);
+        case Access::FenceUsed:
+        case Access::LockAll:
+        case Access::Start:
+            return peer.touched;
+        case Access::None:
+        case Access::Fence:
+            break;
+    }
+    return false;
+}
 
 /// Closes for the fast path all targets opened by a fence, start or lock_all.
 void close_touched(Core& core);

@@ -4,6 +4,7 @@
 #include "epoch/epoch.h"
 #include "epoch/updates.h"
 #include "interpose/data.h"
+#include "interpose/data_small.h"
 
 namespace osc {
 namespace {
@@ -98,13 +99,23 @@ namespace slow {
 // The slow paths of a put or get with one datatype and count on both sides. Their six arguments stay in registers.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
-    const bool again = opens(find_front(win), target_rank);
+    Window* const window = find_front(win);
+    if (small::put({window, target_rank, target_disp}, origin_addr, count, type)) {
+        count_served(Entry::Put);
+        return MPI_SUCCESS;
+    }
+    const bool again = opens(window, target_rank);
     return (again ? entry::Put : Put)(origin_addr, count, type, target_rank, target_disp, count, type, win);
 }
 
 [[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
                                MPI_Win win) {
-    const bool again = opens(find_front(win), target_rank);
+    Window* const window = find_front(win);
+    if (small::get({window, target_rank, target_disp}, origin_addr, count, type)) {
+        count_served(Entry::Get);
+        return MPI_SUCCESS;
+    }
+    const bool again = opens(window, target_rank);
     return (again ? entry::Get : Get)(origin_addr, count, type, target_rank, target_disp, count, type, win);
 }
 
@@ -179,6 +190,10 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
+    if (small::accumulate({window, target_rank, target_disp}, origin_addr, count, type, op)) {
+        count_served(Entry::Accumulate);
+        return MPI_SUCCESS;
+    }
     const InRun in_run = count == 1 && window != nullptr
                              ? accumulate_in_run(*window, origin_addr, type, target_rank, target_disp, op)
                              : InRun::Fast;
@@ -197,7 +212,8 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    if (!quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
+    if (!small::fetch({window, target_rank, target_disp}, origin_addr, result_addr, 1, datatype, op) &&
+        !quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
                                                             target_disp, op, win);
@@ -213,11 +229,12 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
     const bool wide = basic == Basic::I64 || basic == Basic::U64;
     const bool done =
-        narrow
-            ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
-                  swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)
-            : wide &&
-                  swap_in_run<std::uint64_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp);
+        small::compare_and_swap({window, target_rank, target_disp}, origin_addr, compare_addr, result_addr, datatype) ||
+        (narrow
+             ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
+                   swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)
+             : wide && swap_in_run<std::uint64_t>(window, origin_addr, compare_addr, result_addr, target_rank,
+                                                  target_disp));
     if (!done) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Compare_and_swap : Compare_and_swap)(origin_addr, compare_addr, result_addr, datatype,

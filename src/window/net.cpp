@@ -78,6 +78,25 @@ Fault Window::find_stream(Peer& target, am::Stream*& stream) {
     return Fault::None;
 }
 
+bool Window::try_small(std::uint32_t rank, const am::SmallOperation& operation) {
+    if (net_ == nullptr || rank >= size) return false;
+    Peer& target = peers[rank];
+    if (target.block.load(std::memory_order_acquire) == nullptr || target.path != Path::Net) return false;
+    am::Stream* const stream = reinterpret_cast<am::Stream*>(stream_of(target).load(std::memory_order_acquire));
+    if (stream == nullptr) return false;
+    const bool accumulates = operation.record.opcode != am::Opcode::Put && operation.record.opcode != am::Opcode::Get;
+    if (provider_atomics && accumulates) return false;
+    {
+        const StateGuard guard(*this);
+        if (!epoch::is_prepared(*this, target)) return false;
+    }
+    if (!stream->try_small(operation, threaded)) return false;
+    stats::t_path = stats::DataPath::Message;
+    // With other threads a flush may be about to make this target flushable.
+    if (threaded || flushable.load(std::memory_order_relaxed) != 0) epoch::mark_incomplete(*this, target);
+    return true;
+}
+
 Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
     am::Stream* stream = nullptr;
     if (const Fault fault = find_stream(peer(rank), stream); fault != Fault::None) return fault;

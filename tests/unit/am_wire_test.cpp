@@ -52,6 +52,36 @@ TEST(Wire, ForeignFramesAreRefused) {
             << kind;
 }
 
+TEST(Wire, RecordsThatDifferInTheirDisplacementsAreAlike) {
+    const Body body = Body().sum(Opcode::Update, 8, 1).sum(Opcode::Update, 24, 2).sum(Opcode::Update, -8, 3).get(8);
+    Records records(body.bytes.data(), body.bytes.size());
+    Record record;
+    const std::byte* data = nullptr;
+    ASSERT_TRUE(records.next(record, data));
+    EXPECT_EQ(records.guess(record, 0), 24);
+    EXPECT_EQ(records.guess(record, 1), -8);
+    EXPECT_EQ(records.guess(record, 9), 8);  // behind the body: this record's own
+    ASSERT_TRUE(records.next_alike(record, data));
+    EXPECT_EQ(record.disp, 24);
+    EXPECT_EQ(*data, std::byte{2});
+    ASSERT_TRUE(records.next_alike(record, data));
+    EXPECT_EQ(record.disp, -8);
+    EXPECT_FALSE(records.next_alike(record, data));
+    ASSERT_TRUE(records.next(record, data));
+    EXPECT_EQ(record.opcode, Opcode::Get);
+    EXPECT_FALSE(records.next_alike(record, data));
+    EXPECT_TRUE(records.done());
+    // A second record whose data is cut short.
+    for (std::size_t bytes = 24; bytes < 48; ++bytes) {
+        const std::vector<std::byte> cut(body.bytes.begin(), body.bytes.begin() + static_cast<std::ptrdiff_t>(bytes));
+        Records few(cut.data(), cut.size());
+        ASSERT_TRUE(few.next(record, data));
+        EXPECT_FALSE(few.next_alike(record, data)) << bytes;
+        few.guess(record, 0);
+        few.guess(record, 1);
+    }
+}
+
 TEST(Wire, AFrameThatIsCutShortIsRefused) {
     const std::vector<std::byte> whole = framed(FrameKind::Request, 1, 7, Body().put(0, 1));
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "fabric_processes.h"
@@ -73,6 +74,52 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
         EXPECT_EQ(pair.words()[2 * i], 7u);
     EXPECT_EQ(pair.words()[1], 7u);
     EXPECT_EQ(before, 0u);
+}
+
+// The short path joins a message that the general path has begun, and leaves everything else to that.
+TEST(FabricStream, SmallOperationsTakeTheShortPath) {
+    Pair pair(plain());
+    const std::uint64_t value = 7;
+    std::uint64_t before[2] = {1, 1};
+    am::Stream& stream = pair.origin.to(1);
+    const auto sum = [&](std::int64_t disp, std::uint64_t* back = nullptr) {
+        return am::SmallOperation{
+            {back != nullptr ? am::Opcode::UpdateReturn : am::Opcode::Update, Basic::U64, Op::Sum, 0, 8, disp},
+            &value,
+            nullptr,
+            back};
+    };
+    EXPECT_FALSE(stream.try_small(sum(8), false));  // no message is begun
+    EXPECT_EQ(pair.add(0, value), Fault::None);
+    for (const bool threaded : {false, true}) {
+        EXPECT_TRUE(stream.try_small(sum(8), threaded));
+        EXPECT_TRUE(stream.try_small(sum(8, &before[threaded ? 1 : 0]), threaded));
+        EXPECT_TRUE(stream.try_small({{am::Opcode::Put, Basic::None, Op::None, 0, 8, 16}, &value}, threaded));
+        for (const std::int64_t outside : {std::int64_t{-8}, std::int64_t{(1 << 20) - 7}, std::int64_t{1} << 40,
+                                           std::numeric_limits<std::int64_t>::max()})
+            EXPECT_FALSE(stream.try_small(sum(outside), threaded)) << outside;
+    }
+    EXPECT_EQ(pair.sent(), 0u);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
+    EXPECT_EQ(pair.sent(), 1u);
+    EXPECT_EQ(pair.words()[0], 7u);
+    EXPECT_EQ(pair.words()[1], 28u);
+    EXPECT_EQ(pair.words()[2], 7u);
+    EXPECT_EQ(before[0], 7u);
+    EXPECT_EQ(before[1], 21u);
+    EXPECT_EQ(pair.origin.incomplete.load(), 0u);
+    // A full message is left to the general path, which sends it.
+    EXPECT_EQ(pair.add(0, value), Fault::None);
+    std::size_t added = 0;
+    while (stream.try_small(sum(8), false))
+        ++added;
+    EXPECT_EQ(added, am::kBody / 24 - 1);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
+    EXPECT_EQ(pair.words()[1], 28 + 7 * added);
+    Pair alone(plain(Protocol::Messages));
+    EXPECT_EQ(alone.add(0, value), Fault::None);
+    EXPECT_FALSE(alone.origin.to(1).try_small(sum(8), false));
+    EXPECT_EQ(alone.complete_ops(), Fault::None);
 }
 
 TEST(FabricStream, AFullMessageIsSent) {

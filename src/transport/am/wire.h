@@ -201,6 +201,27 @@ class Records {
         return true;
     }
 
+    /// Moves on to the next record if it equals the last one, `record`, in all but its displacement.
+    bool next_alike(Record& record, const std::byte*& data) {
+        const std::size_t step = sizeof(Record) + padded(carried(record));
+        if (bytes_ - at_ < step) return false;
+        Record next;
+        std::memcpy(&next, body_ + at_, sizeof next);
+        if (std::memcmp(&next, &record, offsetof(Record, disp)) != 0) return false;
+        record.disp = next.disp;
+        data = body_ + at_ + sizeof(Record);
+        at_ += step;
+        return true;
+    }
+    /// The displacement of the record so many steps of next_alike() further, if there is one: a guess before that.
+    std::int64_t guess(const Record& record, std::size_t steps) const {
+        const std::size_t at = at_ + steps * (sizeof(Record) + padded(carried(record)));
+        std::int64_t disp = record.disp;
+        if (at < bytes_ && bytes_ - at >= sizeof(Record))
+            std::memcpy(&disp, body_ + at + offsetof(Record, disp), sizeof disp);
+        return disp;
+    }
+
   private:
     const std::byte* body_;
     std::size_t bytes_;

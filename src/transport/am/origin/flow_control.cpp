@@ -133,8 +133,8 @@ bool FlowControl::proceed_notifications() {
 
 void FlowControl::advance() {
     bool any = proceed();
-    if (!enlisted_ && is_deferred()) {
-        enlisted_ = true;
+    if (!enlisted_.load(std::memory_order_relaxed) && is_deferred()) {
+        enlisted_.store(true, std::memory_order_relaxed);
         network_.engine.backlog().enlist(*this);
         any = proceed() || any;  // an event may have come before the backlog had this stream
     }
@@ -146,7 +146,7 @@ progress::DeferredWork::Left FlowControl::resume() {
     if (!lock.owns_lock()) return Left::Busy;
     if (proceed()) network_.engine.ring();
     if (is_deferred()) return transfers.no_room() ? Left::Busy : Left::Work;
-    enlisted_ = false;
+    enlisted_.store(false, std::memory_order_release);  // the last use of the stream by this thread
     return Left::Nothing;
 }
 

@@ -110,7 +110,9 @@ class FlowControl final : public progress::DeferredWork {
     bool is_deferred() const {
         return messages.queued() > 0 || transfers.deferred() > 0 || messages.awaits_completion() || notifies_later();
     }
-    bool is_enlisted() const { return enlisted_; }
+    /// Whether a polling thread may resume deferred work. If not, only the program's threads use the stream, until one
+    /// of them defers something.
+    bool is_enlisted() const { return enlisted_.load(std::memory_order_acquire); }
 
     /// True if a wait was given up: the provider may still use this object, so the caller must not destroy it. The
     /// caller does not hold the mutex.
@@ -151,7 +153,7 @@ class FlowControl final : public progress::DeferredWork {
     std::uint64_t deferred_ = 0;              // how many have ever waited
     std::atomic<std::uint64_t> notified_{0};  // how many of them are in messages
     bool marked_ = false;
-    bool enlisted_ = false;               // in the engine's backlog
+    std::atomic<bool> enlisted_{false};   // in the engine's backlog
     std::int64_t looked_ = 0;             // when look() last looked for a sign of life
     std::int64_t gone_since_ = 0;         // when look() first found none
     std::atomic<bool> abandoned_{false};  // a transfer may stay in flight for ever

@@ -39,7 +39,7 @@ std::byte* SendQueue::append(const Record& record) {
     std::memcpy(at, &record, sizeof record);
     if (carried(record) % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
     filling_.message->bytes += needed;
-    if (is_operation(record.opcode)) traffic_.fetch_add(needed + back, std::memory_order_relaxed);
+    if (is_operation(record.opcode)) traffic_ += needed + back;
     returning_ += back;
     ++records_;
     last_ = record;
@@ -57,7 +57,7 @@ bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t
     if (more % kAlign != 0) std::memset(end + padded(more) - kAlign, 0, kAlign);
     shm::move_bytes(end, data, more);
     filling_.message->bytes += padded(more);
-    traffic_.fetch_add(padded(more), std::memory_order_relaxed);
+    traffic_ += padded(more);
     return true;
 }
 

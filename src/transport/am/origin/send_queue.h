@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "transport/am/network_stack.h"
@@ -39,6 +40,8 @@ class SendQueue {
     void open_fence(std::uint64_t fence);
     /// Adds a record to it; returns where the record's data goes.
     std::byte* append(const Record& record);
+    /// Bytes that were added since the last call.
+    std::uint64_t take_traffic() { return std::exchange(traffic_, 0); }
     /// Makes a put that follows the last record's a part of that record; false if it does not follow or fit.
     bool extend_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
     /// A part of the reply, and the completion that it ends; null: none.
@@ -67,8 +70,6 @@ class SendQueue {
     /// Whether the target has refused the lock, since accept_lock().
     bool refused() const { return refused_.load(std::memory_order_relaxed); }
     void accept_lock() { refused_.store(false, std::memory_order_relaxed); }
-    /// Bytes that were added since the last call.
-    std::uint64_t take_traffic() { return traffic_.exchange(0, std::memory_order_relaxed); }
 
     /// Whether an outstanding reply will write this process's memory: of a message in flight, or of any message.
     bool awaits_data_in_flight() const { return segmented_.load(std::memory_order_acquire) != 0; }
@@ -119,7 +120,7 @@ class SendQueue {
     std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `confirms` that are not answered
     std::atomic<bool> refused_{false};
     std::atomic<std::uint32_t> segmented_{0};  // places with segments
-    std::atomic<std::uint64_t> traffic_{0};
+    std::uint64_t traffic_ = 0;
     InFlight<Place, kInflight> flight_;
 };
 

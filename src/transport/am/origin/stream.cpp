@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stats/counters.h"
+#include "transport/direct/direct.h"
 
 namespace osc::am {
 namespace {
@@ -105,7 +106,7 @@ void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address
     stats::t_path = stats::DataPath::Direct;
     const SharedCompletion& completion = flow_.operation.completion;
     begin_direct(completion == nullptr);
-    direct_bytes_.fetch_add(update->row.bytes, std::memory_order_relaxed);
+    direct_bytes_ += update->row.bytes;
     if (completion != nullptr) completion->begin();
     RdmaRequest request{false, address, key, nullptr, update->row.bytes, nullptr, nullptr, completion};
     request.update = std::move(update);
@@ -120,7 +121,7 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
     stats::t_path = stats::DataPath::Direct;
     const SharedCompletion& completion = flow_.operation.completion;
     begin_direct(completion == nullptr || entry != nullptr);
-    direct_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    direct_bytes_ += bytes;
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         if (completion != nullptr) completion->begin();
@@ -135,6 +136,31 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
         flow_.await_started();
     else
         await_room();
+}
+
+bool Stream::try_small(const SmallOperation& operation, bool threaded) {
+    Record record = operation.record;
+    std::unique_lock lock(mutex(), std::defer_lock);
+    if (threaded || flow_.is_enlisted()) lock.lock();
+    SendQueue& messages = flow_.messages;
+    const Description* const there = queries_.described();
+    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || !messages.filling()) return false;
+    const bool transfers = record.opcode == Opcode::Put || record.opcode == Opcode::Get;
+    if (transfers && wants_direct(record.bytes)) return false;
+    if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
+    const auto offset = static_cast<std::uint64_t>(record.disp);
+    if (offset > there->size || record.bytes > there->size - offset) return false;
+    if (record.opcode == Opcode::Put &&
+        messages.extend_put(record.disp, static_cast<const std::byte*>(operation.data), record.bytes))
+        return true;
+    if (!messages.fits(record)) return false;
+    flow_.mark();
+    if (!transfers) accumulates_ = messages.issued() + 1;
+    std::byte* const to = messages.append(record);
+    if (operation.data != nullptr) shm::move_bytes(to, operation.data, record.bytes);
+    if (operation.compare != nullptr) shm::move_bytes(to + record.bytes, operation.compare, record.bytes);
+    if (operation.result != nullptr) messages.expect({operation.result, record.bytes, nullptr, 1}, nullptr);
+    return true;
 }
 
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
@@ -251,7 +277,8 @@ Fault Stream::complete_local() {
 }
 
 sync::Traffic Stream::take_traffic() {
-    return {flow_.messages.take_traffic(), direct_bytes_.exchange(0, std::memory_order_relaxed)};
+    const std::lock_guard lock(mutex());
+    return {flow_.messages.take_traffic(), std::exchange(direct_bytes_, 0)};
 }
 
 void Stream::forget_results() {

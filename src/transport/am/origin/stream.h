@@ -26,6 +26,14 @@ enum class Protocol : std::uint8_t {
     Direct,    // puts and gets by the provider's write and read
 };
 
+/// A short operation whose operands are contiguous elements of a basic type without gaps.
+struct SmallOperation {
+    Record record;                  // with its displacement in the target's units
+    const void* data = nullptr;     // what the record carries; of a compare and swap the new element
+    const void* compare = nullptr;  // of a compare and swap
+    void* result = nullptr;         // where what it returns goes
+};
+
 /// Under the flow's mutex, which waits release, unless said otherwise.
 class Stream final : public RecordTransport {
   public:
@@ -44,6 +52,12 @@ class Stream final : public RecordTransport {
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
     /// Ends the operation. Waits only for a result that Operation::answers_now asks for.
     Fault finish() override;
+
+    /// Adds an operation to the message that is being filled, without a completion. False, with nothing done, if the
+    /// general path must take it: the message is full or not begun, the target's window is dynamic or not known yet,
+    /// the operation leaves the window, or goes directly. Takes the mutex, unless no other thread may use the stream:
+    /// `threaded` says whether other threads of the program may.
+    bool try_small(const SmallOperation& operation, bool threaded);
 
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
@@ -68,7 +82,7 @@ class Stream final : public RecordTransport {
     Fault complete_ops();
     /// The same if something in flight reads or writes this process's memory.
     Fault complete_local();
-    /// The traffic since the last call. The caller does not hold the mutex.
+    /// The traffic since the last call. Takes the mutex.
     sync::Traffic take_traffic();
     /// Makes operations in flight write no memory from now on. Takes the mutex; the caller holds the drive lock.
     void forget_results();
@@ -93,11 +107,11 @@ class Stream final : public RecordTransport {
     const std::atomic<std::uint64_t>& fence_;
     FlowControl flow_;
     TargetQueries queries_;
-    std::uint64_t awaited_fence_ = 0;             // in the last FenceOpen
-    std::uint32_t full_ = 0;                      // messages, since the window was made
-    std::uint64_t accumulates_ = 0;               // the serial of the last message with an accumulate
-    std::uint64_t rows_ = 0;                      // the serial of the last atomic on a row
-    std::atomic<std::uint64_t> direct_bytes_{0};  // see take_traffic
+    std::uint64_t awaited_fence_ = 0;  // in the last FenceOpen
+    std::uint32_t full_ = 0;           // messages, since the window was made
+    std::uint64_t accumulates_ = 0;    // the serial of the last message with an accumulate
+    std::uint64_t rows_ = 0;           // the serial of the last atomic on a row
+    std::uint64_t direct_bytes_ = 0;   // see take_traffic
 };
 
 }  // namespace osc::am

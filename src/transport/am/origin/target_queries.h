@@ -37,6 +37,8 @@ class TargetQueries {
     Fault describe(Description& description);
     /// The number of the target's notification counters now.
     Fault count_counters(std::uint32_t& count);
+    /// The description if it is known; else null.
+    const Description* described() const { return described_ ? &description_ : nullptr; }
     /// The description if it is known and the target's memory is exposed; else null.
     const Description* exposed() const { return described_ && description_.exposed != 0 ? &description_ : nullptr; }
 

@@ -2,7 +2,10 @@
 #include "transport/am/target/executor.h"
 
 #include <algorithm>
+#include <atomic>
 
+#include "base/inject.h"
+#include "sync/stripe.h"
 #include "transport/direct/direct.h"
 
 namespace osc::am {
@@ -83,6 +86,116 @@ Status execute(const ExposedWindow& window, std::span<Operation> operations, std
     };
     if (window.regions == nullptr) return run(nullptr);
     return window.regions->while_attached([&](const std::vector<shm::Region>& regions) { return run(&regions); });
+}
+
+namespace {
+
+constexpr std::size_t kAhead = 8;           // records between the prefetch of an element and its turn
+constexpr std::uint32_t kMostUpdates = 16;  // under one lock
+
+// The lock of the stripe of a row's last element, kept for the next one if that lies in the same stripe.
+class RowLock {
+  public:
+    explicit RowLock(const ExposedWindow& window)
+        : block_(window.controls->block(window.rank)), me_(window.rank), liveness_(*window.liveness) {}
+    ~RowLock() { release(); }
+    RowLock(const RowLock&) = delete;
+    RowLock& operator=(const RowLock&) = delete;
+
+    /// False if the stripe's holder died.
+    bool take(std::uint64_t offset) {
+        std::atomic<std::uint32_t>& stripe = block_.stripe_of(offset);
+        if (&stripe == held_ && ++updates_ < kMostUpdates) return true;
+        release();
+        std::uint32_t dead = 0;
+        if (!sync::stripe_lock(stripe, me_, liveness_, dead)) return false;
+        held_ = &stripe;
+        updates_ = 0;
+        return true;
+    }
+
+  private:
+    void release() {
+        if (held_ != nullptr) sync::stripe_unlock(*held_);
+        held_ = nullptr;
+    }
+
+    shm::ControlBlock& block_;
+    const std::uint32_t me_;
+    sync::Liveness& liveness_;
+    std::atomic<std::uint32_t>* held_ = nullptr;
+    std::uint32_t updates_ = 0;
+};
+
+// Calls operate(address, data, out) for each record of a row; `locks`: under the stripe's lock.
+template <bool kLocks, class F>
+Status execute_row(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
+                   std::vector<std::byte>& out, std::size_t most, F&& operate) {
+    const std::size_t back = padded(returned(record));
+    const std::uint64_t last = window.size - record.bytes;  // displacement
+    RowLock lock(window);
+    Status status = Status::Done;
+    do {
+        const auto offset = static_cast<std::uint64_t>(record.disp);
+        if (const auto later = static_cast<std::uint64_t>(records.guess(record, kAhead)); later <= last)
+            __builtin_prefetch(window.base + later, 1);
+        const std::size_t before = out.size();
+        if (back != 0) out.resize(before + back);
+        if (offset > last) {
+            if (status == Status::Done) status = Status::OutOfRange;
+        } else if (kLocks && !lock.take(offset)) {
+            if (status == Status::Done) status = Status::HolderDied;
+        } else {
+            operate(window.base + offset, data, out.data() + before);
+        }
+    } while (out.size() + back <= most && records.next_alike(record, data));
+    return status;
+}
+
+}  // namespace
+
+bool is_small(const ExposedWindow& window, const Record& record) {
+    if (OSC_FAULT_ANY || window.regions != nullptr || record.bytes == 0 || record.bytes > window.size) return false;
+    return record.opcode == Opcode::Put || record.opcode == Opcode::Get ||
+           (is_operation(record.opcode) && record.basic != Basic::None && record.basic < Basic::Count &&
+            record.bytes == op::element_size(record.basic));
+}
+
+Status execute_alike(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
+                     std::vector<std::byte>& out, std::size_t most) {
+    Operation first{record, data};
+    if (const Status status = check(first); status != Status::Done) {
+        out.resize(out.size() + padded(returned(record)));
+        return status;
+    }
+    const Update& how = first.how;
+    const std::size_t bytes = record.bytes;
+    const auto run = [&]<bool kLocks>(auto&& operate) {
+        return execute_row<kLocks>(window, records, record, data, out, most, operate);
+    };
+    switch (record.opcode) {
+        case Opcode::Put:
+            return run.operator()<false>(
+                [bytes](std::byte* at, const std::byte* from, std::byte*) { shm::move_bytes(at, from, bytes); });
+        case Opcode::Get:
+            return run.operator()<false>(
+                [bytes](const std::byte* at, const std::byte*, std::byte* to) { shm::move_bytes(to, at, bytes); });
+        case Opcode::Update:
+            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte*) {
+                if (how.op != Op::NoOp) how.apply(at, from, 1);
+            });
+        case Opcode::UpdateReturn:
+            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte* to) {
+                how.copy(to, at, 1);
+                if (how.op != Op::NoOp) how.apply(at, from, 1);
+            });
+        default:
+            return run.operator()<true>([&how, bytes](std::byte* at, const std::byte* from, std::byte* to) {
+                const bool same = op::equal(how.basic, at, from + bytes);
+                how.copy(to, at, 1);
+                if (same) how.copy(at, from, 1);
+            });
+    }
 }
 
 }  // namespace osc::am

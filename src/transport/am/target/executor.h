@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "op/transport.h"
 #include "transport/am/target/exposed_window.h"
@@ -21,5 +22,16 @@ struct Operation {
 /// Executes the operations in order. Checks all of them before the first one touches memory (I7): defined for the type,
 /// whole elements, inside the window or attached memory. `out` receives what they return, each padded.
 Status execute(const ExposedWindow& window, std::span<Operation> operations, std::byte* out);
+
+/// Whether execute_alike() takes the record: an operation on one element, a put or a get, in a window with memory of
+/// its own.
+bool is_small(const ExposedWindow& window, const Record& record);
+
+/// Executes a record for which is_small() holds and those behind it that equal it in all but their displacements and
+/// data, as execute() does one by one: a program that updates many elements of a window sends such rows. `records` has
+/// returned `record`, and stands behind the last executed one on return. Appends what they return to `out`, up to
+/// `most` bytes in all. The first failure; a record that fails returns zeros.
+Status execute_alike(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
+                     std::vector<std::byte>& out, std::size_t most);
 
 }  // namespace osc::am

@@ -124,6 +124,10 @@ TargetService::Ran TargetService::run(Window& window, std::uint32_t origin, cons
             now = may_wait ? Status::Malformed : withdraw(window.exposed, origin, record);
         } else if (record.opcode == Opcode::Notify) {
             if (status == Status::Done) now = notify(window, origin, record);
+        } else if (is_small(window.exposed, record) && window.refused.empty()) {
+            const ExposedWindow& own = window.exposed;
+            if (carried(record) != 0) own.controls->block(own.rank).note_update(origin);
+            now = execute_alike(own, records, record, data, out, kBody - sizeof(ReplyHead));
         } else {
             now = execute(window, origin, record, data, out);
         }
