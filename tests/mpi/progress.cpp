@@ -6,7 +6,8 @@
 #include "windows.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
-             "MPI_Compare_and_swap", "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_flush")
+             "MPI_Compare_and_swap", "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_flush", "MPI_Win_lock_all",
+             "MPI_Win_unlock_all", "MPI_Win_flush_local", "MPI_Win_flush_local_all")
 
 using osct::rank;
 using osct::size;
@@ -84,4 +85,40 @@ CASE(derived_datatypes) {
         MPI_Win_flush(target, win.handle());
         MPI_Type_free(&type);
     });
+}
+
+// An operation is enabled with the synchronisation call that follows it, at the latest, and then completes without
+// further RMA calls of its origin (12.7.3). MPI_Win_flush_local is such a call: rank 0 makes no other until the data
+// has arrived.
+CASE(flush_local_sends) {
+    SKIP_IF(size() < 2);
+    HOST_CANNOT("the host may keep the operation until MPI_Win_unlock_all");
+    const int target = size() - 1;
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+        if (kind == osct::WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) continue;
+        osct::Window win(kind, sizeof(int));
+        MPI_Win_lock_all(0, win.handle());
+        for (int value = 1; value <= 4; ++value) {
+            int came = 0;
+            if (rank() == 0) {
+                if (value % 2 == 0)
+                    MPI_Put(&value, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle());
+                else
+                    MPI_Accumulate(&value, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_REPLACE,
+                                   win.handle());
+                if (value <= 2)
+                    MPI_Win_flush_local(target, win.handle());
+                else
+                    MPI_Win_flush_local_all(win.handle());
+            }
+            if (rank() == target)
+                for (const double begin = osct::now(); came != value && osct::now() - begin < 5;) {
+                    MPI_Fetch_and_op(&value, &came, MPI_INT, target, win.at(target, 0), MPI_NO_OP, win.handle());
+                    MPI_Win_flush(target, win.handle());
+                }
+            MPI_Bcast(&came, 1, MPI_INT, target, MPI_COMM_WORLD);
+            CHECK_EQ(came, value);
+        }
+        MPI_Win_unlock_all(win.handle());
+    }
 }

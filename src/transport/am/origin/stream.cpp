@@ -272,8 +272,9 @@ Fault Stream::complete_ops() {
 }
 
 Fault Stream::complete_local() {
-    const bool uses_memory = flow_.messages.uses_memory() || flow_.transfers.uses_memory();
-    return uses_memory ? complete_ops() : flow_.faults.take();
+    if (flow_.messages.uses_memory() || flow_.transfers.uses_memory()) return complete_ops();
+    flow_.queue_message();
+    return flow_.faults.take();
 }
 
 sync::Traffic Stream::take_traffic() {

@@ -80,7 +80,8 @@ class Stream final : public RecordTransport {
     void send_off();
     /// The same, and waits for what was issued until now: the first fault that was met.
     Fault complete_ops();
-    /// The same if something in flight reads or writes this process's memory.
+    /// The same if something in flight reads or writes this process's memory. Else sends the gathered operations and
+    /// awaits nothing: they must reach the target without a further call of this process (12.7.3).
     Fault complete_local();
     /// The traffic since the last call. Takes the mutex.
     sync::Traffic take_traffic();
