@@ -26,6 +26,11 @@ class InFlight {
             return its == 0 || its > serial;
         });
     }
+    /// How many places are taken.
+    std::size_t taken() const {
+        return static_cast<std::size_t>(std::ranges::count_if(
+            places_, [](const Place& place) { return place.serial.load(std::memory_order_relaxed) != 0; }));
+    }
     auto begin() { return places_.begin(); }
     auto end() { return places_.end(); }
 

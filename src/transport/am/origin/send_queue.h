@@ -60,6 +60,8 @@ class SendQueue {
     bool proceed();
 
     std::size_t queued() const { return queue_.size(); }
+    /// Whether half of the places in flight are taken: few of the last messages were answered.
+    bool is_half_full() const { return flight_.taken() >= kInflight / 2; }
     /// The serial of the last message that was dispatched.
     std::uint64_t issued() const { return serial_; }
     /// Whether all messages up to this serial are in flight, or ended. Thread-safe, like the next four.

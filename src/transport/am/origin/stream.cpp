@@ -179,14 +179,15 @@ void Stream::returns(const ReplySegment& segment) {
 }
 
 // Sends the operation's notification behind its data, in the same message if there is room; behind direct transfers
-// that are in flight, later. The target may wait for nothing but this notification, so the message goes at once.
+// that are in flight, later. The target may wait for nothing but this notification, so the message goes at once. Its
+// reply may wait for the target's next message while there are places for more.
 void Stream::notify() {
     const std::uint32_t counter = std::exchange(flow_.operation.notification, kNoNotification);
     if (counter == kNoNotification) return;
     if (flow_.notify_later(counter)) return;
     add({Opcode::Notify, Basic::None, Op::None, 0, 0, counter});
     const SendQueue& messages = flow_.messages;
-    const bool awaited = messages.awaits_data() || messages.awaits_completion() || ++full_ % kAnswered == 0;
+    const bool awaited = messages.awaits_data() || messages.awaits_completion() || messages.is_half_full();
     flow_.queue_message(awaited ? FrameKind::Request : FrameKind::DelayedReply);
 }
 
