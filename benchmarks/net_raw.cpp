@@ -3,9 +3,9 @@
 //   net_raw PROVIDER [--server HOST] [--port N] [--rank 0|1] [--short] [MEASURE...]
 // HOST is where rank 0 runs; without --rank it is what an MPI launcher says. Names are those of net_bench without the
 // window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...)
-// and message.BYTES, the time of a message one way.
-// The target polls, except in the measures "computing", "cold" and "idle_cpu", where a thread of it sleeps
-// until something comes, and the rest of the process computes or sleeps.
+// and message.BYTES, the time of a message one way, and waitable.message.BYTES, the same with endpoints on which a
+// thread could sleep. The target polls, except in the measures "computing", "cold" and "idle_cpu", where a thread of it
+// sleeps until something comes, and the rest of the process computes or sleeps.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -86,24 +86,31 @@ bool wants(const Options& options, const std::string& name) {
 void run_all(const Options& options) {
     const Control control(options.rank, options.server, options.port);
     std::vector<Raw> polling;
+    std::vector<Raw> waitable;
     std::vector<Raw> computing;
     std::vector<Raw> cold;
     for (const Raw& one : polling_measures()) {
         if (wants(options, one.name)) polling.push_back(one);
     }
-    for (const Raw& one : curve_measures()) {
-        if (!options.wanted.empty() && wants(options, one.name)) polling.push_back(one);
+    for (Raw one : curve_measures()) {
+        if (options.wanted.empty()) break;
+        if (wants(options, one.name)) polling.push_back(one);
+        one.name.insert(0, "waitable.");
+        if (wants(options, one.name)) waitable.push_back(one);
     }
     for (const Raw& one : small_measures()) {
         if (wants(options, "computing." + one.name)) computing.push_back(one);
         if (wants(options, "cold." + one.name)) cold.push_back(one);
     }
-    if (!polling.empty()) {
-        Process p(options, control, Progress::polling);
-        for (const Raw& one : polling)
+    const auto run = [&](const std::vector<Raw>& list, Progress progress) {
+        if (list.empty()) return;
+        Process p(options, control, progress);
+        for (const Raw& one : list)
             run_polling(p, one);
         control.meet();
-    }
+    };
+    run(polling, Progress::polling);
+    run(waitable, Progress::waitable);
     const bool idle = wants(options, "idle_cpu");
     if (!computing.empty() || !cold.empty() || idle) {
         Process p(options, control, Progress::thread);

@@ -65,7 +65,7 @@ void Endpoint::open(const std::string& provider, const std::string& address) {
     cq.size = kQueue;
     cq.format = FI_CQ_FORMAT_CONTEXT;
     // A wait object costs time, so a process that only polls has none.
-    cq.wait_obj = progress_ == Progress::thread ? FI_WAIT_FD : FI_WAIT_NONE;
+    cq.wait_obj = progress_ == Progress::polling ? FI_WAIT_NONE : FI_WAIT_FD;
     must(fi_cq_open(domain_, &cq, &completions_, nullptr), "fi_cq_open");
     must(fi_endpoint(domain_, info_, &endpoint_, nullptr), "fi_endpoint");
     must(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind");

@@ -19,8 +19,9 @@
 
 namespace bench {
 
-// How the process is a target: it polls, or a thread of it sleeps until something comes.
-enum class Progress { polling, thread };
+// How the process is a target: it polls; polls with a wait object that nothing sleeps on; or a thread of it sleeps
+// until something comes.
+enum class Progress { polling, waitable, thread };
 
 class Endpoint {
   public:

@@ -44,8 +44,9 @@ class Process {
         : options_(options),
           control_(control),
           memory_(static_cast<std::byte*>(std::aligned_alloc(4096, kMemory))),
-          endpoint_(options.provider, options.rank == kOrigin ? Progress::polling : progress, memory_.get(), kMemory,
-                    control) {}
+          endpoint_(options.provider,
+                    options.rank == kOrigin && progress == Progress::thread ? Progress::polling : progress,
+                    memory_.get(), kMemory, control) {}
 
     bool origin() const { return options_.rank == kOrigin; }
     bool brief() const { return options_.brief; }
