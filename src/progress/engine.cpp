@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -41,6 +42,7 @@ bool ProgressEngine::start(Mode mode, std::string& why) {
         why = std::string("cannot make a timer: ") + std::strerror(errno);
         return false;
     }
+    apart_ = driven_.watch(park_.timer());
     return mode == Mode::Callers || start_thread(why);
 }
 
@@ -82,7 +84,7 @@ void ProgressEngine::expect_direct() {
 
 std::unique_lock<std::mutex> ProgressEngine::seize() {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
-    wake_thread();
+    if (!apart_) wake_thread();
     std::unique_lock lock(drive_);
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     return lock;
@@ -102,12 +104,35 @@ int ProgressEngine::drive() {
     return events;
 }
 
+bool ProgressEngine::change(ThreadState from, ThreadState to) {
+    return thread_state_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+}
+
+// Under drive_, before a poll. The network thread that sleeps stays where it is, but no event wakes it before the park
+// has ended.
+void ProgressEngine::take_over(std::int64_t now) {
+    if (thread_state_.load(std::memory_order_seq_cst) != ThreadState::Asleep) return;
+    if (!change(ThreadState::Asleep, ThreadState::Parked)) return;
+    driven_.ignore_events();
+    park_.begin(now);
+}
+
+void ProgressEngine::park_sleeper() {
+    if (!apart_ || t_driving || base::t_helper_thread || !drive_.try_lock()) return;
+    const std::int64_t now = now_ns();
+    take_over(now);
+    polled_.store(now, std::memory_order_relaxed);
+    drive_.unlock();
+}
+
 // Polls once; true if something happened. A caller that computes takes what there is while the network thread is
 // parked, and does not keep it parked.
 bool ProgressEngine::try_drive(Caller caller) {
     if (t_driving) return false;
+    if (caller == Caller::Computes && thread_state_.load(std::memory_order_relaxed) == ThreadState::Asleep)
+        return false;
     if (!drive_.try_lock()) {
-        const bool asleep = thread_state_.load(std::memory_order_seq_cst) == ThreadState::Asleep;
+        const bool asleep = !apart_ && thread_state_.load(std::memory_order_seq_cst) == ThreadState::Asleep;
         if (caller == Caller::Waits) {
             polled_.store(now_ns(), std::memory_order_relaxed);  // so that the network thread leaves the polling to it
             if (asleep) driven_.wake();
@@ -117,6 +142,7 @@ bool ProgressEngine::try_drive(Caller caller) {
         return false;
     }
     const std::int64_t began = now_ns();
+    take_over(began);
     const int events = drive();
     if (caller == Caller::Waits) {
         polled_.store(drove_, std::memory_order_relaxed);
@@ -134,6 +160,7 @@ void ProgressEngine::keep_thread_parked(std::int64_t began) {
         return;
     }
     drove_ = now_ns();
+    take_over(drove_);
     polled_.store(drove_, std::memory_order_relaxed);
     park_.prolong(began, drove_);
     drive_.unlock();
@@ -196,6 +223,7 @@ void* ProgressEngine::thread_main(void* self) {
 void ProgressEngine::run() {
     take_short_slices();
     std::int64_t last_event = now_ns();
+    bool parked = false;
     for (;;) {
         const std::uint32_t parks_ended = park_.ended();
         if (thread_state_.load(std::memory_order_seq_cst) == ThreadState::Ending) return;
@@ -204,20 +232,27 @@ void ProgressEngine::run() {
         // try_lock: if this thread waited for the lock, each polling thread would have to wake it.
         if (waits || now - polled_.load(std::memory_order_relaxed) < Policy::kThreadYields || !drive_.try_lock()) {
             park_.rest(parks_ended, now);
-            // The thread that handled an announcement of direct accesses during the park may have stopped polling: the
-            // time for them begins now.
-            if (direct_until_.load(std::memory_order_relaxed) - Policy::kDirectHint >= now)
-                direct_until_.store(now_ns() + Policy::kDirectHint, std::memory_order_relaxed);
+            parked = true;
+            restart_direct(now);
             continue;
         }
+        const std::uint64_t served = driven_.served();
         const int events = drive();
         now = now_ns();
+        if (std::exchange(parked, false)) park_.was_missed(driven_.served() != served);
         if (events > 0)
             last_event = now;
         else if (now - last_event <= Policy::kThreadSpin || now <= direct_until_.load(std::memory_order_relaxed))
             shm::cpu_relax();
-        else if (sleep())
+        else if (!apart_ && sleep())
             last_event = now_ns();
+        else if (apart_ && change(ThreadState::Awake, ThreadState::Asleep)) {
+            if (sleep_apart()) last_event = now_ns();
+            parked = wake_up();
+            if (parked) restart_direct(now);
+            resume_backlog();
+            continue;
+        }
         drive_.unlock();
         resume_backlog();
     }
@@ -225,18 +260,51 @@ void ProgressEngine::run() {
 
 // Under drive_. True if something happened.
 bool ProgressEngine::sleep() {
-    ThreadState state = ThreadState::Awake;
-    if (!thread_state_.compare_exchange_strong(state, ThreadState::Asleep, std::memory_order_seq_cst)) return false;
+    if (!change(ThreadState::Awake, ThreadState::Asleep)) return false;
     sleeps_.fetch_add(1, std::memory_order_relaxed);
-    const bool soon = driven_.retries_soon() || backlog_.retries_soon();
+    const int most = sleep_ms();
     t_driving = true;
-    const bool woke = waiters_.load(std::memory_order_seq_cst) == 0 &&
-                      driven_.sleep(soon ? Policy::kRetrySleepMs : Policy::kSleepMs) > 0;
+    const bool woke = waiters_.load(std::memory_order_seq_cst) == 0 && driven_.sleep(most) > 0;
     t_driving = false;
-    state = ThreadState::Asleep;
-    thread_state_.compare_exchange_strong(state, ThreadState::Awake, std::memory_order_seq_cst);
+    change(ThreadState::Asleep, ThreadState::Awake);
     if (woke) host_.warm_up(Policy::kWarm);
     return woke;
+}
+
+// After the thread has set Asleep: a change that shortens the sleep comes before a look at the state.
+int ProgressEngine::sleep_ms() const {
+    const bool soon = driven_.retries_soon() || backlog_.retries_soon();
+    return soon ? Policy::kRetrySleepMs : Policy::kSleepMs;
+}
+
+// Under drive_, which it releases. True if an event woke the thread.
+bool ProgressEngine::sleep_apart() {
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
+    const int most = sleep_ms();
+    t_driving = true;
+    const bool may = waiters_.load(std::memory_order_seq_cst) == 0 && driven_.may_sleep();
+    t_driving = false;
+    drive_.unlock();
+    const bool woke = may && driven_.await(most);
+    if (woke) host_.warm_up(Policy::kWarm);
+    return woke;
+}
+
+// After a park since `began`. The thread that handled an announcement of direct accesses meanwhile may have stopped
+// polling: the time for them begins now.
+void ProgressEngine::restart_direct(std::int64_t began) {
+    if (direct_until_.load(std::memory_order_relaxed) - Policy::kDirectHint >= began)
+        direct_until_.store(now_ns() + Policy::kDirectHint, std::memory_order_relaxed);
+}
+
+// After sleep_apart(). True if another thread had parked this one.
+bool ProgressEngine::wake_up() {
+    ThreadState state = thread_state_.load(std::memory_order_relaxed);
+    while (state != ThreadState::Ending &&
+           !thread_state_.compare_exchange_weak(state, ThreadState::Awake, std::memory_order_seq_cst)) {
+    }
+    park_.rested();
+    return state == ThreadState::Parked;
 }
 
 }  // namespace osc::progress

@@ -37,8 +37,19 @@ class Driven {
     /// Whether something awaits a change that no event announces: a sleep ends after Policy::kRetrySleepMs.
     virtual bool retries_soon() const = 0;
 
+    /// How many messages came whose senders wait for this process.
+    virtual std::uint64_t served() const { return 0; }
+
+    // A sleep in two parts, during the second of which another thread may poll; see fabric::Endpoint. Without it the
+    // network thread calls sleep().
+    virtual bool watch(int /*timer*/) { return false; }
+    virtual bool may_sleep() { return false; }
+    virtual void ignore_events() {}
+    /// Without the drive lock.
+    virtual bool await(int /*milliseconds*/) { return false; }
+
     // Thread-safe.
-    /// Ends the sleep() of another thread, or the next one.
+    /// Ends the sleep() or await() of another thread, or the next one.
     virtual void wake() = 0;
     /// Whether direct accesses of this process are in flight, or messages not sent yet. No event need announce that
     /// they can go on.
@@ -70,6 +81,11 @@ class ProgressEngine {
     bool try_poll() { return try_drive(Caller::Waits); }
     /// Keeps the network thread parked as if the caller had polled since `began`.
     void keep_thread_parked(std::int64_t began);
+    /// The caller is about to send and then to wait. Parks a sleeping network thread, which the end of the message and
+    /// the answer would wake on the core that sends.
+    void expect_wait() {
+        if (thread_state_.load(std::memory_order_relaxed) == ThreadState::Asleep) park_sleeper();
+    }
 
     /// Polls and resumes the backlog until `done()`; false if `dead()`, called after long waits, gave it up. For
     /// application threads without any lock: it calls the host MPI too.
@@ -95,7 +111,7 @@ class ProgressEngine {
   private:
     /// What a caller does between its polls.
     enum class Caller : std::uint8_t { Waits, Computes };
-    enum class ThreadState : std::uint8_t { None, Awake, Asleep, Ending };
+    enum class ThreadState : std::uint8_t { None, Awake, Asleep, Parked, Ending };
     /// The polls of the host MPI.
     struct HostPolls {
         std::atomic<int> warm{0};           // polls left before they are left to the thread; below 1: none
@@ -107,6 +123,8 @@ class ProgressEngine {
     };
 
     int drive();
+    void take_over(std::int64_t now);
+    void park_sleeper();
     bool try_drive(Caller caller);
     bool resume_backlog();
     Caller host_is();
@@ -114,9 +132,15 @@ class ProgressEngine {
     static void* thread_main(void* self);
     void run();
     bool sleep();
+    bool sleep_apart();
+    bool wake_up();
+    void restart_direct(std::int64_t began);
+    bool change(ThreadState from, ThreadState to);
+    int sleep_ms() const;
 
     Driven& driven_;
-    ProgressPark park_;  // rest() is the network thread's, prolong() under drive_
+    ProgressPark park_;   // rest() is the network thread's; prolong() and begin() under drive_
+    bool apart_ = false;  // the network thread sleeps without the drive lock
     Backlog backlog_;
     shm::Doorbell bell_;
     HostPolls host_;
@@ -128,7 +152,9 @@ class ProgressEngine {
     // Threads in wait() or seize(). A thread counts itself before it reads thread_state_, and the network thread sets
     // Asleep before it reads this: either the network thread stays awake or the other thread wakes it.
     std::atomic<int> waiters_{0};
-    // Asleep while the network thread sleeps in Driven, with the drive lock. Ending is final.
+    // Asleep while the network thread sleeps in Driven: with the drive lock in sleep(); without it in await(), and then
+    // a thread that takes the drive lock and polls makes it Parked before, because a poll may take what would end the
+    // sleep. Ending is final.
     std::atomic<ThreadState> thread_state_{ThreadState::None};
     // When an application thread polled last and went on polling. The network thread parks while this is recent.
     std::atomic<std::int64_t> polled_{0};

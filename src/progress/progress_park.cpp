@@ -37,10 +37,28 @@ void ProgressPark::set(std::int64_t length, std::int64_t now) {
 
 void ProgressPark::rest(std::uint32_t ended, std::int64_t now) {
     ended_before_.store(ended, std::memory_order_relaxed);
-    set(Policy::kParkShort, now);
+    set(first_.load(std::memory_order_relaxed), now);
     // This sees an end() from before the timer was set; a later one sets the timer anew.
     if (ended == this->ended()) await_timer();
     due_.store(kNever, std::memory_order_relaxed);
+}
+
+// The timer is set anew if end() set it before this did.
+void ProgressPark::begin(std::int64_t now) {
+    const std::uint32_t ended = this->ended();
+    ended_before_.store(ended, std::memory_order_relaxed);
+    set(first_.load(std::memory_order_relaxed), now);
+    if (ended != this->ended()) set_timer(1);
+}
+
+void ProgressPark::rested() {
+    due_.store(kNever, std::memory_order_relaxed);
+    set_timer(0);
+}
+
+void ProgressPark::was_missed(bool missed) {
+    const std::int64_t longer = std::min(2 * first_.load(std::memory_order_relaxed), Policy::kParkLongest);
+    first_.store(missed ? Policy::kParkShort : longer, std::memory_order_relaxed);
 }
 
 // An end() at the same moment leaves a park of at most its length, which the next prolong() sees. A park that has ended
@@ -50,10 +68,11 @@ void ProgressPark::renew(std::int64_t now) {
     if (ended() != ended_before_.load(std::memory_order_relaxed)) return;
     const std::int64_t length = length_.load(std::memory_order_relaxed);
     if (now - length / 4 >= due_.load(std::memory_order_relaxed)) return;
+    const std::int64_t first = first_.load(std::memory_order_relaxed);
     if (std::exchange(paused_, false))
-        set(Policy::kParkShort, now);
+        set(first, now);
     else if (length < Policy::kParkLong)
-        set(std::min(2 * length, Policy::kParkLong), now);
+        set(std::max(first, std::min(2 * length, Policy::kParkLong)), now);
     else
         set(std::min(length + length / 16, Policy::kParkLongest), now);
 }

@@ -3,6 +3,7 @@
 #include "progress/engine.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,13 +38,45 @@ class Fake final : public Driven {
         enter();
         sleeps.fetch_add(1);
         last_sleep.store(ms);
+        asleep.store(true);
         std::unique_lock lock(mutex_);
         bell_.wait_for(lock, Ms(ms), [&] { return woken_ || waiting_.load() > 0; });
         woken_ = false;
         lock.unlock();
+        asleep.store(false);
         const int events = take();
         leave();
         return events;
+    }
+    bool watch(int timer) override {
+        timer_ = timer;
+        return apart;
+    }
+    bool may_sleep() override {
+        enter();
+        const std::lock_guard lock(mutex_);
+        listens = true;
+        leave();
+        return waiting_.load() == 0;
+    }
+    void ignore_events() override {
+        const std::lock_guard lock(mutex_);
+        listens = false;
+    }
+    bool await(int ms) override {
+        sleeps.fetch_add(1);
+        last_sleep.store(ms);
+        asleep.store(true);
+        const std::int64_t end = now_ns() + std::int64_t{ms} * 1000000;
+        bool came = false;
+        for (pollfd timer{timer_, POLLIN, 0}; !came && now_ns() < end && ::poll(&timer, 1, 0) == 0;) {
+            std::unique_lock lock(mutex_);
+            bell_.wait_for(lock, std::chrono::microseconds(100));
+            came = listens && waiting_.load() > 0;
+            if (std::exchange(woken_, false)) break;
+        }
+        asleep.store(false);
+        return came;
     }
     void check_peers() override { checks.fetch_add(1); }
     bool retries_soon() const override { return soon.load(); }
@@ -63,6 +97,9 @@ class Fake final : public Driven {
     }
 
     std::function<void()> on_poll;  // set before the engine starts
+    bool apart = false;             // before the engine starts
+    std::atomic<bool> asleep{false};
+    std::atomic<bool> listens{false};
     std::atomic<int> polls{0};
     std::atomic<int> own_polls{0};  // by the thread that made this
     std::atomic<int> sleeps{0};
@@ -92,6 +129,7 @@ class Fake final : public Driven {
     std::mutex mutex_;
     std::condition_variable bell_;
     bool woken_ = false;
+    int timer_ = -1;
     std::atomic<int> waiting_{0};
 };
 
@@ -107,15 +145,17 @@ bool soon(F&& f, Ms most = Ms(5000)) {
 
 constexpr auto kAlive = [] { return false; };
 
-class Engine : public ::testing::Test {
+// With `true` the network thread sleeps without the drive lock.
+class Engine : public ::testing::TestWithParam<bool> {
   protected:
     void start(ProgressEngine::Mode mode) {
         std::string why;
+        fake_.apart = GetParam();
         ASSERT_TRUE(engine_.start(mode, why)) << why;
     }
     void start_and_sleep() {
         start(ProgressEngine::Mode::Thread);
-        ASSERT_TRUE(soon([&] { return fake_.sleeps.load() > 0 && fake_.inside.load() > 0; }));
+        ASSERT_TRUE(soon([&] { return fake_.asleep.load(); }));
     }
     void TearDown() override {
         engine_.stop();
@@ -125,7 +165,7 @@ class Engine : public ::testing::Test {
     ProgressEngine engine_{fake_};
 };
 
-TEST_F(Engine, TheThreadHandlesWhatComesWhileTheProgramComputes) {
+TEST_P(Engine, TheThreadHandlesWhatComesWhileTheProgramComputes) {
     start_and_sleep();
     for (int i = 1; i <= 100; ++i) {
         fake_.arrive();
@@ -135,7 +175,7 @@ TEST_F(Engine, TheThreadHandlesWhatComesWhileTheProgramComputes) {
     EXPECT_EQ(engine_.sleeps(), static_cast<std::uint64_t>(fake_.sleeps.load()));
 }
 
-TEST_F(Engine, AThreadThatWaitsPollsItself) {
+TEST_P(Engine, AThreadThatWaitsPollsItself) {
     start_and_sleep();
     ASSERT_TRUE(engine_.wait([&] { return fake_.own_polls.load() >= 100; }, kAlive));
     // The network thread stays parked while this one goes on.
@@ -147,8 +187,8 @@ TEST_F(Engine, AThreadThatWaitsPollsItself) {
     EXPECT_LT(fake_.polls.load() - fake_.own_polls.load() - others, 20);
 }
 
-// The thread sleeps with the drive lock until another thread wants it.
-TEST_F(Engine, SeizeWakesASleepingThread) {
+// No handler runs while another thread has the drive lock, with which the thread may sleep.
+TEST_P(Engine, SeizeTakesTheLockFromASleepingThread) {
     start_and_sleep();
     const std::int64_t begin = now_ns();
     {
@@ -159,11 +199,11 @@ TEST_F(Engine, SeizeWakesASleepingThread) {
         EXPECT_FALSE(engine_.try_poll());
     }
     EXPECT_LT(now_ns() - begin, 400000000);
-    EXPECT_GT(fake_.wakes.load(), 0);
+    EXPECT_EQ(fake_.wakes.load() > 0, !GetParam());
 }
 
 // A long wait sleeps; the network thread takes over, and its ring ends the wait.
-TEST_F(Engine, ALongWaitIsTheThreads) {
+TEST_P(Engine, ALongWaitIsTheThreads) {
     std::atomic<bool> done{false};
     fake_.on_poll = [&] {
         if (fake_.handled.load() > 0) {
@@ -181,12 +221,12 @@ TEST_F(Engine, ALongWaitIsTheThreads) {
     EXPECT_LT(fake_.own_polls.load(), fake_.polls.load());
 }
 
-TEST_F(Engine, AWaitIsGivenUpForTheDead) {
+TEST_P(Engine, AWaitIsGivenUpForTheDead) {
     start(ProgressEngine::Mode::Thread);
     EXPECT_FALSE(engine_.wait([] { return false; }, [] { return true; }));
 }
 
-TEST_F(Engine, StopEndsASleep) {
+TEST_P(Engine, StopEndsASleep) {
     start_and_sleep();
     const std::int64_t begin = now_ns();
     engine_.stop();
@@ -196,7 +236,7 @@ TEST_F(Engine, StopEndsASleep) {
     EXPECT_EQ(fake_.polls.load(), polls);
 }
 
-TEST_F(Engine, SleepsAreShortWhileARetryIsDue) {
+TEST_P(Engine, SleepsAreShortWhileARetryIsDue) {
     start_and_sleep();
     EXPECT_EQ(fake_.last_sleep.load(), Policy::kSleepMs);
     fake_.soon.store(true);
@@ -204,7 +244,7 @@ TEST_F(Engine, SleepsAreShortWhileARetryIsDue) {
     EXPECT_TRUE(soon([&] { return fake_.last_sleep.load() == Policy::kRetrySleepMs; }));
 }
 
-TEST_F(Engine, ChecksPeersNowAndThen) {
+TEST_P(Engine, ChecksPeersNowAndThen) {
     start(ProgressEngine::Mode::Callers);
     engine_.poll();
     const int checks = fake_.checks.load();
@@ -218,7 +258,7 @@ TEST_F(Engine, ChecksPeersNowAndThen) {
 
 // The first polls after a pause may come from a host that computes: they leave the parking of the thread alone, but
 // take what there is. After some polls without an event the host polls no more.
-TEST_F(Engine, TheHostPollsWhileMessagesCome) {
+TEST_P(Engine, TheHostPollsWhileMessagesCome) {
     start(ProgressEngine::Mode::Callers);
     engine_.host_polls();
     EXPECT_EQ(fake_.polls.load(), 0);  // no message has come yet
@@ -237,7 +277,7 @@ TEST_F(Engine, TheHostPollsWhileMessagesCome) {
     EXPECT_GE(fake_.polls.load() - direct, 10 * Policy::kDirectPolls);
 }
 
-TEST_F(Engine, TheThreadDoesNotSleepWhileDirectAccessesAreAnnounced) {
+TEST_P(Engine, TheThreadDoesNotSleepWhileDirectAccessesAreAnnounced) {
     start_and_sleep();
     int awake = 0;
     for (int i = 0; i < 20; ++i) {
@@ -253,7 +293,7 @@ TEST_F(Engine, TheThreadDoesNotSleepWhileDirectAccessesAreAnnounced) {
 }
 
 // Handlers run under the drive lock; what they call must not wait for it.
-TEST_F(Engine, AHandlerDoesNotPoll) {
+TEST_P(Engine, AHandlerDoesNotPoll) {
     start(ProgressEngine::Mode::Callers);
     int inner = 0;
     fake_.on_poll = [&] {
@@ -279,7 +319,7 @@ class Work final : public DeferredWork {
     std::atomic<Left> left{Left::Work};
 };
 
-TEST_F(Engine, EveryPollingThreadResumesTheBacklog) {
+TEST_P(Engine, EveryPollingThreadResumesTheBacklog) {
     start(ProgressEngine::Mode::Callers);
     Work work;
     engine_.backlog().enlist(work);
@@ -294,7 +334,7 @@ TEST_F(Engine, EveryPollingThreadResumesTheBacklog) {
 }
 
 // No event announces that busy work can go on, so the thread comes back after a short sleep.
-TEST_F(Engine, TheThreadRetriesBusyWorkSoon) {
+TEST_P(Engine, TheThreadRetriesBusyWorkSoon) {
     start_and_sleep();
     Work work;
     work.left.store(DeferredWork::Left::Busy);
@@ -308,8 +348,23 @@ TEST_F(Engine, TheThreadRetriesBusyWorkSoon) {
     EXPECT_EQ(work.resumed.load(), resumed);
 }
 
+// A thread that waits, or is about to, does not wake the sleeping thread, nor do events meanwhile. When it has stopped
+// polling the sleeping thread serves again.
+TEST_P(Engine, AThreadThatWaitsLeavesTheSleepingThreadAsleep) {
+    if (!GetParam()) return;
+    start_and_sleep();
+    engine_.expect_wait();
+    EXPECT_FALSE(fake_.listens.load());
+    ASSERT_TRUE(soon([&] { return fake_.listens.load() && fake_.asleep.load(); }));
+    fake_.arrive(false);
+    ASSERT_TRUE(engine_.wait([&] { return fake_.handled.load() == 1; }, kAlive));
+    fake_.arrive();
+    EXPECT_TRUE(soon([&] { return fake_.handled.load() == 2; }));
+    EXPECT_EQ(fake_.wakes.load(), 0);
+}
+
 // Application threads that wait, look in and seize, beside the network thread: no event is lost, and no wait hangs.
-TEST_F(Engine, ManyThreads) {
+TEST_P(Engine, ManyThreads) {
     constexpr int kThreads = 3;
     constexpr int kEvents = 300;
     Work work;
@@ -334,6 +389,8 @@ TEST_F(Engine, ManyThreads) {
     engine_.backlog().withdraw(work);
     EXPECT_GT(work.resumed.load(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Sleeps, Engine, ::testing::Bool());
 
 }  // namespace
 }  // namespace osc::progress

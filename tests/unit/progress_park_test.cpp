@@ -71,6 +71,23 @@ TEST(ProgressPark, EndsAfterItsShortestLengthWithoutPolls) {
     EXPECT_EQ(park.now(), Policy::kParkShort);
 }
 
+// A park at whose end no peer waits was needed, so the next one is longer; a peer that waits makes them short again.
+TEST(ProgressPark, GrowsWhileNoPeerWaits) {
+    SimulatedPark park(1000, 0, 0);
+    std::int64_t length = Policy::kParkShort;
+    for (int i = 0; i < 10; ++i) {
+        const std::int64_t before = park.now();
+        park.rest_once();
+        EXPECT_EQ(park.now() - before, length);
+        park.was_missed(false);
+        length = std::min(2 * length, Policy::kParkLongest);
+    }
+    park.was_missed(true);
+    const std::int64_t before = park.now();
+    park.rest_once();
+    EXPECT_EQ(park.now() - before, Policy::kParkShort);
+}
+
 TEST(ProgressPark, DoesNotBeginAfterAnEnd) {
     SimulatedPark park(1000, 0, 0);
     const std::uint32_t ended = park.ended();

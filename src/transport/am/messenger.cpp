@@ -63,6 +63,7 @@ void Messenger::received(Connection& from, const Frame& frame, const std::byte* 
                 request.kind = FrameKind::Request;
                 reply_when_ = FabricSender::When::Piggyback;
             }
+            if (frame.kind == FrameKind::Request || frame.kind == FrameKind::Query) ++served_;
             service_.request(request, body);
             reply_when_ = FabricSender::When::Now;
             return engine_.ring();
@@ -72,6 +73,7 @@ void Messenger::received(Connection& from, const Frame& frame, const std::byte* 
         case FrameKind::Ping:
             return sender_.control(from, FrameKind::Pong);
         case FrameKind::ProgressHint:
+            ++served_;
             return engine_.expect_direct();
         case FrameKind::Pong:
             from.pongs.fetch_add(1, std::memory_order_release);

@@ -60,7 +60,11 @@ void NetworkStack::stop() {
 
 int NetworkStack::poll() {
     const int events = receiver_.poll();
-    if (events == 0) sender.send_piggybacks();
+    idle_polls_ = events > 0 ? 0 : idle_polls_ + 1;
+    if (idle_polls_ >= kIdlePolls) {
+        idle_polls_ = 0;
+        sender.send_piggybacks();
+    }
     sender.retry_unsent();
     messenger.resume_waiting();
     return events;

@@ -64,8 +64,19 @@ class NetworkStack final : progress::Driven {
   private:
     std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     int poll() override;
-    int sleep(int milliseconds) override { return receiver_.sleep(milliseconds); }
+    int sleep(int milliseconds) override {
+        sender.send_piggybacks();
+        return receiver_.sleep(milliseconds);
+    }
     void check_peers() override;
+    bool watch(int timer) override { return endpoint_->watch(timer); }
+    bool may_sleep() override {
+        sender.send_piggybacks();
+        return receiver_.may_sleep();
+    }
+    void ignore_events() override { endpoint_->ignore_events(); }
+    bool await(int milliseconds) override { return endpoint_->await(milliseconds); }
+    std::uint64_t served() const override { return messenger.served(); }
     bool retries_soon() const override { return messenger.waits() || sender.has_unsent(); }
     void wake() override { endpoint_->wake(); }
     bool has_transfers() const override { return rdma.active(); }
@@ -73,7 +84,10 @@ class NetworkStack final : progress::Driven {
 
     FabricReceiver receiver_{connections, sender, messenger, counts_};
     ProcessAddress address_;
-    int process_ = 0;  // that opened it
+    // After so many polls without an event, piggybacks no longer wait for another message.
+    static constexpr int kIdlePolls = 8;
+    int idle_polls_ = 0;  // in a row; under the drive lock
+    int process_ = 0;     // that opened it
     Cost cost_;
 };
 

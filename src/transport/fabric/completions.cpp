@@ -3,6 +3,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,6 +73,48 @@ void Libfabric::wake() {
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);  // fails only when it is set already
+}
+
+bool Libfabric::watch(int timer) {
+    if (waker_ < 0 || (watched_ = ::epoll_create1(EPOLL_CLOEXEC)) < 0) return false;
+    for (const int descriptor : {descriptor_, waker_, timer}) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.fd = descriptor;
+        if (::epoll_ctl(watched_, EPOLL_CTL_ADD, descriptor, &event) != 0) return false;
+    }
+    return true;
+}
+
+// Whether the queue's descriptor ends await().
+bool Libfabric::listen(std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = descriptor_;
+    return ::epoll_ctl(watched_, EPOLL_CTL_MOD, descriptor_, &event) == 0;
+}
+
+bool Libfabric::may_sleep(Receiver& receiver) {
+    close_revoked();
+    if (ignores_events_) ignores_events_ = !listen(EPOLLIN);
+    fid* queue = &queue_->fid;
+    return !ignores_events_ && fi_trywait(fabric_, &queue, 1) == 0 && !receiver.landed();
+}
+
+void Libfabric::ignore_events() {
+    ignores_events_ = listen(0);
+}
+
+bool Libfabric::await(int milliseconds) {
+    epoll_event events[3];
+    const int ready = ::epoll_wait(watched_, events, std::size(events), milliseconds);
+    bool came = false;
+    for (int i = 0; i < ready; ++i) {
+        std::uint64_t count = 0;
+        came = came || events[i].data.fd == descriptor_;
+        if (events[i].data.fd == waker_) static_cast<void>(!::read(waker_, &count, sizeof count));
+    }
+    return came;
 }
 
 int Libfabric::sleep(int milliseconds, Receiver& receiver) {

@@ -177,8 +177,18 @@ class Endpoint {
     /// Waits until there may be events, at most `milliseconds` (-1: without limit), and reports them like poll(). The
     /// result is also positive if data moved without an event.
     virtual int sleep(int milliseconds, Receiver& receiver) = 0;
-    /// Ends a sleep() of another thread, or the next one. Any thread may call.
+    /// Ends a sleep() or await() of another thread, or the next one. Any thread may call.
     virtual void wake() = 0;
+
+    // A sleep in two parts, during the second of which another thread may poll.
+    /// Prepares such sleeps, which `timer`, a descriptor, ends too when it is readable. False if there are none.
+    virtual bool watch(int /*timer*/) { return false; }
+    /// For the thread that may call poll: false if there may be events. Else events end the next await().
+    virtual bool may_sleep(Receiver&) { return false; }
+    /// From now on, until the next may_sleep(), events do not end await(). For the thread that may call poll.
+    virtual void ignore_events() {}
+    /// Waits, at most `milliseconds`; true if there may be events.
+    virtual bool await(int /*milliseconds*/) { return false; }
 };
 
 /// The requirements on an endpoint.

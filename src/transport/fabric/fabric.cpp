@@ -36,6 +36,7 @@ Libfabric::~Libfabric() {
     close(fabric_ != nullptr ? &fabric_->fid : nullptr);
     if (info_ != nullptr) fi_freeinfo(info_);
     if (waker_ >= 0) ::close(waker_);
+    if (watched_ >= 0) ::close(watched_);
 }
 
 bool Libfabric::start(const Wishes& wishes, std::string& why) {

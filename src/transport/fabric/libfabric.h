@@ -62,6 +62,10 @@ class Libfabric final : public Endpoint {
     int poll(Receiver& receiver) override;
     int sleep(int milliseconds, Receiver& receiver) override;
     void wake() override;
+    bool watch(int timer) override;
+    bool may_sleep(Receiver& receiver) override;
+    void ignore_events() override;
+    bool await(int milliseconds) override;
 
   private:
     struct Receive {
@@ -92,6 +96,7 @@ class Libfabric final : public Endpoint {
     Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                          Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
+    bool listen(std::uint32_t events);
     void try_atomics(bool wanted);
     void try_rows();
     int count_writes();
@@ -107,6 +112,8 @@ class Libfabric final : public Endpoint {
     bool bound_ = false;   // else the endpoint and what it uses stays: fi_close of ofi_rxm 1.17 crashes without a queue
     int descriptor_ = -1;  // of the completion queue: readable when it has entries
     int waker_ = -1;       // an eventfd, for wake()
+    int watched_ = -1;     // an epoll set, for await(): descriptor_, waker_ and the caller's timer
+    bool ignores_events_ = false;
     fid_fabric* fabric_ = nullptr;
     fid_domain* domain_ = nullptr;
     fid_av* peers_ = nullptr;

@@ -25,6 +25,8 @@ class FabricReceiver final : fabric::Receiver {
     int poll();
     /// Waits for it, at most so long.
     int sleep(int milliseconds) { return endpoint_->sleep(milliseconds, *this); }
+    /// Whether nothing has come; see Endpoint::may_sleep().
+    bool may_sleep() { return endpoint_->may_sleep(*this); }
 
     static constexpr int kOfferAfter = 16;  // ordinary messages of a peer, before it is offered slots
 

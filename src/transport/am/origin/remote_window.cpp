@@ -96,11 +96,13 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
 
 Fault RemoteWindow::complete(std::uint32_t target) {
     Stream* to = stream(target);
+    network_.engine.expect_wait();
     return to != nullptr ? to->close(Opcode::Complete, SendQueue::When::Now) : Fault::Other;
 }
 
 Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
     Stream* to = stream(target);
+    network_.engine.expect_wait();
     const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
     return to != nullptr ? to->close(Opcode::FenceClose, when) : Fault::Other;
 }
@@ -140,6 +142,7 @@ std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
 // The barrier's number distinguishes the steps of a process that is one barrier ahead.
 Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) {
     const std::uint64_t barrier = ++barriers_;
+    network_.engine.expect_wait();
     const sync::Dissemination meeting{job_.node, static_cast<std::uint32_t>(job_.leaders.size())};
     std::uint32_t round = 0;
     for (std::uint32_t distance = 1; distance < meeting.nodes; distance *= 2, ++round) {
@@ -184,6 +187,7 @@ Fault RemoteWindow::each(std::uint32_t target, F&& f) {
 }
 
 Fault RemoteWindow::complete_ops(std::uint32_t target) {
+    network_.engine.expect_wait();
     // All are sent before any is awaited.
     if (target == kAll)
         each(target, [](Stream& stream) {
