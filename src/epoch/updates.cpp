@@ -64,9 +64,8 @@ void add(Core& core, Peer& peer, std::uint64_t offset, const shm::ElementUpdate&
 
 bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
     Peer& peer = core.peer(rank);
-    if (static_cast<std::uint64_t>(disp) >= peer.full_limit) return false;
-    const std::uint64_t offset = static_cast<std::uint64_t>(disp) * peer.unit;
-    if (update.width > peer.size - offset) return false;
+    std::uint64_t offset = 0;
+    if (!peer.contains(disp, update.width, peer.full_limit, offset)) return false;
     if (!peer.batched) {
         if (update.is_quick) return false;
         if (peer.fast_limit.load(std::memory_order_relaxed) == 0 && !opens(core, rank)) return false;

@@ -32,9 +32,8 @@ inline bool try_add(Core& core, std::uint32_t rank, std::int64_t disp, const Sma
     UpdateRun& run = core.updates;
     const bool goes_on = peer.batched && run.is_long && run.order == core.order.load(std::memory_order_relaxed) &&
                          run.batch != nullptr && !run.batch->is_empty();
-    if (!goes_on || static_cast<std::uint64_t>(disp) >= peer.full_limit) return false;
-    const std::uint64_t offset = static_cast<std::uint64_t>(disp) * peer.unit;
-    if (update.width > peer.size - offset) return false;
+    std::uint64_t offset = 0;
+    if (!goes_on || !peer.contains(disp, update.width, peer.full_limit, offset)) return false;
     run.batch->add(peer.control().stripe_of(offset), batch_key(peer, offset),
                    {peer.base + offset, update.apply, update.operands});
     ++run.length;

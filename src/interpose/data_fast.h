@@ -6,23 +6,29 @@
 #include "base/inject.h"
 #include "host/datatype.h"
 #include "transport/direct/direct.h"
-#include "transport/shm/compare.h"
 #include "window/window.h"
 
 namespace osc::fast {
 
 #define OSC_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-// The address of `bytes` bytes at `disp` of a target; false if the fast path may not access them. A negative rank,
-// displacement or size converts to a huge number and fails its comparison.
-inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::uint64_t bytes, Peer*& peer,
+// The offset of `bytes` bytes at `disp` of a target; false if the fast path may not access them. A negative rank
+// converts to a huge number and fails its comparison. The limit is read first: the other fields were set before it.
+inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::int64_t bytes, Peer*& peer,
                         std::uint64_t& offset) {
     if (OSC_FAULT_ANY) return false;  // faults are built into the general path
     if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
     peer = &window.peers[static_cast<std::uint32_t>(rank)];
-    if (!OSC_LIKELY(shm::below(static_cast<std::uint64_t>(disp), peer->fast_limit))) return false;
-    offset = static_cast<std::uint64_t>(disp) * peer->unit;
-    return OSC_LIKELY(bytes <= peer->size - offset);
+    return peer->contains(disp, bytes, peer->fast_limit.load(std::memory_order_acquire), offset);
+}
+
+// The same, and the address.
+inline bool fast_address(Window& window, int rank, MPI_Aint disp, std::int64_t bytes, std::byte*& target) {
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(window, rank, disp, bytes, peer, offset))) return false;
+    target = peer->base + offset;
+    return true;
 }
 
 // The target of a transfer of `count` elements of a predefined type without gaps.
@@ -31,12 +37,11 @@ inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank
     if (!OSC_LIKELY(window != nullptr)) return false;
     const std::int64_t width = host::plain_size(type);
     if (!OSC_LIKELY(width >= 0)) return false;
-    bytes = static_cast<std::uint64_t>(width * count);
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    if (!OSC_LIKELY(fast_target(*window, rank, disp, bytes, peer, offset))) return false;
-    target = peer->base + offset;
-    return true;
+    const std::int64_t length = width * count;
+    bytes = static_cast<std::uint64_t>(length);
+    // One 64-bit element is apart, so that its path needs few registers.
+    if (OSC_LIKELY(length == 8)) return fast_address(*window, rank, disp, 8, target);
+    return OSC_LIKELY(length >= 0 && fast_address(*window, rank, disp, length, target));
 }
 
 template <class T>
@@ -108,7 +113,8 @@ inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op
     if (!OSC_LIKELY(elements - 1 < kRowBytes / sizeof(T))) return false;
     Peer* peer = nullptr;
     std::uint64_t offset = 0;
-    if (!OSC_LIKELY(fast_target(*window, rank, disp, elements * sizeof(T), peer, offset))) return false;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, static_cast<std::int64_t>(elements * sizeof(T)), peer, offset)))
+        return false;
     const std::uint64_t last = offset + (elements - 1) * sizeof(T);
     if (!OSC_LIKELY((offset ^ last) >> shm::kStripeShift == 0)) return false;
     return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {

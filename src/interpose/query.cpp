@@ -40,7 +40,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     Peer& peer = window.peer(target);
     // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
     if (peer.path != Path::Direct) return Fault::None;
-    size = static_cast<MPI_Aint>(peer.size);
+    size = static_cast<MPI_Aint>(peer.control().size);
     unit = static_cast<MPI_Aint>(peer.unit);
     base = target == window.me && window.program_view != nullptr ? window.program_view : peer.base;
     return target == window.me ? Fault::None : epoch::pointers_given(window);

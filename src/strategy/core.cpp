@@ -80,10 +80,11 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     if (is_local(rank))
         entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->local_index[rank] : rank;
     describe(entry, block);
-    // A displacement in [0, size / unit] can be multiplied by the unit without overflow.
+    const bool mixed = entry.path == Path::Mixed;
+    if (mixed) entry.first = static_cast<std::int64_t>((block.shared_first + entry.unit - 1) / entry.unit);
     // The fast paths update elements themselves, so they may not if the network's provider does.
-    const bool mapped = entry.path == Path::Direct || (entry.path == Path::Mixed && block.shared_first == 0);
-    entry.full_limit = mapped && !provider_atomics ? entry.size / entry.unit + 1 : 0;
+    const bool mapped = mixed || entry.path == Path::Direct;
+    entry.full_limit = mapped && !provider_atomics ? (mixed ? block.shared_end : block.size) + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }

@@ -62,13 +62,12 @@ enum class Post : std::uint8_t { Open, Awaited, Taken };
 /// This process's description of one target. All zero until Core::peer() fills it; `block` is set last. The description
 /// is then valid for the window's life.
 struct alignas(64) Peer {
-    /// The fast path may load and store displacements below this at `base` without asking the epoch. The one comparison
-    /// checks that an epoch is open, that the memory is mapped here, and that the displacement is in the window. 0 if
-    /// one of these does not hold.
+    /// The fast path may load and store at `base` without asking the epoch, from displacement `first` to the byte
+    /// before this less one. 0 if no epoch is open, or if the memory is not mapped here.
     std::atomic<std::uint64_t> fast_limit;
     std::byte* base;                        // displacement 0 as mapped here, for Path::Direct and Mixed
     std::uint64_t unit;                     // displacement unit, bytes
-    std::uint64_t size;                     // bytes; for Path::Mixed the end of those that are mapped here
+    std::int64_t first;                     // displacement; not 0 for Path::Mixed, if the first bytes are not mapped
     std::uint64_t full_limit;               // value of `fast_limit` while an epoch is open
     std::atomic<shm::ControlBlock*> block;  // null: this description is not filled yet
     std::uint32_t rank;
@@ -80,6 +79,15 @@ struct alignas(64) Peer {
     bool batched;               // closed for the fast paths while its epoch is open, because its updates are batched
     std::uint32_t local_index;  // among the window's processes on this node; 0 for one on another node
 
+    /// Whether [`first`, `limit` - 1) contains `bytes` bytes at displacement `disp`; `offset` is then their distance
+    /// from displacement 0. The first comparison leaves no negative displacement, so no difference overflows.
+    bool contains(std::int64_t disp, std::int64_t bytes, std::uint64_t limit, std::uint64_t& offset) const {
+        std::int64_t at = 0;
+        if (!__builtin_expect(disp >= first, 1)) return false;
+        if (!__builtin_expect(!__builtin_mul_overflow(disp, static_cast<std::int64_t>(unit), &at), 1)) return false;
+        offset = static_cast<std::uint64_t>(at);
+        return __builtin_expect(bytes < static_cast<std::int64_t>(limit) - at, 1);
+    }
     /// Opens or closes the target for the fast path.
     void allow() {
         OSC_ASSERT(!batched);

@@ -43,7 +43,6 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
         peer.path = Path::Net;  // the target describes itself when an operation uses it
         return;
     }
-    peer.size = block.size;
     peer.unit = block.unit;
     switch (block.memory) {
         case shm::Memory::None:
@@ -79,7 +78,6 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
         if (std::byte* const part = team.map(block.arena_rank, block.offset, mapped_bytes); part != nullptr) {
             mapped_.push_back({block.arena_rank, block.offset, part, mapped_bytes});
             peer.base = part - block.shared_first;
-            peer.size = block.shared_end;
             peer.path = Path::Mixed;
             return;
         }
@@ -166,7 +164,7 @@ Fault Window::check_bounds(Peer& target, const op::Call& call, std::int64_t& sta
     if (const Fault fault = op::find_extent(call, scale, start, touched); fault != Fault::None) return fault;
     nothing = touched.lo == touched.hi;
     if (nothing || target.path == Path::Dynamic) return Fault::None;
-    const std::uint64_t bytes_there = target.path == Path::Mixed ? target.control().size : target.size;
+    const std::uint64_t bytes_there = target.control().size;
     if (touched.lo < 0 || static_cast<std::uint64_t>(touched.hi) > bytes_there)
         return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                           static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), target.rank,

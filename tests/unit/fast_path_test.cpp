@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <random>
@@ -249,6 +250,27 @@ TEST(FastPath, LeavesTheStateThatTheSlowPathLeaves) {
                 seen[std::string(name_of(static_cast<Call>(call))) + " in " + std::to_string(static_cast<int>(access))],
                 0)
                 << name_of(static_cast<Call>(call));
+}
+
+// What the one check of the fast paths lets through, at units whose products overflow too.
+TEST(FastPath, APeerContainsWholePagesAlone) {
+    Peer peer{};
+    std::uint64_t offset = 0;
+    EXPECT_FALSE(peer.contains(0, 0, 0, offset));  // closed, or not filled yet
+    peer.unit = 8;
+    peer.first = 100;
+    const std::uint64_t limit = 4000 + 1;
+    EXPECT_TRUE(peer.contains(100, 8, limit, offset));
+    EXPECT_EQ(offset, 800u);
+    EXPECT_TRUE(peer.contains(499, 8, limit, offset));
+    EXPECT_TRUE(peer.contains(500, 0, limit, offset));
+    EXPECT_TRUE(peer.contains(100, 3200, limit, offset));
+    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t disp : {std::int64_t{99}, std::int64_t{-1}, -kMost, std::int64_t{501},
+                                    std::int64_t{1} << 60, std::int64_t{1} << 61, std::int64_t{1} << 62, kMost})
+        EXPECT_FALSE(peer.contains(disp, 8, limit, offset)) << disp;
+    EXPECT_FALSE(peer.contains(499, 9, limit, offset));
+    EXPECT_FALSE(peer.contains(100, 3201, limit, offset));
 }
 
 }  // namespace

@@ -36,7 +36,6 @@ class SpanningCore final : public Core {
     void describe(Peer& peer, const shm::ControlBlock&) override {
         peer.path = is_local(peer.rank) ? Path::Direct : Path::Net;
         peer.base = reinterpret_cast<std::byte*>(ranks_.memory(peer.rank).data());
-        peer.size = ranks_.memory(peer.rank).size() * sizeof(std::uint64_t);
     }
     Fault await_operations(std::uint32_t) override {
         incomplete.store(0, std::memory_order_release);

@@ -103,6 +103,8 @@ class Ranks {
         for (auto& words : memory_)
             words.assign(longs, 0);
         for (std::uint32_t rank = 0; rank < size; ++rank)
+            controls_.block(rank).size = longs * sizeof(std::uint64_t);
+        for (std::uint32_t rank = 0; rank < size; ++rank)
             cores_.push_back(std::make_unique<RankCore>(*this, rank));
     }
 
@@ -169,7 +171,6 @@ inline bool RankCore::alive(std::uint32_t rank) {
 inline void RankCore::describe(Peer& peer, const shm::ControlBlock& /*block*/) {
     std::vector<std::uint64_t>& words = ranks_.memory(peer.rank);
     peer.base = reinterpret_cast<std::byte*>(words.data());
-    peer.size = words.size() * sizeof(std::uint64_t);
     peer.path = Path::Direct;
 }
 

@@ -24,17 +24,6 @@ inline bool equals(const std::atomic<T>& word, T value) {
 #endif
 }
 
-/// value < word, unsigned, with acquire order.
-inline bool below(std::uint64_t value, const std::atomic<std::uint64_t>& word) {
-#ifdef OSC_FOLDED_COMPARE
-    bool less;
-    asm("cmpq %1, %2" : "=@ccb"(less) : "m"(word), "r"(value) : "memory");
-    return less;
-#else
-    return value < word.load(std::memory_order_acquire);
-#endif
-}
-
 /// Decrements `counter`; true if it becomes 0. Plain instructions: with several threads a decrement may be lost, but
 /// zero is never missed.
 inline bool count_down(std::atomic<std::uint32_t>& counter) {
