@@ -1,5 +1,6 @@
-// MPI_Win_create over a program's own memory, adopted (OSC_ADOPT) and not, beside MPI_Win_allocate: single operations,
-// the creation itself, and the owner's loads and stores before and after. One line for each figure.
+// MPI_Win_create over a program's own memory, adopted (OSC_ADOPT) and not, and the same memory attached to a dynamic
+// window, beside MPI_Win_allocate: single operations, the creation itself, and the owner's loads and stores before and
+// after. One line for each figure.
 //
 //   mpiexec -n 2 -genv LD_PRELOAD libosc.so -genv OSC_ADOPT auto adopt_bench [--brief]
 #include <mpi.h>
@@ -25,10 +26,11 @@ int g_rank = 0;
 int g_rounds = 9;
 long g_operations = 20'000;
 
-enum class Kind { Allocate, Adopted, Edges, Private };
-constexpr const char* kNames[] = {"allocate", "adopted", "edges", "private"};
+enum class Kind { Allocate, Adopted, Edges, Private, Attached, AttachedPrivate };
+constexpr const char* kNames[] = {"allocate", "adopted", "edges", "private", "attached", "attached private"};
 
-// A window of kBytes on each rank. Edges: its first byte lies within a page that has other data too.
+// A window of kBytes on each rank. Edges: its first byte lies within a page that has other data too. Attached: a
+// dynamic window to which that memory is attached.
 class Window {
   public:
     explicit Window(Kind kind) {
@@ -40,20 +42,39 @@ class Window {
             base_ = static_cast<char*>(memory_) + (kind == Kind::Edges ? 1000 : 0);
             MPI_Info info = MPI_INFO_NULL;
             MPI_Info_create(&info);
-            MPI_Info_set(info, "osc_adopt", kind == Kind::Private ? "off" : "always");
-            MPI_Win_create(base_, kBytes, 1, info, MPI_COMM_WORLD, &win_);
+            const bool off = kind == Kind::Private || kind == Kind::AttachedPrivate;
+            MPI_Info_set(info, "osc_adopt", off ? "off" : "always");
+            is_dynamic_ = kind == Kind::Attached || kind == Kind::AttachedPrivate;
+            if (is_dynamic_)
+                attach(info);
+            else
+                MPI_Win_create(base_, kBytes, 1, info, MPI_COMM_WORLD, &win_);
             MPI_Info_free(&info);
         }
     }
     ~Window() {
+        if (is_dynamic_) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Win_detach(win_, base_);
+        }
         MPI_Win_free(&win_);
         std::free(memory_);
     }
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
     MPI_Win win() const { return win_; }
+    /// The displacement of the first byte at rank 1.
+    MPI_Aint zero() const { return zero_; }
 
   private:
+    void attach(MPI_Info info) {
+        MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &win_);
+        MPI_Win_attach(win_, base_, kBytes);
+        MPI_Get_address(base_, &zero_);
+        MPI_Bcast(&zero_, 1, MPI_AINT, 1, MPI_COMM_WORLD);
+    }
+    bool is_dynamic_ = false;
+    MPI_Aint zero_ = 0;
     MPI_Win win_ = MPI_WIN_NULL;
     void* memory_ = nullptr;
     char* base_ = nullptr;
@@ -95,15 +116,17 @@ std::vector<Operation> operations() {
 }
 
 // Nanoseconds for one operation of rank 0 on rank 1, inside whole pages of its window.
-double time_operations(const Operation& operation, MPI_Win win) {
+double time_operations(const Operation& operation, const Window& window) {
+    MPI_Win win = window.win();
+    const MPI_Aint first = window.zero() + 8192;
     if (!operation.locks_itself) MPI_Win_lock_all(0, win);
     double took = 0;
     if (g_rank == 0) {
         for (int i = 0; i < 100; ++i)
-            operation.call(win, 8192);
+            operation.call(win, first);
         const double begin = now_ns();
         for (long i = 0; i < g_operations; ++i)
-            operation.call(win, 8192 + i % 64 * 8);
+            operation.call(win, first + i % 64 * 8);
         took = (now_ns() - begin) / static_cast<double>(g_operations);
     }
     if (!operation.locks_itself) MPI_Win_unlock_all(win);
@@ -117,7 +140,7 @@ void compare_operations() {
         for (int round = 0; round < g_rounds; ++round)
             for (std::size_t kind = 0; kind < std::size(kNames); ++kind) {
                 const Window window(static_cast<Kind>(kind));
-                times[kind].push_back(time_operations(operation, window.win()));
+                times[kind].push_back(time_operations(operation, window));
             }
         if (g_rank != 0) continue;
         const double least = bench::summarise(times[0], 1).median;

@@ -94,6 +94,20 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     return true;
 }
 
+Fault attach(Window& window, const void* base, std::size_t bytes) {
+    shm::SharedPart shared;
+    std::string kept_private;
+    const Fault fault = attach_memory(window, base, bytes, shared, kept_private);
+    if (fault != Fault::None || !base::verbose("windows")) return fault;
+    const shm::Memory memory = bytes == 0                ? shm::Memory::None
+                               : shared.bytes() == bytes ? shm::Memory::Shared
+                               : shared                  ? shm::Memory::Mixed
+                                                         : shm::Memory::Private;
+    base::say("MPI_Win_attach: window 0x%x, %zu bytes at %p, %s%s%s", static_cast<unsigned>(window.handle), bytes, base,
+              memory_name(memory), kept_private.empty() ? "" : ": ", kept_private.c_str());
+    return fault;
+}
+
 // The live pieces of MPI_Alloc_mem. The arena knows its pieces, but those of windows are among them.
 class Allocated {
   public:
@@ -176,7 +190,7 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
         fault = fail(Fault::AttachRefused,
                      "device memory cannot be attached: libosc serves this window, by load and store");
     } else {
-        fault = window->regions->attach(base, static_cast<std::size_t>(size));
+        fault = attach(*window, base, static_cast<std::size_t>(size));
     }
     return finish(*window, "MPI_Win_attach", fault);
 }

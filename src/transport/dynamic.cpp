@@ -5,8 +5,26 @@
 #include <utility>
 
 #include "stats/counters.h"
+#include "transport/mixed.h"
 
 namespace osc {
+
+// Displacements stay addresses of the target, so that an element has the same stripe on every path.
+template <class F>
+void Dynamic::by_load_and_store(const Mapped& mapped, std::int64_t disp, std::size_t bytes, F&& f) {
+    const auto first = static_cast<std::int64_t>(mapped.first);
+    const auto end = static_cast<std::int64_t>(mapped.end);
+    if (disp >= first && disp + static_cast<std::int64_t>(bytes) <= end) {
+        stats::t_path = stats::DataPath::LoadStore;
+        shm::Direct whole(mapped.here, stripes_, first);
+        f(static_cast<Transport&>(whole), disp, bytes);
+        fault_ = whole.finish();
+        return;
+    }
+    Mixed parts(mapped.here, first, end, stripes_, unmapped_);
+    f(static_cast<Transport&>(parts), disp, bytes);
+    fault_ = parts.finish_mapped();
+}
 
 template <class F>
 void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
@@ -14,7 +32,7 @@ void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
     const shm::Region* first = nullptr;
     for (std::uint64_t seen = 0; seen < bytes;) {
         const std::uint64_t address = static_cast<std::uint64_t>(disp) + seen;
-        const shm::Region* region = shm::find_region(*regions_, address);
+        const shm::Region* region = shm::find_region(regions_->list(), address);
         if (region == nullptr) {
             fault_ = base::fail(Fault::Range, "address 0x%llx of the target is in no region that is attached there",
                                 static_cast<unsigned long long>(address));
@@ -26,17 +44,12 @@ void Dynamic::split(std::int64_t disp, std::size_t bytes, F&& f) {
     while (bytes > 0 && fault_ == Fault::None) {
         const auto address = static_cast<std::uint64_t>(disp);
         const shm::Region* region =
-            first != nullptr ? std::exchange(first, nullptr) : shm::find_region(*regions_, address);
+            first != nullptr ? std::exchange(first, nullptr) : shm::find_region(regions_->list(), address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
-        if (std::byte* mapped = locate_(*region); mapped != nullptr) {
-            stats::t_path = stats::DataPath::LoadStore;
-            // Displacements stay addresses of the target, so that an element has the same stripe on every path.
-            shm::Direct mapped_region(mapped, stripes_, static_cast<std::int64_t>(region->base));
-            f(static_cast<Transport&>(mapped_region), disp, part);
-            fault_ = mapped_region.finish();
-        } else {
+        if (const Mapped mapped = locate_(*region); mapped.here != nullptr)
+            by_load_and_store(mapped, disp, part, f);
+        else
             f(unmapped_, disp, part);
-        }
         disp += static_cast<std::int64_t>(part);
         bytes -= part;
     }

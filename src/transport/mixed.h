@@ -19,6 +19,8 @@ class Mixed final : public Transport {
     void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
                           void* result) override;
     Fault finish() override;
+    /// The same for the mapped part alone.
+    Fault finish_mapped() { return mapped_.finish(); }
 
   private:
     bool is_mapped(std::int64_t disp, std::size_t bytes) const {

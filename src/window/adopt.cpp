@@ -1,5 +1,5 @@
-// Adoption at MPI_Win_create (OSC_ADOPT, info key osc_adopt): when the memory of a window becomes shared in place
-// (src/transport/shm/adoption.h does it), and what its control block then says.
+// Adoption at MPI_Win_create and MPI_Win_attach (OSC_ADOPT, info key osc_adopt): when the memory of a window becomes
+// shared in place (src/transport/shm/adoption.h does it), and what its control block or its region then says.
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
@@ -34,7 +34,7 @@ bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
         if (window.regions != nullptr)
             window.regions->while_attached([&](const std::vector<shm::Region>& regions) {
                 exposed = exposed || std::any_of(regions.begin(), regions.end(), [&](const shm::Region& region) {
-                              return region.offset == shm::kNoOffset && meet(first, end, region.base, region.size);
+                              return !region.is_whole() && meet(first, end, region.base, region.size);
                           });
             });
     });
@@ -49,31 +49,58 @@ bool pays(std::uintptr_t first, std::uintptr_t end) {
     return history.pays(first, end);
 }
 
-}  // namespace
+// Results of this process's operations may arrive in any memory meanwhile: another thread of libosc stores them, or the
+// network.
+bool operations_in_flight() {
+    bool any = false;
+    visit_windows([&](Window& window) { any = any || window.incomplete.load(std::memory_order_acquire) != 0; });
+    return any;
+}
 
 // With adoption off, memory of libosc_heap.so is shared all the same.
-void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block) {
-    const std::string how = wanted_adoption(request.info);
-    const bool off = how == "off", always = how == "always";
-    if ((off && !heap_is_shared()) || window.controls.local_count(window.size) < 2) return;
-    const bool device = !off && !always && base::has_open_device();
+shm::SharedPart adopt_range(Window& window, const void* base, std::size_t bytes, std::string& kept_private) {
+    const bool off = window.adoption == "off", always = window.adoption == "always";
+    if ((off && !heap_is_shared()) || window.controls.local_count(window.size) < 2) return {};
+    const char* const forbids = off                      ? "osc_adopt is off"
+                                : operations_in_flight() ? "operations of the process are in flight"
+                                : !always && base::has_open_device()
+                                    ? "the process has opened a device, which may access its memory"
+                                    : nullptr;
     shm::Adoption::Limits limits;
-    limits.least = off || device ? kNever : always ? 1 : kWorthwhile;
-    limits.edges = in_shared_heap(request.base);
+    limits.least = forbids != nullptr ? kNever : always ? 1 : kWorthwhile;
+    limits.edges = in_shared_heap(base);
     limits.alone = !always;
     limits.in_use = is_exposed;
     if (!always) limits.pays = pays;
-    const auto bytes = static_cast<std::size_t>(request.size);
     watch_memory_calls();
     shm::Adoption::mine().expect_forks_of(window.controls.local_count(window.size));
-    const shm::SharedPart part = shm::Adoption::mine().adopt(request.base, bytes, limits, window.kept_private);
-    if (off) window.kept_private.clear();
-    if (device && !part) window.kept_private = "the process has opened a device, which may access its memory";
+    const shm::SharedPart part = shm::Adoption::mine().adopt(base, bytes, limits, kept_private);
+    if (off) kept_private.clear();
+    if (!off && forbids != nullptr && part.bytes() < bytes) kept_private = forbids;
+    return part;
+}
+
+}  // namespace
+
+void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block) {
+    const auto bytes = static_cast<std::size_t>(request.size);
+    const shm::SharedPart part = adopt_range(window, request.base, bytes, window.kept_private);
     if (!part) return;
     block.memory = part.bytes() == bytes ? shm::Memory::Shared : shm::Memory::Mixed;
     block.offset = part.offset;
     block.shared_first = part.first - reinterpret_cast<std::uintptr_t>(request.base);
     block.shared_end = block.shared_first + part.bytes();
+}
+
+Fault attach_memory(Window& window, const void* base, std::size_t bytes, shm::SharedPart& shared,
+                    std::string& kept_private) {
+    const auto first = reinterpret_cast<std::uintptr_t>(base);
+    const std::uint64_t offset = bytes > 0 ? shm::Arena::mine().offset_of(base, bytes) : shm::kNoOffset;
+    if (offset != shm::kNoOffset)
+        shared = {first, first + bytes, offset};
+    else if (bytes > 0)
+        shared = adopt_range(window, base, bytes, kept_private);
+    return window.regions->attach(base, bytes, shared);
 }
 
 }  // namespace osc

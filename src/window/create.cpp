@@ -207,6 +207,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
     window->threaded = host::threads();
+    window->adoption = wanted_adoption(request.info);
     window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
     window->pointers_given = window->shared_flavour;
     window->controls.local_ranks = team->local_ranks();
@@ -303,8 +304,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         window->info = read_info(request.info, request.flavor, {});
         window->promised_ops = promises_ops(request.info);
         window->checks = header.checks.load(std::memory_order_relaxed) != 0;
-        if (request.flavor == MPI_WIN_FLAVOR_CREATE)
-            window->info.emplace_back("osc_adopt", wanted_adoption(request.info));
+        if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
+            window->info.emplace_back("osc_adopt", window->adoption);
         window->choose_lock_scheme(two_level != 0, lacking);
         window->choose_atomics(request.info, atomics_agreed);
         window->choose_strategies(request.info,

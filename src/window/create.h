@@ -48,5 +48,9 @@ bool promises_ops(MPI_Info info);
 std::string wanted_adoption(MPI_Info info);
 /// Makes memory given to MPI_Win_create shared, as far as osc_adopt and the system allow, and says so in `block`.
 void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block);
+/// MPI_Win_attach: adds a region to a dynamic window, and makes it shared in the same way. `shared` is the part that
+/// is, `kept_private` why the rest is not, if adoption was asked for.
+Fault attach_memory(Window& window, const void* base, std::size_t bytes, shm::SharedPart& shared,
+                    std::string& kept_private);
 
 }  // namespace osc

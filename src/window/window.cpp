@@ -31,6 +31,7 @@ Window::~Window() {
                    shm::ControlTable::bytes_for(team.local_size(), size));
     remote_sync = nullptr;
     net_.reset();
+    views_.clear();  // their mappings are of the team's arenas
     team.release();
 }
 
@@ -134,12 +135,11 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
                           std::strerror(error));
     const shm::Stripes stripes{target.control(), me, *this};
     const bool own = rank == me;
-    const shm::ArenaAddress& arena = team.process(rank).arena.address();
-    const auto locate = [&](const shm::Region& region) -> std::byte* {
-        if (own) return reinterpret_cast<std::byte*>(region.base);
-        // A region outside the pool would need a mapping of its own; process_vm_* reaches it without one.
-        if (region.offset == shm::kNoOffset || region.offset + region.size > arena.pool_bytes) return nullptr;
-        return team.map(rank, region.offset, region.size);
+    shm::PeerArena& arena = team.process(rank).arena;
+    const shm::AttachedRegions& copy = *attached;
+    const auto locate = [&](const shm::Region& region) -> Dynamic::Mapped {
+        if (own) return {reinterpret_cast<std::byte*>(region.base), region.base, region.base + region.size};
+        return {copy.locate(region, arena), region.shared.first, region.shared.end};
     };
     const bool agent = !own && remote_path(rank) == Path::Agent;
     stats::t_path = agent ? stats::DataPath::Agent : stats::DataPath::ProcessVm;
@@ -149,7 +149,7 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
             return op::execute(call, what, start, transport);
         });
     }
-    cma::Cross unmapped(arena.pid, 0, stripes);
+    cma::Cross unmapped(arena.address().pid, 0, stripes);
     Dynamic transport(std::move(attached), stripes, std::ref(locate), unmapped);  // by reference: no allocation
     return op::execute(call, what, start, transport);
 }

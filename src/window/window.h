@@ -134,6 +134,7 @@ class Window final : public Core, public am::Neighbours {
     std::byte* segment = nullptr;       // contiguous shared windows: all memory, mapped here
     std::uint64_t segment_offset = 0;   // in rank 0's arena
     std::size_t segment_bytes = 0;
+    std::string adoption;       // the window's osc_adopt
     std::string kept_private;   // why memory given to MPI_Win_create is not shared, or not all of it
     bool promised_ops = false;  // the program set accumulate_ops
     bool departed = false;      // a free failed after this process had counted its departure

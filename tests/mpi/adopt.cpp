@@ -224,6 +224,23 @@ CASE(windows_may_overlap) {
     ::munmap(memory, 6 * kEnough);
 }
 
+// The first and last bytes of an array in adopted memory are shared already. A query returns what can be loaded.
+CASE(a_window_inside_adopted_memory_has_no_edges) {
+    SKIP_IF(size() < 2);
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    adopt_once(memory, 2 * kEnough);
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{5000}, kEnough}) {
+        const Window window(memory + 4000, bytes);
+        MPI_Aint found = 0;
+        int unit = 0;
+        void* base = nullptr;
+        CHECK_OK(MPI_Win_shared_query(window.win, (rank() + 1) % size(), &found, &unit, &base));
+        CHECK_EQ(found, static_cast<MPI_Aint>(bytes));
+        exercise(window.win, memory + 4000, bytes);
+    }
+    ::munmap(memory, 2 * kEnough);
+}
+
 // Another window has the memory already, private: operations through it may run while pages would be exchanged.
 CASE(memory_of_a_private_window_stays_private) {
     auto* const memory = static_cast<char*>(map_pages(2 * kEnough));

@@ -169,7 +169,7 @@ set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES PASS_REGULAR_EXPR
 
 # Memory of MPI_Win_create becomes shared wherever it has a whole page.
 foreach(run put_get:2 fence:4 locks:4 pscw:4 atomicity:4 alignment:2 requests:4 threads:4 compare_and_swap:4 datatypes:3 reductions:2
-    progress:3 errors:3 create:4 lifetimes:4)
+    progress:3 errors:3 create:4 lifetimes:4 dynamic:4 regions:4)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   osc_mpi_add_run(${CMAKE_MATCH_1}.adopted.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 120 ENV OSC_ADOPT=always)
 endforeach()

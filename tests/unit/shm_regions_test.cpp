@@ -27,7 +27,7 @@ TEST(Regions, AreSortedAndNeverOverlap) {
     shm::ControlBlock& block = ranks.controls().block(0);
     shm::RegionTable table(block);
     shm::RegionView view;
-    EXPECT_TRUE(view.current(block, read_own)->empty());
+    EXPECT_TRUE(view.current(block, read_own)->list().empty());
     EXPECT_EQ(table.attach(address(0x5000), 0x100), Fault::None);
     EXPECT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     EXPECT_EQ(table.attach(address(0x1100), 0x100), Fault::None);
@@ -35,17 +35,17 @@ TEST(Regions, AreSortedAndNeverOverlap) {
         EXPECT_EQ(table.attach(address(base), 2), Fault::Attach) << base;
     EXPECT_EQ(table.attach(address(0x800), 0x10000), Fault::Attach);
     const auto regions = view.current(block, read_own);
-    ASSERT_EQ(regions->size(), 3u);
-    EXPECT_EQ((*regions)[0].base, 0x1000u);
-    EXPECT_EQ((*regions)[2].base, 0x5000u);
-    EXPECT_EQ(shm::find_region(*regions, 0xfff), nullptr);
-    EXPECT_EQ(shm::find_region(*regions, 0x10ff), regions->data());
-    EXPECT_EQ(shm::find_region(*regions, 0x1100), regions->data() + 1);
-    EXPECT_EQ(shm::find_region(*regions, 0x1200), nullptr);
+    ASSERT_EQ(regions->list().size(), 3u);
+    EXPECT_EQ(regions->list()[0].base, 0x1000u);
+    EXPECT_EQ(regions->list()[2].base, 0x5000u);
+    EXPECT_EQ(shm::find_region(regions->list(), 0xfff), nullptr);
+    EXPECT_EQ(shm::find_region(regions->list(), 0x10ff), regions->list().data());
+    EXPECT_EQ(shm::find_region(regions->list(), 0x1100), regions->list().data() + 1);
+    EXPECT_EQ(shm::find_region(regions->list(), 0x1200), nullptr);
     EXPECT_EQ(table.detach(address(0x1001)), Fault::Attach);
     EXPECT_EQ(table.detach(address(0x1000)), Fault::None);
     EXPECT_EQ(table.detach(address(0x1000)), Fault::Attach);
-    EXPECT_EQ(shm::find_region(*view.current(block, read_own), 0x1000), nullptr);
+    EXPECT_EQ(shm::find_region(view.current(block, read_own)->list(), 0x1000), nullptr);
 }
 
 // A table that cannot be mapped for now is not an empty one, and is read when it can be.
@@ -59,11 +59,11 @@ TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
     EXPECT_EQ(view.current(block, fails), nullptr);
     EXPECT_EQ(view.current(block, fails), nullptr);
     ASSERT_NE(view.current(block, read_own), nullptr);
-    EXPECT_EQ(view.current(block, read_own)->size(), 1u);
-    EXPECT_EQ(view.current(block, fails)->size(), 1u);  // which has not changed
+    EXPECT_EQ(view.current(block, read_own)->list().size(), 1u);
+    EXPECT_EQ(view.current(block, fails)->list().size(), 1u);  // which has not changed
     ASSERT_EQ(table.attach(address(0x2000), 0x100), Fault::None);
     EXPECT_EQ(view.current(block, fails), nullptr);
-    EXPECT_EQ(view.current(block, read_own)->size(), 2u);
+    EXPECT_EQ(view.current(block, read_own)->list().size(), 2u);
 }
 
 // Every region that a reader is given is one that was attached, whole; the table outgrows its place again and again.
@@ -79,10 +79,10 @@ TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
             while (!over) {
                 const auto regions = view.current(block, read_own);
                 std::uint64_t before = 0;
-                for (const Region& region : *regions) {
+                for (const Region& region : regions->list()) {
                     ASSERT_GT(region.base, before);
                     ASSERT_EQ(region.size, region.base / 2);
-                    ASSERT_EQ(region.offset, shm::kNoOffset);
+                    ASSERT_FALSE(region.shared);
                     before = region.base + region.size;
                 }
             }

@@ -123,8 +123,9 @@ Adoption::Refusal Adoption::open_file(int fd) {
     return {};
 }
 
-// The longest part of the range that lies in the arena's file, and what else lies there.
-void Adoption::survey(std::uintptr_t first, std::uintptr_t end, Survey& found) const {
+// The longest part of the range that lies in the arena's file, and what may come to lie there: whole pages of the
+// range.
+void Adoption::survey(const Place& pages, const Place& touched, Survey& found) const {
     found.longest = {};
     found.adoptable.clear();
     found.areas = 0;
@@ -134,10 +135,12 @@ void Adoption::survey(std::uintptr_t first, std::uintptr_t end, Survey& found) c
     VmArea area;
     while (areas.next(area)) {
         ++found.areas;
-        if (area.end <= first || area.first >= end) continue;
-        const std::uintptr_t from = std::max(area.first, first);
-        const std::uintptr_t to = std::min(area.end, end);
-        if (!is_own(area)) {
+        const bool own = is_own(area);
+        const Place& range = own ? touched : pages;
+        const std::uintptr_t from = std::max(area.first, range.first);
+        const std::uintptr_t to = std::min(area.end, range.end);
+        if (from >= to) continue;
+        if (!own) {
             if (is_adoptable(area)) stored = found.adoptable.push({from, to, area.inode == 0}) && stored;
             continue;
         }
@@ -178,8 +181,9 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
 SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why) {
     why.clear();
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
-    const Place pages = limits.edges ? Place{down(begin), up(begin + bytes)} : whole_pages(begin, bytes);
-    if (pages.first >= pages.end || pages.end > kAddresses) return {};
+    const Place touched{down(begin), up(begin + bytes)};
+    const Place pages = limits.edges ? touched : whole_pages(begin, bytes);
+    if (touched.end > kAddresses) return {};
     Survey found;
     const auto clipped = [&] {
         SharedPart part = found.longest;
@@ -192,9 +196,12 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     };
     {
         const Inside inside(*this);
-        if (!is_whole(pages.first, pages.end, found.longest)) survey(pages.first, pages.end, found);
+        if (!is_whole(touched.first, touched.end, found.longest)) {
+            if (pages.first >= pages.end) return {};
+            survey(pages, touched, found);
+        }
     }
-    if (found.longest.bytes() == pages.end - pages.first) return clipped();
+    if (found.longest.first <= pages.first && found.longest.end >= pages.end) return clipped();
     // Without the mutex: the window registry's and the arena's are locked here, and other threads call free() while
     // they hold one of those.
     if (const char* const reason = refusal(found, pages, limits); reason != nullptr) {
@@ -209,13 +216,13 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     Exchanged done;
     {
         const Inside inside(*this);
-        exchange(pages.first, pages.end, fd, done);
+        exchange(pages, fd, done);
     }
     for (const Place& place : done.places)
         announce(place, done.shift);
     {
         const Inside inside(*this);
-        survey(pages.first, pages.end, found);
+        survey(pages, touched, found);
     }
     if (done.rest) why = done.rest.reason;
     if (done.rest.error != 0) why += std::string(": ") + std::strerror(done.rest.error);
@@ -223,11 +230,11 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
 }
 
 // Sweeps first, so that no offset has pages that a mapping does not use.
-void Adoption::exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done) {
+void Adoption::exchange(const Place& pages, int fd, Exchanged& done) {
     done.rest = open_file(fd);
     if (done.rest) return;
     Survey found;
-    survey(first, end, found);
+    survey(pages, pages, found);
     if (!sweep_locked() || !found.complete) {
         done.rest = {kUnreadable};
         return;

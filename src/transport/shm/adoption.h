@@ -40,15 +40,6 @@ inline constexpr std::uint64_t kSlotBytes = 2 * kAddresses;
 inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 14;
 inline constexpr std::uint64_t kAdoptedEnd = kAdoptedOffset + kSlots * kSlotBytes;
 
-/// A part of a memory range that lies in the arena's file.
-struct SharedPart {
-    std::uintptr_t first = 0;
-    std::uintptr_t end = 0;
-    std::uint64_t offset = kNoOffset;  // of `first` in the file
-    explicit operator bool() const { return first < end; }
-    std::size_t bytes() const { return end - first; }
-};
-
 /// The adopted memory of a process. Thread-safe, but adopt() needs that no other thread stores into the memory.
 class Adoption {
   public:
@@ -71,7 +62,8 @@ class Adoption {
     };
 
     /// Makes the whole pages of [base, base + bytes) shared where that is possible, and returns the first longest part
-    /// of the range that is shared now, adopted earlier or by this call; an empty part if there is none. `why`: one
+    /// of the range that is shared now, adopted earlier, with its first and last bytes, or by this call; an empty part
+    /// if there is none. `why`: one
     /// phrase if something stays private although it has whole pages, else empty. Signals wait during the copies.
     SharedPart adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why);
 
@@ -189,10 +181,10 @@ class Adoption {
     Refusal open_file(int fd);
     bool owned() const;
     bool is_own(const VmArea& area) const;
-    void survey(std::uintptr_t first, std::uintptr_t end, Survey& found) const;
+    void survey(const Place& pages, const Place& touched, Survey& found) const;
     bool is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const;
     static const char* refusal(const Survey& found, const Place& pages, const Limits& limits);
-    void exchange(std::uintptr_t first, std::uintptr_t end, int fd, Exchanged& done);
+    void exchange(const Place& pages, int fd, Exchanged& done);
     std::uint64_t choose_shift(const Survey& found);
     bool is_free(std::uint64_t first, std::uint64_t end) const;
     std::uint64_t free_slot();

@@ -51,13 +51,27 @@ enum class Memory : std::uint32_t {
     Dynamic,  // in attached regions, which the region table lists
 };
 
-/// An attached region of a dynamic window.
-struct Region {
-    std::uint64_t base;    // address in the owner's address space
-    std::uint64_t size;    // bytes
-    std::uint64_t offset;  // offset in the owner's arena, or kNoOffset
-};
 inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
+
+/// A part of a memory range that lies in the arena's file.
+struct SharedPart {
+    std::uintptr_t first = 0;
+    std::uintptr_t end = 0;
+    std::uint64_t offset = kNoOffset;  // of `first` in the file
+    explicit operator bool() const { return first < end; }
+    std::size_t bytes() const { return end - first; }
+    bool operator==(const SharedPart&) const = default;
+};
+
+/// An attached region of a dynamic window. Addresses are the owner's.
+struct Region {
+    std::uint64_t base;
+    std::uint64_t size;  // bytes
+    SharedPart shared;   // in the owner's arena; empty if no byte is
+    bool is_whole() const { return shared.bytes() == size; }
+    bool operator==(const Region&) const = default;
+};
+static_assert(sizeof(Region) % sizeof(std::uint64_t) == 0);
 
 /// One process's part of a window's shared state. Aligned so that two processes never share a cache line.
 struct alignas(64) ControlBlock {

@@ -39,7 +39,7 @@ Fault RegionTable::publish() {
     return Fault::None;
 }
 
-Fault RegionTable::attach(const void* base, std::size_t size) {
+Fault RegionTable::attach(const void* base, std::size_t size, const SharedPart& shared) {
     const std::lock_guard lock(mutex_);
     if (size == 0) {  // exposes nothing, but may be detached
         empty_.insert(base);
@@ -51,7 +51,7 @@ Fault RegionTable::attach(const void* base, std::size_t size) {
     if ((after != regions_.end() && after->base < start + size) ||
         (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
         return base::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
-    const auto at = regions_.insert(after, Region{start, size, Arena::mine().offset_of(base, size)});
+    const auto at = regions_.insert(after, Region{start, size, shared});
     const Fault fault = publish();
     if (fault != Fault::None) regions_.erase(at);
     return fault;
@@ -74,7 +74,73 @@ Fault RegionTable::detach(const void* base, const std::function<void()>& removed
     return Fault::None;
 }
 
-std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& block, const Read& read) {
+// Whether all processes map the part already.
+static bool is_pooled(const PeerArena& arena, const SharedPart& part) {
+    return part.offset + part.bytes() <= arena.address().pool_bytes;
+}
+
+// Unmaps in its destructor.
+class AttachedRegions::Mapping {
+  public:
+    Mapping(PeerArena& arena, const SharedPart& part) : arena_(arena), part_(part) {
+        pooled_ = is_pooled(arena, part);
+        if (!pooled_ && s_mapped.fetch_add(1) >= kMostMapped) return;
+        address_ = arena.map(part.offset, part.bytes());
+    }
+    ~Mapping() {
+        if (address_ != nullptr) arena_.unmap(part_.offset, address_, part_.bytes());
+        if (!pooled_) s_mapped.fetch_sub(1);
+    }
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    std::byte* address() const { return address_; }
+
+  private:
+    static inline std::atomic<std::uint32_t> s_mapped{0};  // outside of the pools
+    PeerArena& arena_;
+    SharedPart part_;
+    std::byte* address_ = nullptr;
+    bool pooled_ = false;
+};
+
+AttachedRegions::AttachedRegions(std::vector<Region> list, const AttachedRegions* before)
+    : list_(std::move(list)), slots_(list_.size()) {
+    if (before == nullptr) return;
+    const std::lock_guard lock(before->mutex_);
+    const Region* old = before->list_.data();
+    const Region* const end = old + before->list_.size();
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+        while (old != end && old->base < list_[i].base)
+            ++old;
+        if (old == end || !(*old == list_[i])) continue;
+        const Slot& slot = before->slots_[static_cast<std::size_t>(old - before->list_.data())];
+        slots_[i].uses.store(slot.uses.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        if (slot.address.load(std::memory_order_relaxed) == nullptr) continue;  // what was refused is tried again
+        slots_[i].mapping = slot.mapping;
+        slots_[i].address.store(slot.address.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+}
+
+std::byte* AttachedRegions::locate(const Region& region, PeerArena& arena) const {
+    constexpr std::uint32_t kFew = 3;
+    if (!region.shared) return nullptr;
+    Slot& slot = slots_[static_cast<std::size_t>(&region - list_.data())];
+    std::byte* const address = slot.address.load(std::memory_order_acquire);
+    if (address != nullptr) return address;
+    if (slot.uses.load(std::memory_order_relaxed) >= kFew || is_pooled(arena, region.shared))
+        return map(region, slot, arena);
+    slot.uses.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+}
+
+std::byte* AttachedRegions::map(const Region& region, Slot& slot, PeerArena& arena) const {
+    const std::lock_guard lock(mutex_);
+    if (slot.mapping == nullptr) slot.mapping = std::make_shared<const Mapping>(arena, region.shared);
+    slot.address.store(slot.mapping->address(), std::memory_order_release);
+    return slot.mapping->address();
+}
+
+std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, const Read& read) {
     const std::lock_guard lock(mutex_);
     for (int round = 0;; ++round) {
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
@@ -88,7 +154,7 @@ std::shared_ptr<const std::vector<Region>> RegionView::current(ControlBlock& blo
                 if (block.regions_version.load(std::memory_order_seq_cst) == before) {
                     if (!copy) return nullptr;
                     version_ = before;
-                    regions_ = std::make_shared<const std::vector<Region>>(*std::move(copy));
+                    regions_ = std::make_shared<const AttachedRegions>(*std::move(copy), regions_.get());
                     return regions_;
                 }
             }

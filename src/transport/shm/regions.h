@@ -28,9 +28,9 @@ class RegionTable {
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
 
-    /// Adds [base, base + size); Fault::Attach if it overlaps an attached region, Fault::AttachRefused if
-    /// there is no memory.
-    Fault attach(const void* base, std::size_t size);
+    /// Adds [base, base + size), of which `shared` lies in the arena; Fault::Attach if it overlaps an attached region,
+    /// Fault::AttachRefused if there is no memory.
+    Fault attach(const void* base, std::size_t size, const SharedPart& shared = {});
     /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
     /// is not empty was removed, before the table's mutex is released.
     Fault detach(const void* base, const std::function<void()>& removed = {});
@@ -52,20 +52,50 @@ class RegionTable {
     ArenaBlock published_;
 };
 
-/// A reader's copy of a target's regions.
+/// A reader's copy of a target's regions, sorted by address, and the places at which this process has mapped their
+/// shared parts. Thread-safe; the list does not change.
+class AttachedRegions {
+  public:
+    /// Takes over the mappings of the regions that `before`, an earlier copy or null, has too.
+    AttachedRegions(std::vector<Region> list, const AttachedRegions* before);
+
+    const std::vector<Region>& list() const { return list_; }
+    /// The address at which `region`, one of the list, has the first byte of its shared part; null if the part is not
+    /// mapped. The fourth call for a region of `arena`, in the pool the first, maps the part, until all copies that
+    /// have the region are gone: a mapping costs more than few operations. kMostMapped of them at most exist outside of
+    /// pools.
+    std::byte* locate(const Region& region, PeerArena& arena) const;
+
+    static constexpr std::uint32_t kMostMapped = 4096;
+
+  private:
+    class Mapping;
+    struct Slot {
+        std::atomic<std::uint32_t> uses{0};
+        std::atomic<std::byte*> address{nullptr};
+        std::shared_ptr<const Mapping> mapping;
+    };
+    std::byte* map(const Region& region, Slot& slot, PeerArena& arena) const;
+
+    std::vector<Region> list_;
+    mutable std::mutex mutex_;  // of all mappings
+    mutable std::vector<Slot> slots_;
+};
+
+/// A reader's view of a target's regions.
 class RegionView {
   public:
     /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
     using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
 
-    /// The current regions, sorted by address. Reads the table again only if its version has changed. Null if the table
-    /// cannot be read; the next call tries again.
-    std::shared_ptr<const std::vector<Region>> current(ControlBlock& block, const Read& read);
+    /// The current regions. Reads the table again only if its version has changed. Null if the table cannot be read;
+    /// the next call tries again.
+    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read);
 
   private:
     std::mutex mutex_;
     std::uint64_t version_ = ~std::uint64_t{0};
-    std::shared_ptr<const std::vector<Region>> regions_;
+    std::shared_ptr<const AttachedRegions> regions_;
 };
 
 /// The region that contains `address`, or null.

@@ -1,0 +1,366 @@
+// MPI_Win_attach makes whole pages of a region shared, as MPI_Win_create does with a window's (adopt.cpp): operations
+// reach every byte before and after, on whole pages and edges with one atomicity, and a region that takes another's
+// place is not confused with it.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "adopt.h"
+#include "dynamic_window.h"
+
+using namespace adopt;
+using osct::address;
+using osct::rank;
+using osct::size;
+
+namespace {
+
+alignas(8) char static_memory[3 * kEnough];
+
+// A dynamic window whose attached memory `how` decides about.
+struct Regions {
+    MPI_Win win = MPI_WIN_NULL;
+    explicit Regions(const char* how = "always") {
+        MPI_Info info = MPI_INFO_NULL;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "osc_adopt", how);
+        CHECK_OK(MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &win));
+        MPI_Info_free(&info);
+    }
+    ~Regions() { CHECK_OK(MPI_Win_free(&win)); }
+    Regions(const Regions&) = delete;
+    Regions& operator=(const Regions&) = delete;
+    void attach(void* base, std::size_t bytes) const {
+        CHECK_OK(MPI_Win_attach(win, base, static_cast<MPI_Aint>(bytes)));
+    }
+    void detach(void* base) const { CHECK_OK(MPI_Win_detach(win, base)); }
+};
+
+std::vector<MPI_Aint> addresses_of(const void* mine) {
+    std::vector<MPI_Aint> all(static_cast<std::size_t>(size()));
+    const MPI_Aint here = address(mine);
+    MPI_Allgather(&here, 1, MPI_AINT, all.data(), 1, MPI_AINT, MPI_COMM_WORLD);
+    return all;
+}
+
+// Every rank puts a pattern to the whole region of its right neighbour, often enough that the origin maps it, gets it
+// back, and adds to its first and last words.
+void exercise(MPI_Win win, char* base, std::size_t bytes, int seed) {
+    const int right = (rank() + 1) % size();
+    const int left = (rank() + size() - 1) % size();
+    const MPI_Aint there = addresses_of(base)[static_cast<std::size_t>(right)];
+    std::vector<char> sent(bytes), back(bytes);
+    const int count = static_cast<int>(bytes);
+    for (int round = 0; round < 6; ++round) {
+        const auto pattern = [&](int from) {
+            return [=](std::size_t i) {
+                return static_cast<char>(from * 7 + round + seed + static_cast<int>(i * 3 + i / 251));
+            };
+        };
+        for (std::size_t i = 0; i < bytes; ++i)
+            sent[i] = pattern(rank())(i);
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
+        MPI_Win_fence(0, win);
+        CHECK_ALL(base, bytes, pattern(left));
+        CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
+        MPI_Win_fence(0, win);
+        CHECK_ALL(back.data(), bytes, pattern(rank()));
+        const long zero = 0;
+        for (const MPI_Aint at : {MPI_Aint{0}, static_cast<MPI_Aint>(bytes - 8)}) {
+            long word = 0, had = 0;
+            CHECK_OK(MPI_Fetch_and_op(&zero, &word, MPI_LONG, right, there + at, MPI_SUM, win));
+            MPI_Win_fence(0, win);
+            std::memcpy(&had, sent.data() + at, sizeof had);
+            CHECK_EQ(word, had);
+        }
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+
+CASE(attached_memory_becomes_shared) {
+    SKIP_IF(size() < 2);
+    std::vector<char> heap(4 * kEnough);
+    auto* const mapped = static_cast<char*>(map_pages(2 * kEnough));
+    char* const given[] = {heap.data() + 24, mapped, static_memory};
+    const std::size_t sizes[] = {4 * kEnough - 64, 2 * kEnough, sizeof static_memory};
+    const Regions regions;
+    for (std::size_t i = 0; i < std::size(given); ++i) {
+        for (std::size_t at = 0; at < sizes[i]; ++at)
+            given[i][at] = static_cast<char>(at * 5 + i);
+        regions.attach(given[i], sizes[i]);
+        CHECK(is_shared(given[i] + sizes[i] / 2));
+        CHECK_ALL(given[i], sizes[i], [i](std::size_t at) { return static_cast<char>(at * 5 + i); });
+    }
+    for (std::size_t i = 0; i < std::size(given); ++i)
+        exercise(regions.win, given[i], sizes[i], static_cast<int>(i));
+    for (std::size_t i = 0; i < std::size(given); ++i) {
+        regions.detach(given[i]);
+        CHECK(is_shared(given[i] + sizes[i] / 2));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::munmap(mapped, 2 * kEnough);
+}
+
+CASE(the_windows_key_and_auto_decide_for_regions) {
+    SKIP_IF(size() < 2);
+    constexpr std::size_t kAll = 32 * kLarge;  // its first bytes are at no address that another case has used
+    auto* const memory = static_cast<char*>(map_pages(kAll));
+    std::memset(memory, 1, kLarge);
+    {
+        const Regions regions("off");
+        regions.attach(memory, 2 * kEnough);
+        CHECK(!is_shared(memory + kEnough));
+        exercise(regions.win, memory, 2 * kEnough, 1);
+        regions.detach(memory);
+    }
+    {
+        const Regions regions("auto");
+        regions.attach(memory, kEnough / 2);
+        CHECK(!is_shared(memory));
+        regions.detach(memory);
+        regions.attach(memory, 2 * kEnough);
+        CHECK(is_shared(memory + kEnough));
+        exercise(regions.win, memory, 2 * kEnough, 2);
+        // The copy of large memory pays when it is attached again.
+        char* const large = memory + 4 * kEnough;
+        regions.attach(large, kLarge - 4 * kEnough);
+        CHECK(!is_shared(large + kEnough));
+        regions.detach(large);
+        regions.attach(large, kLarge - 4 * kEnough);
+        CHECK(is_shared(large + kEnough));
+        MPI_Info info = MPI_INFO_NULL;
+        char value[16] = "";
+        int found = 0;
+        MPI_Win_get_info(regions.win, &info);
+        MPI_Info_get(info, "osc_adopt", sizeof value - 1, value, &found);
+        CHECK_EQ(std::string(value), std::string("auto"));
+        MPI_Info_free(&info);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    ::munmap(memory, kAll);
+}
+
+// The region's first and last bytes lie on pages with data of the owner, which stores there all the time.
+CASE(neighbours_of_a_region_stay_private) {
+    SKIP_IF(size() < 2);
+    auto* const pages = static_cast<char*>(map_pages(4 * kEnough));
+    char* const base = pages + 1000;
+    const std::size_t bytes = 4 * kEnough - 3000;
+    auto* const before = reinterpret_cast<volatile long*>(pages + 992);
+    auto* const after = reinterpret_cast<volatile long*>(base + bytes);
+    const Regions regions;
+    regions.attach(base, bytes);
+    CHECK(is_shared(base + bytes / 2));
+    CHECK(!is_shared(pages));
+    CHECK(!is_shared(base + bytes));
+    const MPI_Aint there = addresses_of(base).front();
+    MPI_Win_lock_all(0, regions.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Request barrier;
+    if (rank() == 0) {
+        int ended = 0;
+        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+        for (long i = 1; ended == 0; ++i) {
+            *before = i;
+            *after = -i;
+            CHECK_EQ(*before, i);
+            CHECK_EQ(*after, -i);
+            if (i % 1000 == 0) MPI_Test(&barrier, &ended, MPI_STATUS_IGNORE);
+        }
+    } else {
+        const std::vector<char> ones(5000, static_cast<char>(rank()));
+        const long one = 1;
+        for (int i = 0; i < 300; ++i) {
+            for (const std::size_t at : {std::size_t{0}, bytes - ones.size()})
+                MPI_Put(ones.data(), 5000, MPI_CHAR, 0, there + static_cast<MPI_Aint>(at), 5000, MPI_CHAR, regions.win);
+            for (const std::size_t at : {std::size_t{0}, bytes - 8})
+                MPI_Accumulate(&one, 1, MPI_LONG, 0, there + static_cast<MPI_Aint>(at), 1, MPI_LONG, MPI_SUM,
+                               regions.win);
+            MPI_Win_flush(0, regions.win);
+        }
+        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+        MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+    }
+    MPI_Win_unlock_all(regions.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    regions.detach(base);
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::munmap(pages, 4 * kEnough);
+}
+
+// Elements on both sides of an edge and across it, updated by all ranks at once, the owner included; each origin begins
+// by another path and maps the region meanwhile.
+CASE(atomics_are_atomic_on_and_across_edges_of_a_region) {
+    auto* const pages = static_cast<char*>(map_pages(2 * kEnough));
+    char* const base = pages + 4096 - 36;  // the first page has four elements and a half
+    constexpr int kElements = 12, kRounds = 400;
+    const Regions regions;
+    regions.attach(base, 2 * kEnough - 8192);
+    CHECK(size() < 2 || is_shared(pages + 4096));
+    const MPI_Aint there = addresses_of(base).front();
+    MPI_Win_lock_all(0, regions.win);
+    for (int i = 0; i < kRounds; ++i) {
+        for (int element = 0; element < kElements; ++element) {
+            const long one = 1;
+            long before = 0, seen = 0;
+            const MPI_Aint at = there + element * 8;
+            switch ((i + element) % 4) {
+                case 0:
+                    MPI_Accumulate(&one, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM, regions.win);
+                    break;
+                case 1:
+                    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, at, MPI_SUM, regions.win);
+                    break;
+                case 2:
+                    MPI_Get_accumulate(&one, 1, MPI_LONG, &before, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM,
+                                       regions.win);
+                    break;
+                default:
+                    do {
+                        MPI_Fetch_and_op(&seen, &before, MPI_LONG, 0, at, MPI_NO_OP, regions.win);
+                        MPI_Win_flush(0, regions.win);
+                        const long more = before + 1;
+                        seen = before;
+                        MPI_Compare_and_swap(&more, &seen, &before, MPI_LONG, 0, at, regions.win);
+                        MPI_Win_flush(0, regions.win);
+                    } while (before != seen);
+            }
+            MPI_Win_flush(0, regions.win);
+        }
+        if (i % 4 == 0) {
+            const std::vector<long> ones(kElements, 1);
+            MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, there, kElements, MPI_LONG, MPI_SUM, regions.win);
+        }
+    }
+    MPI_Win_unlock_all(regions.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0)
+        for (int element = 0; element < kElements; ++element) {
+            long sum = 0;
+            std::memcpy(&sum, base + element * 8, sizeof sum);
+            CHECK_EQ(sum, static_cast<long>(size()) * (kRounds + kRounds / 4));
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+    regions.detach(base);
+    ::munmap(pages, 2 * kEnough);
+}
+
+// Peers have mapped the region when other memory takes its address.
+CASE(a_region_is_attached_again) {
+    SKIP_IF(size() < 2);
+    auto* const memory = static_cast<char*>(map_pages(4 * kEnough));
+    std::memset(memory, 1, 4 * kEnough);
+    const Regions regions;
+    for (int round = 0; round < 6; ++round) {
+        const std::size_t bytes = kEnough * static_cast<std::size_t>(1 + round % 3);
+        regions.attach(memory, bytes);
+        CHECK(is_shared(memory + bytes / 2));
+        exercise(regions.win, memory, bytes, round);
+        regions.detach(memory);
+        CHECK(is_shared(memory + bytes / 2));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (round % 2 == 0) continue;
+        // Half of the memory becomes another's, then the rest.
+        char* const half = memory + (round == 1 ? 0 : 2 * kEnough);
+        CHECK_EQ(::munmap(half, 2 * kEnough), 0);
+        CHECK(::mmap(half, 2 * kEnough, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+              half);
+        CHECK_ALL(half, 2 * kEnough, [](std::size_t) { return 0; });
+        std::memset(half, 2, 2 * kEnough);
+    }
+    auto* piece = static_cast<char*>(std::malloc(4 * kEnough));
+    for (int round = 0; round < 4; ++round) {
+        std::memset(piece, round, 4 * kEnough);
+        regions.attach(piece, 4 * kEnough);
+        exercise(regions.win, piece, 4 * kEnough, round);
+        regions.detach(piece);
+        MPI_Barrier(MPI_COMM_WORLD);
+        const char first = piece[0], last = piece[4 * kEnough - 1];
+        piece = static_cast<char*>(std::realloc(piece, (round % 2 == 0 ? 16 : 4) * kEnough));
+        CHECK_EQ(piece[0], first);
+        CHECK_EQ(piece[4 * kEnough - 1], last);
+    }
+    std::free(piece);
+    ::munmap(memory, 4 * kEnough);
+}
+
+// Both kinds of windows over the same memory, in both orders; and memory that is private in one stays private.
+CASE(regions_overlap_other_windows) {
+    SKIP_IF(size() < 2);
+    auto* const memory = static_cast<char*>(map_pages(8 * kEnough));
+    std::memset(memory, 1, 8 * kEnough);
+    {
+        const Window created(memory, 3 * kEnough, "always");
+        const Regions regions, further;
+        regions.attach(memory + kEnough, 4 * kEnough);
+        further.attach(memory + 500, 5 * kEnough - 500);
+        for (const std::size_t at : {std::size_t{0}, kEnough, 4 * kEnough, 5 * kEnough - 1})
+            CHECK(is_shared(memory + at));
+        exercise(regions.win, memory + kEnough, 4 * kEnough, 3);
+        exercise(further.win, memory + 500, 5 * kEnough - 500, 4);
+        const Window last(memory, 8 * kEnough, "always");
+        CHECK(is_shared(memory + 7 * kEnough));
+        MPI_Win_lock_all(0, created.win);
+        MPI_Win_lock_all(0, regions.win);
+        const int right = (rank() + 1) % size();
+        const MPI_Aint there = addresses_of(memory)[static_cast<std::size_t>(right)];
+        for (int i = 0; i < 8; ++i) {
+            const char value = static_cast<char>(i + rank());
+            char seen = 0;
+            CHECK_OK(MPI_Put(&value, 1, MPI_CHAR, right, static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR, created.win));
+            CHECK_OK(MPI_Win_flush(right, created.win));
+            CHECK_OK(MPI_Get(&seen, 1, MPI_CHAR, right, there + static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR,
+                             regions.win));
+            CHECK_OK(MPI_Win_flush(right, regions.win));
+            CHECK_EQ(seen, value);
+        }
+        MPI_Win_unlock_all(regions.win);
+        MPI_Win_unlock_all(created.win);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    auto* const other = static_cast<char*>(map_pages(2 * kEnough));
+    {
+        const Regions apart("off"), regions;
+        apart.attach(other, 2 * kEnough);
+        regions.attach(other, 2 * kEnough);
+        CHECK(!is_shared(other + kEnough));
+        const Window created(other, 2 * kEnough, "always");
+        CHECK(!is_shared(other + kEnough));
+        exercise(apart.win, other, 2 * kEnough, 5);
+        exercise(regions.win, other, 2 * kEnough, 6);
+    }
+    ::munmap(other, 2 * kEnough);
+    ::munmap(memory, 8 * kEnough);
+}
+
+// A large piece of MPI_Alloc_mem has a mapping of its own in its owner and in each origin.
+CASE(large_pieces_of_alloc_mem_are_mapped) {
+    SKIP_IF(size() < 2);
+    const Regions regions("off");
+    char* piece = nullptr;
+    MPI_Alloc_mem(4 * kLarge, MPI_INFO_NULL, &piece);
+    const auto mappings = [] {
+        std::FILE* const maps = std::fopen("/proc/self/maps", "re");
+        char line[4096];
+        int count = 0;
+        while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr)
+            count += std::strstr(line, "memfd:osc") != nullptr ? 1 : 0;
+        if (maps != nullptr) std::fclose(maps);
+        return count;
+    };
+    const int before = mappings();
+    for (int round = 0; round < 3; ++round) {
+        regions.attach(piece + 100, 2 * kEnough);
+        exercise(regions.win, piece + 100, 2 * kEnough, round);
+        CHECK(mappings() > before);
+        regions.detach(piece + 100);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Free_mem(piece);
+}
