@@ -2,6 +2,7 @@
 // exchange.
 #include "transport/shm/adoption.h"
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 
 #include "transport/shm/other_threads.h"
 #include "transport/shm/vm_areas.h"
+#include "transport/shm/vm_flags.h"
 
 namespace osc::shm {
 namespace {
@@ -72,6 +74,12 @@ long most_areas() {
     const bool read = std::fscanf(file, "%ld", &most) == 1;
     std::fclose(file);
     return read ? most : 65530;
+}
+
+// Whether the program or a library of it has the address in its file: static data, as far as it was initialised.
+bool is_static(std::uintptr_t address) {
+    Dl_info info{};
+    return ::dladdr(reinterpret_cast<const void*>(address), &info) != 0;
 }
 
 // Memory that only this process sees. Private pages of a file are such memory too: data of the program.
@@ -173,6 +181,12 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
     if (limits.in_use && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                      [&](const Piece& piece) { return limits.in_use(piece.first, piece.end); }))
         return "another window exposes it already";
+    // The pages of other files would take memory that the system cannot get back by forgetting them.
+    if (limits.alone && std::any_of(found.adoptable.begin(), found.adoptable.end(),
+                                    [](const Piece& piece) { return !piece.sparse && !is_static(piece.first); }))
+        return "it is a mapping of a file";
+    for (const Piece& piece : found.adoptable)
+        if (const char* const reason = special_treatment(piece.first, piece.end); reason != nullptr) return reason;
     if (limits.pays && !limits.pays(pages.first, pages.end))
         return "auto copies large memory only for a further window over it";
     return nullptr;
