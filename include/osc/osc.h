@@ -16,8 +16,8 @@ extern "C" {
 const char* osc_version(void);
 
 /** How many calls of an MPI function (for example "MPI_Put") libosc itself served in this process. C, PMPI and
- *  Fortran callers count alike; 0 for an unknown name. Exact while one thread calls MPI, approximate under
- *  MPI_THREAD_MULTIPLE. Thread-safe. */
+ *  Fortran callers count alike; 0 for an unknown name. The calls of all threads count, also of threads that have ended.
+ *  Thread-safe; another thread's call counts for certain if it has returned before this one begins. */
 unsigned long long osc_served(const char* mpi_function);
 
 /** How many calls of an MPI function libosc passed on to the host MPI on windows or memory that the host serves.

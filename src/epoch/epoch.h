@@ -8,6 +8,7 @@
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
 #include "strategy/targets.h"
+#include "transport/shm/compare.h"
 
 namespace osc::epoch {
 
@@ -95,8 +96,8 @@ inline bool try_lock(Core& core, std::uint32_t target) {
 }
 
 /// The fast path of MPI_Win_unlock of an exclusive lock without waiters. No: nothing has changed, and the caller uses
-/// unlock(). Yes: done. Any other value: the lock is released, but the caller must call unlock_late(), which also
-/// releases the window's state lock.
+/// unlock(). Yes: done. Late: the lock is released, but the caller must call unlock_late(), which also releases the
+/// window's state lock.
 template <bool kThreaded>
 inline sync::Released try_unlock(Core& core, std::uint32_t target) {
     if (target >= core.size) return sync::Released::No;
@@ -120,7 +121,7 @@ void unlock_late(Core& core, std::uint32_t target, bool threaded);
 /// the flush needs ordering only. If false, the caller uses flush() or flush_local(). A negative rank converts to a
 /// huge number.
 inline bool may_order_only(const Core& core, std::uint32_t target) {
-    return target < core.flushable.load(std::memory_order_relaxed);
+    return shm::below(target, core.flushable);
 }
 
 /// Opens a target for the fast path of operations, on the first operation of an epoch. False if the target is open
@@ -135,8 +136,11 @@ Fault pointers_given(Core& core);
 /// because ThreadSanitizer understands it. The same word counts calls: true once in kPollEvery calls, for the caller to
 /// call shm::poll_host(), so that a polling program drives the host.
 inline constexpr std::uint32_t kPollEvery = 1024;
+[[nodiscard]] inline bool order_and_count(std::atomic<std::uint32_t>& word) {
+    return word.fetch_sub(1, std::memory_order_seq_cst) == 1;
+}
 [[nodiscard]] inline bool order_and_count(Core& core) {
-    return core.order.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    return order_and_count(core.order);
 }
 
 /// Drives the host after kPollEvery unlocks, which Core::unlocks counts.

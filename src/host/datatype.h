@@ -39,6 +39,17 @@ constexpr std::size_t predefined_slot(std::uint64_t key) noexcept {
     return (key & 0xff) | ((key >> 24) & 0x80);
 }
 
+/// Bits 8 to 15. Compilers shift and mask, where x86-64 reads them as a register of its own.
+inline std::int64_t second_byte(std::uint32_t word) noexcept {
+#ifdef __x86_64__
+    std::int64_t byte;
+    asm("movzbl %h1, %k0" : "=R"(byte) : "Q"(word));
+    return byte;
+#else
+    return word >> 8 & 0xff;
+#endif
+}
+
 /// The slow path: flattens or finds the attribute. Null with an MPI error class in `error`.
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;
 
@@ -68,7 +79,7 @@ inline std::int64_t plain_size(MPI_Datatype type) noexcept {
     } else {
         // MPICH's handles of these types carry the size in their second byte.
         const std::uint32_t rest = static_cast<std::uint32_t>(type) - 0x4c000000u;
-        return rest <= 0xffffff ? static_cast<std::uint8_t>(rest >> 8) : -1;
+        return rest <= 0xffffff ? detail::second_byte(rest) : -1;
     }
 }
 

@@ -15,7 +15,7 @@ namespace osc::host {
 
 namespace detail {
 std::atomic<MPI_Request> g_completed{kNoRequest};
-std::atomic<std::uint32_t> g_until_progress{1};
+constinit thread_local std::atomic<std::uint32_t> t_until_progress{1};
 }  // namespace detail
 
 namespace {
@@ -110,12 +110,12 @@ bool threads() {
 }
 
 int detail::make_completed_request(MPI_Request* request) {
-    if (shm::count_down(g_until_progress)) progress_with_request();
+    if (shm::count_down(t_until_progress)) progress_with_request();
     return real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self_comm(), request);
 }
 
 int detail::progress_with_request() {
-    g_until_progress.store(kProgressEvery, std::memory_order_relaxed);
+    t_until_progress.store(kProgressEvery, std::memory_order_relaxed);
     progress();
     return MPI_SUCCESS;
 }

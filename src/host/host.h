@@ -48,7 +48,7 @@ bool threads();
 
 namespace detail {
 extern std::atomic<MPI_Request> g_completed;
-extern std::atomic<std::uint32_t> g_until_progress;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::atomic<std::uint32_t> t_until_progress;
 int make_completed_request(MPI_Request* request);
 int progress_with_request();
 }  // namespace detail
@@ -69,7 +69,7 @@ inline int completed_request(MPI_Request* request) {
     if (__builtin_expect(constant == kNoRequest || request == nullptr, 0))
         return detail::make_completed_request(request);
     *request = constant;
-    if (__builtin_expect(shm::count_down(detail::g_until_progress), 0)) return detail::progress_with_request();
+    if (__builtin_expect(shm::count_down(detail::t_until_progress), 0)) return detail::progress_with_request();
     return MPI_SUCCESS;
 }
 

@@ -54,22 +54,27 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
 /// fault again and reports it.
 bool opens(Window* window, int rank);
 
-/// The general forms of the calls whose fast paths are in data_requests.cpp.
+/// The general forms of the calls whose fast paths are in data_requests.cpp. Not inlined, so that a fast path saves no
+/// registers for them.
 namespace slow {
 
-int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
-                   int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
-                   int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
-int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request);
-int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-         int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request);
-int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
-                MPI_Request* request);
-int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
-                    int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
-                    int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request);
+[[gnu::noinline]] int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                     void* result_addr, int result_count, MPI_Datatype result_datatype, int target_rank,
+                                     MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op,
+                                     MPI_Win win);
+[[gnu::noinline]] int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
+                           MPI_Request* request);
+[[gnu::noinline]] int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
+                           MPI_Request* request);
+[[gnu::noinline]] int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                  int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
+                                  MPI_Op op, MPI_Win win, MPI_Request* request);
+[[gnu::noinline]] int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                      void* result_addr, int result_count, MPI_Datatype result_datatype,
+                                      int target_rank, MPI_Aint target_disp, int target_count,
+                                      MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request);
 
 }  // namespace slow
 

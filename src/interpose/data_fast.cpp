@@ -205,8 +205,7 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
         return (again ? entry::Accumulate : Accumulate)(origin_addr, count, type, target_rank, target_disp, count, type,
                                                         op, win);
     }
-    count_served(Entry::Accumulate);
-    return MPI_SUCCESS;
+    return succeed(Entry::Accumulate);
 }
 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
@@ -218,8 +217,7 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
         return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
                                                             target_disp, op, win);
     }
-    count_served(Entry::Fetch_and_op);
-    return MPI_SUCCESS;
+    return succeed(Entry::Fetch_and_op);
 }
 
 [[gnu::noinline]] int swap_any(const void* origin_addr, const void* compare_addr, void* result_addr,
@@ -240,8 +238,7 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
         return (again ? entry::Compare_and_swap : Compare_and_swap)(origin_addr, compare_addr, result_addr, datatype,
                                                                     target_rank, target_disp, win);
     }
-    count_served(Entry::Compare_and_swap);
-    return MPI_SUCCESS;
+    return succeed(Entry::Compare_and_swap);
 }
 
 }  // namespace slow
@@ -257,9 +254,7 @@ int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
     if (!OSC_LIKELY(
             fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
         return slow::put_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
-    count_served(Entry::Put);
-    move_bytes(target, origin_addr, bytes);
-    return MPI_SUCCESS;
+    return move_and_succeed<Entry::Put>(target, origin_addr, bytes);
 }
 
 int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
@@ -271,9 +266,7 @@ int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int t
     if (!OSC_LIKELY(
             fast_transfer(find_front(win), origin_count, origin_datatype, target_rank, target_disp, target, bytes)))
         return slow::get_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, win);
-    count_served(Entry::Get);
-    move_bytes(origin_addr, target, bytes);
-    return MPI_SUCCESS;
+    return move_and_succeed<Entry::Get>(origin_addr, target, bytes);
 }
 
 int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -283,8 +276,7 @@ int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_da
     if (!OSC_LIKELY(origin_count == 1 && slow::quick_update<false>(target_datatype, find_front(win), target_rank,
                                                                    target_disp, op, origin_addr, nullptr)))
         return slow::accumulate_row(origin_addr, origin_count, origin_datatype, target_rank, target_disp, op, win);
-    count_served(Entry::Accumulate);
-    return MPI_SUCCESS;
+    return succeed(Entry::Accumulate);
 }
 
 int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
@@ -295,8 +287,7 @@ int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype dataty
                                                  result_addr);
     if (!OSC_LIKELY(done))
         return slow::fetch_any(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
-    count_served(Entry::Fetch_and_op);
-    return MPI_SUCCESS;
+    return succeed(Entry::Fetch_and_op);
 }
 
 int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
@@ -305,8 +296,7 @@ int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* re
                     quick_swap<std::uint64_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr,
                                               result_addr)))
         return slow::swap_any(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
-    count_served(Entry::Compare_and_swap);
-    return MPI_SUCCESS;
+    return succeed(Entry::Compare_and_swap);
 }
 
 }  // namespace entry

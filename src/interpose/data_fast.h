@@ -5,6 +5,8 @@
 
 #include "base/inject.h"
 #include "host/datatype.h"
+#include "host/host.h"
+#include "interpose/call_counts.h"
 #include "transport/direct/direct.h"
 #include "window/window.h"
 
@@ -62,6 +64,37 @@ inline void move_bytes(void* to, const void* from, std::uint64_t bytes) {
         store(to, load<std::uint64_t>(from));
     else
         shm::move_bytes(to, from, bytes);
+}
+
+// A fast path only jumps to what is rare, so that it saves no registers for it.
+[[gnu::noinline]] inline int first_request(MPI_Request* request) {
+    first_call();
+    return host::completed_request(request);
+}
+
+// succeed() for a call that returns a completed request.
+inline int succeed_with(Entry entry, MPI_Request* request) {
+    return is_first_call(entry) ? first_request(request) : host::completed_request(request);
+}
+
+// The end of a transfer, with or without a request.
+template <Entry kEntry, class... Request>
+inline int end_transfer(Request... request) {
+    if constexpr (sizeof...(request) == 0)
+        return succeed(kEntry);
+    else
+        return succeed_with(kEntry, request...);
+}
+template <Entry kEntry, class... Request>
+[[gnu::noinline]] int move_long(void* to, const void* from, std::uint64_t bytes, Request... request) {
+    shm::move_bytes(to, from, bytes);
+    return end_transfer<kEntry>(request...);
+}
+template <Entry kEntry, class... Request>
+inline int move_and_succeed(void* to, const void* from, std::uint64_t bytes, Request... request) {
+    if (!OSC_LIKELY(bytes == sizeof(std::uint64_t))) return move_long<kEntry>(to, from, bytes, request...);
+    store(to, load<std::uint64_t>(from));
+    return end_transfer<kEntry>(request...);
 }
 
 // The operations that need no table of kernels: those of counters, queues and histograms. MPI_NO_OP only fetches (MPI

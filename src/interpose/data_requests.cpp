@@ -75,8 +75,7 @@ int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origi
         const bool again = opens(find_front(win), target_rank);
         return (again ? entry::Get_accumulate : slow::Get_accumulate)(OSC_FETCH_ARGUMENTS, win);
     }
-    count_served(Entry::Get_accumulate);
-    return MPI_SUCCESS;
+    return succeed(Entry::Get_accumulate);
 }
 
 int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
@@ -85,9 +84,7 @@ int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype
     std::byte* target = nullptr;
     if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
-    count_served(Entry::Rput);
-    move_bytes(target, origin_addr, bytes);
-    return host::completed_request(request);
+    return move_and_succeed<Entry::Rput>(target, origin_addr, bytes, request);
 }
 
 int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
@@ -96,9 +93,7 @@ int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int 
     std::byte* target = nullptr;
     if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
-    count_served(Entry::Rget);
-    move_bytes(origin_addr, target, bytes);
-    return host::completed_request(request);
+    return move_and_succeed<Entry::Rget>(origin_addr, target, bytes, request);
 }
 
 int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -108,8 +103,7 @@ int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_d
         !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank), target_count, target_rank,
                                      target_disp, op, origin_addr, nullptr)))
         return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
-    count_served(Entry::Raccumulate);
-    return host::completed_request(request);
+    return succeed_with(Entry::Raccumulate, request);
 }
 
 int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
@@ -120,8 +114,7 @@ int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype orig
         !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank), target_count, target_rank, target_disp,
                                 op, origin_addr, result_addr)))
         return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);
-    count_served(Entry::Rget_accumulate);
-    return host::completed_request(request);
+    return succeed_with(Entry::Rget_accumulate, request);
 }
 
 // The host's MPI_Wait of the constant request takes longer than the operation. The host completes every other request,

@@ -15,11 +15,6 @@
 
 namespace osc {
 
-namespace detail {
-std::atomic<unsigned long long> g_served[static_cast<unsigned>(Entry::Count)];
-std::atomic<unsigned long long> g_forwarded[static_cast<unsigned>(Entry::Count)];
-}  // namespace detail
-
 namespace {
 
 const char* const kNames[] = {
@@ -28,9 +23,10 @@ const char* const kNames[] = {
 #undef OSC_ENTRY
 };
 
-unsigned long long read(const std::atomic<unsigned long long>* counters, const char* name) {
-    for (unsigned i = 0; i < static_cast<unsigned>(Entry::Count); ++i)
-        if (std::strcmp(kNames[i], name) == 0) return counters[i].load(std::memory_order_relaxed);
+// `calls` of the function `name`; 0 without such a function.
+unsigned long long count_of(std::uint64_t (&calls)(Entry), const char* name) {
+    for (unsigned i = 0; name != nullptr && i < kEntries; ++i)
+        if (std::strcmp(kNames[i], name) == 0) return calls(static_cast<Entry>(i));
     return 0;
 }
 
@@ -72,9 +68,9 @@ std::vector<std::uint64_t> counter_values() {
 
 void report_counters() {
     std::string line;
-    for (unsigned i = 0; i < static_cast<unsigned>(Entry::Count); ++i) {
-        const unsigned long long served = detail::g_served[i].load(std::memory_order_relaxed);
-        const unsigned long long forwarded = detail::g_forwarded[i].load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < kEntries; ++i) {
+        const unsigned long long served = served_calls(static_cast<Entry>(i));
+        const unsigned long long forwarded = forwarded_calls(static_cast<Entry>(i));
         if (served + forwarded == 0) continue;
         line += std::string(" ") + kNames[i] + "=" + std::to_string(served);
         if (forwarded != 0) line += "+" + std::to_string(forwarded) + " by the host";
@@ -91,11 +87,11 @@ OSC_EXPORT const char* osc_version(void) {
 }
 
 OSC_EXPORT unsigned long long osc_served(const char* mpi_function) {
-    return mpi_function != nullptr ? osc::read(osc::detail::g_served, mpi_function) : 0;
+    return osc::count_of(osc::served_calls, mpi_function);
 }
 
 OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
-    return mpi_function != nullptr ? osc::read(osc::detail::g_forwarded, mpi_function) : 0;
+    return osc::count_of(osc::forwarded_calls, mpi_function);
 }
 
 OSC_EXPORT int osc_window_stat(int handle, const char* name, unsigned long long* value) {

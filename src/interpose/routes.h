@@ -7,41 +7,14 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <type_traits>
 
+#include "interpose/call_counts.h"
 #include "interpose/route_table.h"
 
 namespace osc {
 
-/// Names the entry points in counters.
-enum class Entry : unsigned {
-#define OSC_ENTRY(kind, name, parameters, arguments) name,
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-    Count,
-};
-
-namespace detail {
-extern std::atomic<unsigned long long> g_served[static_cast<unsigned>(Entry::Count)];
-extern std::atomic<unsigned long long> g_forwarded[static_cast<unsigned>(Entry::Count)];
-}  // namespace detail
-
-/// Counts a call. One instruction, but not an atomic one: under MPI_THREAD_MULTIPLE a count may be lost, as
-/// osc_served() documents.
-inline void count_up(std::atomic<unsigned long long>& counter) {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    asm("incq %0" : "+m"(counter));
-#else
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-#endif
-}
-inline void count_served(Entry entry) {
-    count_up(detail::g_served[static_cast<unsigned>(entry)]);
-}
-inline void count_forwarded(Entry entry) {
-    count_up(detail::g_forwarded[static_cast<unsigned>(entry)]);
-}
+static_assert(MPI_SUCCESS == 0);  // succeed() returns it
 
 /// A function of the host's prototype as a route.
 template <class>

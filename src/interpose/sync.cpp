@@ -206,16 +206,25 @@ OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush_local, (int r
     return MPI_SUCCESS;
 }
 
+template <Entry kEntry, bool kThreaded>
+[[gnu::noinline]] int flushed_often(Window& window) {
+    count_served(kEntry);
+    if (!kThreaded) return ordered(window);
+    detail::t_counts.flushes.store(epoch::kPollEvery, std::memory_order_relaxed);
+    shm::poll_host();
+    return MPI_SUCCESS;
+}
+
 [[gnu::noinline]] int unlocked(Window& window) {
+    count_served(Entry::Win_unlock);
     epoch::unlocked_often(window);
     return MPI_SUCCESS;
 }
 
 template <bool kThreaded>
 [[gnu::noinline]] int unlocked_late(Window& window, int rank) {
-    count_served(Entry::Win_unlock);
     epoch::unlock_late(window, static_cast<std::uint32_t>(rank), kThreaded);
-    return shm::count_down(window.unlocks) ? unlocked(window) : MPI_SUCCESS;
+    return shm::count_down(window.unlocks) ? unlocked(window) : succeed(Entry::Win_unlock);
 }
 
 }  // namespace slow
@@ -226,13 +235,13 @@ namespace {
 
 template <bool kThreaded, bool kDeferring>
 inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    if (__builtin_expect(((lock_type ^ MPI_LOCK_EXCLUSIVE) | assert) != 0, 0))
+        return slow::Win_lock(lock_type, rank, assert, win);
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr && ((lock_type ^ MPI_LOCK_EXCLUSIVE) | assert) == 0, 1) &&
-        __builtin_expect(epoch::try_lock<kThreaded, kDeferring>(*window, static_cast<std::uint32_t>(rank)), 1)) {
-        count_served(Entry::Win_lock);
-        return MPI_SUCCESS;
-    }
-    return slow::Win_lock(lock_type, rank, assert, win);
+    if (__builtin_expect(window != nullptr, 1) &&
+        __builtin_expect(epoch::try_lock<kThreaded, kDeferring>(*window, static_cast<std::uint32_t>(rank)), 1))
+        return succeed(Entry::Win_lock);
+    return slow::Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
 }
 
 template <bool kThreaded>
@@ -242,19 +251,29 @@ inline int fast_unlock(int rank, MPI_Win win) {
     const sync::Released released = epoch::try_unlock<kThreaded>(*window, static_cast<std::uint32_t>(rank));
     if (__builtin_expect(released == sync::Released::No, 0)) return slow::Win_unlock(rank, win);
     if (__builtin_expect(released != sync::Released::Yes, 0)) return slow::unlocked_late<kThreaded>(*window, rank);
-    count_served(Entry::Win_unlock);
-    return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : MPI_SUCCESS;
+    return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : succeed(Entry::Win_unlock);
 }
 
-// If no operation is incomplete, the two flushes are the same.
-template <Entry kEntry>
+// If no operation is incomplete, the two flushes are the same. Threads that share a window order their accesses on
+// words of their own. One thread uses the window's, by which runs of updates find that a synchronisation call has come.
+template <Entry kEntry, bool kThreaded>
 inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
     Window* const window = find_front(win);
     if (__builtin_expect(window != nullptr && epoch::may_order_only(*window, static_cast<std::uint32_t>(rank)), 1)) {
-        count_served(kEntry);
-        return __builtin_expect(epoch::order_and_count(*window), 0) ? slow::ordered(*window) : MPI_SUCCESS;
+        std::atomic<std::uint32_t>& order = kThreaded ? detail::t_counts.flushes : window->order;
+        return __builtin_expect(epoch::order_and_count(order), 0) ? slow::flushed_often<kEntry, kThreaded>(*window)
+                                                                  : succeed(kEntry);
     }
     return slow(rank, win);
+}
+
+template <bool kThreaded>
+int flush(int rank, MPI_Win win) {
+    return fast_flush<Entry::Win_flush, kThreaded>(rank, win, slow::Win_flush);
+}
+template <bool kThreaded>
+int flush_local(int rank, MPI_Win win) {
+    return fast_flush<Entry::Win_flush_local, kThreaded>(rank, win, slow::Win_flush_local);
 }
 
 }  // namespace
@@ -263,6 +282,9 @@ void serve_one_thread() {
     for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
         if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
         if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
+        if (routes->Win_flush == as_route(&entry::Win_flush)) routes->Win_flush = as_route(&flush<false>);
+        if (routes->Win_flush_local == as_route(&entry::Win_flush_local))
+            routes->Win_flush_local = as_route(&flush_local<false>);
     }
 }
 
@@ -288,11 +310,11 @@ int Win_unlock(int rank, MPI_Win win) {
 }
 
 int Win_flush(int rank, MPI_Win win) {
-    return fast_flush<Entry::Win_flush>(rank, win, slow::Win_flush);
+    return flush<true>(rank, win);
 }
 
 int Win_flush_local(int rank, MPI_Win win) {
-    return fast_flush<Entry::Win_flush_local>(rank, win, slow::Win_flush_local);
+    return flush_local<true>(rank, win);
 }
 
 OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, assert))

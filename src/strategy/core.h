@@ -17,6 +17,7 @@
 #include "sync/remote_sync.h"
 #include "sync/two_level.h"
 #include "transport/direct/batch.h"
+#include "transport/shm/compare.h"
 #include "transport/shm/control.h"
 
 namespace osc {
@@ -160,8 +161,7 @@ class StateLock {
         while (!try_lock())
             contended();
     }
-    /// One bit of a word, which x86-64 tests and sets in one instruction.
-    bool try_lock() { return (taken_.fetch_or(1, std::memory_order_acquire) & 1) == 0; }
+    bool try_lock() { return shm::set_lowest(taken_); }
     void unlock() {
         OSC_ASSERT(taken_.load(std::memory_order_relaxed) != 0);
         taken_.store(0, std::memory_order_release);

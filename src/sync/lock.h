@@ -23,6 +23,7 @@
 
 #include "stats/counters.h"
 #include "sync/remote_sync.h"
+#include "transport/shm/compare.h"
 #include "transport/shm/control.h"
 
 namespace osc::sync {
@@ -112,9 +113,8 @@ constexpr bool is_abandoned(std::uint64_t word) {
     return (word & (kQueued | kExclusive | kCountMask)) == kQueued;
 }
 
-/// Any other value is the high half of the word as try_unlock_as() read it last: the lock is released, but the caller
-/// must call hand_over().
-enum class Released : std::uint32_t { Yes = 0, No = 1 };
+/// Late: the lock is released, but the caller must call hand_over().
+enum class Released : std::uint8_t { Yes, No, Late };
 
 /// Releases an exclusive lock unless the queue bit is set.
 /// It stores the low half of the word only, which belongs to the holder. A read-modify-write would wait until all
@@ -128,9 +128,7 @@ inline Released try_unlock_as(shm::LockCell& cell, std::uint64_t mine) {
     using Half [[gnu::may_alias]] = std::uint32_t;
     auto* const halves = reinterpret_cast<Half*>(&cell.word);
     __atomic_store_n(&halves[0], 0, __ATOMIC_RELEASE);
-    const Released released{__atomic_load_n(&halves[1], __ATOMIC_RELAXED)};
-    if (released == Released::No) __builtin_unreachable();  // the high half never has that bit
-    return released;
+    return shm::is_zero(halves[1]) ? Released::Yes : Released::Late;
 }
 
 inline void unlock_exclusive(LockContext& context, std::uint32_t target) {
