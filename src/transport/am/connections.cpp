@@ -52,6 +52,11 @@ Connection* Connections::find(std::uint64_t token) {
     return nullptr;
 }
 
+std::size_t Connections::count() {
+    const std::lock_guard lock(mutex_);
+    return connections_.size();
+}
+
 void Connections::heard_from(Connection& peer) {
     peer.heard.store(now_ns(), std::memory_order_relaxed);
     peer.asked.store(0, std::memory_order_relaxed);

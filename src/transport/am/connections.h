@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,9 @@ class Connections {
     void dismiss(const ProcessTable& table);
     /// The sender of a message, by its token; null for a process that is not connected and in no table.
     Connection* find(std::uint64_t token);
+
+    /// How many there are.
+    std::size_t count();
 
     enum class Sign { Alive, Silent, Dead };
     /// Marks a peer dead that does not answer. Silent: the caller has to send a ping.
