@@ -8,7 +8,7 @@ build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang-format iproute2 spin python3-matplotlib openmpi-bin libopenmpi-dev debootstrap"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
-apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel" # examples/apps
+apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
 
 wanted=""
 for group in "$@"; do
