@@ -274,7 +274,11 @@ Fault Stream::complete_ops() {
 
 Fault Stream::complete_local() {
     if (flow_.messages.uses_memory() || flow_.transfers.uses_memory()) return complete_ops();
-    flow_.queue_message();
+    // At most one message is queued, so that a program that issues faster than the target answers waits here.
+    if (flow_.messages.queued() > 0)
+        flow_.push();
+    else
+        flow_.dispatch();
     return flow_.faults.take();
 }
 
