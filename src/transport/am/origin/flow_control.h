@@ -108,7 +108,7 @@ class FlowControl final : public progress::DeferredWork {
     void mark();
     Fault settle();
     bool is_deferred() const {
-        return messages.queued() > 0 || transfers.deferred() > 0 || messages.awaits_completion() || notifies_later();
+        return messages.queued() > 0 || transfers.deferred() > 0 || messages.leaves_soon() || notifies_later();
     }
     /// Whether a polling thread may resume deferred work. If not, only the program's threads use the stream, until one
     /// of them defers something.

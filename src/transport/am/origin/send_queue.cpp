@@ -83,6 +83,7 @@ Message* SendQueue::take_only_record(std::byte*& memory) {
                                          : static_cast<std::byte*>(filling_.segments.front().to);
     filling_.segments.clear();
     records_ = 0;
+    soon_ = false;
     return message;
 }
 
@@ -91,6 +92,7 @@ bool SendQueue::dispatch(FrameKind kind, When when) {
     filling_.when = when;
     filling_.serial = ++serial_;
     records_ = 0;
+    soon_ = false;
     if (queue_.empty() && has_room()) {
         launch(filling_);
         return false;
@@ -102,7 +104,7 @@ bool SendQueue::dispatch(FrameKind kind, When when) {
 
 bool SendQueue::proceed() {
     bool any = false;
-    if (queue_.empty() && awaits_completion() && has_room()) dispatch(FrameKind::Request, When::Now);
+    if (queue_.empty() && leaves_soon() && has_room()) dispatch(FrameKind::Request, When::Now);
     for (; !queue_.empty() && has_room(); queue_.pop_front(), publish(), any = true)
         launch(queue_.front());
     return any;

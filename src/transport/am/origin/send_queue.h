@@ -33,6 +33,9 @@ class SendQueue {
     const Record& last() const { return last_; }
     bool awaits_data() const { return !filling_.segments.empty(); }
     bool awaits_completion() const { return !filling_.completions.empty(); }
+    /// Makes the message leave as soon as there is room in flight, without a further call of the program.
+    void send_soon() { soon_ = true; }
+    bool leaves_soon() const { return soon_ || awaits_completion(); }
     /// Whether it has room for a record with its data, and its reply for what that returns.
     bool fits(const Record& record) const;
     void begin();
@@ -56,7 +59,7 @@ class SendQueue {
 
     /// Ends the message: launches it, or queues it and returns true.
     bool dispatch(FrameKind kind, When when);
-    /// Launches queued messages, and the one being filled if a completion waits for it; true if it launched any.
+    /// Launches queued messages, and the one being filled if it leaves_soon(); true if it launched any.
     bool proceed();
 
     std::size_t queued() const { return queue_.size(); }
@@ -113,6 +116,7 @@ class SendQueue {
     Outgoing filling_;
     std::size_t returning_ = 0;  // bytes that the reply to it will hold
     std::uint32_t records_ = 0;  // in it
+    bool soon_ = false;          // it leaves as soon as there is room
     Record last_;                // of them
     std::deque<Outgoing> queue_;
     std::uint64_t serial_ = 0;

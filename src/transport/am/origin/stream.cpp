@@ -274,11 +274,11 @@ Fault Stream::complete_ops() {
 
 Fault Stream::complete_local() {
     if (flow_.messages.uses_memory() || flow_.transfers.uses_memory()) return complete_ops();
-    // At most one message is queued, so that a program that issues faster than the target answers waits here.
-    if (flow_.messages.queued() > 0)
-        flow_.push();
-    else
-        flow_.dispatch();
+    // While all places in flight are taken, the message stays open for further operations.
+    if (flow_.messages.filling()) {
+        flow_.messages.send_soon();
+        flow_.advance();
+    }
     return flow_.faults.take();
 }
 
