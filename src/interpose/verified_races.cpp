@@ -36,8 +36,9 @@ bool finish(Window& window, MPI_Request& request) {
     return error == MPI_SUCCESS && !dead;
 }
 
-struct Buffers {
-    explicit Buffers(std::size_t processes) : sent(processes), got(processes), sent_at(processes), got_at(processes) {}
+struct ExchangeBuffers {
+    explicit ExchangeBuffers(std::size_t processes)
+        : sent(processes), got(processes), sent_at(processes), got_at(processes) {}
     std::vector<int> sent, got, sent_at, got_at;  // bytes, and where they lie
     Message out, in;
 };
@@ -57,8 +58,8 @@ std::int64_t lay_out(const std::vector<int>& bytes, std::vector<int>& at) {
 bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, std::vector<Message>& in) {
     const host::Real& mpi = host::real();
     const std::size_t processes = window.size;
-    auto buffers = std::make_unique<Buffers>(processes);
-    Buffers& all = *buffers;
+    auto buffers = std::make_unique<ExchangeBuffers>(processes);
+    ExchangeBuffers& all = *buffers;
     for (std::size_t i = 0; i < processes; ++i)
         if (out[i].size() <= INT_MAX / processes) {  // what is larger is not compared
             all.sent[i] = static_cast<int>(out[i].size());
