@@ -294,9 +294,14 @@ TEST(Slots, GarbageIsBounded) {
     if (!kSlots) GTEST_SKIP() << "libfabric is newer than 1.17";
     std::string why;
     constexpr fabric::Wishes kWishes{"tcp;ofi_rxm", "", true, false};
-    const std::unique_ptr<fabric::Endpoint> mine(fabric::open(kWishes, why));
+    // On a full machine the probe of an endpoint may end before its data has moved; a later one does not.
+    std::unique_ptr<fabric::Endpoint> mine;
+    for (int tries = 0; tries < 8 && (mine == nullptr || !mine->prefers_deposits()); ++tries) {
+        mine.reset(fabric::open(kWishes, why));
+        if (mine == nullptr) GTEST_SKIP() << why;
+    }
     const std::unique_ptr<fabric::Endpoint> peer(fabric::open(kWishes, why));
-    if (mine == nullptr || peer == nullptr) GTEST_SKIP() << why;
+    if (peer == nullptr) GTEST_SKIP() << why;
     ASSERT_TRUE(mine->prefers_deposits());
     am::EagerSlotsIn slots(*mine);
     ASSERT_TRUE(slots.open());
