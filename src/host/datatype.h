@@ -44,6 +44,7 @@ inline std::int64_t second_byte(std::uint32_t word) noexcept {
 #ifdef __x86_64__
     std::int64_t byte;
     asm("movzbl %h1, %k0" : "=R"(byte) : "Q"(word));
+    if (byte < 0) __builtin_unreachable();
     return byte;
 #else
     return word >> 8 & 0xff;

@@ -49,8 +49,9 @@ bool threads();
 namespace detail {
 extern std::atomic<MPI_Request> g_completed;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local std::atomic<std::uint32_t> t_until_progress;
-int make_completed_request(MPI_Request* request);
-int progress_with_request();
+// Not inlined: a fast path only jumps to them.
+[[gnu::noinline]] int make_completed_request(MPI_Request* request);
+[[gnu::noinline]] int progress_with_request();
 }  // namespace detail
 
 /// The value of "none" among request handles: a handle of the host has at least one of its two highest bits set.
