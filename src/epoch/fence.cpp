@@ -48,7 +48,7 @@ Fault fence(Core& core, unsigned asserts) {
     for (const std::uint32_t target : core.deferred_targets())
         core.discard_deferred(target);
     if (core.remote_sync != nullptr) core.remote_sync->forget_results();
-    const int dead = core.any_dead();
+    const int dead = core.dead_in_collective();
     return dead >= 0 ? fail(Fault::Dead, "rank %d died; the fence can never complete", dead)
                      : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");
 }

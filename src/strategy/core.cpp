@@ -124,7 +124,7 @@ bool Core::node_barrier(bool* is_last) {
     entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     const shm::WaitScope waits(shm::WaitKind::Barrier, id, me, 0, mine().barriers.load(std::memory_order_relaxed));
     return controls.header().barrier.arrive_and_wait(
-        controls.local_count(size), [&] { return any_dead() >= 0; }, is_last);
+        controls.local_count(size), [&] { return dead_in_collective() >= 0; }, is_last);
 }
 
 // A fault of the batch must not keep the other operations from being completed.

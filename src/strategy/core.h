@@ -244,8 +244,10 @@ class Core : public sync::Liveness {
     /// Whether the epoch and the peers agree, for assertions. Under `state`; walks all peers.
     bool is_consistent() const;
 
-    /// A member that has died, or -1. Slow: asks the system about each.
+    /// A member that has died, or -1, for the wait of one process. Slow: asks the system about each, and connects to
+    /// all of other nodes.
     int any_dead();
+    int dead_in_collective() override { return any_dead(); }
 
     const std::uint32_t me;
     const std::uint32_t size;

@@ -94,7 +94,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
             published.store(piece.offset + 1, std::memory_order_release);
         }
     }
-    window.team.shared().barrier.arrive_and_wait(window.size, [&] { return window.any_dead() >= 0; });
+    window.team.shared().barrier.arrive_and_wait(window.size, [&] { return window.dead_in_collective() >= 0; });
     const std::uint64_t offset = published.load(std::memory_order_acquire);
     if (offset == 0)
         return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
@@ -139,7 +139,7 @@ std::byte* next_controls(Window& window, bool& met) {
         shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
     const auto pass_barrier = [&] {
-        return shared.barrier.arrive_and_wait(window.team.local_size(), [&] { return window.any_dead() >= 0; });
+        return shared.barrier.arrive_and_wait(window.team.local_size(), [&] { return window.dead_in_collective() >= 0; });
     };
     met = pass_barrier();
     window.controls_offset = shared.controls.load(std::memory_order_acquire);
@@ -175,7 +175,7 @@ bool await_departures(Window& window) {
     return shm::wait_until(
         window.team.shared().departures,
         [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.local_size(); },
-        [&] { return window.any_dead() >= 0; });
+        [&] { return window.dead_in_collective() >= 0; });
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         }
     }
     if (no_controls != 0) {
-        const int dead = window->any_dead();
+        const int dead = window->dead_in_collective();
         if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died", dead);
         if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died");
         if (dead >= 0 || !met) return MPI_ERR_OTHER;
@@ -247,7 +247,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_to(base::values().check != "0" ? header.checks : header.unchecked, 1);
     window->state_agent_need();
     const auto pass_barrier = [&] {
-        return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->any_dead() >= 0; });
+        return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->dead_in_collective() >= 0; });
     };
     met = pass_barrier();
     if (met && contiguous(request)) {

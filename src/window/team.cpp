@@ -136,7 +136,7 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
     error = host::wait(request, [&] {
         if (Clock::now() < next) return true;
         next = Clock::now() + std::chrono::milliseconds(100);
-        dead = any_dead() >= 0;
+        dead = dead_in_collective() >= 0;
         return !dead;
     });
     if (dead) {
@@ -313,9 +313,18 @@ bool Team::alive(std::uint32_t rank) {
     return peer == nullptr || am::NetworkStack::mine().messenger.alive(*peer);
 }
 
-int Team::any_dead() {
-    for (std::uint32_t rank = 0; rank < size_; ++rank)
-        if (!alive(rank)) return static_cast<int>(rank);
+// Every process of the node looks at the node's processes, and each at its share of the others.
+int Team::dead_in_collective() {
+    if (shared_ == nullptr) return -1;
+    if (const int dead = shared_->dead.load(std::memory_order_relaxed); dead >= 0) return dead;
+    std::uint32_t others = 0;
+    for (std::uint32_t rank = 0; rank < size_; ++rank) {
+        const bool is_local = local_index(rank) != shm::LocalRanks::kRemote;
+        if (!is_local && others++ % local_size() != local_index(me_)) continue;
+        if (alive(rank)) continue;
+        shared_->dead.store(static_cast<int>(rank), std::memory_order_relaxed);
+        return static_cast<int>(rank);
+    }
     return -1;
 }
 

@@ -28,6 +28,7 @@ struct TeamShared {
     std::atomic<std::uint32_t> detached{0};       // processes that no longer use this object
     shm::Doorbell departures;                     // rings when a process departs from a window
     std::atomic<std::uint64_t> process_table{0};  // offset of the team's am::ProcessTable; 0: none
+    std::atomic<int> dead{-1};                    // a member that a process of this node has found dead
 };
 
 /// A process of this machine, identified by its arena's token; all teams share it.
@@ -102,8 +103,7 @@ class Team final : public sync::Liveness {
     bool cma_reaches_all() const;
 
     bool alive(std::uint32_t rank) override;
-    /// A member that has died, or -1.
-    int any_dead();
+    int dead_in_collective() override;
 
   private:
     /// Whether a process can reach the others; the least value of all processes counts.

@@ -46,6 +46,7 @@ class Window final : public Core, public am::Neighbours {
         return rank == me ? shm::view_of_self() : shm::view_of(team.process(rank).arena);
     }
     bool alive(std::uint32_t rank) override { return team.alive(rank); }
+    int dead_in_collective() override { return team.dead_in_collective(); }
 
     /// Executes a small operation on a target of another node in an open epoch. False, with nothing done, if the
     /// general path must: see am::Stream::try_small().

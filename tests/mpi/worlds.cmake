@@ -84,6 +84,7 @@ foreach(run auto:tcp messages:tcp buffered:tcp direct:tcp auto:net)
 endforeach()
 osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
 
+osc_mpi_add_run(connections.nodes.n8 test_connections 8 TIMEOUT 60 ENV OSC_FAKE_NODES=2)
 osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_FAKE_NODES=8)
 osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=net)
 

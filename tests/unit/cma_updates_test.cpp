@@ -47,6 +47,7 @@ namespace {
 
 struct AllAlive final : sync::Liveness {
     bool alive(std::uint32_t) override { return true; }
+    int dead_in_collective() override { return -1; }
 };
 
 Update how(Op op, Basic basic) {

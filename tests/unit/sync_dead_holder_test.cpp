@@ -51,6 +51,7 @@ TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
 TEST(DeadHolder, IsReportedToAllByTheFirstProcessThatFindsIt) {
     struct Blind final : sync::Liveness {
         bool alive(std::uint32_t) override { return true; }
+        int dead_in_collective() override { return -1; }
     };
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);

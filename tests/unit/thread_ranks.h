@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -60,6 +61,10 @@ class Waiting {
 class Lives final : public sync::Liveness {
   public:
     bool alive(std::uint32_t rank) override { return !dead_[rank].load(); }
+    int dead_in_collective() override {
+        const auto* const dead = std::find(dead_.begin(), dead_.end(), true);
+        return dead == dead_.end() ? -1 : static_cast<int>(dead - dead_.begin());
+    }
     void kill(std::uint32_t rank) { dead_[rank].store(true); }
 
   private:

@@ -158,10 +158,12 @@ Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) 
         steps.push_back({Opcode::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
         if (const Fault fault = notify(next, steps); fault != Fault::None) return fault;
         network_.sender.send_piggybacks();  // messages for other processes
-        std::uint32_t dead = before;
+        int dead = -1;
         const bool came = network_.engine.wait([&] { return arrivals_->take(barrier, round, news); },
-                                               [&] { return (dead = first_dead(liveness)) != me_; });
-        if (!came) return base::fail(Fault::Dead, "rank %u died or does not answer", dead);
+                                               [&] { return (dead = liveness.dead_in_collective()) >= 0; });
+        if (!came)
+            return base::fail(Fault::Dead, "rank %d died or does not answer",
+                              dead >= 0 ? dead : static_cast<int>(before));
     }
     return Fault::None;
 }
