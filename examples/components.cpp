@@ -1,8 +1,9 @@
 // Connected components by parallel search: each rank searches from one of its vertices, colours the neighbours that
 // have no component yet, and notes a collision where two searches meet; when all vertices are coloured, the collisions
-// say which components are one. One-sided: the colours are in a window and every neighbour is one MPI_Compare_and_swap;
-// no rank waits for another before the end. With --messages: neighbours of other ranks are sent to their owners in
-// bundles, and all ranks meet whenever their local work is done.
+// say which components are one. A rank reaches a vertex of another rank once only: it remembers by which component, and
+// a second one that comes there meets the first. One-sided: the colours are in a window and every vertex reached is one
+// MPI_Compare_and_swap; no rank waits for another before the end. With --messages: neighbours of other ranks are sent
+// to their owners in bundles, and all ranks meet whenever their local work is done.
 #include "graph.h"
 
 using example::Bundles;
@@ -61,10 +62,14 @@ struct Search {
     const Graph& graph;
     Collisions collisions;
     std::vector<Visit> work;
-    std::vector<std::int64_t> known;  // the components of this rank's vertices that it has visited; they never change
-    std::int64_t next = 0;            // all vertices before it are visited
+    std::vector<std::int64_t> known;    // the components of this rank's vertices that it has visited; they never change
+    std::vector<std::int64_t> reached;  // by vertex, for those of other ranks: the component that came there first
+    std::int64_t next = 0;              // all vertices before it are visited
 
-    explicit Search(const Graph& g) : graph(g), known(static_cast<std::size_t>(g.local), kNone) {}
+    explicit Search(const Graph& g)
+        : graph(g),
+          known(static_cast<std::size_t>(g.local), kNone),
+          reached(static_cast<std::size_t>(g.vertices), kNone) {}
     std::int64_t& known_of(std::int64_t v) { return known[static_cast<std::size_t>(v)]; }
     bool mine(std::int64_t vertex) const { return vertex >= graph.first && vertex < graph.first + graph.local; }
     void visit(std::int64_t v, std::int64_t component) {
@@ -76,6 +81,14 @@ struct Search {
         while (next < graph.local && known_of(next) != kNone)
             ++next;
         return next;
+    }
+    // Whether this rank reaches a vertex of another rank for the first time.
+    bool is_new(std::int64_t vertex, std::int64_t component) {
+        std::int64_t& first = reached[static_cast<std::size_t>(vertex)];
+        if (first != kNone) collisions.add(component, first);
+        if (first != kNone) return false;
+        first = component;
+        return true;
     }
     // A local vertex has been reached: colours it if it has no component.
     void reach(std::int64_t v, std::int64_t component) {
@@ -91,17 +104,19 @@ struct Search {
 
 class OneSided {
   public:
-    OneSided(Search& search, MPI_Win win, std::size_t limit) : s_(search), win_(win), limit_(limit) {
+    OneSided(Search& search, MPI_Win win, int rank, std::size_t limit)
+        : s_(search), win_(win), rank_(rank), limit_(limit) {
         asked_.reserve(limit);
     }
 
     void run(const Session& session) {
         Progress progress(session, "vertices", s_.graph.local);
         MPI_Win_lock_all(0, win_);
-        while (collect(session.rank)) {
+        while (collect()) {
             MPI_Win_flush_all(win_);
+            // A vertex without a component has this one now: its owner goes on from there.
             for (const Asked& a : asked_)
-                answered(a);
+                if (a.before != kNone) s_.collisions.add(a.component, a.before);
             asked_.clear();
             progress.at(s_.next);
         }
@@ -115,26 +130,29 @@ class OneSided {
         std::int64_t before;
     };
 
-    // Asks about as many neighbours as the batch holds; starts a search only when there is nothing else to do. False
-    // when all of this rank's vertices are visited.
-    bool collect(int rank) {
-        bool started = false;
+    // Asks about as many vertices of other ranks as the batch holds, and starts searches while there is room in it.
+    // False when all of this rank's vertices are visited.
+    bool collect() {
         while (asked_.size() < limit_) {
             if (!s_.work.empty()) {
                 expand();
                 continue;
             }
             const std::int64_t v = s_.next_vertex();
-            if (started || v == s_.graph.local) break;
-            // Its component, if another rank's search has coloured it, else a component of its own number.
-            const std::int64_t number = s_.graph.first + v;
-            std::int64_t before = kNone;
-            MPI_Compare_and_swap(&number, &kNone, &before, MPI_INT64_T, rank, v, win_);
-            MPI_Win_flush(rank, win_);
-            s_.visit(v, before == kNone ? number : before);
-            started = before == kNone && s_.graph.degree(v) > 0;
+            if (v == s_.graph.local) break;
+            colour(v, s_.graph.first + v);  // a component of its own number, if no other rank's search has coloured it
         }
         return !asked_.empty() || s_.next_vertex() < s_.graph.local;
+    }
+
+    // Visits a vertex of this rank, which other ranks may have coloured. Its component.
+    std::int64_t colour(std::int64_t v, std::int64_t component) {
+        std::int64_t before = kNone;
+        MPI_Compare_and_swap(&component, &kNone, &before, MPI_INT64_T, rank_, v, win_);
+        MPI_Win_flush(rank_, win_);
+        if (before != kNone) component = before;
+        s_.visit(v, component);
+        return component;
     }
 
     void expand() {
@@ -142,28 +160,23 @@ class OneSided {
         s_.work.pop_back();
         while (visit.edge < visit.end && asked_.size() < limit_) {
             const std::int64_t vertex = s_.graph.to(visit.edge++);
-            if (s_.mine(vertex) && s_.known_of(vertex - s_.graph.first) != kNone) {
-                s_.collisions.add(visit.component, s_.known_of(vertex - s_.graph.first));
-                continue;
+            if (s_.mine(vertex)) {
+                const std::int64_t v = vertex - s_.graph.first;
+                const std::int64_t found = s_.known_of(v) != kNone ? s_.known_of(v) : colour(v, visit.component);
+                s_.collisions.add(visit.component, found);
+            } else if (s_.is_new(vertex, visit.component)) {
+                asked_.push_back({vertex, visit.component, kNone});
+                Asked& a = asked_.back();  // stays where it is: the room is reserved
+                MPI_Compare_and_swap(&a.component, &kNone, &a.before, MPI_INT64_T, s_.graph.owner(vertex),
+                                     s_.graph.index(vertex), win_);
             }
-            asked_.push_back({vertex, visit.component, kNone});
-            Asked& a = asked_.back();  // stays where it is: the room is reserved
-            MPI_Compare_and_swap(&a.component, &kNone, &a.before, MPI_INT64_T, s_.graph.owner(vertex),
-                                 s_.graph.index(vertex), win_);
         }
         if (visit.edge < visit.end) s_.work.push_back(visit);
     }
 
-    void answered(const Asked& a) {
-        if (a.before != kNone) {
-            s_.collisions.add(a.component, a.before);
-        } else if (s_.mine(a.vertex)) {
-            s_.visit(a.vertex - s_.graph.first, a.component);
-        }  // another rank's vertex: its owner goes on from there
-    }
-
     Search& s_;
     MPI_Win win_;
+    int rank_;
     std::size_t limit_;
     std::vector<Asked> asked_;
 };
@@ -189,7 +202,7 @@ void by_messages(const Session& session, Search& s, std::int64_t bundle) {
                     const std::int64_t vertex = s.graph.to(e);
                     if (s.mine(vertex))
                         s.reach(vertex - s.graph.first, visit.component);
-                    else
+                    else if (s.is_new(vertex, visit.component))
                         bundles.add(s.graph.owner(vertex), {vertex, visit.component});
                 }
             }
@@ -286,7 +299,7 @@ int main(int argc, char** argv) {
     Settings set;
     Options options("connected components by parallel search");
     set.source.add_to(options);
-    options.number("batch", set.batch, 1, 1L << 24, "neighbours under way per rank");
+    options.number("batch", set.batch, 1, 1L << 24, "vertices of other ranks under way per rank");
     options.flag("messages", set.messages, "the message-passing twin");
     options.flag("unchecked", set.unchecked, "without the sequential check");
     const int status = options.parse(argc, argv, session);
@@ -312,7 +325,7 @@ int main(int argc, char** argv) {
     if (set.messages) {
         by_messages(session, search, set.batch);
     } else {
-        OneSided(search, win, static_cast<std::size_t>(set.batch)).run(session);
+        OneSided(search, win, session.rank, static_cast<std::size_t>(set.batch)).run(session);
     }
     resolve(session, search);
     const double took = Session::start_together() - begin;
