@@ -61,13 +61,13 @@ bool operations_in_flight() {
 shm::SharedPart adopt_range(Window& window, const void* base, std::size_t bytes, std::string& kept_private) {
     const bool off = window.adoption == "off", always = window.adoption == "always";
     if ((off && !heap_is_shared()) || window.controls.local_count(window.size) < 2) return {};
-    const char* const forbids = off                      ? "osc_adopt is off"
-                                : operations_in_flight() ? "operations of the process are in flight"
-                                : !always && base::has_open_device()
-                                    ? "the process has opened a device, which may access its memory"
-                                    : nullptr;
     shm::Adoption::Limits limits;
-    limits.least = forbids != nullptr ? kNever : always ? 1 : kWorthwhile;
+    limits.least = off ? kNever : always ? 1 : kWorthwhile;
+    limits.forbids = [always]() -> const char* {
+        if (operations_in_flight()) return "operations of the process are in flight";
+        if (!always && base::has_open_device()) return "the process has opened a device, which may access its memory";
+        return nullptr;
+    };
     limits.edges = in_shared_heap(base);
     limits.alone = !always;
     limits.in_use = is_exposed;
@@ -76,7 +76,6 @@ shm::SharedPart adopt_range(Window& window, const void* base, std::size_t bytes,
     shm::Adoption::mine().expect_forks_of(window.controls.local_count(window.size));
     const shm::SharedPart part = shm::Adoption::mine().adopt(base, bytes, limits, kept_private);
     if (off) kept_private.clear();
-    if (!off && forbids != nullptr && part.bytes() < bytes) kept_private = forbids;
     return part;
 }
 

@@ -338,6 +338,27 @@ CASE(regions_overlap_other_windows) {
     ::munmap(memory, 8 * kEnough);
 }
 
+// A result that is under way may land in any memory: none is exchanged meanwhile.
+CASE(operations_in_flight_keep_memory_private) {
+    SKIP_IF(std::getenv("OSC_FAKE_NODES") == nullptr || size() < 4);
+    auto* const memory = static_cast<char*>(map_pages(4 * kEnough));
+    std::memset(memory, 5, 4 * kEnough);
+    std::vector<char> results(static_cast<std::size_t>(size()));
+    const Regions regions;
+    const Window source(static_memory, 64, "off");
+    MPI_Win_lock_all(0, source.win);
+    for (int target = 0; target < size(); ++target)
+        CHECK_OK(MPI_Get(&results[static_cast<std::size_t>(target)], 1, MPI_CHAR, target, 0, 1, MPI_CHAR, source.win));
+    regions.attach(memory, 2 * kEnough);
+    CHECK(!is_shared(memory + kEnough));
+    CHECK_OK(MPI_Win_flush_all(source.win));
+    regions.attach(memory + 2 * kEnough, 2 * kEnough);
+    CHECK(is_shared(memory + 3 * kEnough));
+    CHECK_OK(MPI_Win_unlock_all(source.win));
+    exercise(regions.win, memory, 2 * kEnough, 1);
+    exercise(regions.win, memory + 2 * kEnough, 2 * kEnough, 2);
+}
+
 // A large piece of MPI_Alloc_mem has a mapping of its own in its owner and in each origin.
 CASE(large_pieces_of_alloc_mem_are_mapped) {
     SKIP_IF(size() < 2);

@@ -100,3 +100,25 @@ CASE(displacements_beside_the_window_are_refused) {
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }
+
+// OSC_ADOPT=auto copies no window of so few pages, but it loads and stores what is shared already (adopt.told.n2).
+CASE(a_small_window_across_the_end_of_adopted_memory) {
+    SKIP_IF(size() < 2);
+    auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
+    adopt_once(memory, kEnough);
+    const int right = (rank() + 1) % size();
+    constexpr std::size_t kBytes = 12288;
+    char* const base = memory + kEnough - 8192;
+    {
+        const Window window(base, kBytes, "auto");
+        CHECK(!is_shared(memory + kEnough));
+        const std::vector<char> sent(kBytes, static_cast<char>(rank() + 1));
+        MPI_Win_fence(0, window.win);
+        CHECK_OK(MPI_Put(sent.data(), kBytes, MPI_CHAR, right, 0, kBytes, MPI_CHAR, window.win));
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+        const int left = (rank() + size() - 1) % size();
+        CHECK_ALL(base, kBytes, [left](std::size_t) { return static_cast<char>(left + 1); });
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::munmap(memory, 2 * kEnough);
+}

@@ -177,3 +177,14 @@ endforeach()
 osc_mpi_add_run(batches.adopted.n2 test_batches 2 TIMEOUT 60 ENV OSC_ADOPT=always ARGS memory_of_every_kind)
 # Its edges by the target's agent instead of process_vm_*.
 osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_CMA=off)
+# Peers on the node load and store, those of the other node send messages, to the same memory.
+osc_mpi_add_run(adopt.nodes.n4 test_adopt 4 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_FAKE_NODES=2
+  ARGS arrays_of_every_kind_become_shared atomics_are_atomic_on_and_across_edges attached_memory_becomes_shared
+    atomics_are_atomic_on_and_across_edges_of_a_region a_region_is_attached_again regions_overlap_other_windows
+    operations_in_flight_keep_memory_private)
+# The lines that say what became of a window's and of attached memory.
+osc_mpi_add_run(adopt.told.n2 test_adopt 2 TIMEOUT 60 ENV OSC_ADOPT=auto OSC_VERBOSE=windows
+  ARGS a_small_window_across_the_end_of_adopted_memory neighbours_of_a_region_stay_private
+    the_windows_key_and_auto_decide_for_regions)
+set_tests_properties(adopt.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
+  "16515072 bytes at 0x[0-9a-f]+, not shared: auto copies large memory only.*MPI_Win_create: window 0x[0-9a-f]+ of 2 processes, 12288 bytes here at 0x[0-9a-f]+, shared but for its first")

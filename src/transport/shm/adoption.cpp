@@ -25,6 +25,7 @@ namespace {
 // Areas that an exchange may add, and that the rest of the process may need soon.
 constexpr long kSpareAreas = 1024;
 constexpr const char* kRefused = "the system refused";
+constexpr const char* kTooSmall = "it has too few whole pages";
 constexpr const char* kUnreadable = "/proc/self/maps cannot be read";
 
 std::uintptr_t down(std::uintptr_t address) {
@@ -172,8 +173,10 @@ bool Adoption::is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& pa
 
 const char* Adoption::refusal(const Survey& found, const Place& pages, const Limits& limits) {
     if (!found.complete) return kUnreadable;
-    if (pages.end - pages.first < limits.least) return "it has too few whole pages";
+    if (pages.end - pages.first < limits.least) return kTooSmall;
     if (found.adoptable.empty()) return "it is not private memory that can be read and written";
+    if (limits.forbids)
+        if (const char* const reason = limits.forbids(); reason != nullptr) return reason;
     if (limits.alone && has_other_threads()) return "another thread of the program runs";
     if (status_kib("VmLck") > 0) return "the process has locked memory";
     if (limits.alone && status_kib("VmPin") > 0) return "the process has registered memory with a device";
@@ -185,10 +188,11 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
     if (limits.alone && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                     [](const Piece& piece) { return !piece.sparse && !is_static(piece.first); }))
         return "it is a mapping of a file";
-    for (const Piece& piece : found.adoptable)
-        if (const char* const reason = special_treatment(piece.first, piece.end); reason != nullptr) return reason;
     if (limits.pays && !limits.pays(pages.first, pages.end))
         return "auto copies large memory only for a further window over it";
+    // Last: the kernel visits all pages of the process for it.
+    for (const Piece& piece : found.adoptable)
+        if (const char* const reason = special_treatment(piece.first, piece.end); reason != nullptr) return reason;
     return nullptr;
 }
 
@@ -212,6 +216,11 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
         const Inside inside(*this);
         if (!is_whole(touched.first, touched.end, found.longest)) {
             if (pages.first >= pages.end) return {};
+            // Part of the range may be shared already, which only the list of areas tells.
+            if (pages.end - pages.first < limits.least && !limits.edges && !meets(base, bytes)) {
+                why = kTooSmall;
+                return {};
+            }
             survey(pages, touched, found);
         }
     }

@@ -55,7 +55,9 @@ class Adoption {
         std::size_t least = 1;  // bytes: a range with fewer bytes in whole pages stays private
         bool edges = false;     // nothing but shared memory lies beside the range on its first and last page
         bool alone = false;     // refuse while a thread runs that is neither the caller nor libosc's nor the host's
-        /// Whether the copy of the range is worth its cost. Asked last, and only if there is something to copy.
+        /// Why nothing may be copied now, or null. Asked only if there is something to copy.
+        std::function<const char*()> forbids;
+        /// Whether the copy of the range is worth its cost. Asked if nothing but the memory's flags may forbid it.
         std::function<bool(std::uintptr_t first, std::uintptr_t end)> pays;
         /// Whether others access a range now by other means (process_vm_*), so that it must stay private.
         std::function<bool(std::uintptr_t first, std::uintptr_t end)> in_use;
