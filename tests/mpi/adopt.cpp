@@ -1,8 +1,6 @@
 // MPI_Win_create over a program's own arrays, whose pages become shared in place (OSC_ADOPT): what becomes shared, what
 // stays private, and that operations reach every byte with one atomicity. adopt_life.cpp has what the program does with
 // such memory afterwards.
-#include "adopt.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "adopt_exercise.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Fetch_and_op", "MPI_Accumulate",
              "MPI_Compare_and_swap", "MPI_Get_accumulate")
@@ -24,28 +24,6 @@ namespace {
 
 alignas(8) char static_array[3 * kEnough];
 alignas(8) char static_data[2 * kEnough] = {1};
-
-// Every rank puts a pattern to its right neighbour's whole window, which checks it, and gets it back.
-void exercise(MPI_Win win, char* base, std::size_t bytes) {
-    const int right = (rank() + 1) % size();
-    const int left = (rank() + size() - 1) % size();
-    std::vector<char> sent(bytes), back(bytes);
-    const auto pattern = [&](int from) {
-        return
-            [from](std::size_t i) { return static_cast<char>(static_cast<std::size_t>(from) * 7 + i * 3 + i / 251); };
-    };
-    for (std::size_t i = 0; i < bytes; ++i)
-        sent[i] = pattern(rank())(i);
-    const int count = static_cast<int>(bytes);
-    MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right, 0, count, MPI_CHAR, win));
-    MPI_Win_fence(0, win);
-    CHECK_ALL(base, bytes, pattern(left));
-    CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right, 0, count, MPI_CHAR, win));
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    CHECK_ALL(back.data(), bytes, pattern(rank()));
-    MPI_Barrier(MPI_COMM_WORLD);
-}
 
 }  // namespace
 
@@ -116,41 +94,11 @@ CASE(neighbours_on_the_edges_stay_private) {
     auto* const pages = static_cast<char*>(map_pages(4 * kEnough));
     char* const base = pages + 1000;
     const std::size_t bytes = 4 * kEnough - 3000;
-    auto* const before = reinterpret_cast<volatile long*>(pages + 992);
-    auto* const after = reinterpret_cast<volatile long*>(base + bytes);
     const Window window(base, bytes);
     CHECK(is_shared(base + bytes / 2));
     CHECK(!is_shared(pages));
     CHECK(!is_shared(base + bytes));
-    MPI_Win_lock_all(0, window.win);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) {
-        int ended = 0;
-        MPI_Request barrier;
-        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-        for (long i = 1; ended == 0; ++i) {
-            *before = i;
-            *after = -i;
-            CHECK_EQ(*before, i);
-            CHECK_EQ(*after, -i);
-            if (i % 1000 == 0) MPI_Test(&barrier, &ended, MPI_STATUS_IGNORE);
-        }
-    } else {
-        const std::vector<char> ones(5000, static_cast<char>(rank()));
-        const long one = 1;
-        for (int i = 0; i < 300; ++i) {
-            for (const std::size_t at : {std::size_t{0}, bytes - ones.size()})
-                MPI_Put(ones.data(), 5000, MPI_CHAR, 0, static_cast<MPI_Aint>(at), 5000, MPI_CHAR, window.win);
-            for (const std::size_t at : {std::size_t{0}, bytes - 8})
-                MPI_Accumulate(&one, 1, MPI_LONG, 0, static_cast<MPI_Aint>(at), 1, MPI_LONG, MPI_SUM, window.win);
-            MPI_Win_flush(0, window.win);
-        }
-        MPI_Request barrier;
-        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-        MPI_Wait(&barrier, MPI_STATUS_IGNORE);
-    }
-    MPI_Win_unlock_all(window.win);
-    MPI_Barrier(MPI_COMM_WORLD);
+    store_beside(window.win, base, bytes, 0);
     ::munmap(pages, 4 * kEnough);
 }
 
@@ -159,53 +107,9 @@ CASE(neighbours_on_the_edges_stay_private) {
 CASE(atomics_are_atomic_on_and_across_edges) {
     auto* const pages = static_cast<char*>(map_pages(2 * kEnough));
     char* const base = pages + 4096 - 36;  // the first page has four elements and a half
-    constexpr int kElements = 12;
     const Window window(base, 2 * kEnough - 8192, "always");
     CHECK(is_shared(pages + 4096));
-    const int rounds = 400;
-    MPI_Win_lock_all(0, window.win);
-    for (int i = 0; i < rounds; ++i) {
-        for (int element = 0; element < kElements; ++element) {
-            const long one = 1;
-            long before = 0, zeros = 0;
-            const MPI_Aint at = element * 8;
-            switch ((i + element) % 4) {
-                case 0:
-                    MPI_Accumulate(&one, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM, window.win);
-                    break;
-                case 1:
-                    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, at, MPI_SUM, window.win);
-                    break;
-                case 2:
-                    MPI_Get_accumulate(&one, 1, MPI_LONG, &before, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM,
-                                       window.win);
-                    break;
-                default:
-                    do {
-                        MPI_Fetch_and_op(&zeros, &before, MPI_LONG, 0, at, MPI_NO_OP, window.win);
-                        MPI_Win_flush(0, window.win);
-                        const long more = before + 1;
-                        zeros = before;
-                        MPI_Compare_and_swap(&more, &zeros, &before, MPI_LONG, 0, at, window.win);
-                        MPI_Win_flush(0, window.win);
-                    } while (before != zeros);
-            }
-            MPI_Win_flush(0, window.win);
-        }
-        if (i % 4 == 0) {
-            const std::vector<long> ones(kElements, 1);
-            MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, 0, kElements, MPI_LONG, MPI_SUM, window.win);
-        }
-    }
-    MPI_Win_unlock_all(window.win);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0)
-        for (int element = 0; element < kElements; ++element) {
-            long sum = 0;
-            std::memcpy(&sum, base + element * 8, sizeof sum);
-            CHECK_EQ(sum, static_cast<long>(size()) * (rounds + rounds / 4));
-        }
-    MPI_Barrier(MPI_COMM_WORLD);
+    update_words(window.win, base, 0);
     ::munmap(pages, 2 * kEnough);
 }
 

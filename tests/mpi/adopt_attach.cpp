@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "adopt.h"
+#include "adopt_exercise.h"
 #include "dynamic_window.h"
 
 using namespace adopt;
@@ -44,40 +44,9 @@ std::vector<MPI_Aint> addresses_of(const void* mine) {
     return all;
 }
 
-// Every rank puts a pattern to the whole region of its right neighbour, often enough that the origin maps it, gets it
-// back, and adds to its first and last words.
-void exercise(MPI_Win win, char* base, std::size_t bytes, int seed) {
-    const int right = (rank() + 1) % size();
-    const int left = (rank() + size() - 1) % size();
-    const MPI_Aint there = addresses_of(base)[static_cast<std::size_t>(right)];
-    std::vector<char> sent(bytes), back(bytes);
-    const int count = static_cast<int>(bytes);
-    for (int round = 0; round < 6; ++round) {
-        const auto pattern = [&](int from) {
-            return [=](std::size_t i) {
-                return static_cast<char>(from * 7 + round + seed + static_cast<int>(i * 3 + i / 251));
-            };
-        };
-        for (std::size_t i = 0; i < bytes; ++i)
-            sent[i] = pattern(rank())(i);
-        MPI_Win_fence(0, win);
-        CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
-        MPI_Win_fence(0, win);
-        CHECK_ALL(base, bytes, pattern(left));
-        CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
-        MPI_Win_fence(0, win);
-        CHECK_ALL(back.data(), bytes, pattern(rank()));
-        const long zero = 0;
-        for (const MPI_Aint at : {MPI_Aint{0}, static_cast<MPI_Aint>(bytes - 8)}) {
-            long word = 0, had = 0;
-            CHECK_OK(MPI_Fetch_and_op(&zero, &word, MPI_LONG, right, there + at, MPI_SUM, win));
-            MPI_Win_fence(0, win);
-            std::memcpy(&had, sent.data() + at, sizeof had);
-            CHECK_EQ(word, had);
-        }
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
+// Often enough that the origin maps the region.
+void exercise_region(MPI_Win win, char* base, std::size_t bytes, int seed) {
+    exercise(win, base, bytes, addresses_of(base)[static_cast<std::size_t>((rank() + 1) % size())], seed, 6);
 }
 
 }  // namespace
@@ -97,7 +66,7 @@ CASE(attached_memory_becomes_shared) {
         CHECK_ALL(given[i], sizes[i], [i](std::size_t at) { return static_cast<char>(at * 5 + i); });
     }
     for (std::size_t i = 0; i < std::size(given); ++i)
-        exercise(regions.win, given[i], sizes[i], static_cast<int>(i));
+        exercise_region(regions.win, given[i], sizes[i], static_cast<int>(i));
     for (std::size_t i = 0; i < std::size(given); ++i) {
         regions.detach(given[i]);
         CHECK(is_shared(given[i] + sizes[i] / 2));
@@ -115,7 +84,7 @@ CASE(the_windows_key_and_auto_decide_for_regions) {
         const Regions regions("off");
         regions.attach(memory, 2 * kEnough);
         CHECK(!is_shared(memory + kEnough));
-        exercise(regions.win, memory, 2 * kEnough, 1);
+        exercise_region(regions.win, memory, 2 * kEnough, 1);
         regions.detach(memory);
     }
     {
@@ -125,7 +94,7 @@ CASE(the_windows_key_and_auto_decide_for_regions) {
         regions.detach(memory);
         regions.attach(memory, 2 * kEnough);
         CHECK(is_shared(memory + kEnough));
-        exercise(regions.win, memory, 2 * kEnough, 2);
+        exercise_region(regions.win, memory, 2 * kEnough, 2);
         // The copy of large memory pays when it is attached again.
         char* const large = memory + 4 * kEnough;
         regions.attach(large, kLarge - 4 * kEnough);
@@ -151,43 +120,12 @@ CASE(neighbours_of_a_region_stay_private) {
     auto* const pages = static_cast<char*>(map_pages(4 * kEnough));
     char* const base = pages + 1000;
     const std::size_t bytes = 4 * kEnough - 3000;
-    auto* const before = reinterpret_cast<volatile long*>(pages + 992);
-    auto* const after = reinterpret_cast<volatile long*>(base + bytes);
     const Regions regions;
     regions.attach(base, bytes);
     CHECK(is_shared(base + bytes / 2));
     CHECK(!is_shared(pages));
     CHECK(!is_shared(base + bytes));
-    const MPI_Aint there = addresses_of(base).front();
-    MPI_Win_lock_all(0, regions.win);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Request barrier;
-    if (rank() == 0) {
-        int ended = 0;
-        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-        for (long i = 1; ended == 0; ++i) {
-            *before = i;
-            *after = -i;
-            CHECK_EQ(*before, i);
-            CHECK_EQ(*after, -i);
-            if (i % 1000 == 0) MPI_Test(&barrier, &ended, MPI_STATUS_IGNORE);
-        }
-    } else {
-        const std::vector<char> ones(5000, static_cast<char>(rank()));
-        const long one = 1;
-        for (int i = 0; i < 300; ++i) {
-            for (const std::size_t at : {std::size_t{0}, bytes - ones.size()})
-                MPI_Put(ones.data(), 5000, MPI_CHAR, 0, there + static_cast<MPI_Aint>(at), 5000, MPI_CHAR, regions.win);
-            for (const std::size_t at : {std::size_t{0}, bytes - 8})
-                MPI_Accumulate(&one, 1, MPI_LONG, 0, there + static_cast<MPI_Aint>(at), 1, MPI_LONG, MPI_SUM,
-                               regions.win);
-            MPI_Win_flush(0, regions.win);
-        }
-        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-        MPI_Wait(&barrier, MPI_STATUS_IGNORE);
-    }
-    MPI_Win_unlock_all(regions.win);
-    MPI_Barrier(MPI_COMM_WORLD);
+    store_beside(regions.win, base, bytes, addresses_of(base).front());
     regions.detach(base);
     MPI_Barrier(MPI_COMM_WORLD);
     ::munmap(pages, 4 * kEnough);
@@ -198,54 +136,10 @@ CASE(neighbours_of_a_region_stay_private) {
 CASE(atomics_are_atomic_on_and_across_edges_of_a_region) {
     auto* const pages = static_cast<char*>(map_pages(2 * kEnough));
     char* const base = pages + 4096 - 36;  // the first page has four elements and a half
-    constexpr int kElements = 12, kRounds = 400;
     const Regions regions;
     regions.attach(base, 2 * kEnough - 8192);
     CHECK(size() < 2 || is_shared(pages + 4096));
-    const MPI_Aint there = addresses_of(base).front();
-    MPI_Win_lock_all(0, regions.win);
-    for (int i = 0; i < kRounds; ++i) {
-        for (int element = 0; element < kElements; ++element) {
-            const long one = 1;
-            long before = 0, seen = 0;
-            const MPI_Aint at = there + element * 8;
-            switch ((i + element) % 4) {
-                case 0:
-                    MPI_Accumulate(&one, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM, regions.win);
-                    break;
-                case 1:
-                    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, at, MPI_SUM, regions.win);
-                    break;
-                case 2:
-                    MPI_Get_accumulate(&one, 1, MPI_LONG, &before, 1, MPI_LONG, 0, at, 1, MPI_LONG, MPI_SUM,
-                                       regions.win);
-                    break;
-                default:
-                    do {
-                        MPI_Fetch_and_op(&seen, &before, MPI_LONG, 0, at, MPI_NO_OP, regions.win);
-                        MPI_Win_flush(0, regions.win);
-                        const long more = before + 1;
-                        seen = before;
-                        MPI_Compare_and_swap(&more, &seen, &before, MPI_LONG, 0, at, regions.win);
-                        MPI_Win_flush(0, regions.win);
-                    } while (before != seen);
-            }
-            MPI_Win_flush(0, regions.win);
-        }
-        if (i % 4 == 0) {
-            const std::vector<long> ones(kElements, 1);
-            MPI_Accumulate(ones.data(), kElements, MPI_LONG, 0, there, kElements, MPI_LONG, MPI_SUM, regions.win);
-        }
-    }
-    MPI_Win_unlock_all(regions.win);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0)
-        for (int element = 0; element < kElements; ++element) {
-            long sum = 0;
-            std::memcpy(&sum, base + element * 8, sizeof sum);
-            CHECK_EQ(sum, static_cast<long>(size()) * (kRounds + kRounds / 4));
-        }
-    MPI_Barrier(MPI_COMM_WORLD);
+    update_words(regions.win, base, addresses_of(base).front());
     regions.detach(base);
     ::munmap(pages, 2 * kEnough);
 }
@@ -260,7 +154,7 @@ CASE(a_region_is_attached_again) {
         const std::size_t bytes = kEnough * static_cast<std::size_t>(1 + round % 3);
         regions.attach(memory, bytes);
         CHECK(is_shared(memory + bytes / 2));
-        exercise(regions.win, memory, bytes, round);
+        exercise_region(regions.win, memory, bytes, round);
         regions.detach(memory);
         CHECK(is_shared(memory + bytes / 2));
         MPI_Barrier(MPI_COMM_WORLD);
@@ -277,7 +171,7 @@ CASE(a_region_is_attached_again) {
     for (int round = 0; round < 4; ++round) {
         std::memset(piece, round, 4 * kEnough);
         regions.attach(piece, 4 * kEnough);
-        exercise(regions.win, piece, 4 * kEnough, round);
+        exercise_region(regions.win, piece, 4 * kEnough, round);
         regions.detach(piece);
         MPI_Barrier(MPI_COMM_WORLD);
         const char first = piece[0], last = piece[4 * kEnough - 1];
@@ -301,8 +195,8 @@ CASE(regions_overlap_other_windows) {
         further.attach(memory + 500, 5 * kEnough - 500);
         for (const std::size_t at : {std::size_t{0}, kEnough, 4 * kEnough, 5 * kEnough - 1})
             CHECK(is_shared(memory + at));
-        exercise(regions.win, memory + kEnough, 4 * kEnough, 3);
-        exercise(further.win, memory + 500, 5 * kEnough - 500, 4);
+        exercise_region(regions.win, memory + kEnough, 4 * kEnough, 3);
+        exercise_region(further.win, memory + 500, 5 * kEnough - 500, 4);
         const Window last(memory, 8 * kEnough, "always");
         CHECK(is_shared(memory + 7 * kEnough));
         MPI_Win_lock_all(0, created.win);
@@ -331,8 +225,8 @@ CASE(regions_overlap_other_windows) {
         CHECK(!is_shared(other + kEnough));
         const Window created(other, 2 * kEnough, "always");
         CHECK(!is_shared(other + kEnough));
-        exercise(apart.win, other, 2 * kEnough, 5);
-        exercise(regions.win, other, 2 * kEnough, 6);
+        exercise_region(apart.win, other, 2 * kEnough, 5);
+        exercise_region(regions.win, other, 2 * kEnough, 6);
     }
     ::munmap(other, 2 * kEnough);
     ::munmap(memory, 8 * kEnough);
@@ -355,8 +249,8 @@ CASE(operations_in_flight_keep_memory_private) {
     regions.attach(memory + 2 * kEnough, 2 * kEnough);
     CHECK(is_shared(memory + 3 * kEnough));
     CHECK_OK(MPI_Win_unlock_all(source.win));
-    exercise(regions.win, memory, 2 * kEnough, 1);
-    exercise(regions.win, memory + 2 * kEnough, 2 * kEnough, 2);
+    exercise_region(regions.win, memory, 2 * kEnough, 1);
+    exercise_region(regions.win, memory + 2 * kEnough, 2 * kEnough, 2);
 }
 
 // A large piece of MPI_Alloc_mem has a mapping of its own in its owner and in each origin.
@@ -377,7 +271,7 @@ CASE(large_pieces_of_alloc_mem_are_mapped) {
     const int before = mappings();
     for (int round = 0; round < 3; ++round) {
         regions.attach(piece + 100, 2 * kEnough);
-        exercise(regions.win, piece + 100, 2 * kEnough, round);
+        exercise_region(regions.win, piece + 100, 2 * kEnough, round);
         CHECK(mappings() > before);
         regions.detach(piece + 100);
         MPI_Barrier(MPI_COMM_WORLD);
