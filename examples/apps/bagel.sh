@@ -4,13 +4,9 @@
 # epoch). The energies of two states must be those of BAGEL's sequential algorithm on one process, and libosc must have served
 # the operations.
 #
-# usage: sh examples/apps/bagel.sh [--library FILE] [--ranks N] [--rounds N]
-#   --library FILE  libosc.so (default: the release build's)
-#   --ranks N       processes (default 2)
-#   --rounds N      runs of each kind, in turn; the table has their medians (default 3)
+# usage: sh examples/apps/bagel.sh [OPTION]...
 #
-# As root it installs the package if that is missing. Exit status: 0 if all results with libosc are right, 1 if one is wrong,
-# 2 for wrong arguments, 77 if there is no BAGEL over MPICH and none can be installed.
+# As root it installs the package if that is missing.
 set -eu
 folder=$(cd "$(dirname "$0")" && pwd)
 ranks=2
@@ -36,11 +32,6 @@ agree() {
         for (i = 1; i <= 2; ++i) { d = $i - $(i + 2); if (d > 1e-6 || d < -1e-6) exit 1 } }'
 }
 
-# served FILE: whether libosc served the operations of the parallel algorithm.
-served() {
-    grep -q 'MPI_Rget' "$1" && grep -q 'MPI_Raccumulate' "$1"
-}
-
 cd "$work"
 many=$ranks
 ranks=1
@@ -50,21 +41,12 @@ if ! launch host got BAGEL "$work/sequential.json"; then
 fi
 ranks=$many
 expected=$(energies "$work/got")
-round=0
-while [ "$round" -lt "$rounds" ]; do
-    round=$((round + 1))
-    for variant in host libosc; do
-        if launch "$variant" got BAGEL "$folder/bagel/hf.json" && agree "$expected" "$(energies "$work/got")" &&
-            { [ "$variant" = host ] || served "$work/got"; }; then
-            sed -n 's/.*METHOD: FCI *\([0-9.]*\).*/\1/p' "$work/got" | tail -1 >>"$work/times.$variant"
-        elif [ "$variant" = libosc ]; then
-            report "with libosc: expected $expected, got $(energies "$work/got")"
-        fi
-    done
-done
-host=$(result host)
-libosc=$(result libosc)
-printf '%-30s %12s %12s %10s\n' "energies" "host" "libosc" "ratio"
-printf '%-30s %12s %12s %10s\n' "$expected" "$host" "$libosc" "$(ratio "$host" "$libosc")"
-echo "$ranks processes; seconds of the step FCI, medians of $rounds; ratio: libosc to the host"
-exit "$failed"
+passes() {
+    launch "$1" got BAGEL "$folder/bagel/hf.json" && agree "$expected" "$(energies "$output")" &&
+        { [ "$1" = host ] || { served MPI_Rget && served MPI_Raccumulate; }; }
+}
+seconds_of() {
+    sed -n 's/.*METHOD: FCI *\([0-9.]*\).*/\1/p' "$1" | tail -1
+}
+compare_times "energies $expected"
+conclude_times "the step FCI"

@@ -3,15 +3,10 @@
 # lock_all epoch, flush_all and a barrier), by the host alone and with libosc. It compares each modularity and number of
 # iterations with those of miniVite's own message-passing build on the same graph.
 #
-# usage: sh examples/apps/minivite.sh [--library FILE] [--ranks N] [--rounds N] [--build DIR] TREE
+# usage: sh examples/apps/minivite.sh [OPTION]... TREE
 #   TREE            a clone of https://github.com/ECP-ExaGraph/miniVite
-#   --library FILE  libosc.so (default: the release build's)
-#   --ranks N       processes, a power of two (default 2)
-#   --rounds N      runs of each kind on each graph (default 3)
-#   --build DIR     keeps the programs there, and uses those that are there
 #
-# Exit status: 0 if all results with libosc are right, 1 if one is wrong or a build fails, 2 for wrong arguments, 77 without
-# TREE.
+# The number of processes is a power of two.
 set -eu
 folder=$(cd "$(dirname "$0")" && pwd)
 ranks=2
@@ -19,7 +14,7 @@ rounds=3
 . "$folder/common.sh"
 source_tree dspl.hpp https://github.com/ECP-ExaGraph/miniVite
 export OMP_NUM_THREADS=1 # sums of one order
-compiler=$(command -v mpicxx.mpich || command -v mpicxx)
+compiler=$(mpi_compiler mpicxx)
 compile() {
     program=$build/$1
     shift
