@@ -4,6 +4,7 @@
 #include "epoch/epoch.h"
 #include "epoch/updates.h"
 #include "interpose/data.h"
+#include "interpose/data_attached.h"
 #include "interpose/data_small.h"
 
 namespace osc {
@@ -13,20 +14,6 @@ using namespace fast;
 
 #define OSC_TRY_PUT_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
-
-// Compares and swaps one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
-template <class T>
-inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* origin, const void* compare, void* result) {
-    if (!OSC_LIKELY(window != nullptr)) return false;
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
-    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
-        const T old = load<T>(target);
-        if (old == load<T>(compare)) store(target, load<T>(origin));
-        store(result, old);
-    });
-}
 
 }  // namespace
 
@@ -100,7 +87,8 @@ namespace slow {
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_front(win);
-    if (small::put({window, target_rank, target_disp}, origin_addr, count, type)) {
+    const small::Target target{window, target_rank, target_disp};
+    if (small::put(target, origin_addr, count, type) || attached::put(target, origin_addr, count, type)) {
         count_served(Entry::Put);
         return MPI_SUCCESS;
     }
@@ -111,7 +99,8 @@ namespace slow {
 [[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
                                MPI_Win win) {
     Window* const window = find_front(win);
-    if (small::get({window, target_rank, target_disp}, origin_addr, count, type)) {
+    const small::Target target{window, target_rank, target_disp};
+    if (small::get(target, origin_addr, count, type) || attached::get(target, origin_addr, count, type)) {
         count_served(Entry::Get);
         return MPI_SUCCESS;
     }
@@ -190,7 +179,9 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    if (small::accumulate({window, target_rank, target_disp}, origin_addr, count, type, op)) {
+    const small::Target target{window, target_rank, target_disp};
+    if (small::accumulate(target, origin_addr, count, type, op) ||
+        attached::accumulate(target, origin_addr, count, type, op)) {
         count_served(Entry::Accumulate);
         return MPI_SUCCESS;
     }
@@ -211,7 +202,9 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    if (!small::fetch({window, target_rank, target_disp}, origin_addr, result_addr, 1, datatype, op) &&
+    const small::Target target{window, target_rank, target_disp};
+    if (!small::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
+        !attached::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
         !quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
@@ -226,8 +219,10 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
     Window* const window = find_front(win);
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
     const bool wide = basic == Basic::I64 || basic == Basic::U64;
+    const small::Target target{window, target_rank, target_disp};
     const bool done =
-        small::compare_and_swap({window, target_rank, target_disp}, origin_addr, compare_addr, result_addr, datatype) ||
+        small::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
+        attached::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
         (narrow
              ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
                    swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -82,9 +83,13 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     describe(entry, block);
     const bool mixed = entry.path == Path::Mixed;
     if (mixed) entry.first = static_cast<std::int64_t>((block.shared_first + entry.unit - 1) / entry.unit);
+    // The fast path finds no displacement in a dynamic target, but the limit says whether an epoch has opened it.
+    const bool dynamic = entry.path == Path::Dynamic;
+    if (dynamic) entry.first = std::numeric_limits<std::int64_t>::max();
     // The fast paths update elements themselves, so they may not if the network's provider does.
-    const bool mapped = mixed || entry.path == Path::Direct;
-    entry.full_limit = mapped && !provider_atomics ? (mixed ? block.shared_end : block.size) + 1 : 0;
+    const bool mapped = mixed || dynamic || entry.path == Path::Direct;
+    const std::uint64_t end = mixed ? block.shared_end : dynamic ? 0 : block.size;
+    entry.full_limit = mapped && !provider_atomics ? end + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }

@@ -22,6 +22,9 @@
 
 namespace osc {
 
+namespace shm {
+class RegionView;
+}
 namespace strategy {
 struct DeferredLock;
 }
@@ -66,10 +69,13 @@ struct alignas(64) Peer {
     /// The fast path may load and store at `base` without asking the epoch, from displacement `first` to the byte
     /// before this less one. 0 if no epoch is open, or if the memory is not mapped here.
     std::atomic<std::uint64_t> fast_limit;
-    std::byte* base;                        // displacement 0 as mapped here, for Path::Direct and Mixed
-    std::uint64_t unit;                     // displacement unit, bytes
-    std::int64_t first;                     // displacement; not 0 for Path::Mixed, if the first bytes are not mapped
-    std::uint64_t full_limit;               // value of `fast_limit` while an epoch is open
+    union {
+        std::byte* base;           // displacement 0 as mapped here, for Path::Direct and Mixed
+        shm::RegionView* regions;  // for Path::Dynamic
+    };
+    std::uint64_t unit;        // displacement unit, bytes
+    std::int64_t first;        // displacement; not 0 for Path::Mixed, if the first bytes are not mapped, and Dynamic
+    std::uint64_t full_limit;  // value of `fast_limit` while an epoch is open
     std::atomic<shm::ControlBlock*> block;  // null: this description is not filled yet
     std::uint32_t rank;
     Path path;

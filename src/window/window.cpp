@@ -51,6 +51,7 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
             return;
         case shm::Memory::Dynamic:
             peer.path = Path::Dynamic;
+            peer.regions = views_.emplace_back(std::make_unique<shm::RegionView>()).get();
             return;
         case shm::Memory::Private:
         case shm::Memory::Mixed:
@@ -86,13 +87,6 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
     peer.path = remote_path(peer.rank);
 }
 
-shm::RegionView& Window::view(std::uint32_t rank) {
-    const std::lock_guard lock(views_mutex_);
-    std::unique_ptr<shm::RegionView>& entry = views_[rank];
-    if (entry == nullptr) entry = std::make_unique<shm::RegionView>();
-    return *entry;
-}
-
 std::optional<std::vector<shm::Region>> Window::read_regions(std::uint32_t rank, std::uint64_t offset,
                                                              std::uint64_t count) const {
     std::vector<shm::Region> copy(count);
@@ -125,7 +119,7 @@ Fault Window::by_agent(Peer& target, std::uint64_t target_base, Execute&& execut
 
 Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
-    auto attached = view(rank).current(
+    auto attached = target.regions->current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
     const int error = errno;
     if (attached == nullptr && !alive(rank))
@@ -137,9 +131,11 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     const bool own = rank == me;
     shm::PeerArena& arena = team.process(rank).arena;
     const shm::AttachedRegions& copy = *attached;
-    const auto locate = [&](const shm::Region& region) -> Dynamic::Mapped {
-        if (own) return {reinterpret_cast<std::byte*>(region.base), region.base, region.base + region.size};
-        return {copy.locate(region, arena), region.shared.first, region.shared.end};
+    const auto locate = [&](const shm::Region& region) {
+        Dynamic::Mapped mapped{reinterpret_cast<std::byte*>(region.base), region.base, region.base + region.size};
+        if (!own) mapped = {copy.locate(region, arena), region.shared.first, region.shared.end};
+        if (mapped.here != nullptr) target.regions->last.note(copy.version(), mapped.first, mapped.end, mapped.here);
+        return mapped;
     };
     const bool agent = !own && remote_path(rank) == Path::Agent;
     stats::t_path = agent ? stats::DataPath::Agent : stats::DataPath::ProcessVm;

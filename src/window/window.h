@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -173,8 +172,6 @@ class Window final : public Core, public am::Neighbours {
     std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
                                                          std::uint64_t count) const;
 
-    shm::RegionView& view(std::uint32_t rank);
-
     struct Mapping {
         std::uint32_t arena_rank;
         std::uint64_t offset;
@@ -197,8 +194,7 @@ class Window final : public Core, public am::Neighbours {
     am::IncompleteOps pending_{incomplete, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served
     std::vector<Mapping> mapped_;  // a copy of the control blocks' data, because they may be unmapped before the memory
-    std::mutex views_mutex_;
-    std::map<std::uint32_t, std::unique_ptr<shm::RegionView>> views_;  // dynamic windows: regions of the used targets
+    std::vector<std::unique_ptr<shm::RegionView>> views_;  // dynamic windows: regions of the used targets
 };
 
 void register_window(MPI_Win handle, Window* window);

@@ -1,7 +1,10 @@
 // MPI_THREAD_MULTIPLE: threads inside one epoch, and collectives of two windows that two ranks enter in opposite order.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 
-#include "harness.h"
+#include "dynamic_window.h"
 #include "windows.h"
 
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Accumulate", "MPI_Win_fence", "MPI_Win_lock", "MPI_Win_unlock",
@@ -164,5 +167,78 @@ CASE(a_blocked_lock_blocks_its_thread_only) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() % 2 == 0 && rank() < 3) CHECK_EQ(win.base<long>()[0], 7L + rank() / 2);
         MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// A thread uses one region of the right neighbour all the time, while another region comes and goes, which the main
+// thread uses. An operation on a region that has gone is refused.
+CASE(a_region_comes_and_goes_beside_the_one_in_use) {
+    SKIP_IF(size() < 2);
+    constexpr std::size_t kBytes = 65536;
+    const int right = (rank() + 1) % size();
+    for (const bool arena : {true, false}) {
+        const osct::Dynamic dynamic;
+        const MPI_Win win = dynamic.win;
+        void* memory[2] = {};
+        MPI_Aint there[2] = {};
+        for (int i = 0; i < 2; ++i) {
+            if (arena)
+                MPI_Alloc_mem(kBytes, MPI_INFO_NULL, static_cast<void*>(&memory[i]));
+            else
+                memory[i] = std::aligned_alloc(4096, kBytes);
+            std::memset(memory[i], 0, kBytes);
+            const MPI_Aint mine = osct::address(memory[i]);
+            MPI_Sendrecv(&mine, 1, MPI_AINT, (rank() + size() - 1) % size(), 0, &there[i], 1, MPI_AINT, right, 0,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        CHECK_OK(MPI_Win_attach(win, memory[0], kBytes));
+        MPI_Win_lock_all(0, win);
+        MPI_Barrier(MPI_COMM_WORLD);
+        std::atomic<bool> over{false};
+        std::atomic<int> wrong{0};
+        std::atomic<long> added{0};
+        std::thread user([&] {
+            const long one = 1;
+            for (long i = 1; !over.load(); ++i) {
+                long back = 0, before = 0;
+                MPI_Put(&i, 1, MPI_LONG, right, there[0] + 8, 1, MPI_LONG, win);
+                MPI_Win_flush(right, win);
+                MPI_Get(&back, 1, MPI_LONG, right, there[0] + 8, 1, MPI_LONG, win);
+                MPI_Fetch_and_op(&one, &before, MPI_LONG, right, there[0] + 16, MPI_SUM, win);
+                MPI_Win_flush(right, win);
+                if (back != i || before != added.fetch_add(1)) wrong.fetch_add(1);
+                if (i % 64 == 0) std::this_thread::yield();
+            }
+        });
+        for (long round = 0; round < 10; ++round) {
+            CHECK_OK(MPI_Win_attach(win, memory[1], kBytes));
+            MPI_Barrier(MPI_COMM_WORLD);
+            for (int use = 0; use < 6; ++use) {
+                const long sent = 100 * round + use;
+                long back = -1;
+                CHECK_OK(MPI_Put(&sent, 1, MPI_LONG, right, there[1] + use * 8192, 1, MPI_LONG, win));
+                CHECK_OK(MPI_Win_flush(right, win));
+                CHECK_OK(MPI_Get(&back, 1, MPI_LONG, right, there[1] + use * 8192, 1, MPI_LONG, win));
+                CHECK_OK(MPI_Win_flush(right, win));
+                CHECK_EQ(back, sent);
+            }
+            MPI_Barrier(MPI_COMM_WORLD);
+            CHECK_OK(MPI_Win_detach(win, memory[1]));
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (osct::served_by_osc())
+                CHECK(MPI_Put(&round, 1, MPI_LONG, right, there[1], 1, MPI_LONG, win) != MPI_SUCCESS);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        over.store(true);
+        user.join();
+        MPI_Win_unlock_all(win);
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_EQ(wrong.load(), 0);
+        CHECK_OK(MPI_Win_detach(win, memory[0]));
+        for (void* const piece : memory)
+            if (arena)
+                MPI_Free_mem(piece);
+            else
+                std::free(piece);
     }
 }

@@ -109,5 +109,57 @@ TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
     });
 }
 
+// Only what lies in the noted part is found, and nothing once the table has changed.
+TEST(LastRegion, IsFoundAtItsVersionOnly) {
+    Ranks ranks(1);
+    shm::ControlBlock& block = ranks.controls().block(0);
+    shm::LastRegion last;
+    std::byte memory[256];
+    EXPECT_EQ(last.find(block, 0x1000, 8), nullptr);
+    const std::uint64_t version = block.regions_version.load();
+    last.note(version, 0x1000, 0x1100, memory);
+    EXPECT_EQ(last.find(block, 0x1000, 256), memory);
+    EXPECT_EQ(last.find(block, 0x10f8, 8), memory + 0xf8);
+    EXPECT_EQ(last.find(block, 0x1100, 0), nullptr);
+    EXPECT_EQ(last.find(block, 0xff8, 16), nullptr);
+    EXPECT_EQ(last.find(block, 0x10f9, 8), nullptr);
+    EXPECT_EQ(last.find(block, 0x1000, ~std::uint64_t{0}), nullptr);
+    EXPECT_EQ(last.find(block, ~std::uint64_t{0}, 8), nullptr);
+    for (int change = 1; change <= 2; ++change) {
+        block.regions_version.store(version + static_cast<std::uint64_t>(change));
+        EXPECT_EQ(last.find(block, 0x1000, 8), nullptr);
+    }
+    last.note(version + 2, 0x2000, 0x2100, memory);
+    EXPECT_EQ(last.find(block, 0x1000, 8), nullptr);
+    EXPECT_EQ(last.find(block, 0x2000, 8), memory);
+}
+
+// Two threads note different regions of one version; no reader mixes them.
+TEST(LastRegion, ReadersSeeWholeNotes) {
+    const Deadline deadline(120);
+    const int notes = times(200000, 20000);
+    Ranks ranks(4);
+    shm::ControlBlock& block = ranks.controls().block(0);
+    static std::byte memory[0x4000];
+    shm::LastRegion last;
+    std::atomic<int> noting{2};
+    ranks.run([&](RankCore& core) {
+        if (core.me < 2) {
+            for (int i = 0; i < notes; ++i) {
+                const std::uint64_t first = 0x1000 * (core.me + 2 * static_cast<std::uint64_t>(i % 2));
+                last.note(0, first, first + 0x1000 - 0x100 * core.me, memory + first);
+            }
+            --noting;
+            return;
+        }
+        while (noting.load() > 0)
+            for (std::uint64_t at = 0; at < sizeof memory; at += 0x80) {
+                std::byte* const found = last.find(block, at, 8);
+                ASSERT_TRUE(found == nullptr || found == memory + at);
+                ASSERT_TRUE(found == nullptr || at % 0x2000 <= 0x1000 || at % 0x1000 < 0xf00);
+            }
+    });
+}
+
 }  // namespace
 }  // namespace osc::test

@@ -103,8 +103,8 @@ class AttachedRegions::Mapping {
     bool pooled_ = false;
 };
 
-AttachedRegions::AttachedRegions(std::vector<Region> list, const AttachedRegions* before)
-    : list_(std::move(list)), slots_(list_.size()) {
+AttachedRegions::AttachedRegions(std::uint64_t version, std::vector<Region> list, const AttachedRegions* before)
+    : version_(version), list_(std::move(list)), slots_(list_.size()) {
     if (before == nullptr) return;
     const std::lock_guard lock(before->mutex_);
     const Region* old = before->list_.data();
@@ -154,7 +154,7 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
                 if (block.regions_version.load(std::memory_order_seq_cst) == before) {
                     if (!copy) return nullptr;
                     version_ = before;
-                    regions_ = std::make_shared<const AttachedRegions>(*std::move(copy), regions_.get());
+                    regions_ = std::make_shared<const AttachedRegions>(before, *std::move(copy), regions_.get());
                     return regions_;
                 }
             }

@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/control.h"
+#include "transport/shm/last_region.h"
 
 namespace osc::shm {
 
@@ -56,9 +57,11 @@ class RegionTable {
 /// shared parts. Thread-safe; the list does not change.
 class AttachedRegions {
   public:
-    /// Takes over the mappings of the regions that `before`, an earlier copy or null, has too.
-    AttachedRegions(std::vector<Region> list, const AttachedRegions* before);
+    /// A copy of the table's `version`. Takes over the mappings of the regions that `before`, an earlier copy or null,
+    /// has too.
+    AttachedRegions(std::uint64_t version, std::vector<Region> list, const AttachedRegions* before);
 
+    std::uint64_t version() const { return version_; }
     const std::vector<Region>& list() const { return list_; }
     /// The address at which `region`, one of the list, has the first byte of its shared part; null if the part is not
     /// mapped. The fourth call for a region of `arena`, in the pool the first, maps the part, until all copies that
@@ -77,6 +80,7 @@ class AttachedRegions {
     };
     std::byte* map(const Region& region, Slot& slot, PeerArena& arena) const;
 
+    const std::uint64_t version_;
     std::vector<Region> list_;
     mutable std::mutex mutex_;  // of all mappings
     mutable std::vector<Slot> slots_;
@@ -91,6 +95,8 @@ class RegionView {
     /// The current regions. Reads the table again only if its version has changed. Null if the table cannot be read;
     /// the next call tries again.
     std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read);
+
+    LastRegion last;
 
   private:
     std::mutex mutex_;
