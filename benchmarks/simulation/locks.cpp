@@ -22,6 +22,7 @@ enum Kind : std::uint8_t { kGet, kPut, kReply };
 
 struct AllLive final : osc::sync::Liveness {
     bool alive(std::uint32_t) override { return true; }
+    int dead_in_collective() override { return -1; }
 };
 
 // The owner's node, on which it is alone, with a window of one word.
