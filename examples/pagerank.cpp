@@ -1,7 +1,7 @@
 // PageRank: in each step every vertex gives its rank to its neighbours in equal shares. One-sided, --push: one
-// MPI_Accumulate of a double per edge; --pull: one MPI_Get per edge that arrives. A whole step is one fence epoch,
-// however many operations it has: no fences in between keep the number of operations under way small. With --messages:
-// shares for vertices of other ranks are bundled by owner and exchanged once per step.
+// MPI_Accumulate of a double per edge; --pull: one MPI_Get per vertex of another rank from which edges arrive. A whole
+// step is one fence epoch, however many operations it has: no fences in between keep the number of operations under way
+// small. With --messages: shares for vertices of other ranks are bundled by owner and exchanged once per step.
 #include <cmath>
 
 #include "graph.h"
@@ -71,21 +71,43 @@ void push(const Session& session, Ranks& r) {
     std::copy(r.shared, r.shared + r.out.local, r.rank.begin());
 }
 
-// `arriving` is a double for each edge of `in`.
-void pull(const Session& session, Ranks& r, const Graph& in, std::vector<double>& arriving) {
+// The vertices from which edges arrive here: the own ones, then each of other ranks once.
+struct Sources {
+    const Graph& in;
+    std::vector<std::int64_t> others;
+    std::vector<std::size_t> place;  // of the source of each edge, in `shares`
+    std::vector<double> shares;
+
+    explicit Sources(const Graph& graph) : in(graph), place(static_cast<std::size_t>(in.edges())) {
+        const auto own = static_cast<std::size_t>(in.local);
+        std::vector<std::size_t> places(static_cast<std::size_t>(in.vertices), 0);
+        for (std::int64_t e = 0; e < in.edges(); ++e) {
+            const std::int64_t from = in.to(e);
+            const bool is_own = from >= in.first && from < in.first + in.local;
+            std::size_t& known = places[static_cast<std::size_t>(from)];
+            if (!is_own && known == 0) {
+                others.push_back(from);
+                known = own + others.size();
+            }
+            place[static_cast<std::size_t>(e)] = is_own ? static_cast<std::size_t>(from - in.first) : known - 1;
+        }
+        shares.resize(own + others.size());
+    }
+};
+
+void pull(const Session& session, Ranks& r, Sources& sources) {
+    const Graph& in = sources.in;
     const double base = r.begin_step(session);
     std::copy(r.share.begin(), r.share.end(), r.shared);
+    double* next = std::copy(r.share.begin(), r.share.end(), sources.shares.data());
     MPI_Win_fence(MPI_MODE_NOPRECEDE, r.win);
-    for (std::int64_t e = 0; e < in.edges(); ++e) {
-        const std::int64_t from = in.to(e);
-        MPI_Get(&arriving[static_cast<std::size_t>(e)], 1, MPI_DOUBLE, in.owner(from), in.index(from), 1, MPI_DOUBLE,
-                r.win);
-    }
+    for (const std::int64_t from : sources.others)
+        MPI_Get(next++, 1, MPI_DOUBLE, in.owner(from), in.index(from), 1, MPI_DOUBLE, r.win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, r.win);
     for (std::int64_t v = 0; v < in.local; ++v) {
         double sum = base;
         for (std::int64_t e = in.at(v); e < in.at(v + 1); ++e)
-            sum += arriving[static_cast<std::size_t>(e)];
+            sum += sources.shares[sources.place[static_cast<std::size_t>(e)]];
         r.rank[static_cast<std::size_t>(v)] = sum;
     }
 }
@@ -168,7 +190,7 @@ int main(int argc, char** argv) {
     const Graph out = example::distribute(session, list, Direction::Out);
     Graph in(list.vertices, session.rank, session.ranks);
     if (set.mode == "pull") in = example::distribute(session, list, Direction::In);
-    std::vector<double> arriving(static_cast<std::size_t>(in.edges()));
+    Sources sources(in);
     Bundles<Share> bundles(session.ranks);
     Ranks ranks(out);
 
@@ -177,7 +199,7 @@ int main(int argc, char** argv) {
     const double begin = Session::start_together();
     for (long step = 0; step < set.steps; ++step) {
         if (set.mode == "push") push(session, ranks);
-        if (set.mode == "pull") pull(session, ranks, in, arriving);
+        if (set.mode == "pull") pull(session, ranks, sources);
         if (set.mode == "messages") by_messages(session, ranks, bundles);
         progress.at(step);
     }
