@@ -139,7 +139,8 @@ std::byte* next_controls(Window& window, bool& met) {
         shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
     const auto pass_barrier = [&] {
-        return shared.barrier.arrive_and_wait(window.team.local_size(), [&] { return window.dead_in_collective() >= 0; });
+        return shared.barrier.arrive_and_wait(window.team.local_size(),
+                                              [&] { return window.dead_in_collective() >= 0; });
     };
     met = pass_barrier();
     window.controls_offset = shared.controls.load(std::memory_order_acquire);
@@ -247,7 +248,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_to(base::values().check != "0" ? header.checks : header.unchecked, 1);
     window->state_agent_need();
     const auto pass_barrier = [&] {
-        return header.barrier.arrive_and_wait(window->team.local_size(), [&] { return window->dead_in_collective() >= 0; });
+        return header.barrier.arrive_and_wait(window->team.local_size(),
+                                              [&] { return window->dead_in_collective() >= 0; });
     };
     met = pass_barrier();
     if (met && contiguous(request)) {
