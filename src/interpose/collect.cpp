@@ -15,8 +15,7 @@ constexpr std::int64_t kLook = 100000000;  // ns between two looks for dead proc
 
 bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
     const auto any_dead = [&] {
-        return std::any_of(windows.begin(), windows.end(),
-                           [](Window* window) { return window->dead_in_collective() >= 0; });
+        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->any_dead() >= 0; });
     };
     std::int64_t next = now_ns();
     bool dead = false;

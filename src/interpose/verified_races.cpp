@@ -30,7 +30,7 @@ bool finish(Window& window, MPI_Request& request) {
     const int error = host::wait(request, [&] {
         if (Clock::now() < next) return true;
         next = Clock::now() + std::chrono::milliseconds(100);
-        dead = window.dead_in_collective() >= 0;
+        dead = window.any_dead() >= 0;
         return !dead;
     });
     return error == MPI_SUCCESS && !dead;

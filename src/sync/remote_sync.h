@@ -17,9 +17,9 @@ enum class LockKind : std::uint32_t { Shared = 1, Exclusive = 2 };
 class Liveness {
   public:
     virtual bool alive(std::uint32_t rank) = 0;
-    /// A member that has died, or -1; for a wait in which every member takes part until it ends or a member has died.
-    /// The processes of a node divide the members of other nodes among them and share what they find, so a process
-    /// need not connect to all.
+    /// A member that has died, or -1; for a wait that no process of the node leaves before it ends for all of them, or
+    /// a member has died. The processes of a node divide the members of other nodes among them and share what they
+    /// find, so a process need not connect to all.
     virtual int dead_in_collective() = 0;
 
   protected:

@@ -131,12 +131,14 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
                                         comm, &request);
     if (error != MPI_SUCCESS) return error;
     using Clock = std::chrono::steady_clock;
-    Clock::time_point next = Clock::now() + std::chrono::milliseconds(100);
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point next = begin + std::chrono::milliseconds(100);
     bool dead = false;
     error = host::wait(request, [&] {
         if (Clock::now() < next) return true;
         next = Clock::now() + std::chrono::milliseconds(100);
-        dead = dead_in_collective() >= 0;
+        // The host may have ended the reduction for another process of the node, which then looks at its share no more.
+        dead = find_dead(Clock::now() - begin > std::chrono::seconds(10) ? Asked::All : Asked::Share) >= 0;
         return !dead;
     });
     if (dead) {
@@ -313,14 +315,18 @@ bool Team::alive(std::uint32_t rank) {
     return peer == nullptr || am::NetworkStack::mine().messenger.alive(*peer);
 }
 
-// Every process of the node looks at the node's processes, and each at its share of the others.
 int Team::dead_in_collective() {
+    return find_dead(Asked::Share);
+}
+
+// Every process of the node looks at the node's processes, and each at its share of the others.
+int Team::find_dead(Asked asked) {
     if (shared_ == nullptr) return -1;
     if (const int dead = shared_->dead.load(std::memory_order_relaxed); dead >= 0) return dead;
     std::uint32_t others = 0;
     for (std::uint32_t rank = 0; rank < size_; ++rank) {
         const bool is_local = local_index(rank) != shm::LocalRanks::kRemote;
-        if (!is_local && others++ % local_size() != local_index(me_)) continue;
+        if (!is_local && others++ % local_size() != local_index(me_) && asked == Asked::Share) continue;
         if (alive(rank)) continue;
         shared_->dead.store(static_cast<int>(rank), std::memory_order_relaxed);
         return static_cast<int>(rank);

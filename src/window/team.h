@@ -119,8 +119,13 @@ class Team final : public sync::Liveness {
         std::uint32_t node = 0;                                    // index of this process's node
     };
 
+    /// The processes of other nodes that a look for dead ones asks.
+    enum class Asked { Share, All };
+
     Team() = default;
     ~Team();
+    /// A member that has died, or -1.
+    int find_dead(Asked asked);
     /// `joins`: host nodes on one machine become one node if their processes can map each other's memory. Otherwise the
     /// nodes are those of the host.
     int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
