@@ -4,8 +4,7 @@
 #include "epoch/epoch.h"
 #include "epoch/updates.h"
 #include "interpose/data.h"
-#include "interpose/data_attached.h"
-#include "interpose/data_small.h"
+#include "interpose/data_short.h"
 
 namespace osc {
 namespace {
@@ -87,8 +86,8 @@ namespace slow {
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_front(win);
-    const small::Target target{window, target_rank, target_disp};
-    if (small::put(target, origin_addr, count, type) || attached::put(target, origin_addr, count, type)) {
+    const short_path::Target target{window, target_rank, target_disp};
+    if (short_path::put(target, origin_addr, count, type)) {
         count_served(Entry::Put);
         return MPI_SUCCESS;
     }
@@ -99,8 +98,8 @@ namespace slow {
 [[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
                                MPI_Win win) {
     Window* const window = find_front(win);
-    const small::Target target{window, target_rank, target_disp};
-    if (small::get(target, origin_addr, count, type) || attached::get(target, origin_addr, count, type)) {
+    const short_path::Target target{window, target_rank, target_disp};
+    if (short_path::get(target, origin_addr, count, type)) {
         count_served(Entry::Get);
         return MPI_SUCCESS;
     }
@@ -179,9 +178,8 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    const small::Target target{window, target_rank, target_disp};
-    if (small::accumulate(target, origin_addr, count, type, op) ||
-        attached::accumulate(target, origin_addr, count, type, op)) {
+    const short_path::Target target{window, target_rank, target_disp};
+    if (short_path::accumulate(target, origin_addr, count, type, op)) {
         count_served(Entry::Accumulate);
         return MPI_SUCCESS;
     }
@@ -202,9 +200,8 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    const small::Target target{window, target_rank, target_disp};
-    if (!small::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
-        !attached::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
+    const short_path::Target target{window, target_rank, target_disp};
+    if (!short_path::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
         !quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
@@ -219,10 +216,9 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
     Window* const window = find_front(win);
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
     const bool wide = basic == Basic::I64 || basic == Basic::U64;
-    const small::Target target{window, target_rank, target_disp};
+    const short_path::Target target{window, target_rank, target_disp};
     const bool done =
-        small::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
-        attached::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
+        short_path::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
         (narrow
              ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
                    swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)

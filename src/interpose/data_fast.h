@@ -104,7 +104,7 @@ inline bool is_quick(MPI_Op op) {
     return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
 }
 
-// Where an update finds its element: in the memory of a window. data_attached.cpp has another place.
+// Where an update finds its element: in the memory of a window. data_short.cpp has another place.
 struct InWindow {
     Peer* peer = nullptr;
     std::uint64_t offset = 0;

@@ -1,11 +1,11 @@
-// The short path of small operations to targets of other nodes: one record more in the message that is being filled.
-// Only for a contiguous predefined type, the same at origin and target. Every function returns false, with nothing
-// done, if the general path must decide.
+// The short paths, which calls try behind the fast ones: small operations to targets of other nodes, and operations on
+// an attached region that is mapped here. Only for a contiguous predefined type, the same at origin and target. Every
+// function returns false, with nothing done, if the general path must decide.
 #pragma once
 
 #include "window/window.h"
 
-namespace osc::small {
+namespace osc::short_path {
 
 /// One call's view of its operands; counts are equal at origin and target.
 struct Target {
@@ -21,4 +21,4 @@ bool accumulate(const Target& target, const void* origin, int count, MPI_Datatyp
 bool fetch(const Target& target, const void* origin, void* result, int count, MPI_Datatype type, MPI_Op op);
 bool compare_and_swap(const Target& target, const void* origin, const void* compare, void* result, MPI_Datatype type);
 
-}  // namespace osc::small
+}  // namespace osc::short_path
