@@ -250,8 +250,8 @@ class Core : public sync::Liveness {
     /// Whether the epoch and the peers agree, for assertions. Under `state`; walks all peers.
     bool is_consistent() const;
 
-    /// A member that has died, or -1, for the wait of one process. Slow: asks the system about each, and connects to
-    /// all of other nodes.
+    /// A member that has died, or -1, for a wait that other processes of the node need not share. Slow: asks the system
+    /// about each, and connects to all of other nodes.
     int any_dead();
     int dead_in_collective() override { return any_dead(); }
 

@@ -212,17 +212,19 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
         part.end = std::min(part.end, begin + bytes);
         return part;
     };
+    bool too_small = false;
     {
         const Inside inside(*this);
         if (!is_whole(touched.first, touched.end, found.longest)) {
             if (pages.first >= pages.end) return {};
             // Part of the range may be shared already, which only the list of areas tells.
-            if (pages.end - pages.first < limits.least && !limits.edges && !meets(base, bytes)) {
-                why = kTooSmall;
-                return {};
-            }
-            survey(pages, touched, found);
+            too_small = pages.end - pages.first < limits.least && !limits.edges && !meets(base, bytes);
+            if (!too_small) survey(pages, touched, found);
         }
+    }
+    if (too_small) {
+        why = kTooSmall;  // allocates, so not under the mutex
+        return {};
     }
     if (found.longest.first <= pages.first && found.longest.end >= pages.end) return clipped();
     // Without the mutex: the window registry's and the arena's are locked here, and other threads call free() while
