@@ -2,10 +2,11 @@
 // rank 0 is the origin and rank 1 the target.
 //   net_raw PROVIDER [--server HOST] [--port N] [--rank 0|1] [--short] [MEASURE...]
 // HOST is where rank 0 runs; without --rank it is what an MPI launcher says. Names are those of net_bench without the
-// window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...)
-// and message.BYTES, the time of a message one way, and waitable.message.BYTES, the same with endpoints on which a
-// thread could sleep. The target polls, except in the measures "computing", "cold" and "idle_cpu", where a thread of it
-// sleeps until something comes, and the rest of the process computes or sleeps.
+// window's flavour; and, only where they are asked for, those of the micro-benchmarks' curves (put_latency.BYTES ...),
+// message.BYTES, the time of a message one way, exchange.BYTES, that of a message to the other process and of the wait
+// for its own, and waitable.NAME, one of these with endpoints on which a thread could sleep. The target polls, except
+// in the measures "computing", "cold" and "idle_cpu", where a thread of it sleeps until something comes, and the rest
+// of the process computes or sleeps.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -31,11 +32,13 @@ void run_one(Process& p, const Raw& what, const std::string& name, Time&& time, 
         std::uint64_t laps = 0;
         const Timing timing = time([&] { what.turn(p, laps++); });
         const bool there = p.control().swap(laps) != 0;
+        what.finish(p, laps);
         print_result(name, 2, per_one(timing, what.parts), there && what.origin_right(p, laps));
     } else {
         attend();
         std::uint64_t laps = 0;
         p.control().receive(&laps, sizeof laps);
+        what.finish(p, laps);
         const std::uint64_t right = what.target_right(p, laps) ? 1 : 0;
         p.control().send(&right, sizeof right);
     }

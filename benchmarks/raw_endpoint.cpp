@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -76,10 +77,10 @@ void Endpoint::open(const std::string& provider, const std::string& address) {
          "fi_mr_reg");
     std::size_t fetch = 0;
     std::size_t compare = 0;
-    std::size_t plain = 0;
     atomics_ = fi_fetch_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &fetch) == 0 &&
                fi_compare_atomicvalid(endpoint_, FI_UINT64, FI_CSWAP, &compare) == 0 &&
-               fi_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &plain) == 0 && fetch > 0 && compare > 0 && plain > 0;
+               fi_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &most_words_) == 0 && fetch > 0 && compare > 0 &&
+               most_words_ > 0;
 }
 
 void Endpoint::exchange(const Control& control) {
@@ -131,18 +132,22 @@ void Endpoint::read(std::size_t into, std::size_t from, std::size_t bytes) {
     post("fi_readmsg", [&] { return fi_readmsg(endpoint_, &message, FI_COMPLETION); });
 }
 
-void Endpoint::add(std::size_t operand, std::size_t at) {
-    const fi_ioc local{memory_ + operand, 1};
-    const fi_rma_ioc remote = remote_word(at);
-    void* descs[] = {desc()};
-    const fi_msg_atomic message{&local, descs, 1, peer_, &remote, 1, FI_UINT64, FI_SUM, nullptr, 0};
-    post("fi_atomicmsg", [&] { return fi_atomicmsg(endpoint_, &message, kWaited); });
+void Endpoint::add(std::size_t operand, std::size_t at, std::size_t words) {
+    for (std::size_t done = 0; done < words;) {
+        const std::size_t row = std::min(words - done, most_words_);
+        const fi_ioc local{memory_ + operand + 8 * done, row};
+        const fi_rma_ioc remote = remote_words(at + 8 * done, row);
+        void* descs[] = {desc()};
+        const fi_msg_atomic message{&local, descs, 1, peer_, &remote, 1, FI_UINT64, FI_SUM, nullptr, 0};
+        post("fi_atomicmsg", [&] { return fi_atomicmsg(endpoint_, &message, kWaited); });
+        done += row;
+    }
 }
 
 void Endpoint::fetch_add(std::size_t operand, std::size_t result, std::size_t at) {
     const fi_ioc local{memory_ + operand, 1};
     fi_ioc fetched{memory_ + result, 1};
-    const fi_rma_ioc remote = remote_word(at);
+    const fi_rma_ioc remote = remote_words(at, 1);
     void* descs[] = {desc()};
     const fi_msg_atomic message{&local, descs, 1, peer_, &remote, 1, FI_UINT64, FI_SUM, nullptr, 0};
     post("fi_fetch_atomicmsg",
@@ -153,7 +158,7 @@ void Endpoint::compare_swap(std::size_t operand, std::size_t compare, std::size_
     const fi_ioc local{memory_ + operand, 1};
     const fi_ioc compared{memory_ + compare, 1};
     fi_ioc fetched{memory_ + result, 1};
-    const fi_rma_ioc remote = remote_word(at);
+    const fi_rma_ioc remote = remote_words(at, 1);
     void* descs[] = {desc()};
     const fi_msg_atomic message{&local, descs, 1, peer_, &remote, 1, FI_UINT64, FI_CSWAP, nullptr, 0};
     post("fi_compare_atomicmsg", [&] {

@@ -33,7 +33,8 @@ class Endpoint {
 
     void write(std::size_t from, std::size_t to, std::size_t bytes);
     void read(std::size_t into, std::size_t from, std::size_t bytes);
-    void add(std::size_t operand, std::size_t at);
+    // Adds `words` words, in as many operations as the provider's longest one asks for.
+    void add(std::size_t operand, std::size_t at, std::size_t words = 1);
     void fetch_add(std::size_t operand, std::size_t result, std::size_t at);
     void compare_swap(std::size_t operand, std::size_t compare, std::size_t result, std::size_t at);
 
@@ -62,7 +63,7 @@ class Endpoint {
     void exchange(const Control& control);
     void close_all();
     void* desc() const { return fi_mr_desc(memory_region_); }
-    fi_rma_ioc remote_word(std::size_t at) const { return {remote_base_ + at, 1, remote_key_}; }
+    fi_rma_ioc remote_words(std::size_t at, std::size_t words) const { return {remote_base_ + at, words, remote_key_}; }
     template <class Post>
     void post(const char* what, Post&& one);
     void post_receive();
@@ -73,6 +74,7 @@ class Endpoint {
     std::byte* memory_;
     std::size_t bytes_;
     bool atomics_ = false;
+    std::size_t most_words_ = 0;  // of one addition
     bool wait_descriptor_settles_ = true;
 
     fi_info* info_ = nullptr;

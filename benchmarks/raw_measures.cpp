@@ -99,6 +99,62 @@ Raw block_get(const std::string& name, std::size_t block, std::size_t blocks) {
     return get;
 }
 
+Raw block_add(const std::string& name, std::size_t bytes) {
+    Raw add{name, true};
+    const std::size_t words = bytes / 8;
+    add.turn = [words](Process& p, std::uint64_t lap) {
+        for (std::size_t i = 0; lap == 0 && i < words; ++i)
+            p.set_word(kMine + 8 * i, i + 1);
+        p.endpoint().add(kMine, 0, words);
+        flush(p);
+    };
+    add.target_right = [words](const Process& p, std::uint64_t laps) {
+        bool right = true;
+        for (std::size_t i = 0; i < words; ++i)
+            right = right && p.word(8 * i) == laps * (i + 1);
+        return right;
+    };
+    return add;
+}
+
+// Each process sends a message and waits for the other's, as in a barrier of two. The target sends its next one as soon
+// as it has the origin's, so at the end one more is under way to the origin.
+Raw exchange(std::size_t bytes) {
+    Raw exchange{"exchange." + std::to_string(bytes)};
+    struct Counts {
+        std::uint64_t before = 0;
+        std::uint64_t sent = 0;
+    };
+    const auto counts = std::make_shared<Counts>();
+    exchange.prepare = [counts](Process& p) {
+        p.endpoint().expect(kMessage, kLargestMessage);
+        *counts = {p.endpoint().received(), 0};
+    };
+    exchange.answer = [counts, bytes](Process& p) {
+        if (p.endpoint().received() - counts->before < counts->sent) return;
+        p.set_word(kMine, stamp(0, counts->sent));
+        p.endpoint().send(kMine, bytes);
+        ++counts->sent;
+    };
+    exchange.turn = [counts, bytes](Process& p, std::uint64_t lap) {
+        p.endpoint().expect(kMessage, kLargestMessage);
+        if (lap == 0) counts->before = p.endpoint().received();
+        p.set_word(kMine, stamp(0, lap));
+        p.endpoint().send(kMine, bytes);
+        while (p.endpoint().received() - counts->before <= lap)
+            p.endpoint().poll();
+    };
+    exchange.target_right = [](const Process& p, std::uint64_t laps) { return p.word(kMessage) == stamp(0, laps - 1); };
+    exchange.finish = [counts, answer = exchange.answer](Process& p, std::uint64_t laps) {
+        const std::uint64_t last = counts->before + laps + (p.origin() ? 1 : 0);
+        while (p.endpoint().received() < last)
+            p.endpoint().poll();
+        if (!p.origin()) answer(p);
+    };
+    exchange.origin_right = [](const Process& p, std::uint64_t laps) { return p.word(kMessage) == stamp(0, laps); };
+    return exchange;
+}
+
 // A message and its answer; the time is that of one of them.
 Raw message(std::size_t bytes) {
     Raw message{"message." + std::to_string(bytes), false, 2};
@@ -203,7 +259,9 @@ std::vector<Raw> curve_measures() {
         list.push_back(block_put(named("put_latency"), bytes, 1));
         list.push_back(block_get(named("get_latency"), bytes, 1));
         const std::size_t blocks = std::min(kStream, kLargeBytes / bytes);
+        list.push_back(block_add(named("acc_latency"), bytes));
         if (bytes <= kLargestMessage) list.push_back(message(bytes));
+        if (bytes <= kLargestMessage) list.push_back(exchange(bytes));
         list.push_back(block_put(named("put_bw"), bytes, blocks));
         list.push_back(block_get(named("get_bw"), bytes, blocks));
     }

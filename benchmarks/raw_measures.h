@@ -91,6 +91,8 @@ struct Raw {
     // At the target: before the turns, and after each of its polls. On either side: after `laps` turns.
     std::function<void(Process&)> prepare = [](Process&) {};
     std::function<void(Process&)> answer = nullptr;
+    // At the target when the turns have ended, and then at the origin: takes what is under way.
+    std::function<void(Process&, std::uint64_t laps)> finish = [](Process&, std::uint64_t) {};
     std::function<bool(const Process&, std::uint64_t laps)> target_right = nullptr;
     std::function<bool(const Process&, std::uint64_t laps)> origin_right = [](const Process&, std::uint64_t) {
         return true;
@@ -103,8 +105,9 @@ std::vector<Raw> small_measures();
 // All that a polling target is measured with.
 std::vector<Raw> polling_measures();
 
-// The same with puts and gets of every size, alone and as many to a flush as fit: the curves of compare. And a message
-// of every size up to kLargestMessage, one way (message.BYTES).
+// The same with puts, gets and additions of every size, and puts and gets as many to a flush as fit: the curves of
+// compare. And a message of every size up to kLargestMessage, one way (message.BYTES), and two that cross
+// (exchange.BYTES).
 std::vector<Raw> curve_measures();
 
 }  // namespace bench

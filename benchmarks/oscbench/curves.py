@@ -66,8 +66,9 @@ class Measure:
 
 CURVES = (("put_latency", LATENCY), ("get_latency", LATENCY), ("acc_latency", LATENCY), ("put_bw", BANDWIDTH),
           ("get_bw", BANDWIDTH))
-# Accumulates have no counterpart below MPI that does the same.
-REFERENCE_CURVES = ("put_latency", "get_latency", "put_bw", "get_bw")
+# Plain shared memory has no accumulates that are atomic by element and keep MPI's order.
+REFERENCE_CURVES = {SHM: ("put_latency", "get_latency", "put_bw", "get_bw"),
+                    RAW: ("put_latency", "get_latency", "acc_latency", "put_bw", "get_bw")}
 NODE_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "vector64", "acc64k", "put64k", "get64k", "put4m", "get4m",
                "fence", "fence_put", "pscw_put", "create_free")
 HOSTS_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "put8_stream", "acc8_stream", "put4m",
@@ -119,7 +120,7 @@ def curve_starts(measure, implementations, tools, hosts, how):
     for implementation in implementations:
         reader = read_curve
         if implementation in (SHM, RAW):
-            if short not in REFERENCE_CURVES or (implementation == SHM) != on_node:
+            if short not in REFERENCE_CURVES[implementation] or (implementation == SHM) != on_node:
                 continue
             reader = read_reference_curve
             names = ["%s.%d" % (short, size) for size in sizes]

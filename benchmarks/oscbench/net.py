@@ -80,13 +80,16 @@ class SumBar:
 
 
 class Measure:
-    """`program` is the name in net_bench where it differs; net_raw has those measures that `raw` says."""
+    """`program` is the name in net_bench where it differs; net_raw has those measures that `raw` says, and net_bench
+    those that `mpi` says.
+    """
 
-    def __init__(self, name, bars, program=None, raw=True, shown=TIME, size=0):
+    def __init__(self, name, bars, program=None, raw=True, shown=TIME, size=0, mpi=True):
         self.name = name
         self.bars = bars
         self.program = program or name
         self.raw = raw
+        self.mpi = mpi
         self.shown = shown
         self.size = size
 
@@ -99,6 +102,14 @@ def round_trips(number, limit):
     """libfabric's own fetch_and_op is the raw request and reply."""
     text = "raw fop" if number == 1 else "%g raw fop" % number
     return SumBar({(RAW, "fop"): number}, limit, text)
+
+
+# A message each way at the same time, on endpoints on which a thread can sleep, as on libosc's.
+EXCHANGE = "waitable.exchange.8"
+
+
+def exchanges(number, limit):
+    return SumBar({(RAW, EXCHANGE): number}, limit, "%g raw exchanges" % number)
 
 
 def ways(number, limit, text):
@@ -146,7 +157,8 @@ GROUPS = (
      blocks("put4m", 4 << 20, "put4m.allocate"),
      blocks("get4m", 4 << 20, "get4m.allocate")],
     [small("reduce_scatter", raw=False),
-     small("fence", Bar(HOST, 1.0), raw=False),
+     Measure(EXCHANGE, [], mpi=False),
+     small("fence", Bar(HOST, 1.0), exchanges(2, 1.25), raw=False),
      small("fence_put", Bar(HOST, 1.0), raw=False),
      small("fence_put_asserted", Bar(HOST, 1.0),
            SumBar({(HOST, "reduce_scatter"): 1, (RAW, "put8"): 0.5}, 1.15, "host reduce_scatter + raw way"), raw=False),
@@ -234,7 +246,7 @@ def starts(hosts, wanted, implementations, brief, bars=False):
         for implementation in implementations:
             raw = implementation == RAW
             chosen = needed(wanted, implementation) if bars else wanted
-            names = {m.name if raw else m.program: m.name for m in group if m.name in chosen and (m.raw or not raw)}
+            names = {m.name if raw else m.program: m.name for m in group if m.name in chosen and (m.raw if raw else m.mpi)}
             if names:
                 of_group.append((implementation, hosts.command(implementation, list(names), brief), names))
         if of_group:
