@@ -44,8 +44,8 @@ void reopen(Peer& peer) {
     peer.allow();
 }
 
-// Adds an update to the batch.
-void add(Core& core, Peer& peer, std::uint64_t offset, const shm::ElementUpdate& element) {
+// Closes the target for the fast paths, and makes the batch ready for one more update.
+shm::Batch& begin(Core& core, Peer& peer) {
     UpdateRun& run = core.updates;
     if (!peer.batched) {
         peer.close();
@@ -57,13 +57,44 @@ void add(Core& core, Peer& peer, std::uint64_t offset, const shm::ElementUpdate&
         core.incomplete.fetch_add(1, std::memory_order_relaxed);
         mark_incomplete(core, peer);
     }
-    run.batch->add(peer.control().stripe_of(offset), batch_key(peer, offset), element);
+    return *run.batch;
+}
+
+// One more update of the run; whether it is long now.
+bool lengthen(UpdateRun& run) {
+    if (++run.length >= kLong) run.is_long = true;
+    return run.is_long;
+}
+
+// Whether an operation on memory of a process of this node that is not mapped here goes to the batch. Those of a short
+// run take the general path.
+bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, std::uint64_t& offset) {
+    const auto length = static_cast<std::int64_t>(bytes);
+    if (!may_batch(core) || !peer.contains(disp, length, peer.control().size + 1, offset)) return false;
+    UpdateRun& run = core.updates;
+    note_order(core);
+    if (peer.batched && !run.is_long) reopen(peer);
+    bool deferred = false;
+    if (!peer.batched && (open_target(core, peer, &deferred) != Fault::None || deferred)) return false;
+    return lengthen(run);
+}
+
+bool try_unmapped(Core& core, Peer& peer, std::int64_t disp, const SmallUpdate& update) {
+    std::uint64_t offset = 0;
+    if (!joins_unmapped(core, peer, disp, update.width, offset)) return false;
+    const shm::ElementUpdate element{reinterpret_cast<std::byte*>(peer.control().base + offset), update.apply,
+                                     update.operands};
+    begin(core, peer)
+        .add_unmapped(peer.control().stripe_of(offset), batch_key(peer, offset), {core.pid_of(peer.rank), update.width},
+                      element);
+    return true;
 }
 
 }  // namespace
 
 bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
     Peer& peer = core.peer(rank);
+    if (peer.path == Path::Cma) return try_unmapped(core, peer, disp, update);
     std::uint64_t offset = 0;
     if (!peer.contains(disp, update.width, peer.full_limit, offset)) return false;
     if (!peer.batched) {
@@ -78,13 +109,25 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
             reopen(peer);
             if (update.is_quick) return false;
         }
-        if (++run.length >= kLong) run.is_long = true;
-        if (run.is_long) {
-            add(core, peer, offset, element);
+        if (lengthen(run)) {
+            begin(core, peer).add(peer.control().stripe_of(offset), batch_key(peer, offset), element);
             return true;
         }
     }
     return shm::update_now(peer.control().stripe_of(offset), element, core.me, core);
+}
+
+bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move) {
+    Peer& peer = core.peer(rank);
+    std::uint64_t offset = 0;
+    if (!joins_unmapped(core, peer, disp, move.bytes, offset)) return false;
+    cma::Moves& moves = begin(core, peer).moves_of(core.pid_of(rank));
+    const std::uint64_t address = peer.control().base + offset;
+    if (move.is_put)
+        moves.put(address, move.here, move.bytes);
+    else
+        moves.get(address, move.here, move.bytes);
+    return true;
 }
 
 void end_run(Core& core) {

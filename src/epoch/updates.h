@@ -6,7 +6,7 @@
 
 namespace osc::epoch {
 
-/// One update of an element at a mapped target, as the call gives it.
+/// One update of an element at a target that is mapped here or that process_vm_* reaches, as the call gives it.
 struct SmallUpdate {
     op::Kernel apply;
     unsigned width;  // bytes, at most 8
@@ -19,14 +19,15 @@ inline std::size_t batch_key(const Peer& peer, std::uint64_t offset) {
     return peer.local_index * shm::kStripes + shm::ControlBlock::stripe_number(offset);
 }
 
-/// Whether an update goes through try_update(): one without a fast path, which is faster in cache, or one on a target
-/// that such an update has closed.
+/// Whether an update goes through try_update(): one without a fast path, which is faster in cache; one on a target that
+/// such an update has closed; or one at a target that is not mapped here.
 inline bool may_update(const Core& core, int rank, bool is_quick) {
     if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
-    return !is_quick || core.peers[rank].batched;
+    return !is_quick || core.peers[rank].batched || core.peers[rank].path == Path::Cma;
 }
 
-/// Adds an update of rank < size to a batch that has some; false, with nothing done, in all other cases.
+/// Adds an update of a mapped element of rank < size to a batch that has some; false, with nothing done, in all other
+/// cases.
 inline bool try_add(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
     const Peer& peer = core.peers[rank];
     UpdateRun& run = core.updates;
@@ -43,6 +44,24 @@ inline bool try_add(Core& core, std::uint32_t rank, std::int64_t disp, const Sma
 /// Performs or batches an update of rank < size; opens the target before if it must. False if the fast or the general
 /// path must decide, with nothing done except that.
 bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update);
+
+/// A put or get of a few bytes of a process of this node.
+struct SmallMove {
+    void* here;
+    std::uint64_t bytes;
+    bool is_put;
+};
+
+/// Whether a move may go through try_move(): its target is not mapped here, and it is short.
+inline bool may_move(const Core& core, int rank, const SmallMove& move) {
+    if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
+    const std::size_t most = move.is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet;
+    return core.peers[rank].path == Path::Cma && move.bytes <= most;
+}
+
+/// Batches a move of rank < size in a long run; false, with nothing done except that the target may be open, if the
+/// general path must perform it.
+bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move);
 
 /// Performs the batched updates of a window. Every synchronisation call comes here first: it ends a run of updates. A
 /// fault stays for Core::complete_ops().

@@ -82,12 +82,23 @@ namespace slow {
                             target_rank, target_disp, 1, datatype});
 }
 
+// Batches a put or get in a run of operations on memory that is not mapped here (epoch/updates.h).
+bool move_in_run(Window* window, void* here, int count, MPI_Datatype type, int rank, MPI_Aint disp, bool is_put) {
+    const Basic basic = host::plain_basic(type);
+    if (window == nullptr || basic == Basic::None || count <= 0) return false;
+    const std::size_t width = op::element_size(basic);
+    const epoch::SmallMove move{here, width * static_cast<std::uint64_t>(count), is_put};
+    return op::significant_size(basic) == width && epoch::may_move(*window, rank, move) &&
+           epoch::try_move(*window, static_cast<std::uint32_t>(rank), disp, move);
+}
+
 // The slow paths of a put or get with one datatype and count on both sides. Their six arguments stay in registers.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_front(win);
     const short_path::Target target{window, target_rank, target_disp};
-    if (short_path::put(target, origin_addr, count, type)) {
+    if (short_path::put(target, origin_addr, count, type) ||
+        move_in_run(window, const_cast<void*>(origin_addr), count, type, target_rank, target_disp, true)) {
         count_served(Entry::Put);
         return MPI_SUCCESS;
     }
@@ -99,7 +110,8 @@ namespace slow {
                                MPI_Win win) {
     Window* const window = find_front(win);
     const short_path::Target target{window, target_rank, target_disp};
-    if (short_path::get(target, origin_addr, count, type)) {
+    if (short_path::get(target, origin_addr, count, type) ||
+        move_in_run(window, origin_addr, count, type, target_rank, target_disp, false)) {
         count_served(Entry::Get);
         return MPI_SUCCESS;
     }

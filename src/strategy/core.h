@@ -16,7 +16,7 @@
 #include "sync/lock.h"
 #include "sync/remote_sync.h"
 #include "sync/two_level.h"
-#include "transport/direct/batch.h"
+#include "transport/batch.h"
 #include "transport/shm/compare.h"
 #include "transport/shm/control.h"
 
@@ -179,7 +179,7 @@ class StateLock {
 };
 
 /// A window as epochs and strategies see it. One class, because all of its functions act on the state below: control
-/// table, peers, epoch. Eight are hooks that the window overrides.
+/// table, peers, epoch. Nine are hooks that the window overrides.
 class Core : public sync::Liveness {
   public:
     Core(std::uint32_t rank, std::uint32_t processes);
@@ -218,6 +218,9 @@ class Core : public sync::Liveness {
     void perform_batch() {
         if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
     }
+
+    /// The process of a target with Path::Cma.
+    virtual pid_t pid_of(std::uint32_t) { return 0; }
 
     /// Whether the window can queue operations on local targets.
     virtual bool can_defer() const { return false; }

@@ -109,10 +109,9 @@ CASE(memory_of_every_kind) {
     }
 }
 
-// All ranks add to the same words: no update is lost or done twice.
-CASE(batches_of_many_origins) {
+void many_origins_on(WindowKind kind) {
     constexpr int kAdds = 5000;
-    Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
+    Window window(kind, kWords * sizeof(std::int64_t));
     std::mt19937 random(static_cast<unsigned>(rank()));
     const std::int64_t one = 1;
     CHECK_OK(MPI_Win_lock_all(0, window.handle()));
@@ -131,6 +130,95 @@ CASE(batches_of_many_origins) {
     std::int64_t all = 0;
     MPI_Allreduce(&sum, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     CHECK_EQ(all, std::int64_t{kAdds} * size());
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// All ranks add to the same words: no update is lost or done twice.
+CASE(batches_of_many_origins) {
+    for (const WindowKind kind : {WindowKind::Allocate, WindowKind::Create})
+        many_origins_on(kind);
+}
+
+// In memory that only process_vm_* reaches sums are delayed too.
+CASE(updates_of_memory_that_is_not_mapped) {
+    Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
+    const int target = (rank() + 1) % size();
+    const std::int64_t one = 1;
+    for (const bool fence : {false, true}) {
+        MPI_Win win = window.handle();
+        const std::int64_t before = look(window, 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_OK(fence ? MPI_Win_fence(0, win) : MPI_Win_lock_all(0, win));
+        for (int i = 0; i < kRun; ++i)
+            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, win));
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK(look(window, 0) <= before + kRun);
+        CHECK_OK(fence ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Win_unlock_all(win));
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_EQ(look(window, 0), before + kRun);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Long runs of short puts and gets on the neighbour's memory of every kind. A put's origin is free at once, as it is
+// without a batch; what a get returns is there after the flush.
+CASE(runs_of_puts_and_gets) {
+    const int target = (rank() + 1) % size();
+    const int origin = (rank() + size() - 1) % size();
+    for (const WindowKind kind : osct::kAllWindowKinds) {
+        if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) continue;
+        Window window(kind, kWords * sizeof(std::int64_t));
+        MPI_Win win = window.handle();
+        const auto at = [&](std::size_t word) { return window.at(target, word * sizeof(std::int64_t)); };
+        std::vector<std::int64_t> found(kWords);
+        CHECK_OK(MPI_Win_lock_all(0, win));
+        for (int round = 0; round < 2; ++round) {
+            const auto value = [&](int of, std::size_t word) {
+                return static_cast<std::int64_t>(word) + 100000 * of + 10000 * round;
+            };
+            for (std::size_t i = 0; i < kWords; i += 2) {
+                std::int64_t pair[] = {value(rank(), i), value(rank(), i + 1)};
+                CHECK_OK(MPI_Put(pair, 2, MPI_INT64_T, target, at(i), 2, MPI_INT64_T, win));
+                pair[0] = pair[1] = -1;
+            }
+            CHECK_OK(MPI_Win_flush(target, win));
+            MPI_Barrier(MPI_COMM_WORLD);
+            CHECK_OK(MPI_Win_sync(win));
+            for (std::size_t i = 0; i < kWords; ++i)
+                CHECK_EQ(look(window, i), value(origin, i));
+            for (std::size_t i = 0; i < kWords; ++i)
+                CHECK_OK(MPI_Get(&found[i], 1, MPI_INT64_T, target, at(i), 1, MPI_INT64_T, win));
+            CHECK_OK(round == 0 ? MPI_Win_flush_all(win) : MPI_Win_flush_local(target, win));
+            CHECK_ALL(found.data(), kWords, [&](std::size_t i) { return value(rank(), i); });
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        CHECK_OK(MPI_Win_unlock_all(win));
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// A wrong displacement or rank in the middle of a run is an error of its own call, and the others of the run are done.
+CASE(errors_in_a_run_of_puts) {
+    const int target = (rank() + 1) % size();
+    Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
+    MPI_Win win = window.handle();
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    const std::int64_t seven = 7;
+    const auto put = [&](int to, MPI_Aint at) { return MPI_Put(&seven, 1, MPI_INT64_T, to, at, 1, MPI_INT64_T, win); };
+    CHECK_OK(MPI_Win_lock_all(0, win));
+    for (std::size_t i = 0; i < 200; ++i)
+        CHECK_OK(put(target, byte_of(i)));
+    CHECK_CLASS(put(target, byte_of(2 * kWords)), MPI_ERR_RMA_RANGE);
+    CHECK_CLASS(put(target, -8), MPI_ERR_DISP);
+    CHECK_CLASS(put(size(), 0), MPI_ERR_RANK);
+    CHECK_OK(put(MPI_PROC_NULL, 0));
+    CHECK_OK(put(target, byte_of(200)));
+    CHECK_OK(MPI_Win_unlock_all(win));
+    CHECK_CLASS(put(target, 0), MPI_ERR_RMA_SYNC);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (std::size_t i = 0; i <= 200; ++i)
+        CHECK_EQ(look(window, i), seven);
+    CHECK_EQ(look(window, 201), 0);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -1,9 +1,11 @@
 // Batches of updates: order, stripes that share a bucket, and a stripe whose holder died.
-#include "transport/direct/batch.h"
+#include "transport/batch.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +80,100 @@ TEST(Batch, SwapsOnlyWhatIsEqual) {
     EXPECT_EQ(word, 5u);
     EXPECT_EQ(results[0], 4u);
     EXPECT_EQ(results[1], 5u);
+}
+
+// Memory of "another" process: process_vm_* reaches this one as well.
+TEST(Batch, UpdatesMemoryThatIsNotMapped) {
+    Ranks ranks(2);
+    auto& stripes = ranks.controls().block(1).stripes;
+    shm::Batch batch(0, 2, ranks.lives());
+    const shm::Batch::Unmapped here{::getpid(), 8};
+    std::vector<std::uint64_t> words(4096);
+    words[1] = 7;
+    // Elements that are near each other, twice each, and then some that lie too far apart to be read together.
+    for (const std::size_t last : {std::size_t{2}, words.size() - 1}) {
+        for (const std::uint64_t digit : {1, 2, 3}) {
+            batch.add_unmapped(stripes[0].holder, 0, here, append_to(words[0], digit));
+            batch.add_unmapped(stripes[0].holder, 0, here, append_to(words[last], digit));
+        }
+        EXPECT_EQ(words[last], 0u);
+        EXPECT_EQ(batch.finish(), Fault::None);
+        EXPECT_EQ(words[last], 123u);
+    }
+    EXPECT_EQ(words[0], 123123u);
+    EXPECT_EQ(words[1], 7u);
+    EXPECT_EQ(words[3], 0u);
+    EXPECT_EQ(stripes[0].holder, 0u);
+}
+
+// Elements of another width come behind those that a bucket has, also where they overlap.
+TEST(Batch, UpdatesOverlappingElementsThatAreNotMapped) {
+    Ranks ranks(2);
+    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripes[2].holder;
+    shm::Batch batch(0, 2, ranks.lives());
+    std::vector<std::byte> bytes(64 * 1024);
+    const auto add = [&](std::size_t at, unsigned width, std::uint64_t operand) {
+        const op::Kernel sum = op::kernel(Op::Sum, width == 8 ? Basic::U64 : Basic::U32);
+        batch.add_unmapped(stripe, 2, {::getpid(), width}, {bytes.data() + at, sum, {operand, 0, nullptr}});
+    };
+    add(0, 8, 1);
+    add(4, 4, 2);
+    add(0, 8, 3);
+    add(4, 8, 5);
+    add(60 * 1024, 8, 9);
+    EXPECT_EQ(batch.finish(), Fault::None);
+    std::uint64_t first = 0;
+    std::uint32_t third = 0;
+    std::memcpy(&first, bytes.data(), 8);
+    std::memcpy(&third, bytes.data() + 8, 4);
+    EXPECT_EQ(first, 4u + (std::uint64_t{7} << 32));
+    EXPECT_EQ(third, 0u);
+    EXPECT_EQ(bytes[60 * 1024], std::byte{9});
+}
+
+TEST(Batch, MovesMemoryThatIsNotMapped) {
+    Ranks ranks(2);
+    shm::Batch batch(0, 2, ranks.lives());
+    std::vector<std::uint64_t> there(1000);
+    std::vector<std::uint64_t> here(1000);
+    const auto address = [&](std::size_t i) { return reinterpret_cast<std::uint64_t>(&there[i]); };
+    for (std::uint64_t i = 0; i < there.size(); ++i) {
+        std::uint64_t value = i + 1;
+        batch.moves_of(::getpid()).put(address(i), &value, sizeof value);
+        value = 0;
+    }
+    EXPECT_FALSE(batch.is_empty());
+    EXPECT_NE(there[0], 0u);
+    EXPECT_EQ(there.back(), 0u);
+    EXPECT_EQ(batch.finish(), Fault::None);
+    EXPECT_TRUE(batch.is_empty());
+    EXPECT_EQ(there.back(), 1000u);
+    for (std::uint64_t i = 0; i < here.size(); ++i)
+        batch.moves_of(::getpid()).get(address(i), &here[i], sizeof here[i]);
+    EXPECT_EQ(here.back(), 0u);
+    EXPECT_EQ(batch.finish(), Fault::None);
+    EXPECT_EQ(here, there);
+    // After an error the next moves are performed again.
+    batch.moves_of(::getpid()).get(8, here.data(), 8);
+    EXPECT_NE(batch.finish(), Fault::None);
+    batch.moves_of(::getpid()).get(address(4), here.data(), 8);
+    EXPECT_EQ(batch.finish(), Fault::None);
+    EXPECT_EQ(here[0], 5u);
+}
+
+TEST(Batch, ReportsMemoryThatCannotBeReached) {
+    Ranks ranks(2);
+    auto& stripes = ranks.controls().block(1).stripes;
+    shm::Batch batch(0, 2, ranks.lives());
+    std::uint64_t word = 0;
+    const shm::Batch::Unmapped here{::getpid(), 8};
+    const shm::ElementUpdate nowhere{reinterpret_cast<std::byte*>(std::uintptr_t{8}), &append, {1, 0, nullptr}};
+    batch.add_unmapped(stripes[0].holder, 0, here, nowhere);
+    batch.add_unmapped(stripes[1].holder, 1, here, append_to(word, 4));
+    EXPECT_NE(batch.finish(), Fault::None);
+    EXPECT_EQ(word, 4u);
+    EXPECT_EQ(stripes[0].holder, 0u);
+    EXPECT_EQ(batch.finish(), Fault::None);
 }
 
 const epoch::SmallUpdate kAdd{op::kernel(Op::Sum, Basic::U64), 8, false, {1, 0, nullptr}};

@@ -25,6 +25,8 @@ Fault fault_of(int error, pid_t pid);
 /// Collects pieces and moves them in batches. One per operation; not thread-safe.
 class Batch {
   public:
+    static constexpr std::size_t kPieces = 256;
+
     Batch(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
 
     /// Adds a piece; moves the collected pieces when the batch is full. finish() reports errors.
@@ -34,7 +36,6 @@ class Batch {
     int finish();
 
   private:
-    static constexpr std::size_t kPieces = 256;
     Direction direction_;
     pid_t pid_;
     std::size_t count_ = 0;
