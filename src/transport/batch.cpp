@@ -89,8 +89,7 @@ void Batch::perform(Bucket& bucket) {
 // Reads the elements, updates the copies, and writes these back. Under the stripe's lock. Returns 0 or errno.
 int Batch::perform_unmapped(Unmapped where, Updates updates) {
     Copies copies;
-    const bool near = read_together(where, updates, copies);
-    if (!near && !read_apart(where, updates, copies)) {
+    if (!read_together(where, updates, copies) && !read_apart(where, updates, copies)) {
         for (std::size_t i = 0; i < updates.size() && copies.error == 0; ++i)
             copies.error = perform_unmapped(where, updates.subspan(i, 1));
         return copies.error;
@@ -108,7 +107,8 @@ int Batch::perform_unmapped(Unmapped where, Updates updates) {
     return writes.finish();
 }
 
-// One piece, with all bytes between the elements, which are the window's too. False if they lie too far apart.
+// One piece, with all bytes between the elements. False if they lie too far apart, or if the piece cannot be read: a
+// window over a large part of the address space may have a hole between two elements.
 bool Batch::read_together(Unmapped where, Updates updates, Copies& copies) {
     std::uint64_t lowest = address_of(updates.front());
     std::uint64_t highest = lowest;
@@ -119,9 +119,8 @@ bool Batch::read_together(Unmapped where, Updates updates, Copies& copies) {
     if (highest - lowest > kNear) return false;
     for (std::size_t i = 0; i < updates.size(); ++i)
         copies.of[i] = copies.bytes.data() + (address_of(updates[i]) - lowest);
-    copies.error =
-        cma::transfer(cma::Direction::Read, where.pid, lowest, copies.bytes.data(), highest - lowest + where.width);
-    return true;
+    const std::uint64_t bytes = highest - lowest + where.width;
+    return cma::transfer(cma::Direction::Read, where.pid, lowest, copies.bytes.data(), bytes) == 0;
 }
 
 // A piece for each element. False if one overlaps another without being the same.

@@ -2,6 +2,7 @@
 #include "transport/batch.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -129,6 +130,28 @@ TEST(Batch, UpdatesOverlappingElementsThatAreNotMapped) {
     EXPECT_EQ(first, 4u + (std::uint64_t{7} << 32));
     EXPECT_EQ(third, 0u);
     EXPECT_EQ(bytes[60 * 1024], std::byte{9});
+}
+
+// The bytes between two elements are read along only where they can be.
+TEST(Batch, UpdatesElementsOnBothSidesOfAHole) {
+    Ranks ranks(2);
+    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripes[0].holder;
+    shm::Batch batch(0, 2, ranks.lives());
+    constexpr std::size_t kPage = 4096;
+    void* const pages = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    auto* const words = static_cast<std::uint64_t*>(pages);
+    ASSERT_EQ(::munmap(words + 512, kPage), 0);
+    std::uint64_t& before = words[511];
+    std::uint64_t& behind = words[1024];
+    for (const std::uint64_t digit : {1, 2}) {
+        batch.add_unmapped(stripe, 0, {::getpid(), 8}, append_to(before, digit));
+        batch.add_unmapped(stripe, 0, {::getpid(), 8}, append_to(behind, digit));
+    }
+    EXPECT_EQ(batch.finish(), Fault::None);
+    EXPECT_EQ(before, 12u);
+    EXPECT_EQ(behind, 12u);
+    ::munmap(pages, 3 * kPage);
 }
 
 TEST(Batch, MovesMemoryThatIsNotMapped) {
