@@ -84,7 +84,20 @@ struct Operation {
     const char* name;
     bool locks_itself;
     std::function<void(MPI_Win, MPI_Aint)> call;
+    long parts = 1;  // operations of a call
 };
+
+// As many operations as a program that walks a graph or a sparse matrix has between two flushes.
+constexpr long kRun = 256;
+template <class One>
+Operation run_of(const char* name, One&& one) {
+    const auto call = [one](MPI_Win win, MPI_Aint at) {
+        for (MPI_Aint i = 0; i < kRun; ++i)
+            one(win, at + i * 616 % 65536);
+        MPI_Win_flush(1, win);
+    };
+    return {name, false, call, kRun};
+}
 
 std::vector<Operation> operations() {
     static long value = 1, result = 0;
@@ -108,11 +121,19 @@ std::vector<Operation> operations() {
                  MPI_Accumulate(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, MPI_SUM, win);
                  MPI_Win_flush(1, win);
              }},
-            {"lock+put+unlock", true, [](MPI_Win win, MPI_Aint at) {
+            {"lock+put+unlock", true,
+             [](MPI_Win win, MPI_Aint at) {
                  MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
                  MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win);
                  MPI_Win_unlock(1, win);
-             }}};
+             }},
+            run_of("256 puts, each",
+                   [](MPI_Win win, MPI_Aint at) { MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win); }),
+            run_of("256 gets, each",
+                   [](MPI_Win win, MPI_Aint at) { MPI_Get(&result, 1, MPI_LONG, 1, at, 1, MPI_LONG, win); }),
+            run_of("256 accumulates, each", [](MPI_Win win, MPI_Aint at) {
+                MPI_Accumulate(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, MPI_SUM, win);
+            })};
 }
 
 // Nanoseconds for one operation of rank 0 on rank 1, inside whole pages of its window.
@@ -122,12 +143,13 @@ double time_operations(const Operation& operation, const Window& window) {
     if (!operation.locks_itself) MPI_Win_lock_all(0, win);
     double took = 0;
     if (g_rank == 0) {
+        const long calls = g_operations / operation.parts;
         for (int i = 0; i < 100; ++i)
             operation.call(win, first);
         const double begin = now_ns();
-        for (long i = 0; i < g_operations; ++i)
+        for (long i = 0; i < calls; ++i)
             operation.call(win, first + i % 64 * 8);
-        took = (now_ns() - begin) / static_cast<double>(g_operations);
+        took = (now_ns() - begin) / static_cast<double>(calls * operation.parts);
     }
     if (!operation.locks_itself) MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
