@@ -134,10 +134,10 @@ struct LongPath {
     static constexpr int kFolders = 15;
     const std::string name = std::string(250, '\n');
     int fds[kFolders + 1] = {};
-    char root[32] = "/tmp/osc-adopt-XXXXXX";
+    std::string root = "/tmp/osc-adopt-" + std::string(6, 'X');  // mkdtemp replaces them
     LongPath() {
-        CHECK(::mkdtemp(root) != nullptr);
-        fds[0] = ::open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK(::mkdtemp(root.data()) != nullptr);
+        fds[0] = ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         for (int i = 0; i < kFolders; ++i) {
             CHECK_EQ(::mkdirat(fds[i], name.c_str(), 0700), 0);
             fds[i + 1] = ::openat(fds[i], name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,7 +149,7 @@ struct LongPath {
             ::unlinkat(fds[i - 1], name.c_str(), AT_REMOVEDIR);
         }
         ::close(fds[0]);
-        ::rmdir(root);
+        ::rmdir(root.c_str());
     }
     LongPath(const LongPath&) = delete;
     LongPath& operator=(const LongPath&) = delete;

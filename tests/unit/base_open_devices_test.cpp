@@ -13,7 +13,7 @@ namespace {
 class OpenDevices : public ::testing::Test {
   protected:
     OpenDevices() {
-        std::string name = ::testing::TempDir() + "osc_open_devices_XXXXXX";
+        std::string name = ::testing::TempDir() + "osc_open_devices_" + std::string(6, 'X');  // for mkdtemp
         folder_ = ::mkdtemp(name.data());
         link("/dev/null");
         link("socket:[4711]");

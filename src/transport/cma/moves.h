@@ -21,7 +21,6 @@ class Moves {
     explicit Moves(pid_t pid) : pid_(pid), writes_(Direction::Write, pid), reads_(Direction::Read, pid) {}
 
     pid_t pid() const { return pid_; }
-    bool is_empty() const { return puts_ == 0 && gets_ == 0; }
     /// Collects a move; performs those of its direction when there are many. `to` is in use until finish().
     void put(std::uint64_t address, const void* from, std::size_t bytes);
     void get(std::uint64_t address, void* to, std::size_t bytes);
