@@ -16,7 +16,10 @@ Front::Front() {
 }
 
 void Front::clear(std::size_t index) {
-    handles[index].store((MPI_Win)((index + 1) % kEntries), std::memory_order_relaxed);
+    std::uintptr_t other = 0;
+    while (Front::index((MPI_Win)other) == index)
+        ++other;
+    handles[index].store((MPI_Win)other, std::memory_order_relaxed);
     windows[index].store(nullptr, std::memory_order_relaxed);
 }
 
