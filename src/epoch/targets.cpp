@@ -31,7 +31,7 @@ strategy::Decision decide(const Core& core, const Peer& peer) {
 Fault open_target(Core& core, Peer& peer, bool* deferred) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
-    if (peer.batched) leave_batch(core, peer);
+    if (peer.is_in_run()) leave_batch(core, peer);
     switch (epoch.access) {
         case Access::None:
             return fail(Fault::Sync, "no access epoch is open; open one with fence, start, lock or lock_all first");

@@ -1,20 +1,29 @@
-// Runs of updates without synchronisation between them. The targets of a long run are closed for the fast paths, so
-// that every other operation on them passes leave_batch() first. Other targets stay open, and operations on them do not
-// end the run.
+// Runs of updates without synchronisation between them. The targets of a long run on mapped memory are closed for the
+// fast paths, so that every other operation on them passes leave_batch() first. Other targets stay open, and operations
+// on them do not end the run; nor do the fast paths' own on a target of which only memory that they do not reach has a
+// run.
 #include "epoch/updates.h"
 
+#include <utility>
+
 #include "epoch/epoch.h"
+#include "transport/shm/regions.h"
 
 namespace osc::epoch {
 namespace {
 
 constexpr std::uint32_t kLong = 32;  // updates of a run that the next ones are expected to continue
 
-bool may_batch(const Core& core) {
+enum class Memory { Mapped, Unmapped };
+
+// MPI_Win_lock's fast unlock knows no runs, and is worth more than one on mapped memory.
+bool may_batch(const Core& core, Memory memory) {
     if (core.threaded || core.ledger != nullptr) return false;
     switch (core.epoch.access) {
         case Access::FenceUsed:
             return core.strategies.fence->allows_batches();
+        case Access::Lock:
+            return memory == Memory::Unmapped && core.strategies.lock->allows_batches();
         case Access::LockAll:
             return core.strategies.lock->allows_batches();
         case Access::Start:
@@ -38,19 +47,15 @@ void note_order(Core& core) {
     if (run.length != 0) end(run);  // else end_run() has come in between
 }
 
-// Opens a target for the fast paths again.
+// Takes a target out of the run, and opens it for the fast paths again.
 void reopen(Peer& peer) {
-    peer.batched = false;
-    peer.allow();
+    peer.unmapped_run = false;
+    if (std::exchange(peer.batched, false)) peer.allow();
 }
 
-// Closes the target for the fast paths, and makes the batch ready for one more update.
-shm::Batch& begin(Core& core, Peer& peer) {
+// Makes the batch ready for one more operation.
+shm::Batch& ready_batch(Core& core, Peer& peer) {
     UpdateRun& run = core.updates;
-    if (!peer.batched) {
-        peer.close();
-        peer.batched = true;
-    }
     if (run.batch == nullptr)
         run.batch = std::make_unique<shm::Batch>(core.me, core.controls.local_count(core.size), core);
     if (run.batch->is_empty()) {
@@ -60,32 +65,74 @@ shm::Batch& begin(Core& core, Peer& peer) {
     return *run.batch;
 }
 
+// The same, and closes the target for the fast paths.
+shm::Batch& begin(Core& core, Peer& peer) {
+    if (!peer.batched) {
+        peer.close();
+        peer.batched = true;
+    }
+    return ready_batch(core, peer);
+}
+
+// The same for memory that the fast paths do not reach. The fast unlock must not pass by the batch.
+shm::Batch& begin_unmapped(Core& core, Peer& peer) {
+    peer.unmapped_run = true;
+    if (peer.held_lock == HeldLock::Exclusive) mark_incomplete(core, peer);
+    return ready_batch(core, peer);
+}
+
 // One more update of the run; whether it is long now.
 bool lengthen(UpdateRun& run) {
     if (++run.length >= kLong) run.is_long = true;
     return run.is_long;
 }
 
-// Whether an operation on memory of a process of this node that is not mapped here goes to the batch. Those of a short
-// run take the general path.
-bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, std::uint64_t& offset) {
-    const auto length = static_cast<std::int64_t>(bytes);
-    if (!may_batch(core) || !peer.contains(disp, length, peer.control().size + 1, offset)) return false;
+// Bytes of a target that are not mapped here: their address in the target's process, and what their stripe follows
+// from.
+struct Place {
+    pid_t pid = 0;
+    std::uint64_t address = 0;
+    std::uint64_t offset = 0;
+};
+
+// Whether none of the bytes is mapped here, all are the window's, and process_vm_* reaches them. In a dynamic window
+// they must lie in the region that the last such operation has used.
+bool find_unmapped(Core& core, const Peer& peer, std::int64_t disp, std::uint64_t bytes, Place& place) {
+    const shm::ControlBlock& block = peer.control();
+    if (peer.path == Path::Dynamic) {
+        place.address = place.offset = static_cast<std::uint64_t>(disp);
+        if (peer.regions->last_unmapped.find(block, place.address, bytes) == nullptr) return false;
+    } else {
+        std::int64_t at = 0;
+        if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(peer.unit), &at)) return false;
+        place.offset = static_cast<std::uint64_t>(at);
+        if (bytes > block.size || place.offset > block.size - bytes) return false;
+        if (peer.path == Path::Mixed && place.offset < block.shared_end && place.offset + bytes > block.shared_first)
+            return false;
+        place.address = block.base + place.offset;
+    }
+    place.pid = core.pid_of(peer.rank);
+    return place.pid != 0;
+}
+
+// Whether an operation goes to the batch because its place is not mapped here. Those of a short run take the general
+// path.
+bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, Place& place) {
+    if (!may_batch(core, Memory::Unmapped) || !find_unmapped(core, peer, disp, bytes, place)) return false;
     UpdateRun& run = core.updates;
     note_order(core);
-    if (peer.batched && !run.is_long) reopen(peer);
+    if (peer.is_in_run() && !run.is_long) reopen(peer);
     bool deferred = false;
-    if (!peer.batched && (open_target(core, peer, &deferred) != Fault::None || deferred)) return false;
+    if (!peer.is_in_run() && (open_target(core, peer, &deferred) != Fault::None || deferred)) return false;
     return lengthen(run);
 }
 
 bool try_unmapped(Core& core, Peer& peer, std::int64_t disp, const SmallUpdate& update) {
-    std::uint64_t offset = 0;
-    if (!joins_unmapped(core, peer, disp, update.width, offset)) return false;
-    const shm::ElementUpdate element{reinterpret_cast<std::byte*>(peer.control().base + offset), update.apply,
-                                     update.operands};
-    begin(core, peer)
-        .add_unmapped(peer.control().stripe_of(offset), batch_key(peer, offset), {core.pid_of(peer.rank), update.width},
+    Place place;
+    if (!joins_unmapped(core, peer, disp, update.width, place)) return false;
+    const shm::ElementUpdate element{reinterpret_cast<std::byte*>(place.address), update.apply, update.operands};
+    begin_unmapped(core, peer)
+        .add_unmapped(peer.control().stripe_of(place.offset), batch_key(peer, place.offset), {place.pid, update.width},
                       element);
     return true;
 }
@@ -94,7 +141,7 @@ bool try_unmapped(Core& core, Peer& peer, std::int64_t disp, const SmallUpdate& 
 
 bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUpdate& update) {
     Peer& peer = core.peer(rank);
-    if (peer.path == Path::Cma) return try_unmapped(core, peer, disp, update);
+    if (may_have_unmapped(core, peer) && try_unmapped(core, peer, disp, update)) return true;
     std::uint64_t offset = 0;
     if (!peer.contains(disp, update.width, peer.full_limit, offset)) return false;
     if (!peer.batched) {
@@ -102,7 +149,7 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
         if (peer.fast_limit.load(std::memory_order_relaxed) == 0 && !opens(core, rank)) return false;
     }
     const shm::ElementUpdate element{peer.base + offset, update.apply, update.operands};
-    if (may_batch(core)) {
+    if (may_batch(core, Memory::Mapped)) {
         UpdateRun& run = core.updates;
         note_order(core);
         if (peer.batched && !run.is_long) {
@@ -119,14 +166,13 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
 
 bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move) {
     Peer& peer = core.peer(rank);
-    std::uint64_t offset = 0;
-    if (!joins_unmapped(core, peer, disp, move.bytes, offset)) return false;
-    cma::Moves& moves = begin(core, peer).moves_of(core.pid_of(rank));
-    const std::uint64_t address = peer.control().base + offset;
+    Place place;
+    if (!joins_unmapped(core, peer, disp, move.bytes, place)) return false;
+    cma::Moves& moves = begin_unmapped(core, peer).moves_of(place.pid);
     if (move.is_put)
-        moves.put(address, move.here, move.bytes);
+        moves.put(place.address, move.here, move.bytes);
     else
-        moves.get(address, move.here, move.bytes);
+        moves.get(place.address, move.here, move.bytes);
     return true;
 }
 

@@ -19,11 +19,19 @@ inline std::size_t batch_key(const Peer& peer, std::uint64_t offset) {
     return peer.local_index * shm::kStripes + shm::ControlBlock::stripe_number(offset);
 }
 
-/// Whether an update goes through try_update(): one without a fast path, which is faster in cache; one on a target that
-/// such an update has closed; or one at a target that is not mapped here.
+/// Whether memory of the target may be out of the fast paths' reach and in that of process_vm_*. With threads nothing
+/// is batched, and another one may be describing the target.
+inline bool may_have_unmapped(const Core& core, const Peer& peer) {
+    if (core.threaded) return false;
+    return peer.path == Path::Cma || peer.path == Path::Mixed || peer.path == Path::Dynamic;
+}
+
+/// Whether an update that the fast paths did not perform goes through try_update(): one of a kind that they do not
+/// know, because it is faster in cache; one on a target that such an update has closed; or one on memory that may not
+/// be mapped here.
 inline bool may_update(const Core& core, int rank, bool is_quick) {
     if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
-    return !is_quick || core.peers[rank].batched || core.peers[rank].path == Path::Cma;
+    return !is_quick || core.peers[rank].batched || may_have_unmapped(core, core.peers[rank]);
 }
 
 /// Adds an update of a mapped element of rank < size to a batch that has some; false, with nothing done, in all other
@@ -52,14 +60,14 @@ struct SmallMove {
     bool is_put;
 };
 
-/// Whether a move may go through try_move(): its target is not mapped here, and it is short.
+/// Whether a move may go through try_move(): it is short, and its place may not be mapped here.
 inline bool may_move(const Core& core, int rank, const SmallMove& move) {
     if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
     const std::size_t most = move.is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet;
-    return core.peers[rank].path == Path::Cma && move.bytes <= most;
+    return move.bytes <= most && may_have_unmapped(core, core.peers[rank]);
 }
 
-/// Batches a move of rank < size in a long run; false, with nothing done except that the target may be open, if the
+/// Batches a move at rank < size in a long run; false, with nothing done except that the target may be open, if the
 /// general path must perform it.
 bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move);
 

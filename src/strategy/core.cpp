@@ -185,7 +185,8 @@ bool Core::is_consistent() const {
         const Peer& peer = peers[rank];
         if (peer.block.load(std::memory_order_acquire) == nullptr) continue;
         const bool fast = peer.fast_limit.load(std::memory_order_relaxed) != 0;
-        if ((fast || peer.batched) && (!is_open || (peer.full_limit == 0 && peer.path != Path::Cma))) return false;
+        if ((fast || peer.is_in_run()) && !is_open) return false;
+        if ((fast || peer.batched) && peer.full_limit == 0) return false;
         if (fast && peer.batched) return false;
         if (peer.held_lock != HeldLock::None) ++locked;
         if (peer.touched) ++touched;

@@ -84,6 +84,7 @@ struct alignas(64) Peer {
     bool touched;  // in epoch.touched
     std::atomic<Post> post;
     bool batched;               // closed for the fast paths while its epoch is open, because its updates are batched
+    bool unmapped_run;          // some of its memory is not mapped here, and operations on that are batched
     std::uint32_t local_index;  // among the window's processes on this node; 0 for one on another node
 
     /// Whether [`first`, `limit` - 1) contains `bytes` bytes at displacement `disp`; `offset` is then their distance
@@ -105,7 +106,10 @@ struct alignas(64) Peer {
     void forbid() {
         close();
         batched = false;
+        unmapped_run = false;
     }
+    /// Whether other operations than those of the run must let it be performed first.
+    bool is_in_run() const { return batched || unmapped_run; }
     shm::ControlBlock& control() const { return *block.load(std::memory_order_relaxed); }
 };
 static_assert(sizeof(Peer) == 64);
@@ -134,7 +138,7 @@ struct Epoch {
 
     /// Ends the epoch of MPI_Win_lock at `peer`.
     void end_lock(Peer& peer) {
-        OSC_ASSERT(access == Access::Lock && locks > 0 && peer.held_lock != HeldLock::None && !peer.batched);
+        OSC_ASSERT(access == Access::Lock && locks > 0 && peer.held_lock != HeldLock::None && !peer.is_in_run());
         peer.held_lock = HeldLock::None;
         peer.close();
         if (__builtin_expect(--locks == 0, 1)) access = Access::None;
@@ -219,7 +223,7 @@ class Core : public sync::Liveness {
         if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
     }
 
-    /// The process of a target with Path::Cma.
+    /// The process of a target of this node, if process_vm_* reaches it; else 0.
     virtual pid_t pid_of(std::uint32_t) { return 0; }
 
     /// Whether the window can queue operations on local targets.

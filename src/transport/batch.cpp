@@ -53,7 +53,11 @@ Batch::Batch(std::uint32_t me, std::uint32_t processes, sync::Liveness& liveness
 
 void Batch::add_unmapped(std::atomic<std::uint32_t>& stripe, std::size_t key, Unmapped where,
                          const ElementUpdate& update) {
-    Bucket& bucket = buckets_[key % buckets_.size()];
+    if (unmapped_.empty()) {
+        unmapped_.resize(buckets_.size());
+        used_.reserve(2 * buckets_.size());
+    }
+    Bucket& bucket = unmapped_[key % unmapped_.size()];
     if (bucket.stripe != &stripe || bucket.count == kMost || bucket.where != where) serve(bucket, stripe, where);
     bucket.updates[bucket.count++] = update;
 }

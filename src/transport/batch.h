@@ -74,7 +74,7 @@ class Batch {
         unsigned width = 0;
         bool operator==(const Unmapped&) const = default;
     };
-    /// As add(), for an element that is not mapped here. All elements of a stripe are mapped, or none is.
+    /// As add(), for an element that is not mapped here.
     void add_unmapped(std::atomic<std::uint32_t>& stripe, std::size_t key, Unmapped where, const ElementUpdate& update);
 
     /// The puts and gets in memory of process `pid` that is not mapped here. The caller adds one.
@@ -109,6 +109,7 @@ class Batch {
     const std::uint32_t me_;
     sync::Liveness& liveness_;
     std::vector<Bucket> buckets_;
+    std::vector<Bucket> unmapped_;  // as many, from the first add_unmapped() on
     std::vector<Bucket*> used_;
     std::vector<std::unique_ptr<cma::Moves>> moves_of_;  // of each process that had some
     bool moves_ = false;                                 // some of them are not performed

@@ -131,13 +131,17 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
     const bool own = rank == me;
     shm::PeerArena& arena = team.process(rank).arena;
     const shm::AttachedRegions& copy = *attached;
+    const bool agent = !own && remote_path(rank) == Path::Agent;
     const auto locate = [&](const shm::Region& region) {
         Dynamic::Mapped mapped{reinterpret_cast<std::byte*>(region.base), region.base, region.base + region.size};
         if (!own) mapped = {copy.locate(region, arena), region.shared.first, region.shared.end};
-        if (mapped.here != nullptr) target.regions->last.note(copy.version(), mapped.first, mapped.end, mapped.here);
+        if (mapped.here != nullptr)
+            target.regions->last.note(copy.version(), mapped.first, mapped.end, mapped.here);
+        else if (!agent && !region.shared)
+            target.regions->last_unmapped.note(copy.version(), region.base, region.base + region.size,
+                                               reinterpret_cast<std::byte*>(region.base));
         return mapped;
     };
-    const bool agent = !own && remote_path(rank) == Path::Agent;
     stats::t_path = agent ? stats::DataPath::Agent : stats::DataPath::ProcessVm;
     if (agent) {
         return by_agent(target, 0, [&](am::AgentTransport& unmapped) {

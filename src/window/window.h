@@ -64,8 +64,11 @@ class Window final : public Core, public am::Neighbours {
 
     /// Queues a call. Faults that do not depend on the time of execution are returned now.
     Fault defer(Peer& target, op::Deferral&& operation);
-    // Overrides of Core. Dynamic windows queue nothing, because the call looks up the attached regions.
-    pid_t pid_of(std::uint32_t rank) override { return team.process(rank).arena.address().pid; }
+    // Overrides of Core.
+    pid_t pid_of(std::uint32_t rank) override {
+        return remote_path(rank) == Path::Cma ? team.process(rank).arena.address().pid : 0;
+    }
+    // Dynamic windows queue nothing, because the call looks up the attached regions.
     bool can_defer() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
     bool has_deferred(std::uint32_t target) const override { return queue_.has(target); }
     Fault perform_deferred(std::uint32_t target) override;

@@ -2,6 +2,9 @@
 // Each survivor must get an error of class MPI_ERR_OTHER within seconds from every call that needs the dead process;
 // other calls must work with the right data. One window for each situation, one death. Arguments name the parts to run;
 // without arguments all run.
+#include <sys/uio.h>
+
+#include <cstdint>
 #include <cstring>
 
 #include "osc/notify_fallback.h"
@@ -22,6 +25,7 @@ enum Situation {
     kNotify,
     kFence,
     kMemory,
+    kRun,
     kStripes,
     kFree,
     kAll
@@ -36,7 +40,7 @@ void make_windows() {
     for (int i = 0; i < kAll; ++i) {
         const MPI_Aint elements = i == kStripes ? kElements : 64;
         const MPI_Aint bytes = elements * static_cast<MPI_Aint>(sizeof(long));
-        if (i == kMemory) {
+        if (i == kMemory || i == kRun) {
             g_bases[i] = static_cast<long*>(std::malloc(static_cast<std::size_t>(bytes)));
             MPI_Win_create(g_bases[i], bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &g_wins[i]);
         } else {
@@ -170,6 +174,64 @@ void notifications_of_the_dead() {
     must_work("unlock", [&] { return MPI_Win_unlock(g_rank, win); });
 }
 
+// Whether the victim's private memory is reached by process_vm_*.
+bool g_reaches_victim = false;
+
+bool reaches(int rank, const void* address) {
+    struct Place {
+        std::int64_t pid = ::getpid();
+        const void* address = nullptr;
+    };
+    Place mine;
+    mine.address = address;
+    std::vector<Place> all(static_cast<std::size_t>(g_size));
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD);
+    const Place& there = all[static_cast<std::size_t>(rank)];
+    long word = 0;
+    const iovec to{&word, sizeof word};
+    const iovec from{const_cast<void*>(there.address), sizeof word};
+    return std::getenv("OSC_FAKE_NODES") == nullptr &&
+           ::process_vm_readv(static_cast<pid_t>(there.pid), &to, 1, &from, 1, 0) == sizeof word;
+}
+
+// Puts and sums that wait for a flush when the victim dies, where its memory is not mapped here.
+void run_at_the_living() {
+    const MPI_Win win = g_wins[kRun];
+    const long one = 1;
+    must_work("lock_all", [&] { return MPI_Win_lock_all(MPI_MODE_NOCHECK, win); });
+    for (int i = 0; i < 100; ++i) {
+        must_work("put", [&] { return MPI_Put(&one, 1, MPI_LONG, kVictim, i % 32, 1, MPI_LONG, win); });
+        must_work("accumulate",
+                  [&] { return MPI_Accumulate(&one, 1, MPI_LONG, kVictim, 32, 1, MPI_LONG, MPI_SUM, win); });
+    }
+}
+
+void run_at_the_dead() {
+    g_scenario = "run";
+    const MPI_Win win = g_wins[kRun];
+    const long one = 1;
+    const auto flush = [&] { return MPI_Win_flush(kVictim, win); };
+    if (g_reaches_victim)
+        must_report("flush", flush);
+    else
+        must_return("flush", flush);  // by messages, the operations may have been performed before the death
+    must_report("put", [&] {
+        const int error = MPI_Put(&one, 1, MPI_LONG, kVictim, 0, 1, MPI_LONG, win);
+        return error != MPI_SUCCESS ? error : flush();
+    });
+    // The run goes on at the living.
+    for (int i = 1; i <= 100; ++i) {
+        const long value = i;
+        must_work("put", [&] { return MPI_Put(&value, 1, MPI_LONG, 2, g_rank, 1, MPI_LONG, win); });
+    }
+    long seen = 0;
+    must_work("flush of another", [&] { return MPI_Win_flush(2, win); });
+    must_work("get", [&] { return MPI_Get(&seen, 1, MPI_LONG, 2, g_rank, 1, MPI_LONG, win); });
+    must_work("flush of another", [&] { return MPI_Win_flush(2, win); });
+    check_eq(seen, 100, "the last put");
+    must_return("unlock_all", [&] { return MPI_Win_unlock_all(win); });
+}
+
 void memory_of_the_dead() {
     // Private memory of a process disappears with it.
     g_scenario = "memory";
@@ -222,7 +284,9 @@ int main(int argc, char** argv) {
     begin(argc, argv);
     if (g_size < 3) return 1;
     make_windows();
+    g_reaches_victim = reaches(kVictim, g_bases[kRun]);
     if (g_rank == kVictim) victim();
+    run_at_the_living();
     MPI_Barrier(MPI_COMM_WORLD);
     const auto part = [&](const char* name, void (*run)()) {
         bool wanted = argc == 1;
@@ -235,6 +299,7 @@ int main(int argc, char** argv) {
     part("test", tests_for_the_dead);
     part("notify", notifications_of_the_dead);
     part("memory", memory_of_the_dead);
+    part("run", run_at_the_dead);
     part("collectives", collectives_without_the_dead);
     part("create", creation_without_the_dead);
     leave();

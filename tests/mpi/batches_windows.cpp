@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -60,6 +63,20 @@ CASE(runs_of_two_windows) {
     CHECK_OK(MPI_Win_unlock_all(two.handle()));
     CHECK_EQ(look(two, 0), kRun);
     CHECK_OK(MPI_Win_unlock_all(one.handle()));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// The host's handles of later windows do not follow those of the first ones. All have the short paths that find runs.
+CASE(runs_of_many_windows) {
+    std::vector<std::unique_ptr<Window>> windows;
+    for (int i = 0; i < 40; ++i)
+        windows.push_back(std::make_unique<Window>(WindowKind::Allocate, kWords * sizeof(std::int64_t)));
+    for (const auto& window : windows) {
+        CHECK_OK(MPI_Win_lock_all(0, window->handle()));
+        begin_run(*window);
+        CHECK_OK(MPI_Win_unlock_all(window->handle()));
+        CHECK_EQ(look(*window, 0), kRun);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -163,28 +180,151 @@ bool reached_by_process_vm(const Window& window, int target) {
     return allowed && target != rank() && osct::served_by_osc();
 }
 
-// In memory that only process_vm_* reaches sums are delayed too.
+struct EpochKind {
+    std::function<void(MPI_Win)> begin;
+    std::function<void(MPI_Win)> end;
+    bool is_fence = false;
+};
+
+// Epochs in which every process is the origin of its right neighbour.
+std::vector<EpochKind> every_epoch(int target, MPI_Group targets, MPI_Group origins) {
+    const auto lock = [target](int kind) {
+        return EpochKind{[=](MPI_Win win) { CHECK_OK(MPI_Win_lock(kind, target, 0, win)); },
+                         [=](MPI_Win win) { CHECK_OK(MPI_Win_unlock(target, win)); }};
+    };
+    return {{[](MPI_Win win) { CHECK_OK(MPI_Win_lock_all(0, win)); },
+             [](MPI_Win win) { CHECK_OK(MPI_Win_unlock_all(win)); }},
+            {[](MPI_Win win) { CHECK_OK(MPI_Win_fence(0, win)); },
+             [](MPI_Win win) { CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win)); }, true},
+            {[=](MPI_Win win) {
+                 CHECK_OK(MPI_Win_post(origins, 0, win));
+                 CHECK_OK(MPI_Win_start(targets, 0, win));
+             },
+             [](MPI_Win win) {
+                 CHECK_OK(MPI_Win_complete(win));
+                 CHECK_OK(MPI_Win_wait(win));
+             }},
+            lock(MPI_LOCK_SHARED),
+            lock(MPI_LOCK_EXCLUSIVE)};
+}
+
+// In memory that only process_vm_* reaches sums are delayed too, and puts with them.
 CASE(updates_of_memory_that_is_not_mapped) {
-    Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
     const int target = (rank() + 1) % size();
-    const bool delayed = reached_by_process_vm(window, target);
+    MPI_Group targets = osct::group_of({target});
+    MPI_Group origins = osct::group_of({(rank() + size() - 1) % size()});
     const std::int64_t one = 1;
-    for (const bool fence : {false, true}) {
+    for (const WindowKind kind : {WindowKind::Create, WindowKind::Dynamic}) {
+        Window window(kind, kWords * sizeof(std::int64_t));
         MPI_Win win = window.handle();
-        const std::int64_t before = look(window, 0);
+        const bool reached = reached_by_process_vm(window, target);
+        for (const EpochKind& epoch : every_epoch(target, targets, origins)) {
+            // The fences of a dynamic window are immediate.
+            const bool delayed = reached && !(epoch.is_fence && kind == WindowKind::Dynamic);
+            const std::int64_t before = look(window, 0);
+            MPI_Barrier(MPI_COMM_WORLD);
+            epoch.begin(win);
+            for (int i = 0; i < kRun; ++i)
+                CHECK_OK(
+                    MPI_Accumulate(&one, 1, MPI_INT64_T, target, window.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win));
+            const std::int64_t mark = before + kRun;
+            CHECK_OK(MPI_Put(&mark, 1, MPI_INT64_T, target, window.at(target, 64), 1, MPI_INT64_T, win));
+            MPI_Barrier(MPI_COMM_WORLD);
+            const std::int64_t seen = look(window, 0) - before;
+            CHECK(delayed ? seen < kRun : seen <= kRun);
+            if (delayed) CHECK(look(window, 8) != mark);
+            MPI_Barrier(MPI_COMM_WORLD);
+            epoch.end(win);
+            MPI_Barrier(MPI_COMM_WORLD);
+            CHECK_EQ(look(window, 0), mark);
+            CHECK_EQ(look(window, 8), mark);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
+    MPI_Group_free(&targets);
+    MPI_Group_free(&origins);
+}
+
+// Two targets with one exclusive lock each: the unlock of either performs its part, also if the batch began with the
+// other's.
+CASE(runs_under_two_locks) {
+    if (size() < 3) return;
+    Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
+    MPI_Win win = window.handle();
+    const std::int64_t one = 1;
+    std::int64_t total = 0;
+    for (const int first : {1, 2}) {
+        total += kRun;
+        if (rank() == 0) {
+            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win));
+            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, win));
+            for (int i = 0; i < kRun; ++i)
+                for (const int target : {1, 2})
+                    CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, win));
+            CHECK_OK(MPI_Win_unlock(first, win));
+        }
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(fence ? MPI_Win_fence(0, win) : MPI_Win_lock_all(0, win));
-        for (int i = 0; i < kRun; ++i)
-            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, win));
+        if (rank() == first) CHECK_EQ(look(window, 0), total);
         MPI_Barrier(MPI_COMM_WORLD);
-        const std::int64_t seen = look(window, 0) - before;
-        CHECK(delayed ? seen < kRun : seen <= kRun);
+        if (rank() == 0) CHECK_OK(MPI_Win_unlock(3 - first, win));
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(fence ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Win_unlock_all(win));
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_EQ(look(window, 0), before + kRun);
+        if (rank() == 1 || rank() == 2) CHECK_EQ(look(window, 0), total);
         MPI_Barrier(MPI_COMM_WORLD);
     }
+}
+
+// A window of which all but the first and the last bytes are adopted (worlds.cmake). Sums on these are delayed; those
+// on whole pages keep their fast path meanwhile.
+CASE(runs_at_the_edges_of_adopted_memory) {
+    constexpr std::size_t kPage = 4096;
+    constexpr std::size_t kBytes = 16 * kPage;
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kPage, kBytes));
+    std::memset(memory, 0, kBytes);
+    auto* const words = reinterpret_cast<std::int64_t*>(memory + kPage / 2);
+    constexpr std::size_t kLast = (kBytes - kPage) / sizeof(std::int64_t) - 1;
+    constexpr std::size_t kInner = kLast / 2;
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_create(words, static_cast<MPI_Aint>(kBytes - kPage), 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    const char* const adopts = std::getenv("OSC_ADOPT");
+    const bool adopted = osct::served_by_osc() && adopts != nullptr && std::strcmp(adopts, "always") == 0;
+    const int target = (rank() + 1) % size();
+    const auto now = [&](std::size_t word) { return std::atomic_ref<std::int64_t>(words[word]).load(); };
+    const auto add = [&](std::int64_t operand, std::size_t word) {
+        CHECK_OK(MPI_Accumulate(&operand, 1, MPI_INT64_T, target, static_cast<MPI_Aint>(word), 1, MPI_INT64_T, MPI_SUM,
+                                win));
+    };
+    CHECK_OK(MPI_Win_lock_all(0, win));
+    std::int64_t seen = 0;
+    for (int i = 0; i < kRun; ++i) {
+        for (const std::size_t word : {std::size_t{0}, kLast, kInner})
+            add(i, word);
+        const std::int64_t value = i;
+        CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, target, 1 + i % 8, 1, MPI_INT64_T, win));
+    }
+    constexpr std::int64_t kSum = kRun * (kRun - 1) / 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (adopted && target != rank()) {
+        CHECK(now(0) < kSum);
+        CHECK(now(kLast) < kSum);
+    }
+    if (adopted) CHECK_EQ(now(kInner), kSum);
+    MPI_Barrier(MPI_COMM_WORLD);
+    // Elements of the edge and of whole pages at once: behind the run's updates of the edge.
+    constexpr std::size_t kRow = kPage / sizeof(std::int64_t);
+    const std::vector<std::int64_t> zeros(kRow);
+    std::vector<std::int64_t> row(kRow);
+    CHECK_OK(MPI_Get_accumulate(zeros.data(), kRow, MPI_INT64_T, row.data(), kRow, MPI_INT64_T, target, 0, kRow,
+                                MPI_INT64_T, MPI_SUM, win));
+    CHECK_OK(MPI_Fetch_and_op(zeros.data(), &seen, MPI_INT64_T, target, kLast, MPI_SUM, win));
+    CHECK_OK(MPI_Win_flush(target, win));
+    CHECK_EQ(row[0], kSum);
+    CHECK_EQ(seen, kSum);
+    CHECK_OK(MPI_Win_unlock_all(win));
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 8; ++i)
+        CHECK_EQ(now(static_cast<std::size_t>(1 + i)), kRun - 8 + (i + 8 - kRun % 8) % 8);
+    CHECK_OK(MPI_Win_free(&win));
+    std::free(memory);
 }
 
 // Long runs of short puts and gets on the neighbour's memory of every kind. A put's origin is free at once, as it is

@@ -174,7 +174,8 @@ foreach(run put_get:2 fence:4 locks:4 pscw:4 atomicity:4 alignment:2 requests:4 
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   osc_mpi_add_run(${CMAKE_MATCH_1}.adopted.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 120 ENV OSC_ADOPT=always)
 endforeach()
-osc_mpi_add_run(batches.adopted.n2 test_batches 2 TIMEOUT 60 ENV OSC_ADOPT=always ARGS memory_of_every_kind)
+osc_mpi_add_run(batches.adopted.n2 test_batches 2 TIMEOUT 60 ENV OSC_ADOPT=always
+  ARGS memory_of_every_kind runs_of_puts_and_gets runs_at_the_edges_of_adopted_memory)
 # Its edges by the target's agent instead of process_vm_*.
 osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_CMA=off)
 # Peers on the node load and store, those of the other node send messages, to the same memory.

@@ -97,6 +97,9 @@ class RegionView {
     std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read);
 
     LastRegion last;
+    /// The last region of which no byte is mapped here and that process_vm_* reaches. Its "place" is its address in the
+    /// owner's process.
+    LastRegion last_unmapped;
 
   private:
     std::mutex mutex_;
