@@ -261,11 +261,14 @@ void ProgressEngine::run() {
 // Under drive_. True if something happened.
 bool ProgressEngine::sleep() {
     if (!change(ThreadState::Awake, ThreadState::Asleep)) return false;
-    sleeps_.fetch_add(1, std::memory_order_relaxed);
     const int most = sleep_ms();
-    t_driving = true;
-    const bool woke = waiters_.load(std::memory_order_seq_cst) == 0 && driven_.sleep(most) > 0;
-    t_driving = false;
+    bool woke = false;
+    if (waiters_.load(std::memory_order_seq_cst) == 0) {
+        sleeps_.fetch_add(1, std::memory_order_relaxed);
+        t_driving = true;
+        woke = driven_.sleep(most) > 0;
+        t_driving = false;
+    }
     change(ThreadState::Asleep, ThreadState::Awake);
     if (woke) host_.warm_up(Policy::kWarm);
     return woke;
@@ -279,11 +282,11 @@ int ProgressEngine::sleep_ms() const {
 
 // Under drive_, which it releases. True if an event woke the thread.
 bool ProgressEngine::sleep_apart() {
-    sleeps_.fetch_add(1, std::memory_order_relaxed);
     const int most = sleep_ms();
     t_driving = true;
     const bool may = waiters_.load(std::memory_order_seq_cst) == 0 && driven_.may_sleep();
     t_driving = false;
+    if (may) sleeps_.fetch_add(1, std::memory_order_relaxed);
     drive_.unlock();
     const bool woke = may && driven_.await(most);
     if (woke) host_.warm_up(Policy::kWarm);
