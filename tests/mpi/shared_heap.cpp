@@ -149,7 +149,7 @@ CASE(a_full_heap_leaves_the_rest_to_the_c_library) {
 // But for what OSC_REUSE_MIB lets libosc keep, which is nothing in this run.
 CASE(freed_memory_returns_to_the_system) {
     const long long before = adopt::arena_bytes();
-    auto* const piece = static_cast<char*>(std::malloc(kPiece));
+    auto* const piece = static_cast<char*>(unknown(std::malloc(kPiece)));
     std::memset(piece, 7, kPiece);
     CHECK(adopt::arena_bytes() >= before + static_cast<long long>(kPiece));
     std::free(piece);

@@ -137,8 +137,11 @@ if run([options.without, "memfd", "true"]).returncode == 0:
     has("one rank's process_vm", apart, "process_vm_ranks", "problem", "ranks 0", "MPI_Win_allocate")
 # Another library's launcher: each process is alone, and one reports.
 alone = {"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
-has("launcher", local("launcher", **alone), "launcher", "problem", "2 processes", "srun --mpi")
-second = run(INFO, **{**alone, "PMIX_RANK": "1"})
-check("launcher: the second is silent", second.returncode == 0 and second.stdout == "", second.stdout + second.stderr)
+if "launcher not compatible" in run(INFO, **alone).stderr:
+    print("launcher: not run, because MPI_Init of this MPI library refuses such a launcher itself (MPICH 5)")
+else:
+    has("launcher", local("launcher", **alone), "launcher", "problem", "2 processes", "srun --mpi")
+    second = run(INFO, **{**alone, "PMIX_RANK": "1"})
+    check("launcher: the second is silent", second.returncode == 0 and second.stdout == "", second.stdout + second.stderr)
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -37,7 +37,8 @@ std::uintptr_t up(std::uintptr_t address) {
 }
 
 // The pages on which nothing but the range lies. malloc() gives a large piece pages of its own, with a header of two
-// words before the first byte: then the pages with the header and with the rounding belong to the range too.
+// words before the first byte: then the pages with the header and with the rounding belong to the range too. The size
+// in the header reaches to the end of the pages, or, since glibc 2.43, to two words before it.
 __attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, std::size_t bytes) {
     Place pages{up(first), down(first + bytes)};
 #ifdef __GLIBC__
@@ -47,10 +48,12 @@ __attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, 
     const auto* const header = reinterpret_cast<const std::size_t*>(first - kHeader);
     const std::size_t size = header[1] & ~kFlags;
     const std::uintptr_t chunk = first - kHeader;
-    const bool own = header[0] == 0 && (header[1] & kFlags) == kOwnMapping && size % page_bytes() == 0;
+    const std::uintptr_t end = up(chunk + size);
+    const std::size_t rest = end - (chunk + size);
+    const bool own = header[0] == 0 && (header[1] & kFlags) == kOwnMapping && (rest == 0 || rest == kHeader);
     if (!own || chunk + size < first + bytes) return pages;
     pages.first = chunk;
-    if (chunk + size == up(first + bytes)) pages.end = chunk + size;
+    if (end == up(first + bytes)) pages.end = end;
 #endif
     return pages;
 }
