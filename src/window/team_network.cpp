@@ -44,7 +44,8 @@ bool may_connect(std::uint32_t processes, std::string& why) {
 
 bool Team::open_network(bool loopback, bool atomics) {
     const base::Values& options = base::values();
-    const fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
+    fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
+    wishes.prefers_atomics = options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
         may_connect(size_ - local_size(), why)) {

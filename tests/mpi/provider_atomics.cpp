@@ -68,7 +68,7 @@ bool available() {
     const char* const nodes = std::getenv("OSC_FAKE_NODES");
     const char* const provider = std::getenv("OSC_OFI_PROVIDER");
     const bool net = provider != nullptr && std::strcmp(provider, "net") == 0;
-    return nodes != nullptr && std::atoi(nodes) > 1 && size() > 1 && (!net || std::getenv("OSCT_NET_HAS_ATOMICS"));
+    return nodes != nullptr && std::atoi(nodes) > 1 && size() > 1 && !net;
 }
 
 template <class Call>

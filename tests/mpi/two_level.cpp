@@ -55,8 +55,7 @@ std::string setting(const char* name) {
 }
 
 bool available() {
-    return std::atoi(setting("OSC_FAKE_NODES").c_str()) >= size() &&
-           (setting("OSC_OFI_PROVIDER") != "net" || !setting("OSCT_NET_HAS_ATOMICS").empty());
+    return std::atoi(setting("OSC_FAKE_NODES").c_str()) >= size() && setting("OSC_OFI_PROVIDER") != "net";
 }
 
 template <class Call>

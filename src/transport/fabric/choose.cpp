@@ -77,17 +77,30 @@ bool bind_to(const Wishes& wishes, std::string& address, std::string& why) {
     return true;
 }
 
-fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
-    fi_info* hints = make_hints(provider.name, atomics);
+// What libfabric offers under a name. A name of one layer stands for providers with it below another one too: of
+// libfabric 1.17, tcp gives tcp;ofi_rxm.
+fi_info* offers(const char* name, bool atomics, const std::string& address, std::string& why) {
+    fi_info* hints = make_hints(name, atomics);
     if (hints == nullptr) return nullptr;
     fi_info* found = nullptr;
     const int error = fi_getinfo(kVersion, address.empty() ? nullptr : address.c_str(), nullptr,
                                  address.empty() ? 0 : FI_SOURCE, hints, &found);
     fi_freeinfo(hints);
     if (error == 0) return found;
-    if (atomics) return ask(provider, false, address, why);
-    why = std::string(provider.name) + ": " + fi_strerror(-error);
+    why = std::string(name) + ": " + fi_strerror(-error);
     return nullptr;
+}
+
+// The first offer that has the provider's very name, because the row's properties hold for that one only.
+fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
+    fi_info* const all = offers(provider.name, atomics, address, why);
+    const fi_info* at = all;
+    while (at != nullptr && std::strcmp(at->fabric_attr->prov_name, provider.name) != 0)
+        at = at->next;
+    fi_info* const found = at != nullptr ? fi_dupinfo(at) : nullptr;
+    if (all != nullptr && found == nullptr) why = std::string(provider.name) + ": only as a layer of others";
+    if (all != nullptr) fi_freeinfo(all);
+    return found;
 }
 
 // Whether the user asks for this provider or for none in particular. libfabric 2 calls the provider net tcp.
@@ -118,20 +131,30 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     if (!bind_to(wishes, address, why)) return nullptr;
     why = "libfabric has no provider that libosc knows";
     const std::string wanted = wishes.provider;
-    bool known = wanted.empty();
-    for (const Provider& provider : kProviders) {
-        if (!is_wanted(wanted, provider.name)) continue;
-        known = true;
-        const bool software = (provider.quirks & kSoftware) != 0;
-        const bool atomics = wishes.atomics || (provider.quirks & kHardwareAtomics) != 0;
+    const auto take = [&](const Provider& provider, bool needs_atomics) {
+        const bool atomics = wishes.atomics || (provider.quirks & kHardwareAtomics) != 0 || needs_atomics;
+        const std::string source = (provider.quirks & kSoftware) != 0 ? address : std::string();
         chosen = provider;
-        if (fi_info* found = ask(provider, atomics, software ? address : std::string(), why); found != nullptr)
-            return found;
+        fi_info* const found = atomics ? ask(provider, true, source, why) : nullptr;
+        return found != nullptr || needs_atomics ? found : ask(provider, false, source, why);
+    };
+    for (const bool needs_atomics : {true, false}) {
+        if (needs_atomics && !wishes.prefers_atomics) continue;
+        for (const Provider& provider : kProviders)
+            if (is_wanted(wanted, provider.name))
+                if (fi_info* found = take(provider, needs_atomics); found != nullptr) return found;
     }
-    // The user names a provider that the table does not have.
+    if (wanted.empty()) return nullptr;
+    // The user names a provider that the table does not have, or a layer of one that it has.
+    fi_info* const found = offers(wishes.provider, wishes.atomics, {}, why);
     chosen = {wishes.provider, kNone, 4096};
-    if (!known) return ask(chosen, wishes.atomics, {}, why);
-    return nullptr;
+    if (found == nullptr) return nullptr;
+    for (const Provider& provider : kProviders) {
+        if (std::strcmp(found->fabric_attr->prov_name, provider.name) != 0) continue;
+        fi_freeinfo(found);
+        return take(provider, false);
+    }
+    return found;
 }
 
 }  // namespace osc::fabric

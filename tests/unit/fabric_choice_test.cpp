@@ -1,0 +1,62 @@
+// The choice of a provider by name: libfabric's name of one layer also stands for several providers.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "transport/fabric/endpoint.h"
+
+namespace osc::test {
+namespace {
+
+std::unique_ptr<fabric::Endpoint> open(const char* name, bool atomics = false) {
+    std::string why;
+    return std::unique_ptr<fabric::Endpoint>(fabric::open({name, "", true, atomics}, why));
+}
+
+bool exists(const char* name) {
+    const auto endpoint = open(name);
+    return endpoint != nullptr && std::string(endpoint->provider()) == name;
+}
+
+TEST(FabricChoice, TakesTheProviderOfThatName) {
+    for (const char* const name : {"tcp;ofi_rxm", "net"}) {
+        for (const bool atomics : {false, true}) {
+            const auto endpoint = open(name, atomics);
+            if (endpoint == nullptr) continue;
+            // From libfabric 1.18 on net is called tcp.
+            const std::string wanted = exists(name) ? name : "tcp";
+            EXPECT_EQ(endpoint->provider(), wanted) << atomics;
+        }
+    }
+}
+
+// The properties of a row must not be given to another provider.
+TEST(FabricChoice, TcpIsItselfOrTheLowerLayerOfOneWithItsOwnProperties) {
+    const auto endpoint = open("tcp");
+    if (endpoint == nullptr) GTEST_SKIP() << "this machine has no tcp";
+    const auto layered = open("tcp;ofi_rxm");
+    ASSERT_NE(layered, nullptr);
+    const std::string name = endpoint->provider();
+    EXPECT_TRUE(name == "tcp" || name == "tcp;ofi_rxm") << name;
+    EXPECT_EQ(endpoint->prefers_deposits(), name == "tcp;ofi_rxm" && layered->prefers_deposits());
+}
+
+// Where message slots are to be had, they are the fastest way of the software providers.
+TEST(FabricChoice, TakesSlotsOrTheProviderThatNeedsNone) {
+    const auto layered = open("tcp;ofi_rxm");
+    const auto chosen = open("");
+    if (layered == nullptr || chosen == nullptr) GTEST_SKIP() << "this machine has no software provider";
+    const std::string name = chosen->provider();
+    if (name != "tcp" && name != "tcp;ofi_rxm") GTEST_SKIP() << "this machine has hardware: " << name;
+    EXPECT_EQ(name, layered->prefers_deposits() ? "tcp;ofi_rxm" : "tcp");
+}
+
+TEST(FabricChoice, SaysWhatAnUnknownNameIs) {
+    std::string why;
+    EXPECT_EQ(fabric::open({"nonesuch", "", true, false}, why), nullptr);
+    EXPECT_NE(why.find("nonesuch"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace osc::test
