@@ -2,8 +2,9 @@
 #include "transport/fabric/probe.h"
 
 #include <cerrno>
-#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -43,10 +44,17 @@ void keep(std::unique_ptr<P> probe) {
     kept->push_back(std::move(probe));
 }
 
+// Of the calling thread: on a loaded machine it may not run for seconds.
+std::int64_t processor_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
 // Calls post() and polls until the operation has ended; 0 or an error.
 template <class Post>
 int end(Endpoint& endpoint, Access& access, Post&& post) {
-    using Clock = std::chrono::steady_clock;
+    constexpr std::int64_t kPatience = 1000000000;
     access = {};
     access.operation.ended = [](Operation& operation, int error) {
         auto& ended = reinterpret_cast<Access&>(operation);
@@ -55,11 +63,11 @@ int end(Endpoint& endpoint, Access& access, Post&& post) {
     };
     Ignored ignored;
     Posted posted = Posted::Again;
-    for (const Clock::time_point until = Clock::now() + std::chrono::seconds(1); !access.ended;) {
+    for (const std::int64_t until = processor_ns() + kPatience; !access.ended;) {
         if (posted == Posted::Again) posted = post();
         if (posted == Posted::Failed || posted == Posted::NoMemory) return EIO;
         endpoint.poll(ignored);
-        if (Clock::now() > until) return ETIMEDOUT;
+        if (processor_ns() > until) return ETIMEDOUT;
     }
     return access.error;
 }
