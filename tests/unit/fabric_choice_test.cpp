@@ -21,6 +21,9 @@ bool exists(const char* name) {
 
 TEST(FabricChoice, TakesTheProviderOfThatName) {
     for (const char* const name : {"tcp;ofi_rxm", "net"}) {
+#ifdef __SANITIZE_ADDRESS__
+        if (std::string(name) == "net") continue;  // libfabric 1.17 leaks memory in its fi_endpoint
+#endif
         for (const bool atomics : {false, true}) {
             const auto endpoint = open(name, atomics);
             if (endpoint == nullptr) continue;
