@@ -124,6 +124,7 @@ bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t byt
     if (peer.is_in_run() && !run.is_long) reopen(peer);
     bool deferred = false;
     if (!peer.is_in_run() && (open_target(core, peer, &deferred) != Fault::None || deferred)) return false;
+    stats::t_path = stats::DataPath::ProcessVm;
     return lengthen(run);
 }
 

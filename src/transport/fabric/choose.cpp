@@ -131,18 +131,37 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     if (!bind_to(wishes, address, why)) return nullptr;
     why = "libfabric has no provider that libosc knows";
     const std::string wanted = wishes.provider;
-    const auto take = [&](const Provider& provider, bool needs_atomics) {
-        const bool atomics = wishes.atomics || (provider.quirks & kHardwareAtomics) != 0 || needs_atomics;
-        const std::string source = (provider.quirks & kSoftware) != 0 ? address : std::string();
+    const auto take = [&](const Provider& provider) {
+        const bool software = (provider.quirks & kSoftware) != 0;
+        const bool atomics = wishes.atomics || wishes.prefers_atomics || (provider.quirks & kHardwareAtomics) != 0;
+        const std::string source = software ? address : std::string();
         chosen = provider;
         fi_info* const found = atomics ? ask(provider, true, source, why) : nullptr;
-        return found != nullptr || needs_atomics ? found : ask(provider, false, source, why);
+        return found != nullptr ? found : ask(provider, false, source, why);
     };
-    for (const bool needs_atomics : {true, false}) {
-        if (needs_atomics && !wishes.prefers_atomics) continue;
-        for (const Provider& provider : kProviders)
-            if (is_wanted(wanted, provider.name))
-                if (fi_info* found = take(provider, needs_atomics); found != nullptr) return found;
+    // A software provider without atomics gives way to one with them, if the user wants that; hardware never does.
+    fi_info* plain = nullptr;
+    Provider its_row{};
+    for (const Provider& provider : kProviders) {
+        if (!is_wanted(wanted, provider.name)) continue;
+        fi_info* const found = take(provider);
+        if (found == nullptr) continue;
+        const bool suits =
+            !wishes.prefers_atomics || (provider.quirks & kSoftware) == 0 || (found->caps & FI_ATOMIC) != 0;
+        if (suits) {
+            if (plain != nullptr) fi_freeinfo(plain);
+            return found;
+        }
+        if (plain == nullptr) {
+            plain = found;
+            its_row = provider;
+        } else {
+            fi_freeinfo(found);
+        }
+    }
+    if (plain != nullptr) {
+        chosen = its_row;
+        return plain;
     }
     if (wanted.empty()) return nullptr;
     // The user names a provider that the table does not have, or a layer of one that it has.
@@ -152,7 +171,7 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
     for (const Provider& provider : kProviders) {
         if (std::strcmp(found->fabric_attr->prov_name, provider.name) != 0) continue;
         fi_freeinfo(found);
-        return take(provider, false);
+        return take(provider);
     }
     return found;
 }

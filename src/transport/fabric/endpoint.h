@@ -198,7 +198,8 @@ struct Wishes {
     bool loopback;          // all peers are on this machine
     bool atomics;           // use the provider's atomics if it has them; this does not influence the choice
     bool pieces = false;    // the provider may cut messages into pieces, which deposits can overtake
-    // Take a provider with atomics before a better one without; the same in all processes of a job, as the name.
+    // Take a software provider with atomics before a better one without; the same in all processes of a job, as the
+    // name.
     bool prefers_atomics = false;
 };
 
