@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -205,30 +206,37 @@ CASE(beside_another_thread_only_if_asked_for) {
 
 namespace {
 
-// The handler may run in the host's thread too, at the same time.
-long* ticks = nullptr;
-std::atomic<long> counted{0};
+// Where the handler stores, and how often it did. The handler may run in the host's thread too, at the same time.
+struct Ticks {
+    long* in_memory = nullptr;
+    std::atomic<long> counted{0};
+    [[nodiscard]] long seen() const { return std::atomic_ref<long>(*in_memory).load(); }
+};
+std::array<Ticks, 20> rounds;
+std::atomic<Ticks*> current{nullptr};
 void tick(int) {
-    std::atomic_ref<long>(*ticks).fetch_add(1);
-    counted.fetch_add(1);
+    Ticks& ticks = *current.load();
+    std::atomic_ref<long>(*ticks.in_memory).fetch_add(1);
+    ticks.counted.fetch_add(1);
 }
 
 }  // namespace
 
-// A handler stores into the memory while its pages are exchanged, again and again: no store is lost.
+// A handler stores into the memory while its pages are exchanged, again and again: no store is lost. The memory stays
+// mapped and the handler stays set: the host's thread may begin a handler after the timer has stopped.
 CASE(stores_of_a_signal_handler_survive) {
-    struct sigaction action = {}, before = {};
+    struct sigaction action = {};
     action.sa_handler = tick;
     action.sa_flags = SA_RESTART;
-    ::sigaction(SIGALRM, &action, &before);
+    ::sigaction(SIGALRM, &action, nullptr);
     itimerval often{};
     often.it_interval.tv_usec = often.it_value.tv_usec = 200;
-    for (int i = 0; i < 20; ++i) {
+    for (Ticks& ticks : rounds) {
         auto* const memory = static_cast<char*>(map_pages(8 * kEnough));
         std::memset(memory, 1, 8 * kEnough);
-        ticks = reinterpret_cast<long*>(memory + 4 * kEnough);
-        *ticks = 0;
-        counted.store(0);
+        ticks.in_memory = reinterpret_cast<long*>(memory + 4 * kEnough);
+        *ticks.in_memory = 0;
+        current.store(&ticks);
         ::setitimer(ITIMER_REAL, &often, nullptr);
         {
             const Window window(memory, 8 * kEnough);
@@ -236,14 +244,11 @@ CASE(stores_of_a_signal_handler_survive) {
         }
         const itimerval never{};
         ::setitimer(ITIMER_REAL, &never, nullptr);
-        const auto seen = [] { return std::atomic_ref<long>(*ticks).load(); };
         const double begin = osct::now();
-        while (seen() != counted.load() && osct::now() < begin + 5) {  // another thread's handler has yet to return
+        while (ticks.seen() != ticks.counted.load() && osct::now() < begin + 5) {  // a handler has yet to return
         }
-        CHECK_EQ(seen(), counted.load());
-        ::munmap(memory, 8 * kEnough);
+        CHECK_EQ(ticks.seen(), ticks.counted.load());
     }
-    ::sigaction(SIGALRM, &before, nullptr);
 }
 
 CASE(limits_keep_memory_private) {
