@@ -21,6 +21,7 @@ constexpr int kInts = 1 << 15;  // of a window
 constexpr int kThreads = 4;
 constexpr int kRounds = 300;  // of each thread
 int g_rank = 0;
+int g_size = 0;
 int g_failures = 0;
 
 struct Did {
@@ -30,7 +31,8 @@ struct Did {
 // A window, what was done with it, and the calls. All ranks use it alike, with the next rank as target.
 class Window {
   public:
-    Window(const char* name, MPI_Win win, int target) : name_(name), win_(win), target_(target) {
+    Window(const char* name, MPI_Win win, int target, MPI_Aint place = 0)
+        : name_(name), win_(win), target_(target), place_(place) {
         MPI_Win_set_name(win, name);
     }
 
@@ -40,12 +42,25 @@ class Window {
         did.bytes += bytes;
     }
     void put(int count_of) {
-        MPI_Put(from_.data(), count_of, MPI_INT, target_, 0, count_of, MPI_INT, win_);
+        MPI_Put(from_.data(), count_of, MPI_INT, target_, place_, count_of, MPI_INT, win_);
         count("put", sizeof(int) * static_cast<unsigned>(count_of));
     }
     void get(int count_of) {
-        MPI_Get(to_.data(), count_of, MPI_INT, target_, 0, count_of, MPI_INT, win_);
+        MPI_Get(to_.data(), count_of, MPI_INT, target_, place_, count_of, MPI_INT, win_);
         count("get", sizeof(int) * static_cast<unsigned>(count_of));
+    }
+
+    // Puts and gets, each between two on the other window, so that the way of the one must not be counted for the
+    // other. On a node those on private memory come in a long run.
+    void run_beside(Window& other) {
+        for (Window* window : {this, &other})
+            MPI_Win_lock_all(0, window->win_);
+        for (int i = 0; i < 100; ++i)
+            put(2), other.put(1), get(2), other.get(1);
+        for (Window* window : {this, &other}) {
+            MPI_Win_unlock_all(window->win_);
+            window->count("lock_all"), window->count("unlock_all");
+        }
     }
 
     // Every kind once or more, in a lock_all epoch.
@@ -144,7 +159,7 @@ class Window {
     }
 
     // osc_window_stat() knows the same; prints them all.
-    void report() {
+    void report() const {
         for (const auto& [what, did] : did_) {
             std::printf("did\t%s\t%s\t%llu\t%llu\n", name_.c_str(), what.c_str(), did.calls, did.bytes);
             if (std::getenv("TEST_SERVED") == nullptr) continue;
@@ -164,21 +179,53 @@ class Window {
     const std::string name_;
     MPI_Win win_;
     const int target_;
+    const MPI_Aint place_;
     std::map<std::string, Did> did_;
     std::vector<int> from_ = std::vector<int>(kInts), to_ = std::vector<int>(kInts);
 };
+
+// A dynamic window with `bytes` bytes of each rank, and where they lie on the target.
+MPI_Win attach(void* memory, MPI_Aint bytes, int target, MPI_Aint& place) {
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_attach(win, memory, bytes);
+    MPI_Aint mine = 0;
+    MPI_Get_address(memory, &mine);
+    std::vector<MPI_Aint> all(static_cast<std::size_t>(g_size));
+    MPI_Allgather(&mine, 1, MPI_AINT, all.data(), 1, MPI_AINT, MPI_COMM_WORLD);
+    place = all[static_cast<std::size_t>(target)];
+    return win;
+}
+
+// Private memory and the host's in two dynamic windows, of which each operation finds its way anew.
+void regions(int target) {
+    constexpr MPI_Aint kBytes = 64;
+    std::array<int, 16> memory{};
+    void* shared = nullptr;
+    MPI_Alloc_mem(kBytes, MPI_INFO_NULL, static_cast<void*>(&shared));
+    std::array<MPI_Aint, 2> places{};
+    std::array<MPI_Win, 2> wins{attach(memory.data(), kBytes, target, places[0]),
+                                attach(shared, kBytes, target, places[1])};
+    Window first("attached", wins[0], target, places[0]);
+    Window second("mapped", wins[1], target, places[1]);
+    first.run_beside(second);
+    first.report();
+    second.report();
+    for (MPI_Win& win : wins)
+        MPI_Win_free(&win);
+    MPI_Free_mem(shared);
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string mode = argc > 1 ? argv[1] : "kinds";
-    int size = 0;
     int level = 0;
     MPI_Init_thread(&argc, &argv, mode == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const int target = (g_rank + 1) % size;
-    const int source = (g_rank + size - 1) % size;
+    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    const int target = (g_rank + 1) % g_size;
+    const int source = (g_rank + g_size - 1) % g_size;
     constexpr MPI_Aint kBytes = kInts * sizeof(int);
     void* shared = nullptr;
     std::vector<int> memory(kInts);
@@ -201,9 +248,11 @@ int main(int argc, char** argv) {
                 window->every_kind();
             MPI_Barrier(MPI_COMM_WORLD);
             if (mode != "threads") window->every_epoch(source);
-            window->report();
         }
+        for (const Window* window : {&first, &second})
+            window->report();
     }
+    if (mode != "threads") regions(target);
     MPI_Win_free(&allocated);  // the other one is left to MPI_Finalize
     for (MPI_Win& win : own)
         MPI_Win_free(&win);
