@@ -3,10 +3,13 @@
 // function returns false, with nothing done, if the general path must decide.
 #pragma once
 
+#include <type_traits>
+
 #include "base/inject.h"
 #include "host/datatype.h"
 #include "host/host.h"
 #include "interpose/call_counts.h"
+#include "op/kernels.h"
 #include "transport/direct/direct.h"
 #include "window/window.h"
 
@@ -145,15 +148,27 @@ inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, con
     });
 }
 
-// Longer rows go to the kernels, which use the processor's widest vectors.
-inline constexpr std::size_t kRowBytes = 2048;
+// Longer rows are added by the kernels, which use the processor's widest vectors.
+inline constexpr std::size_t kInlineBytes = 128;
+
+template <class T>
+inline constexpr Basic kBasicOf = std::is_same_v<T, double> ? Basic::F64
+                                  : sizeof(T) == 8          ? Basic::U64
+                                                            : Basic::U32;
+
+template <class T>
+inline void add_row(std::byte* target, const std::byte* origin, std::size_t elements) {
+    if (elements * sizeof(T) > kInlineBytes) return op::kernel(Op::Sum, kBasicOf<T>)(target, origin, elements);
+    for (std::size_t at = 0; at < elements * sizeof(T); at += sizeof(T))
+        store<T>(target + at, static_cast<T>(load<T>(target + at) + load<T>(origin + at)));
+}
 
 // Updates a row of elements under one stripe's lock; false if the fast path may not, with nothing done.
 template <class T, bool kFetch, class Place = InWindow>
 inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
     if (!OSC_LIKELY(window != nullptr && is_quick<kFetch>(op))) return false;
     const auto elements = static_cast<std::size_t>(count);
-    if (!OSC_LIKELY(elements - 1 < kRowBytes / sizeof(T))) return false;
+    if (!OSC_LIKELY(elements - 1 < (std::size_t{1} << shm::kStripeShift) / sizeof(T))) return false;
     Place place;
     if (!OSC_LIKELY(place.find(*window, rank, disp, static_cast<std::int64_t>(elements * sizeof(T))))) return false;
     const std::uint64_t last = place.offset + (elements - 1) * sizeof(T);
@@ -162,9 +177,7 @@ inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op
         const auto* from = static_cast<const std::byte*>(origin);
         if constexpr (kFetch) shm::move_bytes(result, target, elements * sizeof(T));
         if (op == MPI_REPLACE) shm::move_bytes(target, from, elements * sizeof(T));
-        if (op != MPI_SUM) return;
-        for (std::size_t at = 0; at < elements * sizeof(T); at += sizeof(T))
-            store<T>(target + at, static_cast<T>(load<T>(target + at) + load<T>(from + at)));
+        if (op == MPI_SUM) add_row<T>(target, from, elements);
     });
 }
 

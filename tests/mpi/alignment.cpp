@@ -2,11 +2,12 @@
 // across cache lines included. The host alone mis-addresses every base that is not 16-byte aligned.
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "harness.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op",
-             "MPI_Compare_and_swap", "MPI_Win_lock_all", "MPI_Win_flush", "MPI_Win_allocate")
+             "MPI_Get_accumulate", "MPI_Compare_and_swap", "MPI_Win_lock_all", "MPI_Win_flush", "MPI_Win_allocate")
 
 using osct::rank;
 using osct::size;
@@ -57,7 +58,62 @@ void exercise(MPI_Win win, const char* base) {
     CHECK_EQ(base[(kBytes / own - 16 / own - 1) * own], static_cast<char>(100 + source));
 }
 
+// Adds rows of T to the next rank's memory, of which `model` is a copy, and fetches what was there.
+template <class T>
+void add_rows(MPI_Win win, MPI_Datatype type, std::vector<char>& model) {
+    const int target = (rank() + 1) % size();
+    const auto bytes = static_cast<int>(model.size());
+    std::vector<char> seen(model.size());
+    for (const std::size_t count : {1, 2, 15, 16, 17, 31, 32, 33, 255, 257, 1023, 1024, 1025, 2047, 2048, 2049}) {
+        const auto elements = static_cast<int>(count);
+        std::vector<T> start(count), added(count), fetched(count);
+        for (std::size_t i = 0; i < count; ++i)
+            start[i] = static_cast<T>(3 * i + 1), added[i] = static_cast<T>(i * i);
+        // At the start of a chunk that has one lock, within it, up to its end and beyond.
+        for (const MPI_Aint at : {MPI_Aint{0}, MPI_Aint{3}, MPI_Aint{24576} - static_cast<MPI_Aint>(count * sizeof(T)),
+                                  MPI_Aint{8192} - MPI_Aint{sizeof(T)} / 2}) {
+            MPI_Put(start.data(), elements, type, target, at, elements, type, win);
+            MPI_Win_flush(target, win);
+            MPI_Accumulate(added.data(), elements, type, target, at, elements, type, MPI_SUM, win);
+            MPI_Get_accumulate(added.data(), elements, type, fetched.data(), elements, type, target, at, elements, type,
+                               MPI_SUM, win);
+            MPI_Win_flush(target, win);
+            bool right = true;
+            for (std::size_t i = 0; i < count; ++i) {
+                const T once = static_cast<T>(start[i] + added[i]);
+                const T twice = static_cast<T>(once + added[i]);
+                right = right && fetched[i] == once;
+                std::memcpy(model.data() + at + i * sizeof(T), &twice, sizeof(T));
+            }
+            CHECK(right);
+            MPI_Get(seen.data(), bytes, MPI_CHAR, target, 0, bytes, MPI_CHAR, win);
+            MPI_Win_flush(target, win);
+            CHECK(seen == model);
+        }
+    }
+}
+
 }  // namespace
+
+// Sums of rows of every length, each by one call: short ones, and long ones below and above what one lock covers.
+CASE(rows_of_many_lengths) {
+    constexpr MPI_Aint kRoom = 40000;
+    char* base = nullptr;
+    MPI_Win win;
+    MPI_Win_allocate(kRoom, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    std::memset(base, 17, kRoom);
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::vector<char> model(kRoom, 17);
+    MPI_Win_lock_all(0, win);
+    add_rows<int>(win, MPI_INT, model);
+    add_rows<unsigned>(win, MPI_UNSIGNED, model);
+    add_rows<long>(win, MPI_LONG, model);
+    add_rows<unsigned long>(win, MPI_UNSIGNED_LONG, model);
+    add_rows<double>(win, MPI_DOUBLE, model);
+    add_rows<float>(win, MPI_FLOAT, model);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
 
 CASE(every_base_alignment) {
     HOST_CANNOT("bases that are not 16-byte aligned are mis-addressed");
