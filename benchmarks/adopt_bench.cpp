@@ -89,11 +89,12 @@ struct Operation {
 
 // As many operations as a program that walks a graph or a sparse matrix has between two flushes.
 constexpr long kRun = 256;
+constexpr MPI_Aint kApart = 616;  // bytes from one to the next
 template <class One>
-Operation run_of(const char* name, One&& one) {
-    const auto call = [one](MPI_Win win, MPI_Aint at) {
+Operation run_of(const char* name, One&& one, MPI_Aint apart = kApart) {
+    const auto call = [one, apart](MPI_Win win, MPI_Aint at) {
         for (MPI_Aint i = 0; i < kRun; ++i)
-            one(win, at + i * 616 % 65536);
+            one(win, at + i * apart % 65536);
         MPI_Win_flush(1, win);
     };
     return {name, false, call, kRun};
@@ -101,6 +102,7 @@ Operation run_of(const char* name, One&& one) {
 
 std::vector<Operation> operations() {
     static long value = 1, result = 0;
+    const auto put = [](MPI_Win win, MPI_Aint at) { MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win); };
     return {{"put+flush", false,
              [](MPI_Win win, MPI_Aint at) {
                  MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win);
@@ -127,8 +129,8 @@ std::vector<Operation> operations() {
                  MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win);
                  MPI_Win_unlock(1, win);
              }},
-            run_of("256 puts, each",
-                   [](MPI_Win win, MPI_Aint at) { MPI_Put(&value, 1, MPI_LONG, 1, at, 1, MPI_LONG, win); }),
+            run_of("256 puts, each", put),
+            run_of("256 adjacent puts, each", put, sizeof value),
             run_of("256 gets, each",
                    [](MPI_Win win, MPI_Aint at) { MPI_Get(&result, 1, MPI_LONG, 1, at, 1, MPI_LONG, win); }),
             run_of("256 accumulates, each", [](MPI_Win win, MPI_Aint at) {

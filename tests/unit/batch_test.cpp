@@ -157,8 +157,8 @@ TEST(Batch, UpdatesElementsOnBothSidesOfAHole) {
 TEST(Batch, MovesMemoryThatIsNotMapped) {
     Ranks ranks(2);
     shm::Batch batch(0, 2, ranks.lives());
-    std::vector<std::uint64_t> there(1000);
-    std::vector<std::uint64_t> here(1000);
+    std::vector<std::uint64_t> there(3000);
+    std::vector<std::uint64_t> here(3000);
     const auto address = [&](std::size_t i) { return reinterpret_cast<std::uint64_t>(&there[i]); };
     for (std::uint64_t i = 0; i < there.size(); ++i) {
         std::uint64_t value = i + 1;
@@ -170,12 +170,20 @@ TEST(Batch, MovesMemoryThatIsNotMapped) {
     EXPECT_EQ(there.back(), 0u);
     EXPECT_EQ(batch.finish(), Fault::None);
     EXPECT_TRUE(batch.is_empty());
-    EXPECT_EQ(there.back(), 1000u);
+    EXPECT_EQ(there.back(), 3000u);
     for (std::uint64_t i = 0; i < here.size(); ++i)
         batch.moves_of(::getpid()).get(address(i), &here[i], sizeof here[i]);
     EXPECT_EQ(here.back(), 0u);
     EXPECT_EQ(batch.finish(), Fault::None);
     EXPECT_EQ(here, there);
+    // Puts that follow one another in memory, or overlap, are performed in their order.
+    const std::uint64_t values[] = {11, 12, 13, 14};
+    for (const std::size_t at : {1, 2, 1, 2})
+        batch.moves_of(::getpid()).put(address(at), &values[at - 1], 8);
+    batch.moves_of(::getpid()).put(address(2), &values[2], 8);
+    batch.moves_of(::getpid()).put(address(3), &values[3], 8);
+    EXPECT_EQ(batch.finish(), Fault::None);
+    EXPECT_EQ(std::vector<std::uint64_t>(&there[0], &there[5]), (std::vector<std::uint64_t>{1, 11, 13, 14, 5}));
     // After an error the next moves are performed again.
     batch.moves_of(::getpid()).get(8, here.data(), 8);
     EXPECT_NE(batch.finish(), Fault::None);

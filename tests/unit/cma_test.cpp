@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 #include <vector>
@@ -79,6 +80,34 @@ TEST(Cma, MixesLongAndShortPiecesInOrder) {
     EXPECT_EQ(back[5], 'c');
     back[5] = 'b';
     EXPECT_EQ(back, here);
+}
+
+// Bytes that follow the last piece at both ends lengthen it; others begin a piece of their own.
+TEST(Cma, JoinsPiecesThatFollowOneAnother) {
+    std::vector<char> there(std::size_t{6} << 20, 'a');
+    const Child child;
+    std::vector<char> here(there.size());
+    std::iota(here.begin(), here.end(), 'b');
+    Batch writes(Direction::Write, child.pid());
+    const auto add = [&](std::size_t to, std::size_t from, std::size_t bytes) {
+        writes.add(number(&there[to]), &here[from], bytes);
+        std::copy_n(&here[from], bytes, &there[to]);
+        return writes.pieces();
+    };
+    for (std::size_t i = 0; i < 1000; ++i)
+        ASSERT_EQ(add(i, i, 1), 1u);
+    EXPECT_EQ(add(1000, 1001, 4), 2u);
+    EXPECT_EQ(add(1005, 1005, 4), 3u);
+    EXPECT_EQ(add(1005, 1005, 4), 4u);
+    EXPECT_EQ(add(1009, 1009, std::size_t{4} << 20), 5u);  // longer than a piece may become
+    EXPECT_EQ(add(1009 + (std::size_t{4} << 20), 1009 + (std::size_t{4} << 20), 8), 6u);
+    ASSERT_EQ(writes.finish(), 0);
+    EXPECT_EQ(writes.pieces(), 0u);
+    EXPECT_EQ(add(2000, 2000, 4), 1u);
+    EXPECT_EQ(writes.finish(), 0);
+    std::vector<char> back(there.size());
+    ASSERT_EQ(cma::transfer(Direction::Read, child.pid(), number(there.data()), back.data(), back.size()), 0);
+    EXPECT_EQ(back, there);
 }
 
 // The system stops at an unmapped page and reports the bytes moved: the data in front of it has arrived, and the error

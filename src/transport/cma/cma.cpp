@@ -13,6 +13,7 @@ namespace osc::cma {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // below the system's limit for one call
+constexpr std::size_t kMostInPiece = kMostBytes / Batch::kPieces;
 
 ssize_t call(Direction direction, pid_t pid, const iovec* local, const iovec* remote, std::size_t count) {
     return direction == Direction::Read ? ::process_vm_readv(pid, local, count, remote, count, 0)
@@ -48,15 +49,30 @@ Fault fault_of(int error, pid_t pid) {
     return base::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
 }
 
+// Makes the last piece longer; false if the bytes do not follow it.
+bool Batch::extend(const std::byte* remote, const std::byte* local, std::size_t bytes) {
+    if (count_ == 0) return false;
+    iovec& here = local_[count_ - 1];
+    iovec& there = remote_[count_ - 1];
+    const std::size_t length = here.iov_len;
+    if (static_cast<const std::byte*>(there.iov_base) + length != remote ||
+        static_cast<const std::byte*>(here.iov_base) + length != local || length + bytes > kMostInPiece)
+        return false;
+    here.iov_len = there.iov_len = length + bytes;
+    return true;
+}
+
 void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
     if (bytes == 0 || error_ != 0) return;
-    if (bytes > kMostBytes / kPieces) {  // long pieces go alone, so that a batch stays below the system's limit
+    if (bytes > kMostInPiece) {  // goes alone
         error_ = finish();
         if (error_ == 0) error_ = transfer(direction_, pid_, remote, local, bytes);
         return;
     }
+    auto* const there = reinterpret_cast<std::byte*>(remote);
+    if (extend(there, static_cast<const std::byte*>(local), bytes)) return;
     local_[count_] = {local, bytes};
-    remote_[count_] = {reinterpret_cast<void*>(remote), bytes};
+    remote_[count_] = {there, bytes};
     if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;
     if (++count_ == kPieces) error_ = finish();
 }

@@ -29,13 +29,19 @@ class Batch {
 
     Batch(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
 
-    /// Adds a piece; moves the collected pieces when the batch is full. finish() reports errors.
+    /// Adds bytes: to the last piece if they follow it on both sides, else as a new piece, because the system's work
+    /// grows with the pieces. Moves the collected pieces when the batch is full. finish() reports errors.
     void add(std::uint64_t remote, void* local, std::size_t bytes);
+
+    /// Pieces that are collected now.
+    std::size_t pieces() const { return count_; }
 
     /// Moves the remaining pieces. Returns 0 or the first errno.
     int finish();
 
   private:
+    bool extend(const std::byte* remote, const std::byte* local, std::size_t bytes);
+
     Direction direction_;
     pid_t pid_;
     std::size_t count_ = 0;

@@ -35,11 +35,10 @@ class Moves {
 
     const pid_t pid_;
     int error_ = 0;
-    std::size_t puts_ = 0;
-    std::size_t gets_ = 0;
+    std::size_t copied_ = 0;  // bytes of copies_
     Batch writes_;
     Batch reads_;
-    std::array<std::array<std::byte, kMostPut>, kMost> copies_;
+    std::array<std::byte, kMost * kMostPut> copies_;  // without gaps, so that adjacent puts are one piece
 };
 
 }  // namespace osc::cma
