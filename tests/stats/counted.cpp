@@ -197,7 +197,7 @@ MPI_Win attach(void* memory, MPI_Aint bytes, int target, MPI_Aint& place) {
     return win;
 }
 
-// Private memory and the host's in two dynamic windows, of which each operation finds its way anew.
+// A dynamic window over private memory, and one over memory of MPI_Alloc_mem. Each operation looks its region up.
 void regions(int target) {
     constexpr MPI_Aint kBytes = 64;
     std::array<int, 16> memory{};
