@@ -24,6 +24,8 @@ class Answers {
   public:
     virtual void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                         std::size_t bytes) = 0;
+    /// A notice was not executed, or not whole.
+    virtual void dropped() = 0;
 
   protected:
     ~Answers() = default;
@@ -97,7 +99,7 @@ class TargetService {
     };
     enum class Ran { Ended, Waits };
 
-    Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
+    Ran run(Window& window, FrameKind kind, std::uint32_t origin, const std::byte* body, std::size_t bytes,
             std::size_t& at, Status& status, std::vector<std::byte>& out);
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
