@@ -51,11 +51,23 @@ void TargetService::remove(std::uint64_t id) {
     std::erase(busy_, &window);
     windows_.erase(found);
     // There are none if all processes have ended their accesses; else the detaching process must not wait for ever.
+    end_withdrawals([id](const Withdrawing& waiting) { return waiting.window == id; });
+}
+
+template <class Which>
+void TargetService::end_withdrawals(Which&& which) {
     std::erase_if(withdrawing_, [&](const Withdrawing& waiting) {
-        if (waiting.window != id) return false;
+        if (!which(waiting)) return false;
         answers_.answer(waiting.token, waiting.number, Status::UnknownWindow, waiting.out.data(), waiting.out.size());
         return true;
     });
+}
+
+void TargetService::died(std::uint64_t token) {
+    // The provider may never end accesses to a dead owner's regions.
+    end_withdrawals([token](const Withdrawing& waiting) { return waiting.token == token; });
+    for (auto& [id, window] : windows_)
+        break_locks(*window, token);
 }
 
 void TargetService::request(const Frame& frame, const std::byte* body) {
