@@ -19,13 +19,16 @@ bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness&
     const base::WaitScope waits;
     for (shm::SectionWait wait;;) {
         std::uint32_t seen = holder.load(std::memory_order_relaxed);
+        if ((seen & kLostStripe) != 0) {
+            dead = (seen & ~kLostStripe) - 1;
+            return false;
+        }
         if (seen == 0 &&
             holder.compare_exchange_weak(seen, me + 1, std::memory_order_acquire, std::memory_order_relaxed))
             return true;
-        if (wait.pause() && seen != 0 && !liveness.alive(seen - 1)) {
-            dead = seen - 1;
-            return false;
-        }
+        // The holder may have released the stripe before it died.
+        if (wait.pause() && seen != 0 && !liveness.alive(seen - 1))
+            holder.compare_exchange_strong(seen, seen | kLostStripe, std::memory_order_relaxed);
     }
 }
 
