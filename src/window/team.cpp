@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/random.h"
 #include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
@@ -172,7 +173,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     mine.node = node_of(comm, made_up, rank, size);
     mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
-    mine.meeting = shm::random64();
+    mine.meeting = base::random64();
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
     if (mine.ready && rank == mine.node) {

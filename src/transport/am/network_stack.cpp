@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/random.h"
 #include "transport/shm/arena.h"
 
 namespace osc::am {
@@ -51,7 +52,7 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
 
 bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why) {
     endpoint_ = std::move(endpoint);
-    address_ = {shm::random64(), shm::random64(), {}, {}};
+    address_ = {base::random64(), base::random64(), {}, {}};
     connections.open(*endpoint_, std::int64_t{timeout_ms} * 1000000, address_);
     sender.open(*endpoint_, address_.token);
     receiver_.open(*endpoint_, address_.secret);
