@@ -42,10 +42,11 @@ struct Behaviour {
     std::uint64_t seed = 1;
 
     // Registration. FI_MR_LOCAL, FI_MR_ALLOCATED and FI_MR_ENDPOINT lie below this interface: see fake/libfabric.
-    bool registers = true;                        // false: no memory can be exposed, messages carry all data
-    bool virtual_addresses = true;                // FI_MR_VIRT_ADDR: peers give addresses; else offsets
-    bool provider_keys = false;                   // FI_MR_PROV_KEY: keys count up from 1; else they are random
-    std::size_t registrations = ~std::size_t{0};  // the most at a time of one endpoint
+    bool registers = true;                          // false: no memory can be exposed, messages carry all data
+    bool virtual_addresses = true;                  // FI_MR_VIRT_ADDR: peers give addresses; else offsets
+    bool provider_keys = false;                     // FI_MR_PROV_KEY: keys count up from 1; else they are random
+    std::size_t registrations = ~std::size_t{0};    // the most at a time of one endpoint
+    std::size_t largest_message = ~std::size_t{0};  // the memory of a longer one cannot be registered
 
     // Completion and progress.
     bool transmit_complete = true;    // a send or deposit ends when its buffer is free; else when it has arrived

@@ -74,6 +74,7 @@ fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const vo
 fabric::Posted FakeEndpoint::send(fabric::PeerId peer, const void* message, std::size_t bytes,
                                   fabric::Operation& operation) {
     if (bytes > fabric::kLargestMessage) return fabric::Posted::Failed;
+    if (bytes > behaviour().largest_message) return fabric::Posted::NoMemory;
     return post(ParcelKind::Message, peer, message, bytes, &operation);
 }
 

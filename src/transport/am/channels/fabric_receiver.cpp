@@ -61,6 +61,9 @@ bool FabricReceiver::deliver_frames(std::byte* message, std::size_t bytes) {
 
 // Frames about slots stay here.
 void FabricReceiver::deliver(Connection& from, const Frame& frame, const std::byte* body) {
+    // The connection to a living peer has ended: its locks are broken, and messages may be missing before this one.
+    const Status end = from.end.load(std::memory_order_relaxed);
+    if (end != Status::Done && end != Status::PeerDied) return count(counts_.strangers);
     Connections::heard_from(from);
     FabricLane& lane = from.lane;
     const std::uint64_t flow = trace::is_open() ? trace::flow_of(from.token, sender_.token(), lane.received) : 0;

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/warn.h"
 #include "trace/recorder.h"
 
 namespace osc::am {
@@ -169,36 +168,35 @@ void FabricSender::sent(fabric::Operation& operation, int error) {
     FabricSender& sender = *message.sender;
     Connection& to = *message.connection;
     sender.give_back(&message);
-    if (error != 0) sender.handler_.lost(to);
+    if (error != 0) sender.handler_.failed(to);
 }
 
-// False: the provider has no room now.
+// False: the provider has no room now, or the connection has failed and its end is not settled yet.
 bool FabricSender::post(Message* message) {
     Connection& to = *message->connection;
-    fabric::Posted posted = fabric::Posted::Failed;
-    if (!to.dead.load(std::memory_order_relaxed)) {
-        // A ping has to fail if the peer is gone, and a write into its slots might not.
-        const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
-        const bool by_slot = fits_slots(message->bytes) && !ping && to.lane.slots_out.begun() &&
-                             to.lane.slots_out.has_room(sizeof(Frame) + message->bytes + sizeof(SlotHead));
-        posted = by_slot ? post_to_slot(message) : post_ordinary(message);
+    if (to.failed.load(std::memory_order_acquire)) {
+        const bool ended = to.ended();
+        if (ended) give_back(message);
+        return ended;
     }
+    // A ping has to fail if the connection is lost, and a write into the peer's slots might not.
+    const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
+    const bool by_slot = fits_slots(message->bytes) && !ping && to.lane.slots_out.begun() &&
+                         to.lane.slots_out.has_room(sizeof(Frame) + message->bytes + sizeof(SlotHead));
+    const fabric::Posted posted = by_slot ? post_to_slot(message) : post_ordinary(message);
     if (posted == fabric::Posted::Again) {
         count(counts_.retries);
         engine_.wake_thread();  // the provider may have moved arrivals in this call, which no event announces
         return false;
     }
     count(counts_.messages);
+    if (posted == fabric::Posted::Yes) return true;
+    give_back(message);
+    // No message may overtake one that this process had no memory for, so none follows.
     if (posted == fabric::Posted::NoMemory)
-        base::warn_for_group(
-            "the provider cannot register the memory of messages: raise the limit of locked memory "
-            "(ulimit -l)");
-    if (posted != fabric::Posted::Yes) {
-        // The polling thread reports the loss: the caller may hold locks that the report takes.
-        to.dead.store(true, std::memory_order_seq_cst);
-        give_back(message);
-        engine_.wake_thread();
-    }
+        handler_.no_memory(to);
+    else
+        handler_.failed(to);
     return true;
 }
 
@@ -207,7 +205,7 @@ fabric::Posted FabricSender::post_ordinary(Message* message) {
     Connection& to = *message->connection;
     const auto kind = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]);
     const std::size_t bytes = sizeof(Frame) + message->bytes;
-    // The provider reports no failure of a copy, so a message without a body, such as a ping, is none.
+    // The provider reports no failure of a copy, so a message without a body, such as a ping, is not copied.
     const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
     const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
                                          : endpoint_->send(to.peer, message->data, bytes, message->operation);
@@ -252,18 +250,22 @@ fabric::Posted FabricSender::post_to_slot(Message* message) {
     return posted;
 }
 
+void FabricSender::control_alone(Connection& to, FrameKind kind) {
+    Frame frame;
+    frame.kind = kind;
+    Message* message = claim();
+    trace::Span span(described(kind, 0));
+    address(message, to, frame);
+    const std::lock_guard order(to.lane.sending);
+    span.set_value(next_flow(to));
+    if (Message* piggyback = take_piggyback(to); piggyback != nullptr) send_in_order(piggyback);
+    send_in_order(message);
+}
+
 // The Begin frame is a message of its own: the messages before and behind it count differently.
 void FabricSender::use_slots(Connection& of, const SlotOffer& offer) {
     of.lane.slots_out.offered(offer);
-    Frame begin;
-    begin.kind = FrameKind::Begin;
-    Message* message = claim();
-    trace::Span span(described(begin.kind, 0));
-    address(message, of, begin);
-    const std::lock_guard order(of.lane.sending);
-    span.set_value(next_flow(of));
-    if (Message* piggyback = take_piggyback(of); piggyback != nullptr) send_in_order(piggyback);
-    send_in_order(message);
+    control_alone(of, FrameKind::Begin);
 }
 
 }  // namespace osc::am

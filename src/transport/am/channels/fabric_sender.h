@@ -27,12 +27,15 @@ struct Message {
     std::byte* body() { return data + sizeof(Frame); }
 };
 
-/// What the fabric channel delivers to. Called under the drive lock.
+/// What the fabric channel delivers to.
 class MessageHandler {
   public:
+    /// Called under the drive lock.
     virtual void received(Connection& from, const Frame& frame, const std::byte* body) = 0;
-    /// A message to the peer failed: it is gone.
-    virtual void lost(Connection& peer) = 0;
+    /// A message to the peer failed. Called by any thread, perhaps with locks of its own.
+    virtual void failed(Connection& peer) = 0;
+    /// The provider cannot register the memory of a message. Called like failed().
+    virtual void no_memory(Connection& peer) = 0;
 
   protected:
     ~MessageHandler() = default;
@@ -59,6 +62,8 @@ class FabricSender {
     void send(Connection& to, const Frame& frame, Message* message, When when = When::Now);
     /// Sends a frame without a body.
     void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
+    /// The same, not joined with messages that wait for another one.
+    void control_alone(Connection& to, FrameKind kind);
     /// Sends what waits for another message. The engine does it too when nothing happens.
     void send_piggybacks();
     /// Begins to use the slots of a peer.

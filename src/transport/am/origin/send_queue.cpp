@@ -115,10 +115,10 @@ void SendQueue::publish() {
 }
 
 void SendQueue::launch(Outgoing& message) {
-    const bool dead = to_.dead.load(std::memory_order_acquire);
-    if (dead) faults_.note(Status::PeerDied);
-    Place* const place = dead ? nullptr : flight_.free();
-    if (place == nullptr) return drop(message);
+    const Status end = to_.end.load(std::memory_order_acquire);
+    faults_.note(end);
+    Place* const place = end != Status::Done ? nullptr : flight_.free();
+    if (place == nullptr) return drop(message, end);
     place->segments.swap(message.segments);
     place->completions.swap(message.completions);
     place->confirms = std::exchange(message.confirms, false);
@@ -128,13 +128,13 @@ void SendQueue::launch(Outgoing& message) {
                                message.when);
 }
 
-// Ends a message to a dead target.
-void SendQueue::drop(Outgoing& message) {
+// Ends a message over an ended connection.
+void SendQueue::drop(Outgoing& message, Status end) {
     network_.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
     if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
     for (const SharedCompletion& completion : message.completions)
-        completion->end(Status::PeerDied);
+        completion->end(end);
     message.completions.clear();
 }
 
