@@ -51,7 +51,7 @@ bool Team::open_network(bool atomics, int from) {
     fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     wishes.from = from;
     wishes.processes = size_;
-    wishes.prefers_atomics = options.lock_scheme == "two_level" || options.atomics == "provider";
+    wishes.prefers_atomics = atomics || options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
         may_connect(size_ - local_size(), why)) {

@@ -82,10 +82,6 @@ void Messenger::received(Connection& from, const Frame& frame, const std::byte* 
         case FrameKind::Pong:
             from.pongs.fetch_add(1, std::memory_order_release);
             return engine_.ring();
-        case FrameKind::Slots:
-        case FrameKind::Begin:
-        case FrameKind::Emptied:
-            return;  // the channel's own
     }
 }
 

@@ -71,7 +71,6 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
 void NetworkStack::close() {
     stop();
     const auto lock = engine.seize();
-    receiver_.close();
     endpoint_.reset();
 }
 

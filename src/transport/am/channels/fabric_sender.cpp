@@ -9,7 +9,7 @@
 namespace osc::am {
 namespace {
 
-static_assert(static_cast<std::size_t>(FrameKind::Emptied) + 1 == std::size(trace::kMessages));
+static_assert(static_cast<std::size_t>(FrameKind::ProgressHint) + 1 == std::size(trace::kMessages));
 
 std::uint64_t described(FrameKind kind, std::size_t bytes) {
     return trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(kind), static_cast<std::uint32_t>(bytes));
@@ -90,7 +90,7 @@ Message* FabricSender::join_piggyback(Message* message) {
     Message* piggyback = take_piggyback(*message->connection);
     if (piggyback == nullptr) return message;
     const std::size_t more = sizeof(Frame) + message->bytes;
-    if (piggyback->bytes + more > kBody) {
+    if (sizeof(Frame) + piggyback->bytes + more > endpoint_->largest_message()) {
         send_in_order(piggyback);
         return message;
     }
@@ -179,75 +179,25 @@ bool FabricSender::post(Message* message) {
         if (ended) give_back(message);
         return ended;
     }
-    // A ping has to fail if the connection is lost, and a write into the peer's slots might not.
-    const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
-    const bool by_slot = fits_slots(message->bytes) && !ping && to.lane.slots_out.begun() &&
-                         to.lane.slots_out.has_room(sizeof(Frame) + message->bytes + sizeof(SlotHead));
-    const fabric::Posted posted = by_slot ? post_to_slot(message) : post_ordinary(message);
+    const std::size_t bytes = sizeof(Frame) + message->bytes;
+    // The provider reports no failure of a copy, so a message without a body, such as a ping, is not copied.
+    const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
+    const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
+                                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
     if (posted == fabric::Posted::Again) {
         count(counts_.retries);
         engine_.wake_thread();  // the provider may have moved arrivals in this call, which no event announces
         return false;
     }
     count(counts_.messages);
+    if (copied || posted != fabric::Posted::Yes) give_back(message);
     if (posted == fabric::Posted::Yes) return true;
-    give_back(message);
     // No message may overtake one that this process had no memory for, so none follows.
     if (posted == fabric::Posted::NoMemory)
         handler_.no_memory(to);
     else
         handler_.failed(to);
     return true;
-}
-
-// Gives back a message that was posted as a copy.
-fabric::Posted FabricSender::post_ordinary(Message* message) {
-    Connection& to = *message->connection;
-    const auto kind = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]);
-    const std::size_t bytes = sizeof(Frame) + message->bytes;
-    // The provider reports no failure of a copy, so a message without a body, such as a ping, is not copied.
-    const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
-    const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
-                                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
-    if (posted != fabric::Posted::Yes) return posted;
-    if (kind == FrameKind::Begin) to.lane.slots_out.begin();
-    to.lane.slots_out.sent();
-    if (copied) give_back(message);
-    return posted;
-}
-
-// A single frame travels without its header, whose fields the slot's head has; several frames travel as they are.
-fabric::Posted FabricSender::post_to_slot(Message* message) {
-    Connection& to = *message->connection;
-    EagerSlotsOut& slots = to.lane.slots_out;
-    Frame frame;
-    std::memcpy(&frame, message->data, sizeof frame);
-    SlotHead head;
-    std::byte* body = message->body();
-    std::size_t bytes = message->bytes;
-    if (frame.bytes == bytes) {
-        head.kind = static_cast<std::uint8_t>(frame.kind);
-        head.window = frame.window;
-        head.origin = frame.origin;
-        head.number = frame.number;
-    } else {
-        body = message->data;
-        bytes += sizeof frame;
-    }
-    head.words = static_cast<std::uint16_t>(bytes / kAlign);
-    if (EagerSlotsIn* mine = to.lane.slots_in.load(std::memory_order_acquire); mine != nullptr)
-        head.emptied = mine->report_emptied();
-    slots.complete(head);
-    std::memcpy(body + bytes, &head, sizeof head);
-    bytes += sizeof head;
-    const bool copied = bytes <= endpoint_->largest_copied();
-    const fabric::Posted posted = endpoint_->deposit(to.peer, body, bytes, slots.address(bytes), slots.key(),
-                                                     copied ? nullptr : &message->operation);
-    if (posted != fabric::Posted::Yes) return posted;
-    slots.filled(bytes);
-    count(counts_.deposits);
-    if (copied) give_back(message);
-    return posted;
 }
 
 void FabricSender::control_alone(Connection& to, FrameKind kind) {
@@ -260,12 +210,6 @@ void FabricSender::control_alone(Connection& to, FrameKind kind) {
     span.set_value(next_flow(to));
     if (Message* piggyback = take_piggyback(to); piggyback != nullptr) send_in_order(piggyback);
     send_in_order(message);
-}
-
-// The Begin frame is a message of its own: the messages before and behind it count differently.
-void FabricSender::use_slots(Connection& of, const SlotOffer& offer) {
-    of.lane.slots_out.offered(offer);
-    control_alone(of, FrameKind::Begin);
 }
 
 }  // namespace osc::am

@@ -111,6 +111,7 @@ class SendQueue {
     Connection& to_;
     const std::uint64_t window_;
     const std::uint32_t me_;
+    const std::size_t body_;  // bytes that a message, or its reply, has room for
     FirstFault& faults_;
 
     Outgoing filling_;
