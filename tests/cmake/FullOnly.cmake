@@ -13,7 +13,7 @@ set(OSC_FULL_ONLY
     # Most of their windows have no whole page; adopt tests those that have.
     "[a-z_]+\\.adopted\\.n[0-9]"
     # The counts are those of the other provider.
-    "message_counts\\.nodes\\.net\\.n4"
+    "message_counts\\.nodes\\.tcp\\.n4"
     # More processes than cores, which wait for each other in 141 cases; a combination of two other runs.
     "races\\.(three|nodes_deferred)")
 

@@ -84,7 +84,8 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
     Connection* to = connect(rank);
     if (to == nullptr) return Fault::Other;
     while (!steps.empty()) {
-        const std::span<const Record> part = steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
+        const std::span<const Record> part =
+            steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
         Message* message = network_.sender.claim();
         std::memcpy(message->body(), part.data(), part.size_bytes());
         message->bytes = part.size_bytes();
