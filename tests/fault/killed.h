@@ -15,7 +15,7 @@ inline constexpr int kBlock = 5000;  // longs: more than one message takes, and 
 inline constexpr int kCount = 8192;
 inline constexpr int kCounters = 6000;
 inline constexpr int kRounds = 150;     // of epochs that end by themselves, as many for all
-inline constexpr double kWhile = 0.8;   // seconds for which the others go on: the death is long past then
+inline constexpr double kWhile = 2.0;   // seconds for which the others go on: the death is long past then
 inline constexpr double kLatest = 0.1;  // of the death
 inline constexpr long kNothing = -7;    // in buffers that a get has to fill
 

@@ -18,6 +18,8 @@ class Messenger final : public MessageHandler, Answers {
     Messenger(Connections& connections, FabricSender& sender, progress::ProgressEngine& engine, Counts& counts)
         : connections_(connections), sender_(sender), engine_(engine), counts_(counts), service_(*this) {}
 
+    /// Before all others: the most bytes of a message's body.
+    void open(std::size_t largest_body) { service_.set_largest_body(largest_body); }
     /// Serves a window of this process to other nodes from now on, or no longer.
     std::shared_ptr<Arrivals> serve(const ExposedWindow& window);
     void end_service(std::uint64_t window);

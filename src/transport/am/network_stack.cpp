@@ -61,6 +61,7 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
     connections.open(*endpoint_, ipv4 != 0 ? ipv4 : endpoint_->ipv4(), std::int64_t{timeout_ms} * 1000000, address_);
     sender.open(*endpoint_, address_.token);
     receiver_.open(*endpoint_, address_.secret);
+    messenger.open(largest_body());
     rdma.open(*endpoint_, address_.token);
     process_ = ::getpid();
     if (engine.start(mode, why)) return true;

@@ -101,7 +101,7 @@ struct Lease {
     std::uint32_t exposed = 0;
 };
 static_assert(std::is_trivially_copyable_v<Lease> && sizeof(Lease) == 40);
-inline constexpr std::uint32_t kMostLeases = 64;  // of one look-up
+inline constexpr std::uint32_t kMostLeases = 32;  // of one look-up
 
 struct ReplyHead {
     Status status = Status::Done;
@@ -162,6 +162,10 @@ constexpr std::size_t returned(const Record& record) {
             return 0;
     }
 }
+
+// The longest answers to one record that is no operation fit the shortest messages.
+static_assert(sizeof(Frame) + sizeof(ReplyHead) + kMostLeases * sizeof(Lease) <= fabric::kSmallestBuffer &&
+              sizeof(Frame) + sizeof(ReplyHead) + sizeof(Inspection) <= fabric::kSmallestBuffer);
 
 /// Whether a message begins with a frame of this version for a receiver with this secret; `frame` is the header's copy.
 /// Bytes behind the frame are another frame.

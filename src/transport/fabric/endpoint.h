@@ -28,7 +28,7 @@ inline constexpr std::size_t kLargestMessage = 33792;
 /// The same of providers over ofi_rxm, which allocates two pools of 1,024 buffers of this size and a header, touches
 /// all of them, and pins them for a network adapter.
 inline constexpr std::size_t kLargestBuffered = 2304;
-inline constexpr std::size_t kSmallestBuffer = 1024;
+inline constexpr std::size_t kSmallestBuffer = 2048;
 
 /// An operation of the provider. Its owner keeps it until the polling thread has called `ended`; `error` is 0 or a
 /// libfabric error number.

@@ -35,13 +35,21 @@ Message* FabricSender::claim() {
 void FabricSender::make_messages() {
     constexpr std::size_t kTogether = 8;
     constexpr std::size_t kPinned = 4;
-    auto made = std::make_unique_for_overwrite<Message[]>(kTogether);
-    void* const pinned = blocks_.size() < kPinned ? endpoint_->pin(made.get(), kTogether * sizeof(Message)) : nullptr;
+    constexpr std::size_t kLine = 64;
+    const std::size_t bytes = (endpoint_->largest_message() + kLine - 1) / kLine * kLine;
+    Block made{std::make_unique<Message[]>(kTogether),
+               std::make_unique_for_overwrite<std::byte[]>(kTogether * bytes + kLine)};
+    void* first = made.data.get();
+    std::size_t room = kTogether * bytes + kLine;
+    auto* const data = static_cast<std::byte*>(std::align(kLine, kTogether * bytes, first, room));
+    void* const pinned = blocks_.size() < kPinned ? endpoint_->pin(data, kTogether * bytes) : nullptr;
     for (std::size_t i = 0; i < kTogether; ++i) {
-        made[i].operation.ended = &FabricSender::sent;
-        made[i].operation.pinned = pinned;
-        made[i].sender = this;
-        free_.push_back(&made[i]);
+        Message& message = made.messages[i];
+        message.operation.ended = &FabricSender::sent;
+        message.operation.pinned = pinned;
+        message.sender = this;
+        message.data = data + i * bytes;
+        free_.push_back(&message);
     }
     blocks_.push_back(std::move(made));
 }

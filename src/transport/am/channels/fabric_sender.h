@@ -21,8 +21,8 @@ struct Message {
     fabric::Operation operation;  // first: the provider names the message by its address
     class FabricSender* sender = nullptr;
     Connection* connection = nullptr;
-    std::size_t bytes = 0;  // of the body, so far
-    alignas(64) std::byte data[fabric::kLargestMessage];
+    std::size_t bytes = 0;      // of the body, so far
+    std::byte* data = nullptr;  // Endpoint::largest_message() bytes
     std::byte* body() { return data + sizeof(Frame); }
 };
 
@@ -102,7 +102,12 @@ class FabricSender {
     Counts& counts_;
     std::uint64_t token_ = 0;
     std::mutex mutex_;
-    std::vector<std::unique_ptr<Message[]>> blocks_;  // all messages
+    /// Messages, and the memory of their data.
+    struct Block {
+        std::unique_ptr<Message[]> messages;
+        std::unique_ptr<std::byte[]> data;
+    };
+    std::vector<Block> blocks_;  // all messages
     std::vector<Message*> free_;
     PeerSet with_piggyback_;
     PeerSet stuck_;  // peers with unsent messages: each by itself, or a dead peer would hold up the living

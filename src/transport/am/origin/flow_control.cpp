@@ -71,7 +71,7 @@ void FlowControl::push(FrameKind kind) {
 
 void FlowControl::queue_message(FrameKind kind) {
     if (!messages.filling()) return;
-    if (messages.queued() >= kMostQueued)
+    if (messages.queued() >= kMostQueued * fabric::kLargestMessage / network_.endpoint().largest_message())
         push(kind);
     else
         dispatch(kind);

@@ -130,7 +130,8 @@ class FlowControl final : public progress::DeferredWork {
         std::uint32_t counter;
         std::uint64_t transfers;  // the serial of the last transfer that it waits for
     };
-    static constexpr std::size_t kMostQueued = 2048;  // messages; then operations with completions wait as well
+    // Messages of the greatest length, and notifications; then operations with completions wait as well.
+    static constexpr std::size_t kMostQueued = 2048;
 
     template <class Done>
     void wait_until(Done&& done);

@@ -113,7 +113,7 @@ TargetService::Ran TargetService::run(Window& window, FrameKind kind, std::uint3
         Record record;
         const std::byte* data = nullptr;
         if (!records.next(record, data) || !travels_in(record.opcode, kind) ||
-            out.size() + padded(returned(record)) > kBody - sizeof(ReplyHead)) {
+            out.size() + padded(returned(record)) > room_) {
             status = Status::Malformed;
             return Ran::Ended;
         }
@@ -139,7 +139,7 @@ TargetService::Ran TargetService::run(Window& window, FrameKind kind, std::uint3
         } else if (is_small(window.exposed, record) && window.refused.empty()) {
             const ExposedWindow& own = window.exposed;
             if (carried(record) != 0) own.controls->block(own.rank).note_update(origin);
-            now = execute_alike(own, records, record, data, out, kBody - sizeof(ReplyHead));
+            now = execute_alike(own, records, record, data, out, room_);
         } else {
             now = execute(window, origin, record, data, out);
         }

@@ -34,6 +34,8 @@ class Answers {
 class TargetService {
   public:
     explicit TargetService(Answers& answers) : answers_(answers) {}
+    /// Before all others: the most bytes of a message's body, if it is not kBody.
+    void set_largest_body(std::size_t bytes) { room_ = bytes - sizeof(ReplyHead); }
     ~TargetService();
 
     std::shared_ptr<Arrivals> add(const ExposedWindow& window);
@@ -121,6 +123,7 @@ class TargetService {
     void go_on(Window& window, std::uint32_t origin);
     sync::LockContext context(Window& window, std::uint32_t origin) const;
 
+    std::size_t room_ = kBody - sizeof(ReplyHead);  // bytes that a reply returns, at most
     Answers& answers_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Window>> windows_;
     std::vector<Window*> busy_;  // windows in which a request waits
