@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "real_provider.h"
 #include "transport/fabric/endpoint.h"
 
 namespace osc::test {
@@ -52,7 +53,7 @@ class DeadPeer : public ::testing::TestWithParam<bool> {
 #endif
         int ends[2];
         ASSERT_EQ(::pipe(ends), 0);
-        const fabric::Wishes wishes{"tcp;ofi_rxm", "", true, GetParam()};
+        const fabric::Wishes wishes{real_provider(), "", true, GetParam()};
         child_ = ::fork();
         ASSERT_GE(child_, 0);
         if (child_ == 0) be_peer(wishes, ends[1]);

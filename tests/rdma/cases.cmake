@@ -1,0 +1,91 @@
+# The cases of the emulated machine. CMake writes them to the file cases in the build folder, from which run.sh chooses:
+# name, seconds, the files that the case needs, and its command, separated by tabs. Paths are relative to the build folder.
+#
+# osc_rdma_case(NAME SECONDS s [FILES target...] COMMAND word...): any command. Words of the form $<TARGET_FILE:...> become
+#   paths in the machine.
+# osc_rdma_mpi(NAME PROGRAM target RANKS n [SECONDS s] [BELOW library...] [ENV k=v...] [ARGS word...]): an MPI program with
+#   libosc and the spy preloaded, as osc_mpi_add_run launches it here. inside.sh sets the environment of all.
+add_custom_target(rdma_programs DEPENDS osc osc_ofi osc_info osc_spy)
+set_property(GLOBAL PROPERTY osc_rdma_cases "")
+
+function(osc_rdma_case name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "SECONDS" "FILES;COMMAND")
+  set(files "-")
+  foreach(target IN LISTS T_FILES)
+    string(APPEND files " $<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,${CMAKE_BINARY_DIR}>")
+    add_dependencies(rdma_programs ${target})
+  endforeach()
+  set(command "")
+  foreach(word IN LISTS T_COMMAND)
+    string(REGEX REPLACE "\\$<TARGET_FILE:([^>]*)>" "$<PATH:RELATIVE_PATH,$<TARGET_FILE:\\1>,${CMAKE_BINARY_DIR}>" word "${word}")
+    string(APPEND command " '${word}'")
+  endforeach()
+  set_property(GLOBAL APPEND_STRING PROPERTY osc_rdma_cases "${name}\t${T_SECONDS}\t${files}\t${command}\n")
+endfunction()
+
+function(osc_rdma_mpi name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;RANKS;SECONDS" "BELOW;ENV;ARGS")
+  if(NOT T_SECONDS)
+    set(T_SECONDS 300)
+  endif()
+  set(preload $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy>)
+  foreach(library IN LISTS T_BELOW)
+    list(APPEND preload $<TARGET_FILE:${library}>)
+  endforeach()
+  list(JOIN preload ":" preload)
+  set(command mpiexec.mpich -n ${T_RANKS} -genv LD_PRELOAD ${preload})
+  foreach(setting IN LISTS T_ENV)
+    string(REGEX MATCH "^([^=]+)=(.*)$" _ "${setting}")
+    list(APPEND command -genv ${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+  endforeach()
+  osc_rdma_case(${name} SECONDS ${T_SECONDS} FILES ${T_PROGRAM} ${T_BELOW}
+    COMMAND ${command} $<TARGET_FILE:${T_PROGRAM}> ${T_ARGS})
+endfunction()
+
+# What the machine offers, and libosc's verdict.
+osc_rdma_case(info.providers SECONDS 120 COMMAND $<TARGET_FILE:osc_info> --providers)
+osc_rdma_case(info.check SECONDS 300 COMMAND mpiexec.mpich -n 2 $<TARGET_FILE:osc_info> --check)
+
+# The fabric alone, over the real libfabric.
+foreach(test fabric_choice_test fabric_dead_peer_test fabric_provider_rows_test messenger_test)
+  osc_rdma_case(unit.${test} SECONDS 300 FILES ${test} COMMAND $<TARGET_FILE:${test}>)
+endforeach()
+
+# The network path, with data by messages where they are faster, and by the adapter's writes and reads alone.
+foreach(protocol auto direct)
+  foreach(ranks 2 3)
+    foreach(name stale_memory put_get locks fence pscw dynamic region_detach region_cache requests atomicity streams datatypes
+        notify progress threads)
+      osc_rdma_mpi(mpi.${name}.${protocol}.n${ranks} PROGRAM test_${name} RANKS ${ranks}
+        ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+    endforeach()
+    osc_rdma_mpi(mpi.differential.${protocol}.n${ranks} PROGRAM test_differential RANKS ${ranks}
+      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} ARGS --seconds 30)
+    osc_rdma_mpi(mpi.two_level.${protocol}.n${ranks} PROGRAM test_two_level RANKS ${ranks}
+      ENV OSC_FAKE_NODES=${ranks} OSC_LOCK_SCHEME=two_level OSC_NET_PROTOCOL=${protocol})
+    osc_rdma_mpi(mpi.locks.two_level.${protocol}.n${ranks} PROGRAM test_locks RANKS ${ranks}
+      ENV OSC_FAKE_NODES=${ranks} OSC_LOCK_SCHEME=two_level OSC_NET_PROTOCOL=${protocol})
+    osc_rdma_mpi(mpi.provider_atomics.${protocol}.n${ranks} PROGRAM test_provider_atomics RANKS ${ranks}
+      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+  endforeach()
+endforeach()
+osc_rdma_mpi(mpi.reductions.provider_atomics.n2 PROGRAM test_reductions RANKS 2 ENV OSC_FAKE_NODES=2 OSC_ATOMICS=provider)
+osc_rdma_mpi(mpi.large_counts.n2 PROGRAM test_large_counts RANKS 2 SECONDS 600 ENV OSC_FAKE_NODES=2)
+
+# Other hosts: one without UCX's memory events, and one whose own verbs domain is open.
+foreach(host events_off own_domain)
+  set(environment OSC_FAKE_NODES=2)
+  set(below)
+  if(host STREQUAL "events_off")
+    list(APPEND environment UCX_MEM_EVENTS=n)
+  else()
+    set(below BELOW rdma_host_domain)
+  endif()
+  foreach(name stale_memory put_get dynamic region_detach)
+    osc_rdma_mpi(${host}.${name}.n2 PROGRAM test_${name} RANKS 2 ${below} ENV ${environment})
+  endforeach()
+  osc_rdma_mpi(${host}.differential.n2 PROGRAM test_differential RANKS 2 ${below} ENV ${environment} ARGS --seconds 30)
+endforeach()
+
+get_property(cases GLOBAL PROPERTY osc_rdma_cases)
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/rdma/cases CONTENT "${cases}")
