@@ -56,9 +56,10 @@ int check_main(bool as_json) {
     check_limits(mine);
     check_container(mine);
     check_cores(mine);
+    // The host before the network: its memory hooks decide whether registrations are cached.
+    HostMpi* const host = load_host(folder, mine);
     // One process of a machine suffices; it takes some 300 MB for a moment.
     if (rank < 0 || base::launcher::rank_on_node() <= 0) check_network(mine, folder);
-    HostMpi* const host = load_host(folder, mine);
 
     JobResult job;
     std::string why;

@@ -148,6 +148,7 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
                                  {"round_trip_ns", ns},
                                  {"direct_flaw", flaw},
                                  {"atomics_flaw", atomics},
+                                 {"registration", endpoint->registration()},
                                  {"direct_from_bytes", endpoint->direct_from()},
                                  {"largest_transfer_bytes", endpoint->largest_transfer()}};
     char time[64];
@@ -162,7 +163,8 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
     else
         add_ok(findings, "provider",
                std::string(endpoint->provider()) + ": direct writes and reads, " +
-                   (atomics.empty() ? "atomics" : "no atomics") + "; a message and its reply take " + time,
+                   (atomics.empty() ? "atomics" : "no atomics") + "; registrations of transfers: " +
+                   endpoint->registration() + "; a message and its reply take " + time,
                data);
     return endpoint;
 }

@@ -45,6 +45,7 @@ bool may_connect(std::uint32_t processes, std::string& why) {
 bool Team::open_network(bool loopback, bool atomics) {
     const base::Values& options = base::values();
     fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
+    wishes.processes = size_;
     wishes.prefers_atomics = options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
@@ -52,6 +53,8 @@ bool Team::open_network(bool loopback, bool atomics) {
         const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
         if (endpoint.flaw()[0] != '\0' && base::verbose("windows"))
             base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
+        if (base::verbose("windows") && me_ == 0)
+            base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
         if (options.host_progress_hook) host::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
         return true;
     }

@@ -18,6 +18,7 @@ enum Quirk : unsigned {
     kDeposits = 4,
     kUnlockedClose = 8,
     kHardwareAtomics = 16,
+    kBoundedQueue = 32,
 };
 
 /// A row of providers.def.

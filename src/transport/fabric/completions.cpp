@@ -31,7 +31,8 @@ int Libfabric::process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& 
             receive.posted = false;
             if (!post(receive) || !receive.posted) ++unposted_;
         } else if (operation != nullptr) {
-            release(*operation);
+            if (most_ > 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
+            release(*operation, 0);
             operation->ended(*operation, 0);
         }
     }
@@ -50,8 +51,10 @@ int Libfabric::process_error(Receiver&) {
         if (failure.err == FI_ECANCELED || !post(receive) || !receive.posted) ++unposted_;
         return 1;
     }
-    release(*operation);
-    operation->ended(*operation, failure.err != 0 ? failure.err : FI_EIO);
+    if (most_ > 0) in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    const int error = failure.err != 0 ? failure.err : FI_EIO;
+    release(*operation, error);
+    operation->ended(*operation, error);
     return 1;
 }
 

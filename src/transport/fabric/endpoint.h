@@ -32,7 +32,9 @@ inline constexpr std::size_t kLargestMessage = 33792;
 struct Operation {
     void* provider[8]{};  // for the provider's use
     void (*ended)(Operation&, int error) = nullptr;
-    void* registration = nullptr;  // of the local memory, if the provider requires one
+    void* pinned = nullptr;        // the result of Endpoint::pin() for a message's memory, if its owner called it
+    void* registration = nullptr;  // the endpoint's, of the local memory, if the provider requires one
+    int slot = -1;                 // the endpoint's registered slot that stands for the local memory; -1: none
 };
 
 enum class Posted {
@@ -169,6 +171,12 @@ class Endpoint {
     /// The reason why atomics are not used; "" if they are.
     virtual const char* atomics_flaw() const = 0;
 
+    /// Registers the memory of messages until the endpoint ends, if the provider requires registered memory; see
+    /// Operation::pinned. Null if it requires none, or refuses this one: each send registers its message then.
+    virtual void* pin(void* /*base*/, std::size_t /*bytes*/) { return nullptr; }
+    /// How the local memory of accesses is registered, for people.
+    virtual std::string registration() const { return "none needed"; }
+
     virtual bool expose(void* base, std::size_t bytes, Exposed& exposed) = 0;
     virtual void revoke(Exposed& exposed) = 0;
 
@@ -201,7 +209,15 @@ struct Wishes {
     // Take a software provider with atomics before a better one without; the same in all processes of a job, as the
     // name.
     bool prefers_atomics = false;
+    // How many processes there may be, at least; sizes the provider's queues when libfabric is loaded.
+    std::uint32_t processes = 0;
 };
+
+/// FI_UNIVERSE_SIZE and FI_OFI_RXM_MSG_TX_SIZE, as libosc sets them: the queue of ofi_rxm has room for so many sends to
+/// so many peers, and the largest universe fits a device with queues of 32,767 entries.
+inline constexpr std::uint32_t kSmallestUniverse = 8;
+inline constexpr std::uint32_t kLargestUniverse = 251;
+inline constexpr int kSendsPerPeer = 128;
 
 /// Loads libosc_ofi.so and opens an endpoint; null with the reason in `why`. `folder`: where libosc_ofi.so lies; null:
 /// beside the library or program that this code is part of.

@@ -8,15 +8,24 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "transport/fabric/libfabric.h"
+#include "transport/fabric/monitor.h"
 #include "transport/fabric/probe.h"
 
 namespace osc::fabric {
 namespace {
+
+// The number of peers that libfabric sizes its queues for, as it read it when it was loaded.
+int universe() {
+    const char* const size = std::getenv("FI_UNIVERSE_SIZE");
+    return size != nullptr ? std::max(1, std::atoi(size)) : static_cast<int>(kLargestUniverse);
+}
 
 void close(fid* object) {
     if (object != nullptr) fi_close(object);
@@ -28,7 +37,10 @@ Libfabric::~Libfabric() {
     if (endpoint_ != nullptr && !bound_) return;
     close_revoked();
     close(endpoint_ != nullptr ? &endpoint_->fid : nullptr);
+    for (fid_mr* memory : pinned_)
+        close(&memory->fid);
     close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
+    close(slot_memory_ != nullptr ? &slot_memory_->fid : nullptr);
     close(writes_ != nullptr ? &writes_->fid : nullptr);
     close(queue_ != nullptr ? &queue_->fid : nullptr);
     close(peers_ != nullptr ? &peers_->fid : nullptr);
@@ -42,6 +54,8 @@ Libfabric::~Libfabric() {
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
     info_ = choose(wishes, chosen_, why);
     if (info_ == nullptr) return false;
+    most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
+    monitor_ = needs(FI_MR_LOCAL) ? choose_monitor() : "";
     int error = 0;
     const char* step = "";
     const auto did = [&](const char* what, int result) {
@@ -67,6 +81,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
                       did("fi_getname", fi_getname(&endpoint_->fid, address_.bytes, &length));
     if (!made) {
         why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);
+        if (most_ > 0 && error == -FI_EINVAL) why += " (the device's queues may be too short: lower FI_UNIVERSE_SIZE)";
         return false;
     }
     if ((chosen_.quirks & kBlockingRead) == 0) {
@@ -80,9 +95,14 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
     buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * kLargestMessage);
     receives_.resize(kReceives);
     if (needs(FI_MR_LOCAL)) {
-        receive_memory_ = register_memory(buffers_.get(), kReceives * kLargestMessage, FI_RECV, random_key());
-        if (receive_memory_ == nullptr) {
-            why = std::string(provider()) + ": cannot register the receive buffers";
+        std::byte* const slots = slots_.open();
+        receive_memory_ = register_memory(buffers_.get(), kReceives * kLargestMessage, FI_RECV, kUncached);
+        if (slots != nullptr)
+            slot_memory_ =
+                register_memory(slots, Slots::kCount * Slots::kBytes, FI_SEND | FI_WRITE | FI_READ, kUncached);
+        if (receive_memory_ == nullptr || slot_memory_ == nullptr) {
+            why = std::string(provider()) +
+                  ": cannot register memory for messages; raise the limit of locked memory (ulimit -l)";
             return false;
         }
     }
@@ -95,6 +115,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
     }
     deposits_ = (chosen_.quirks & kDeposits) != 0 && !wishes.pieces && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
     probe_direct(*this, flaw_);
+    choose_registration();
     try_atomics(wishes.atomics || (chosen_.quirks & kHardwareAtomics) != 0);
     try_rows();
     return true;

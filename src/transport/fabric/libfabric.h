@@ -15,6 +15,7 @@
 
 #include "transport/fabric/choose.h"
 #include "transport/fabric/endpoint.h"
+#include "transport/fabric/slots.h"
 
 namespace osc::fabric {
 
@@ -23,6 +24,10 @@ static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 
 /// A registration's key; never 0.
 std::uint64_t random_key();
+
+/// A flag of fi_mr_reg: the registration ends when it is closed. Without it a provider that registers slowly keeps the
+/// registration in its cache. OFI_MR_NOCACHE of libfabric's ofi_util.h, from 1.9 to 2.6.
+inline constexpr std::uint64_t kUncached = std::uint64_t{1} << 60;
 
 /// Endpoint over libfabric; most of its functions are that interface's. fabric.cpp opens and closes the endpoint,
 /// registrations.cpp registers memory, posts.cpp posts operations, rows.cpp atomics on rows of
@@ -38,7 +43,8 @@ class Libfabric final : public Endpoint {
     bool insert(const Address& address, PeerId& peer) override;
     Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) override;
     Posted send_copied(PeerId peer, const void* message, std::size_t bytes) override;
-    std::size_t largest_copied() const override { return info_->tx_attr->inject_size; }
+    // Copies have no end that would count them out of in_flight_.
+    std::size_t largest_copied() const override { return most_ > 0 ? 0 : info_->tx_attr->inject_size; }
     Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                  Operation& operation) override;
     Posted deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
@@ -57,6 +63,8 @@ class Libfabric final : public Endpoint {
     std::size_t direct_from() const override { return chosen_.direct; }
     const char* flaw() const override { return flaw_.c_str(); }
     const char* atomics_flaw() const override { return atomics_flaw_.c_str(); }
+    void* pin(void* base, std::size_t bytes) override;
+    std::string registration() const override;
     bool expose(void* base, std::size_t bytes, Exposed& exposed) override;
     void revoke(Exposed& exposed) override;
     int poll(Receiver& receiver) override;
@@ -77,22 +85,35 @@ class Libfabric final : public Endpoint {
     bool needs(std::uint64_t mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
     // Closes the registrations that revoke() has left to the polling thread; see kUnlockedClose.
     void close_revoked();
-    fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t key);
-    // Registers the local memory of a transfer until it ends, if the provider requires that.
-    bool local(const void* base, std::size_t bytes, Operation& operation, void*& description) {
-        description = nullptr;
+    fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags);
+    // Decides how the local memory of accesses is registered; after the probe of direct accesses.
+    void choose_registration();
+    bool proves_cache_again();
+
+    // The local memory of an operation as the provider uses it.
+    struct Local {
+        std::byte* memory;
+        void* description = nullptr;
+    };
+    // Makes room for an operation, and its memory usable, until release(): short memory by a slot, into which it is
+    // copied if `results.sent`; longer memory by a registration.
+    Posted local(void* memory, std::size_t bytes, Results results, Operation& operation, Local& used) {
+        if (most_ > 0 && in_flight_.load(std::memory_order_relaxed) >= most_) return Posted::Again;
+        used.memory = static_cast<std::byte*>(memory);
         operation.registration = nullptr;
-        return !needs(FI_MR_LOCAL) || register_local(base, bytes, operation, description);
+        operation.slot = -1;
+        return needs(FI_MR_LOCAL) ? make_local(bytes, results, operation, used) : Posted::Yes;
     }
-    bool register_local(const void* base, std::size_t bytes, Operation& operation, void*& description);
-    void release(Operation& operation) {
+    Posted make_local(std::size_t bytes, Results results, Operation& operation, Local& used);
+    // The operation has ended, with `error`, or was not posted.
+    void release(Operation& operation, int error) {
+        if (operation.slot >= 0) slots_.give_back(operation.slot, error == 0);
         if (operation.registration != nullptr) unregister_local(operation);
     }
     void unregister_local(Operation& operation);
-    // The result of a post whose local memory could not be registered.
-    Posted unregistered() const {
-        return locals_.load(std::memory_order_relaxed) > 0 ? Posted::Again : Posted::NoMemory;
-    }
+    Posted began(Operation& operation, ssize_t result);
+    // Registrations of windows end with them, so that their keys do.
+    std::uint64_t exposed_flags() const { return needs(FI_MR_LOCAL) ? kUncached : 0; }
     Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                          Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
@@ -121,14 +142,22 @@ class Libfabric final : public Endpoint {
     fid_cntr* writes_ = nullptr;  // see count_writes()
     fid_ep* endpoint_ = nullptr;
     fid_mr* receive_memory_ = nullptr;
+    fid_mr* slot_memory_ = nullptr;
+    Slots slots_;
     Address address_;
     std::unique_ptr<std::byte[]> buffers_;
     std::vector<Receive> receives_;
     int unposted_ = 0;
     std::mutex registrations_;      // held while one is made or closed
     std::vector<fid_mr*> revoked_;  // under registrations_
+    std::vector<fid_mr*> pinned_;   // under registrations_
+    const char* monitor_ = "";      // see choose_monitor()
+    std::string cache_flaw_;  // why registrations do not use libfabric's cache; under registrations_ after start()
+    std::atomic<std::uint64_t> local_flags_{0};  // of registrations of local memory
     std::atomic<bool> has_revoked_{false};
-    std::atomic<int> locals_{0};   // registrations of operations in flight
+    std::atomic<int> locals_{0};  // registrations of operations in flight
+    int most_ = 0;                // operations in flight that the completion queue has room for; 0: any number
+    std::atomic<int> in_flight_{0};
     std::atomic<int> posting_{0};  // threads in a function that posts
 };
 

@@ -1,14 +1,20 @@
 // The probes of direct accesses and of atomics.
 #include "transport/fabric/probe.h"
 
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace osc::fabric {
 namespace {
@@ -44,17 +50,27 @@ void keep(std::unique_ptr<P> probe) {
     kept->push_back(std::move(probe));
 }
 
-// Of the calling thread: on a loaded machine it may not run for seconds.
-std::int64_t processor_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
+// The end of a wait for an operation: after five seconds, and as many polls as a thread makes in that time if it has
+// the processor. On a loaded machine the thread may not run for seconds. A poll that finds nothing leaves the processor
+// to others: an emulated device moves data by a thread of the kernel.
+class Patience {
+  public:
+    bool ends() {
+        if (++polls_ % 64 != 0) return false;
+        ::usleep(50);
+        return polls_ > kPolls && now_ns() - began_ > kNanoseconds;
+    }
+
+  private:
+    static constexpr int kPolls = 50000;
+    static constexpr std::int64_t kNanoseconds = 5000000000;
+    int polls_ = 0;
+    std::int64_t began_ = now_ns();
+};
 
 // Calls post() and polls until the operation has ended; 0 or an error.
 template <class Post>
 int end(Endpoint& endpoint, Access& access, Post&& post) {
-    constexpr std::int64_t kPatience = 1000000000;
     access = {};
     access.operation.ended = [](Operation& operation, int error) {
         auto& ended = reinterpret_cast<Access&>(operation);
@@ -63,11 +79,11 @@ int end(Endpoint& endpoint, Access& access, Post&& post) {
     };
     Ignored ignored;
     Posted posted = Posted::Again;
-    for (const std::int64_t until = processor_ns() + kPatience; !access.ended;) {
+    for (Patience patience; !access.ended;) {
         if (posted == Posted::Again) posted = post();
         if (posted == Posted::Failed || posted == Posted::NoMemory) return EIO;
         endpoint.poll(ignored);
-        if (processor_ns() > until) return ETIMEDOUT;
+        if (patience.ends()) return ETIMEDOUT;
     }
     return access.error;
 }
@@ -115,6 +131,114 @@ void probe_direct(Endpoint& endpoint, std::string& flaw) {
     if (read != 0) return failed("a read does not end well");
     if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a read brings other bytes");
     endpoint.revoke(exposed);
+}
+
+namespace {
+
+// Bytes of private memory, at `where` if that is free; null if there are none.
+std::byte* map(std::size_t bytes, void* where = nullptr) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (where != nullptr ? MAP_FIXED_NOREPLACE : 0);
+    void* const got = ::mmap(where, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
+}
+
+// Whether the system has taken back the page of this address.
+bool is_gone(std::uintptr_t address) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    unsigned char resident = 0;
+    return ::mincore(reinterpret_cast<void*>(address & ~(page - 1)), page, &resident) != 0 || (resident & 1) == 0;
+}
+
+// A block of memory from the heap's end, or from its middle if the heap does not grow.
+struct HeapEnd {
+    static constexpr std::size_t kBlock = std::size_t{120} << 10;  // below what malloc() maps by itself
+    static constexpr std::size_t kTail = std::size_t{256} << 10;   // what malloc() takes from the system in advance
+
+    HeapEnd() {
+        for (void*& block : blocks) {
+            last = block = std::malloc(kBlock);
+            const auto* const end = static_cast<const std::byte*>(::sbrk(0));
+            const std::byte* const at = middle();
+            if (block == nullptr || (at < end && end - at < static_cast<std::ptrdiff_t>(kTail))) return;
+        }
+    }
+    std::byte* middle() const { return static_cast<std::byte*>(last) + kBlock / 2; }
+    void free() {
+        for (void*& block : blocks)
+            if (block != last) std::free(block);
+        std::free(last);
+    }
+
+    void* blocks[64]{};
+    void* last = nullptr;
+};
+
+}  // namespace
+
+std::string renew_heap(const std::function<bool(void* memory, std::size_t bytes, int time)>& use) {
+    constexpr std::size_t kPart = HeapEnd::kBlock / 3;
+    std::string why = "no memory";
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        HeapEnd heap;
+        if (heap.last == nullptr) return why;
+        const auto place = reinterpret_cast<std::uintptr_t>(heap.middle());
+        const bool used = use(heap.middle(), kPart, 0);
+        heap.free();
+        ::malloc_trim(0);
+        const bool gone = is_gone(place);
+        HeapEnd again;
+        const bool same = reinterpret_cast<std::uintptr_t>(again.middle()) == place;
+        const bool right = used && same && use(again.middle(), kPart, 1);
+        again.free();
+        if (!used || (gone && same && !right)) return kStale;
+        if (gone && same) return {};
+        why = gone ? "malloc returns another address" : "the heap does not shrink";
+    }
+    return why;
+}
+
+std::string probe_cache(Endpoint& endpoint) {
+    auto probe = std::make_unique<Probe>();
+    PeerId self = 0;
+    Exposed exposed;
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->there, kBytes, exposed))
+        return "no memory can be registered";
+    unsigned seed = 3;
+    bool failed = false;
+    const auto arrives = [&](void* memory) {
+        fill(static_cast<std::byte*>(memory), ++seed);
+        const int error = end(endpoint, probe->access, [&] {
+            return endpoint.write(self, memory, kBytes, exposed.base, exposed.key, probe->access.operation);
+        });
+        failed = failed || error != 0;
+        return error == 0 && std::memcmp(memory, probe->there, kBytes) == 0;
+    };
+    std::string why = "the system maps no memory twice at one address";
+    if (std::byte* const first = map(kBytes); first != nullptr) {
+        bool right = arrives(first);
+        ::munmap(first, kBytes);
+        if (map(kBytes, first) == first) {
+            right = arrives(first) && right;
+            ::madvise(first, kBytes, MADV_DONTNEED);
+            right = arrives(first) && right;
+            // The mapping moves, because the place behind it is taken.
+            std::byte* const behind = map(kBytes, first + kBytes);
+            void* const moved = ::mremap(first, kBytes, 2 * kBytes, MREMAP_MAYMOVE);
+            if (moved != MAP_FAILED && moved != first && map(kBytes, first) == first)
+                right = arrives(first) && arrives(moved) && right;
+            if (moved != MAP_FAILED) ::munmap(moved, 2 * kBytes);
+            if (behind != nullptr) ::munmap(behind, kBytes);
+            why = right ? "" : kStale;
+        }
+        ::munmap(first, kBytes);
+    }
+    if (why.empty()) why = renew_heap([&](void* memory, std::size_t, int) { return arrives(memory); });
+    if (failed) {
+        keep(std::move(probe));
+        return "a write does not end well";
+    }
+    endpoint.revoke(exposed);
+    return why;
 }
 
 void probe_atomics(Endpoint& endpoint, std::string& flaw) {

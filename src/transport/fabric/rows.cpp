@@ -94,36 +94,36 @@ std::size_t Libfabric::longest_row(RowForm form, Basic type, Op op) const {
 
 // Completion of an Update must mean that the target's memory has changed; other forms return what was there.
 Posted Libfabric::update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key, Operation& operation) {
-    void* description = nullptr;
-    if (!local(row.operands(), row.used(), operation, description)) return unregistered();
+    Local used{};
+    const Results results{.offset = row.bytes, .bytes = row.form == RowForm::Update ? 0 : row.bytes};
+    if (const Posted ready = local(row.operands(), row.used(), results, operation, used); ready != Posted::Yes)
+        return ready;
+    std::byte* const operands = used.memory;
+    std::byte* const before = operands + row.bytes;
+    void* const description = used.description;
     const auto type = static_cast<fi_datatype>(type_of(row.type));
     const auto op = static_cast<fi_op>(op_of(row.form, row.op));
     const Posting now(posting_);
-    Posted result = Posted::Failed;
-    if (row.form == RowForm::Update) {
-        fi_ioc here{row.operands(), row.count};
-        fi_rma_ioc there{address, row.count, key};
-        fi_msg_atomic message{};
-        message.msg_iov = &here;
-        message.desc = &description;
-        message.iov_count = 1;
-        message.addr = peer;
-        message.rma_iov = &there;
-        message.rma_iov_count = 1;
-        message.datatype = type;
-        message.op = op;
-        message.context = &operation;
-        result = posted(fi_atomicmsg(endpoint_, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
-    } else if (row.form == RowForm::Fetch) {
-        result = posted(fi_fetch_atomic(endpoint_, row.operands(), row.count, description, row.before(), description,
-                                        peer, address, key, type, op, &operation));
-    } else {
-        result =
-            posted(fi_compare_atomic(endpoint_, row.operands(), row.count, description, row.expected(), description,
-                                     row.before(), description, peer, address, key, type, op, &operation));
-    }
-    if (result != Posted::Yes) release(operation);
-    return result;
+    if (row.form == RowForm::Fetch)
+        return began(operation, fi_fetch_atomic(endpoint_, operands, row.count, description, before, description, peer,
+                                                address, key, type, op, &operation));
+    if (row.form == RowForm::Swap)
+        return began(operation,
+                     fi_compare_atomic(endpoint_, operands, row.count, description, before + row.bytes, description,
+                                       before, description, peer, address, key, type, op, &operation));
+    fi_ioc here{operands, row.count};
+    fi_rma_ioc there{address, row.count, key};
+    fi_msg_atomic message{};
+    message.msg_iov = &here;
+    message.desc = &used.description;
+    message.iov_count = 1;
+    message.addr = peer;
+    message.rma_iov = &there;
+    message.rma_iov_count = 1;
+    message.datatype = type;
+    message.op = op;
+    message.context = &operation;
+    return began(operation, fi_atomicmsg(endpoint_, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
 }
 
 }  // namespace osc::fabric

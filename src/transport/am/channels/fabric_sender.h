@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -42,7 +43,6 @@ class FabricSender {
   public:
     FabricSender(progress::ProgressEngine& engine, MessageHandler& handler, Counts& counts)
         : engine_(engine), handler_(handler), counts_(counts) {}
-    ~FabricSender();
     FabricSender(const FabricSender&) = delete;
     FabricSender& operator=(const FabricSender&) = delete;
 
@@ -94,6 +94,7 @@ class FabricSender {
         std::atomic<std::size_t> count_{0};
     };
 
+    void make_messages();
     void address(Message* message, Connection& to, Frame frame) const;
     std::uint64_t next_flow(Connection& to) const;
     Message* join_piggyback(Message* message);
@@ -110,6 +111,7 @@ class FabricSender {
     Counts& counts_;
     std::uint64_t token_ = 0;
     std::mutex mutex_;
+    std::vector<std::unique_ptr<Message[]>> blocks_;  // all messages
     std::vector<Message*> free_;
     PeerSet with_piggyback_;
     PeerSet stuck_;  // peers with unsent messages: each by itself, or a dead peer would hold up the living
