@@ -89,5 +89,51 @@ foreach(host events_off own_domain)
   osc_rdma_mpi(${host}.differential.n2 PROGRAM test_differential RANKS 2 ${below} ENV ${environment} ARGS --seconds 30)
 endforeach()
 
+# A device that refuses: locked memory, registrations, queue pairs, entries of a completion queue. libosc serves the windows
+# or leaves them to the host with a line; the data is right.
+set(mpi mpiexec.mpich -n 3 -genv OSC_FAKE_NODES 2)
+foreach(kilobytes 64 1024 16384)
+  osc_rdma_case(refused.locked_memory.${kilobytes} SECONDS 300 FILES fault_fabric_faults
+    COMMAND sh ../source/tests/rdma/refused.sh sh ../source/tests/rdma/confined.sh ${kilobytes}
+      ${mpi} -genv LD_PRELOAD $<TARGET_FILE:osc> $<TARGET_FILE:fault_fabric_faults> any)
+endforeach()
+if(TARGET rdma_small_device)
+  foreach(limit MAX_MR=2 MAX_MR=8 MAX_MR=16 MAX_MR=40 MAX_QP=1 MAX_QP=2 MAX_QP=4 MAX_CQE=64 MAX_CQE=1024 MAX_CQE=4096)
+    string(REGEX MATCH "^([^=]+)=(.*)$" _ ${limit})
+    string(TOLOWER ${CMAKE_MATCH_1} word)
+    osc_rdma_case(refused.${word}.${CMAKE_MATCH_2} SECONDS 300 FILES fault_fabric_faults rdma_small_device
+      COMMAND sh ../source/tests/rdma/refused.sh ${mpi} -genv RDMA_${CMAKE_MATCH_1} ${CMAKE_MATCH_2}
+        -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
+  endforeach()
+  # Enough for the job: libosc serves the windows.
+  osc_rdma_mpi(served.max_cqe.8192 PROGRAM test_put_get RANKS 3 BELOW rdma_small_device ENV OSC_FAKE_NODES=3 RDMA_MAX_CQE=8192)
+endif()
+
+# Two devices on one link, and the link that goes down.
+set(ends mpiexec.mpich -genv OSC_FAKE_NODES 2 -genv LD_PRELOAD $<TARGET_FILE:osc>)
+foreach(program test_put_get:-:put_get rdma_link_down:put:down.put rdma_link_down:get:down.get)
+  string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${program})
+  set(command $<TARGET_FILE:${CMAKE_MATCH_1}>)
+  set(name ${CMAKE_MATCH_3})
+  if(NOT CMAKE_MATCH_2 STREQUAL "-")
+    list(APPEND command ${CMAKE_MATCH_2})
+  endif()
+  osc_rdma_case(link.${name} SECONDS 300 FILES ${CMAKE_MATCH_1} COMMAND sh ../source/tests/rdma/two_devices.sh
+    ${ends} -n 1 -env FI_VERBS_IFACE ve0 ${command} : -n 1 -env FI_VERBS_IFACE ve1 ${command})
+endforeach()
+
+# A peer is killed.
+set(dies --mpiexec mpiexec.mpich --env LD_PRELOAD=$<TARGET_FILE:osc>)
+osc_rdma_case(killed.holder SECONDS 400 FILES fault_dead_holder COMMAND python3 ../source/tests/fault/run_fault.py ${dies}
+  --ranks 4 --seconds 360 --env OSC_FAKE_NODES=2 -- $<TARGET_FILE:fault_dead_holder>
+  locks epochs test notify memory run collectives create)
+osc_rdma_case(killed.region SECONDS 400 FILES fault_dead_region COMMAND python3 ../source/tests/fault/run_fault.py ${dies}
+  --ranks 4 --seconds 360 --env OSC_FAKE_NODES=2 -- $<TARGET_FILE:fault_dead_region>)
+foreach(death fence:target.verbs.1 exclusive:origin.verbs.0 lock_all:target.verbs.2 request:target.verbs.0 create:third.verbs.1)
+  string(REGEX MATCH "^(.*):(.*)$" _ ${death})
+  osc_rdma_case(killed.${CMAKE_MATCH_1} SECONDS 300 FILES fault_killed COMMAND python3 ../source/tests/fault/killed.py ${dies}
+    --kind ${CMAKE_MATCH_1} --only ${CMAKE_MATCH_2} --seconds 240 -- $<TARGET_FILE:fault_killed>)
+endforeach()
+
 get_property(cases GLOBAL PROPERTY osc_rdma_cases)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/rdma/cases CONTENT "${cases}")
