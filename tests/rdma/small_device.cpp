@@ -21,9 +21,11 @@ int limit(const char* variable, int otherwise) {
     return text != nullptr ? std::atoi(text) : otherwise;
 }
 
+// libfabric loads libibverbs for itself, so RTLD_NEXT does not reach it.
 template <class Function>
-Function* next(const char* name) {
-    return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+Function* real(const char* name) {
+    static void* const library = ::dlopen("libibverbs.so.1", RTLD_LAZY);
+    return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
 std::atomic<int> g_registrations{0};
@@ -52,8 +54,8 @@ auto counted(std::atomic<int>& count, const char* variable, Make&& make) -> decl
 extern "C" {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
-    static auto* const real = next<decltype(ibv_query_device)>("ibv_query_device");
-    const int error = real(context, attributes);
+    static auto* const function = real<decltype(ibv_query_device)>("ibv_query_device");
+    const int error = function(context, attributes);
     if (error != 0) return error;
     attributes->max_cqe = std::min(attributes->max_cqe, limit("RDMA_MAX_CQE", attributes->max_cqe));
     attributes->max_mr = std::min(attributes->max_mr, limit("RDMA_MAX_MR", attributes->max_mr));
@@ -62,39 +64,39 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* data, ibv_comp_channel* channel, int vector) {
-    static auto* const real = next<decltype(ibv_create_cq)>("ibv_create_cq");
+    static auto* const function = real<decltype(ibv_create_cq)>("ibv_create_cq");
     if (entries > limit("RDMA_MAX_CQE", entries)) {
         errno = EINVAL;
         return nullptr;
     }
-    return real(context, entries, data, channel, vector);
+    return function(context, entries, data, channel, vector);
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
-    static auto* const real = next<ibv_mr*(ibv_pd*, void*, size_t, int)>("ibv_reg_mr");
-    return counted(g_registrations, "RDMA_MAX_MR", [&] { return real(domain, address, bytes, access); });
+    static auto* const function = real<ibv_mr*(ibv_pd*, void*, size_t, int)>("ibv_reg_mr");
+    return counted(g_registrations, "RDMA_MAX_MR", [&] { return function(domain, address, bytes, access); });
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t bytes, uint64_t iova, unsigned int access) {
-    static auto* const real = next<decltype(ibv_reg_mr_iova2)>("ibv_reg_mr_iova2");
-    return counted(g_registrations, "RDMA_MAX_MR", [&] { return real(domain, address, bytes, iova, access); });
+    static auto* const function = real<decltype(ibv_reg_mr_iova2)>("ibv_reg_mr_iova2");
+    return counted(g_registrations, "RDMA_MAX_MR", [&] { return function(domain, address, bytes, iova, access); });
 }
 
 int ibv_dereg_mr(ibv_mr* registration) {
-    static auto* const real = next<decltype(ibv_dereg_mr)>("ibv_dereg_mr");
-    const int error = real(registration);
+    static auto* const function = real<decltype(ibv_dereg_mr)>("ibv_dereg_mr");
+    const int error = function(registration);
     if (error == 0) g_registrations.fetch_sub(1);
     return error;
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {
-    static auto* const real = next<decltype(ibv_create_qp)>("ibv_create_qp");
-    return counted(g_queue_pairs, "RDMA_MAX_QP", [&] { return real(domain, attributes); });
+    static auto* const function = real<decltype(ibv_create_qp)>("ibv_create_qp");
+    return counted(g_queue_pairs, "RDMA_MAX_QP", [&] { return function(domain, attributes); });
 }
 
 int ibv_destroy_qp(ibv_qp* pair) {
-    static auto* const real = next<decltype(ibv_destroy_qp)>("ibv_destroy_qp");
-    const int error = real(pair);
+    static auto* const function = real<decltype(ibv_destroy_qp)>("ibv_destroy_qp");
+    const int error = function(pair);
     if (error == 0) g_queue_pairs.fetch_sub(1);
     return error;
 }

@@ -22,7 +22,11 @@ crossed() {
 before=$(crossed)
 status=0
 "$@" || status=$?
-echo "bytes from ve0 over the link: $(($(crossed) - before))"
+bytes=$(($(crossed) - before))
+if [ "$bytes" -lt 4096 ]; then
+    echo "FAILED: only $bytes bytes crossed the link"
+    status=1
+fi
 ip link set ve1 up
 ip rule add pref 0 lookup local
 ip rule del pref 10

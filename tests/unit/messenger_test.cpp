@@ -306,6 +306,7 @@ TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
     std::string why;
     const std::unique_ptr<fabric::Endpoint> stranger(fabric::open(wishes_, why));
     ASSERT_NE(stranger, nullptr) << why;
+    if (stranger->largest_copied() == 0) GTEST_SKIP() << "the provider copies no message";
     fabric::PeerId peer = 0;
     ASSERT_TRUE(stranger->insert(target_.address().address, peer));
     Deaf deaf;
