@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/wait_time.h"
+#include "transport/shm/section_wait.h"
 
 namespace osc::sync {
 namespace {
@@ -51,12 +52,8 @@ class Guard {
     Guard(LockContext& context, std::uint32_t target)
         : cell_(context.controls.block(target).lock),
           me_(context.runner != LockContext::kMe ? context.runner : context.me) {
-        for (int round = 0; !take(me_); ++round) {
-            shm::cpu_relax();
-            if (round < 100) continue;
-            ::sched_yield();
-            if (round % 100000 == 0 && take_from_dead(context, target, me_)) return;
-        }
+        for (shm::SectionWait wait; !take(me_);)
+            if (wait.pause() && take_from_dead(context, target, me_)) return;
     }
     ~Guard() {
         OSC_ASSERT(cell_.guard.load(std::memory_order_relaxed) == me_ + 1);

@@ -1,11 +1,8 @@
 // The contended path of a stripe lock.
 #include "sync/stripe.h"
 
-#include <sched.h>
-
-#include <ctime>
-
 #include "base/wait_time.h"
+#include "transport/shm/section_wait.h"
 
 namespace osc::sync {
 
@@ -20,24 +17,18 @@ std::uint64_t stripe_waits() {
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
     g_waits.fetch_add(1, std::memory_order_relaxed);
     const base::WaitScope waits;
-    const int spin = shm::wait_policy().spin;
-    for (int round = 0;; ++round) {
+    for (shm::SectionWait wait;;) {
         std::uint32_t seen = holder.load(std::memory_order_relaxed);
+        if ((seen & kLostStripe) != 0) {
+            dead = (seen & ~kLostStripe) - 1;
+            return false;
+        }
         if (seen == 0 &&
             holder.compare_exchange_weak(seen, me + 1, std::memory_order_acquire, std::memory_order_relaxed))
             return true;
-        if (round < spin) {
-            shm::cpu_relax();
-        } else if (round < spin + 1000) {
-            ::sched_yield();
-        } else {
-            const timespec pause{0, 1000000};
-            ::nanosleep(&pause, nullptr);
-            if ((round - spin) % 100 == 0 && seen != 0 && !liveness.alive(seen - 1)) {
-                dead = seen - 1;
-                return false;
-            }
-        }
+        // The holder may have released the stripe before it died.
+        if (wait.pause() && seen != 0 && !liveness.alive(seen - 1))
+            holder.compare_exchange_strong(seen, seen | kLostStripe, std::memory_order_relaxed);
     }
 }
 

@@ -12,7 +12,12 @@
 
 namespace osc::sync {
 
-/// The contended path of StripeGuard; false if the holder died (its rank in `dead`).
+/// Set in the stripe of a holder that died, whose element may be half written: no process takes it any more.
+inline constexpr std::uint32_t kLostStripe = 1u << 31;
+
+/// The contended path of stripe_lock(); false if the holder died (its rank in `dead`). The first process that finds out
+/// waits for 100 ms, and marks the stripe as lost: later calls do not wait. A target's network thread may meet the
+/// stripe in each record of a message, and answers no other process meanwhile.
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead);
 
 /// How often this process has called it.

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <random>
 #include <set>
 #include <sstream>
 
+#include "base/random.h"
 #include "tools/check.h"
 #include "transport/cma/cma.h"
 
@@ -73,8 +73,7 @@ std::string provider_of(const Findings& findings) {
 // process_vm_* to the job's other processes on this machine.
 void check_process_vm(HostMpi& mpi, Findings& findings) {
     cma::allow_peers();
-    std::random_device random;
-    static const std::uint64_t token = (std::uint64_t{random()} << 32) | random();
+    static const std::uint64_t token = base::random64();
     const auto all = exchange(mpi, {{"machine", host_name()},
                                     {"process", ::getpid()},
                                     {"address", reinterpret_cast<std::uint64_t>(&token)},

@@ -54,11 +54,13 @@ Reach try_sibling(int memory) {
     if (::pipe2(ready.data(), O_CLOEXEC) != 0) return {};
     const pid_t target = ::fork();
     if (target == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         cma::allow_peers();
         static_cast<void>(::write(ready[1], "x", 1) == 1);
         for (;;)
             ::pause();
     }
+    ::close(ready[1]);  // so the read ends if there is no child, or it dies
     char byte = 0;
     static_cast<void>(::read(ready[0], &byte, 1) == 1);
     const pid_t prober = target > 0 ? ::fork() : -1;
@@ -73,7 +75,6 @@ Reach try_sibling(int memory) {
         ::waitpid(target, nullptr, 0);
     }
     ::close(ready[0]);
-    ::close(ready[1]);
     if (prober <= 0 || !WIFEXITED(status)) return {};
     return {(WEXITSTATUS(status) & 1) != 0, (WEXITSTATUS(status) & 2) != 0};
 }

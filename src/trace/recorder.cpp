@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -20,6 +19,7 @@
 
 #include "base/helper_thread.h"
 #include "base/options.h"
+#include "base/random.h"
 #include "base/wait_time.h"
 #include "base/warn.h"
 #include "trace/file.h"
@@ -168,8 +168,7 @@ void open(std::uint32_t rank, std::uint32_t processes) {
     header.processes = processes;
     header.pid = static_cast<std::uint32_t>(::getpid());
     header.tables = table_hash();
-    if (::getrandom(&header.run, sizeof header.run, GRND_NONBLOCK) != sizeof header.run)
-        header.run = base::stamp() ^ header.pid;
+    header.run = base::random64();
     timespec started{};
     ::clock_gettime(CLOCK_REALTIME, &started);
     header.started = started.tv_sec * 1000000000L + started.tv_nsec;

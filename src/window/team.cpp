@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/random.h"
 #include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
@@ -172,7 +173,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     mine.node = node_of(comm, made_up, rank, size);
     mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
-    mine.meeting = shm::random64();
+    mine.meeting = base::random64();
     mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
     if (mine.ready && rank == mine.node) {
@@ -235,9 +236,11 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         for (std::uint32_t at = 0; at < local_size(); ++at)
             processes_.push_back(known_process(records[rank_at(at)].arena));
         visibility = first_hidden(0) < local_size() ? kHidden : map_shared(records[leader()].shared_offset);
-        if (spans_nodes_ && !open_network(base::values().fake_nodes > 1, atomics)) visibility = kNoNetwork;
+        int network = visibility;
+        if (spans_nodes_) error = agree_on_provider(comm, atomics, 0, network);
+        if (error == MPI_SUCCESS && network == kNoNetwork) visibility = kNoNetwork;
     }
-    error = host::least(comm, visibility, visibility);
+    if (error == MPI_SUCCESS) error = host::least(comm, visibility, visibility);
     if (error == MPI_SUCCESS && visibility == kHidden) {
         std::vector<std::uint64_t> meetings;
         for (const TeamRecord& record : records)
@@ -245,7 +248,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         error = pass_arenas(comm, meetings, records[leader()].shared_offset, visibility);
     }
     const bool shares_table = error == MPI_SUCCESS && visibility == kAll && spans_nodes_;
-    if (shares_table) error = exchange_network(comm, layout, visibility);
+    if (shares_table) error = exchange_network(comm, layout, atomics, visibility);
     if (error != MPI_SUCCESS || visibility != kAll) {
         if (shares_table)
             leave();  // other processes may still read the process table

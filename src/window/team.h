@@ -129,9 +129,15 @@ class Team final : public sync::Liveness {
     /// `joins`: host nodes on one machine become one node if their processes can map each other's memory. Otherwise the
     /// nodes are those of the host.
     int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
-    bool open_network(bool loopback, bool atomics);
+    /// The steps of a team that spans nodes: all processes agree on a provider, exchange their addresses, and prove
+    /// that the provider wakes them; see team_network.cpp.
+    int agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibility);
+    bool open_network(bool atomics, int from);
+    static bool renew_network();
     int name_network_failure(MPI_Comm comm);
-    int exchange_network(MPI_Comm comm, const Layout& layout, int& visibility);
+    int exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility);
+    int exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility);
+    int prove_waking(MPI_Comm comm, bool& wakes);
     bool write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses);
     bool read_table(const Layout& layout);
     int measure_network(MPI_Comm comm);

@@ -1,10 +1,12 @@
-// A team that spans nodes: opens the network, exchanges the processes' addresses, and measures the costs of messages.
+// A team that spans nodes: chooses a provider by proof, opens the network, exchanges the processes' addresses, and
+// measures the costs of messages.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -42,24 +44,51 @@ bool may_connect(std::uint32_t processes, std::string& why) {
 
 }  // namespace
 
-bool Team::open_network(bool loopback, bool atomics) {
+// Opens the network with the first provider from `from` on, unless it is open.
+bool Team::open_network(bool atomics, int from) {
     const base::Values& options = base::values();
+    const bool loopback = options.fake_nodes > 1;
     fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
+    wishes.from = from;
     wishes.processes = size_;
     wishes.prefers_atomics = options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
         may_connect(size_ - local_size(), why)) {
         const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
-        if (endpoint.flaw()[0] != '\0' && base::verbose("windows"))
-            base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
-        if (base::verbose("windows") && me_ == 0)
-            base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
-        if (options.host_progress_hook) host::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
+        if (endpoint.passed_over()[0] != '\0') base::warn_for_group("not used: %s", endpoint.passed_over());
         return true;
     }
     not_served_ = "the network cannot be used: " + why;
     return false;
+}
+
+// All processes take the provider that the least fortunate one can have; each opens its best one first. A network that
+// an earlier team has opened and proven stays.
+int Team::agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibility) {
+    constexpr int kNoProvider = 1 << 20;
+    for (bool can_change = true;;) {
+        const bool opened = can_change && open_network(atomics, from);
+        const int mine = opened ? am::NetworkStack::mine().endpoint().preference() : kNoProvider;
+        int bounds[] = {mine, -mine};
+        const int error = largest(comm, bounds);
+        if (error != MPI_SUCCESS) return error;
+        const auto [highest, lowest] = std::pair(bounds[0], -bounds[1]);
+        if (highest == kNoProvider) visibility = kNoNetwork;
+        if (highest == kNoProvider || highest == lowest) return MPI_SUCCESS;
+        from = highest;
+        if (mine == highest) continue;
+        can_change = renew_network();
+        if (!can_change)
+            not_served_ = "the network cannot be used: another process lacks the provider that this one uses";
+    }
+}
+
+// False if other teams use the network.
+bool Team::renew_network() {
+    if (am::NetworkStack::mine().is_proven()) return false;
+    am::NetworkStack::renew();
+    return true;
 }
 
 // Rank 0 reports windows that the host serves, and the reason if its own network fails. Else the lowest rank whose
@@ -72,8 +101,86 @@ int Team::name_network_failure(MPI_Comm comm) {
     return error;
 }
 
+// Tries providers until one wakes all processes; if none does, the first one serves.
+int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility) {
+    am::NetworkStack* network = nullptr;
+    bool wakes = false;
+    for (bool last = false; !wakes;) {
+        int error = exchange_addresses(comm, layout, visibility);
+        if (error != MPI_SUCCESS || visibility != kAll) return error;
+        network = &am::NetworkStack::mine();
+        error = prove_waking(comm, wakes);
+        if (error != MPI_SUCCESS || wakes || last) {
+            if (error != MPI_SUCCESS) return error;
+            break;
+        }
+        const std::string deaf = network->endpoint().provider();
+        const int next = network->endpoint().preference() + 1;
+        forget_network();
+        static_cast<void>(renew_network());
+        error = agree_on_provider(comm, atomics, next, visibility);
+        last = error == MPI_SUCCESS && visibility == kNoNetwork;
+        if (last) {
+            visibility = kAll;
+            not_served_.clear();
+            error = agree_on_provider(comm, atomics, 0, visibility);
+        }
+        if (error != MPI_SUCCESS || visibility != kAll) return error;
+        if (me_ == 0)
+            base::warn_for_job("%s: messages do not reach a sleeping process; windows between nodes use %s%s",
+                               deaf.c_str(), am::NetworkStack::mine().endpoint().provider(),
+                               last ? ", because no other provider can be used" : "");
+    }
+    network->set_proven();
+    const fabric::Endpoint& endpoint = network->endpoint();
+    if (base::verbose("windows") && me_ == 0)
+        base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
+    if (base::verbose("windows") && endpoint.flaw()[0] != '\0')
+        base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
+    if (base::values().host_progress_hook) host::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
+    return measure_network(comm);
+}
+
+// The first processes of neighbouring nodes ask each other in turn. All processes ask if one of them has to, and none
+// does if one of them cannot connect to its neighbour.
+int Team::prove_waking(MPI_Comm comm, bool& wakes) {
+    am::NetworkStack& network = am::NetworkStack::mine();
+    const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
+    const std::uint32_t node = job_->node;
+    am::Connection* before = nullptr;  // the processes of the nodes before and behind this one; null: not asked
+    am::Connection* behind = nullptr;
+    const auto connect = [&](std::uint32_t to, am::Connection*& made) {
+        made = network.connections.connect(job_->addresses[job_->leaders[to]]);
+        return made != nullptr;
+    };
+    // Node 0 and node 1 ask each other, so do nodes 2 and 3. The last one of an odd number is asked by the one before
+    // it.
+    const bool first = node % 2 == 0 && node + 1 < nodes;
+    const bool last = node + 1 == nodes || node + 2 == nodes;
+    bool reaches = true;
+    if (me_ == leader() && (first || (node % 2 == 1 && nodes % 2 == 1 && last))) reaches = connect(node + 1, behind);
+    if (me_ == leader() && !first) reaches = connect(node - 1, before) && reaches;
+    int value[] = {network.is_proven() ? 0 : 1, reaches ? 0 : 1};
+    int error = largest(comm, value);
+    wakes = value[0] == 0;
+    if (error != MPI_SUCCESS || wakes || value[1] != 0) return error;
+    bool woke = true;
+    if (before == nullptr && behind != nullptr) {
+        woke = network.ask_sleeper(*behind);
+        network.sleep_for(*behind);
+    } else if (before != nullptr) {
+        network.sleep_for(*before);
+        if (node % 2 == 1) woke = network.ask_sleeper(*before);
+        if (behind != nullptr) woke = network.ask_sleeper(*behind) && woke;
+    }
+    value[0] = woke ? 0 : 1;
+    error = largest(comm, std::span(value).first(1));
+    wakes = value[0] == 0;
+    return error;
+}
+
 // All processes exchange their addresses; each node keeps them in one table.
-int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& visibility) {
+int Team::exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility) {
     std::vector<am::ProcessAddress> addresses(size_);
     const am::ProcessAddress mine = am::NetworkStack::mine().address();
     MPI_Request request = MPI_REQUEST_NULL;
@@ -86,12 +193,14 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, int& visibility)
     error = host::least(comm, written ? kAll : kNone, visibility);
     if (error != MPI_SUCCESS || visibility != kAll) return error;
     // All processes load the table before any of them sends: a message of an unknown process is dropped.
-    error = host::least(comm, read_table(layout) ? kAll : kNone, visibility);
-    return error == MPI_SUCCESS && visibility == kAll ? measure_network(comm) : error;
+    return host::least(comm, read_table(layout) ? kAll : kNone, visibility);
 }
 
 bool Team::write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses) {
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
+    // A table of a provider that was given up; since then all processes have agreed on another one.
+    if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
+        shm::Arena::mine().release(shm::Arena::mine().at(before));
     const shm::ArenaBlock piece =
         shm::Arena::mine().allocate(am::ProcessTable::bytes_for(size_, nodes), alignof(am::ProcessAddress), true);
     if (!piece) return false;

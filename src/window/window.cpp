@@ -120,7 +120,8 @@ Fault Window::by_agent(Peer& target, std::uint64_t target_base, Execute&& execut
 Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
     auto attached = target.regions->current(
-        target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); });
+        target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read_regions(rank, offset, count); },
+        [&] { return !alive(rank); });
     const int error = errno;
     if (attached == nullptr && !alive(rank))
         return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);

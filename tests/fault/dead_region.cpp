@@ -1,5 +1,6 @@
 // A process of a dynamic window dies: rank 1 has cached regions of the others, and they have cached one of its regions.
 // A detach does not wait for the dead process, the survivors keep their caches, and accesses to the dead process fail.
+// It dies while it changes the table of its regions in a second window, which stays as the change left it.
 #include "survivors.h"
 
 namespace {
@@ -8,9 +9,38 @@ using namespace fault;
 
 constexpr int kBytes = 1 << 16;
 constexpr int kRegions = 3;
+constexpr std::size_t kMany = 4000;  // regions: writing their table takes most of the time of an attach
 
 int put(const std::vector<char>& data, int target, MPI_Aint there, MPI_Win win) {
     return MPI_Put(data.data(), kBytes, MPI_CHAR, target, there, kBytes, MPI_CHAR, win);
+}
+
+/// Regions of one element each, with gaps between them.
+class Many {
+  public:
+    explicit Many(MPI_Win win) : win_(win) {
+        for (std::size_t i = 0; i < kMany; ++i)
+            MPI_Win_attach(win_, &memory_[2 * i], sizeof(long));
+    }
+    long* first() { return memory_.data(); }
+    [[noreturn]] void change() {
+        for (;;) {
+            MPI_Win_detach(win_, &memory_[2 * (kMany - 1)]);
+            MPI_Win_attach(win_, &memory_[2 * (kMany - 1)], sizeof(long));
+        }
+    }
+
+  private:
+    MPI_Win win_;
+    std::vector<long> memory_ = std::vector<long>(2 * kMany);
+};
+
+void put_into_a_table_in_change(MPI_Win win, MPI_Aint there) {
+    g_scenario = "a table in change";
+    const long value = 1;
+    must_return("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, kVictim, 0, win); });
+    must_return("put", [&] { return MPI_Put(&value, 1, MPI_LONG, kVictim, there, 1, MPI_LONG, win); });
+    must_return("unlock", [&] { return MPI_Win_unlock(kVictim, win); });
 }
 
 }  // namespace
@@ -38,9 +68,23 @@ int main(int argc, char** argv) {
             must_work("put", [&] { return put(data, rank, region(rank, i), win); });
         must_work("unlock", [&] { return MPI_Win_unlock(rank, win); });
     }
+    MPI_Win changing = MPI_WIN_NULL;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &changing);
+    MPI_Win_set_errhandler(changing, MPI_ERRORS_RETURN);
+    MPI_Aint first = 0;
+    if (g_rank == kVictim) {
+        Many many(changing);
+        MPI_Get_address(many.first(), &first);
+        MPI_Bcast(&first, 1, MPI_AINT, kVictim, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        kill_self_after(0.1);
+        many.change();
+    }
+    MPI_Bcast(&first, 1, MPI_AINT, kVictim, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (g_rank == kVictim) kill_self_after(0.0);
-    sleep_for(g_rank == kVictim ? 60 : 1);
+    sleep_for(1);
+    put_into_a_table_in_change(changing, first);
+    g_scenario = "dead_region";
     // The first finds out, the others know it.
     for (std::size_t i = 0; i + 1 < kRegions; ++i)
         must_work("detach", [&] { return MPI_Win_detach(win, memory[i].data()); });

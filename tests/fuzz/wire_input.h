@@ -48,6 +48,8 @@ class WireInput {
     }
 
     std::uint64_t passed() const { return passed_; }
+    /// Notices that were not executed, or not whole.
+    std::uint64_t drops() const { return target_.answers.drops; }
     const std::array<std::uint64_t, 7>& statuses() const { return statuses_; }
     std::uint64_t agent_replies(am::Status status) const { return agent_.replies(status); }
     static std::int64_t dynamic_address(const WireInput& of) {
@@ -82,13 +84,30 @@ class WireInput {
             ++passed_;
             if (frame.kind != am::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
         }
+        const Steps before = steps();
         target_.receive(message.data(), message.size());
+        if ((frame.kind == am::FrameKind::Query || frame.kind == am::FrameKind::Notice) && steps() != before)
+            wrong_ = "a query or notice has ended an epoch or released a lock";
         to_agent(windows_[(flags & kOtherWindow) == 0 ? 0 : 1], message);
         if ((flags & kLocalLock) != 0) toggle_local();
         if ((flags & kRegion) != 0) toggle_region();
         if ((flags & kDeath) != 0) target_.service.died(token_of(origin));
         if ((flags & kResume) != 0) target_.service.resume();
         look();
+    }
+
+    // What only a request may change, at both windows: the lock's word, completes, closes, and the memory.
+    struct Steps {
+        std::array<std::uint64_t, 6> counts;
+        std::vector<std::uint64_t> words;
+        bool operator==(const Steps&) const = default;
+    };
+    Steps steps() {
+        const shm::ControlBlock& one = target_.ranks.controls().block(0);
+        const shm::ControlBlock& other = target_.dynamic_ranks.controls().block(0);
+        return {{one.lock.word.load(), one.completes.load(), target_.arrivals->closes(), other.lock.word.load(),
+                 other.completes.load(), target_.dynamic_arrivals->closes()},
+                {target_.words(), target_.words() + Target::kLongs}};
     }
 
     // The records in a message slot with little room for a reply.

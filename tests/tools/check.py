@@ -87,6 +87,7 @@ if run([options.without, "memfd", "true"]).returncode == 0:
     has("process_vm", local("process_vm", options.without, "process_vm"), "process_vm", "problem", "process_vm_readv",
         "MPI_Win_allocate")
     has("memfd", local("memfd", options.without, "memfd"), "memfd", "problem", "allow memfd_create")
+    local("clone", options.without, "clone")  # no child and no thread can start: the check ends all the same
 
 
 def lower_limits():

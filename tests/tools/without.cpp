@@ -1,5 +1,5 @@
 // Runs a command to which the kernel refuses some calls with EPERM, as a container's seccomp filter does.
-// usage: tools_without process_vm|memfd COMMAND...
+// usage: tools_without process_vm|memfd|clone COMMAND...
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,10 +10,11 @@
 
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
-    const bool memfd = std::string_view(argv[1]) == "memfd";
-    const unsigned first = memfd ? SYS_memfd_create : SYS_process_vm_readv;
-    const unsigned second = memfd ? SYS_memfd_create : SYS_process_vm_writev;
-    if (!refuse_calls(first, second)) {
+    const std::string_view calls = argv[1];
+    const bool refused = calls == "memfd"   ? refuse_calls(SYS_memfd_create, SYS_memfd_create)
+                         : calls == "clone" ? refuse_calls(SYS_clone, SYS_clone3)
+                                            : refuse_calls(SYS_process_vm_readv, SYS_process_vm_writev);
+    if (!refused) {
         std::perror("tools_without: the system has no seccomp filters");
         return 77;
     }

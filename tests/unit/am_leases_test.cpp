@@ -208,10 +208,18 @@ TEST_F(Leases, AreWithdrawnWhenUnused) {
     send(6, withdraw(64, 2), FrameKind::Notice);
     EXPECT_FALSE(target_.service.resume());
     EXPECT_TRUE(target_.take_answers().empty());
-    // The free of the window answers all waiting requests.
-    send(7, withdraw(128, 2), FrameKind::Query);
-    target_.service.remove(kDynamicWindow);
+    // An owner that has died waits for no answer, and the accesses to its regions may never end.
+    send(7, withdraw(192, 2), FrameKind::Query);
+    EXPECT_TRUE(target_.service.waits());
+    target_.service.died(token_of(4));
+    EXPECT_TRUE(target_.service.waits());
+    target_.service.died(token_of(3));
+    EXPECT_FALSE(target_.service.waits());
     EXPECT_EQ(target_.take_answers(), (Answers{{7, Status::UnknownWindow}}));
+    // The free of the window answers all waiting requests.
+    send(8, withdraw(128, 2), FrameKind::Query);
+    target_.service.remove(kDynamicWindow);
+    EXPECT_EQ(target_.take_answers(), (Answers{{8, Status::UnknownWindow}}));
     EXPECT_FALSE(target_.service.resume());
 }
 

@@ -47,7 +47,9 @@ class Recorder final : public am::Answers {
         all.push_back({token, number, status,
                        bytes != 0 ? std::vector<std::byte>(data, data + bytes) : std::vector<std::byte>()});
     }
+    void dropped() override { ++drops; }
     std::vector<Answered> all;
+    std::uint64_t drops = 0;
 };
 
 /// A frame's body: records one after the other.

@@ -100,7 +100,7 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
     for (std::size_t i = 0; i < sizeof data; ++i)
         data[i] = static_cast<std::byte>(i + 1);
     std::vector<Record> sent;
-    for (int what = 1; what <= static_cast<int>(Opcode::Counters); ++what)
+    for (int what = 1; what < static_cast<int>(std::size(am::kFrames)); ++what)
         for (const std::uint32_t size : {0u, 1u, 7u, 8u, 9u, 32u})
             for (const Op op : {Op::Sum, Op::NoOp})
                 sent.push_back({static_cast<Opcode>(what), Basic::I8, op, 0, size, -5 * what});

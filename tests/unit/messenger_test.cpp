@@ -254,7 +254,7 @@ TEST_F(TwoNetworks, EmptiedSlotsAreReportedWithoutReplies) {
     const std::uint64_t before = origin_.counts().deposits.load();
     for (std::uint64_t i = 1; i <= kCount; ++i) {
         am::Message* message = origin_.sender.claim();
-        const Body body = Body().step(am::Opcode::FenceOpen, static_cast<std::int64_t>(i));
+        const Body body = Body().step(am::Opcode::Post);
         std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
         message->bytes = body.bytes.size();
         origin_.messenger.notice(*to_target_, kWindow, 1, message);

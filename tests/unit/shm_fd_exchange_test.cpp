@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "transport/shm/fd_exchange.h"
 
 namespace osc::test {
@@ -80,7 +81,7 @@ class Owner {
             *offset = piece.offset;
         }
         telling.address = arena.address();
-        telling.meeting = shm::random64();
+        telling.meeting = base::random64();
         shm::FdExchange passing(telling.meeting);
         if (!passing.listening() || ::write(to, &telling, sizeof telling) < 0) ::_exit(1);
         for (;;) {
@@ -92,7 +93,7 @@ class Owner {
 };
 
 Fetched fetch(std::uint64_t meeting, PeerArena& peer, double seconds = 10) {
-    shm::FdExchange passing(shm::random64());
+    shm::FdExchange passing(base::random64());
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     Fetched got = Fetched::NotYet;
     while (got == Fetched::NotYet && std::chrono::steady_clock::now() < end) {

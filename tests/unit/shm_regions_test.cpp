@@ -27,14 +27,14 @@ TEST(Regions, AreSortedAndNeverOverlap) {
     shm::ControlBlock& block = ranks.controls().block(0);
     shm::RegionTable table(block);
     shm::RegionView view;
-    EXPECT_TRUE(view.current(block, read_own)->list().empty());
+    EXPECT_TRUE(view.current(block, read_own, kNoneDead)->list().empty());
     EXPECT_EQ(table.attach(address(0x5000), 0x100), Fault::None);
     EXPECT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     EXPECT_EQ(table.attach(address(0x1100), 0x100), Fault::None);
     for (const std::uint64_t base : {0x0fffu, 0x1000u, 0x10ffu, 0x50ffu})
         EXPECT_EQ(table.attach(address(base), 2), Fault::Attach) << base;
     EXPECT_EQ(table.attach(address(0x800), 0x10000), Fault::Attach);
-    const auto regions = view.current(block, read_own);
+    const auto regions = view.current(block, read_own, kNoneDead);
     ASSERT_EQ(regions->list().size(), 3u);
     EXPECT_EQ(regions->list()[0].base, 0x1000u);
     EXPECT_EQ(regions->list()[2].base, 0x5000u);
@@ -45,7 +45,7 @@ TEST(Regions, AreSortedAndNeverOverlap) {
     EXPECT_EQ(table.detach(address(0x1001)), Fault::Attach);
     EXPECT_EQ(table.detach(address(0x1000)), Fault::None);
     EXPECT_EQ(table.detach(address(0x1000)), Fault::Attach);
-    EXPECT_EQ(shm::find_region(view.current(block, read_own)->list(), 0x1000), nullptr);
+    EXPECT_EQ(shm::find_region(view.current(block, read_own, kNoneDead)->list(), 0x1000), nullptr);
 }
 
 // A table that cannot be mapped for now is not an empty one, and is read when it can be.
@@ -56,14 +56,48 @@ TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
     shm::RegionView view;
     ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     const auto fails = [](std::uint64_t, std::uint64_t) { return std::nullopt; };
-    EXPECT_EQ(view.current(block, fails), nullptr);
-    EXPECT_EQ(view.current(block, fails), nullptr);
-    ASSERT_NE(view.current(block, read_own), nullptr);
-    EXPECT_EQ(view.current(block, read_own)->list().size(), 1u);
-    EXPECT_EQ(view.current(block, fails)->list().size(), 1u);  // which has not changed
+    EXPECT_EQ(view.current(block, fails, kNoneDead), nullptr);
+    EXPECT_EQ(view.current(block, fails, kNoneDead), nullptr);
+    ASSERT_NE(view.current(block, read_own, kNoneDead), nullptr);
+    EXPECT_EQ(view.current(block, read_own, kNoneDead)->list().size(), 1u);
+    EXPECT_EQ(view.current(block, fails, kNoneDead)->list().size(), 1u);  // which has not changed
     ASSERT_EQ(table.attach(address(0x2000), 0x100), Fault::None);
-    EXPECT_EQ(view.current(block, fails), nullptr);
-    EXPECT_EQ(view.current(block, read_own)->list().size(), 2u);
+    EXPECT_EQ(view.current(block, fails, kNoneDead), nullptr);
+    EXPECT_EQ(view.current(block, read_own, kNoneDead)->list().size(), 2u);
+}
+
+// The sequence lock's writer is killed between its two stores of the version.
+TEST(Regions, AnOwnerThatDiesInAChangeEndsTheWaitOfItsReaders) {
+    const Deadline deadline(60);
+    Ranks ranks(1);
+    shm::ControlBlock& block = ranks.controls().block(0);
+    shm::RegionTable table(block);
+    shm::RegionView view;
+    ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
+    ASSERT_NE(view.current(block, read_own, kNoneDead), nullptr);
+    block.regions_version.fetch_add(1);
+    std::atomic<int> asked{0};
+    const auto dies_later = [&] { return ++asked >= 2; };
+    EXPECT_EQ(view.current(block, read_own, dies_later), nullptr);
+    EXPECT_EQ(asked.load(), 2);
+}
+
+// An owner that is stopped in the middle of a change, by a debugger or a batch system, is waited for.
+TEST(Regions, AnOwnerThatPausesInAChangeIsWaitedFor) {
+    const Deadline deadline(60);
+    Ranks ranks(1);
+    shm::ControlBlock& block = ranks.controls().block(0);
+    shm::RegionTable table(block);
+    shm::RegionView view;
+    ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
+    block.regions_version.fetch_add(1);
+    const auto goes_on = [&] {
+        block.regions_version.fetch_add(1);
+        return false;
+    };
+    const auto regions = view.current(block, read_own, goes_on);
+    ASSERT_NE(regions, nullptr);
+    EXPECT_EQ(regions->list().size(), 1u);
 }
 
 // Every region that a reader is given is one that was attached, whole; the table outgrows its place again and again.
@@ -77,7 +111,7 @@ TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
         if (core.me != 0) {
             shm::RegionView view;
             while (!over) {
-                const auto regions = view.current(block, read_own);
+                const auto regions = view.current(block, read_own, kNoneDead);
                 std::uint64_t before = 0;
                 for (const Region& region : regions->list()) {
                     ASSERT_GT(region.base, before);

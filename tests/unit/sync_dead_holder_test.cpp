@@ -229,6 +229,19 @@ TEST(DeadHolder, OfAStripeIsReported) {
     ranks.lives().kill(2);
     EXPECT_FALSE(sync::stripe_lock(stripe, 0, ranks.lives(), dead));
     EXPECT_EQ(dead, 2u);
+    // Later callers neither wait nor ask.
+    struct Unasked final : sync::Liveness {
+        bool alive(std::uint32_t) override {
+            ADD_FAILURE();
+            return true;
+        }
+        int dead_in_collective() override { return -1; }
+    } unasked;
+    for (int i = 0; i < times(10000, 1000); ++i) {
+        dead = 99;
+        ASSERT_FALSE(sync::stripe_lock(stripe, 1, unasked, dead));
+        ASSERT_EQ(dead, 2u);
+    }
 }
 
 }  // namespace

@@ -74,10 +74,10 @@ TEST_F(NetLocks, ARequestWaitsAndThoseBehindItStayInOrder) {
     // Others do not wait, nor does what the same origin sends as a query or notice.
     request(4, 5, Body().put(16, 4));
     expect_answers(done({5}));
-    target_.send(3, 6, Body().get(16), kWindow, FrameKind::Query);
+    target_.send(3, 6, Body().step(Opcode::Describe), kWindow, FrameKind::Query);
     expect_answers(done({6}));
-    target_.send(3, 7, Body().put(24, 9), kWindow, FrameKind::Notice);
-    EXPECT_EQ(target_.words()[3], 9u);
+    target_.send(3, 7, Body().step(Opcode::Post), kWindow, FrameKind::Notice);
+    EXPECT_NE(target_.ranks.controls().block(0).posts(3).load() & shm::ControlBlock::bit(3), 0u);
     expect_answers({});
 
     unlock_locally();

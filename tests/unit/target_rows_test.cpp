@@ -2,6 +2,7 @@
 #include <random>
 
 #include "am_target.h"
+#include "sync/stripe.h"
 
 namespace osc::test {
 namespace {
@@ -57,6 +58,23 @@ TEST(TargetRows, ExecutesRowsLikeSingleRecords) {
     }
     for (std::size_t stripe = 0; stripe < shm::kStripes; ++stripe)
         EXPECT_EQ(target.ranks.controls().block(0).stripes[stripe].holder.load(), 0u);
+}
+
+// A process of the target's node died with a stripe: the network thread does not wait for it in each record of a row.
+TEST(TargetRows, ALostStripeDelaysTheTargetOnce) {
+    const Deadline deadline(60);
+    const Waiting waiting(10, 1, 10);
+    Target target;
+    std::uint32_t dead = 0;
+    ASSERT_TRUE(sync::stripe_lock(target.ranks.controls().block(0).stripe_of(0), 2, target.ranks.lives(), dead));
+    target.ranks.lives().kill(2);
+    Body body;
+    for (std::int64_t i = 0; i < 1000; ++i)
+        body.sum(Opcode::Update, 8 * (i % 500), 1);
+    body.put(0, 7);
+    EXPECT_EQ(target.ask(1, body).status, Status::HolderDied);
+    EXPECT_EQ(target.words()[0], 7u);
+    EXPECT_EQ(target.words()[1], 0u);
 }
 
 // The reply of a row ends where a reply has no more room, as that of single records does.

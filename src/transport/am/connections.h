@@ -26,6 +26,8 @@ struct Connection {
     std::atomic<std::int64_t> heard{0};   // when the last message came, ns
     std::atomic<std::int64_t> asked{0};   // when a ping went out that no message has followed, ns; 0: none
     std::atomic<std::uint32_t> pongs{0};  // that the peer has sent
+    std::atomic<std::uint32_t> pings{0};  // the same
+    std::uint32_t expected_pings = 0;     // see NetworkStack::ask_sleeper()
     std::mutex probing;                   // guards probe
     progress::Probe probe;
     std::atomic<std::int64_t> accessed{0};   // when the last direct access began, ns

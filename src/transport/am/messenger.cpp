@@ -71,6 +71,8 @@ void Messenger::received(Connection& from, const Frame& frame, const std::byte* 
         case FrameKind::Reply:
             return reply_came(from, frame, body);
         case FrameKind::Ping:
+            from.pings.fetch_add(1, std::memory_order_release);
+            engine_.ring();
             return sender_.control(from, FrameKind::Pong);
         case FrameKind::ProgressHint:
             ++served_;

@@ -51,6 +51,7 @@ class Messenger final : public MessageHandler, Answers {
     void reply_came(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override;
+    void dropped() override { count(counts_.strangers); }
 
     Connections& connections_;
     FabricSender& sender_;

@@ -2,16 +2,33 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <utility>
 
+#include "base/random.h"
 #include "transport/shm/arena.h"
 
 namespace osc::am {
 
-NetworkStack& NetworkStack::mine() {
-    static auto* stack = new NetworkStack;  // never destroyed: its thread may run until the process's last instruction
+namespace {
+
+// Never destroyed: its thread may run until the process's last instruction.
+std::atomic<NetworkStack*>& current() {
+    static auto* stack = new std::atomic<NetworkStack*>(new NetworkStack);
     return *stack;
+}
+
+}  // namespace
+
+NetworkStack& NetworkStack::mine() {
+    return *current().load(std::memory_order_acquire);
+}
+
+// The old object stays: a thread that polls may still look at it.
+void NetworkStack::renew() {
+    mine().close();
+    current().store(new NetworkStack, std::memory_order_release);
 }
 
 bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::string& why) {
@@ -27,14 +44,15 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
     if (this == &mine()) {
         shm::set_wait_network([] { mine().engine.poll(); });
         // The thread must end before libfabric does. Until then peers may need its answers.
-        std::atexit([] { mine().stop(); });
+        static const int registered = std::atexit([] { mine().stop(); });
+        static_cast<void>(registered);
     }
     return true;
 }
 
 bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why) {
     endpoint_ = std::move(endpoint);
-    address_ = {shm::random64(), shm::random64(), {}, {}};
+    address_ = {base::random64(), base::random64(), {}, {}};
     connections.open(*endpoint_, std::int64_t{timeout_ms} * 1000000, address_);
     sender.open(*endpoint_, address_.token);
     receiver_.open(*endpoint_, address_.secret);
@@ -47,6 +65,7 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
 
 void NetworkStack::close() {
     stop();
+    const auto lock = engine.seize();
     receiver_.close();
     endpoint_.reset();
 }
@@ -59,6 +78,7 @@ void NetworkStack::stop() {
 }
 
 int NetworkStack::poll() {
+    if (endpoint_ == nullptr) return 0;  // renew()
     const int events = receiver_.poll();
     idle_polls_ = events > 0 ? 0 : idle_polls_ + 1;
     if (idle_polls_ >= kIdlePolls) {

@@ -5,6 +5,7 @@
 //   engine     which thread polls all of it
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,8 @@ class NetworkStack final : progress::Driven {
   public:
     /// The stack of this process, not yet open.
     static NetworkStack& mine();
+    /// Closes the stack of this process; mine() is a new one then, not yet open. No window may use the network.
+    static void renew();
 
     NetworkStack() = default;
     ~NetworkStack() { close(); }
@@ -36,6 +39,9 @@ class NetworkStack final : progress::Driven {
     /// Ends the network thread only.
     void stop();
     bool is_open() const { return endpoint_ != nullptr; }
+    /// Whether a team has proven that messages wake this process, or has to do without; the network stays open then.
+    bool is_proven() const { return proven_.load(std::memory_order_acquire); }
+    void set_proven() { proven_.store(true, std::memory_order_release); }
 
     const ProcessAddress& address() const { return address_; }
     fabric::Endpoint& endpoint() { return *endpoint_; }
@@ -50,6 +56,13 @@ class NetworkStack final : progress::Driven {
     /// Later calls return the same: nodes are taken to be alike.
     Cost measure(const ProcessAddress& address);
 
+    /// Whether a message wakes the sleeping network thread of another process: a provider's descriptor may never become
+    /// readable, and each message then lies until the longest sleep ends. Both processes call one of these; a process
+    /// that was asked may ask in turn. The first pings and measures the answers, the other one leaves all polls to its
+    /// network thread meanwhile. They give up after some seconds.
+    bool ask_sleeper(Connection& to);
+    void sleep_for(Connection& from);
+
   private:
     std::unique_ptr<fabric::Endpoint> endpoint_;  // the layers' destructors use it
     Counts counts_;
@@ -62,6 +75,7 @@ class NetworkStack final : progress::Driven {
     Rdma rdma{messenger, sender, engine, counts_};
 
   private:
+    bool await_pings(Connection& from, std::uint32_t count, bool polls);
     std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     int poll() override;
     int sleep(int milliseconds) override {
@@ -88,6 +102,7 @@ class NetworkStack final : progress::Driven {
     static constexpr int kIdlePolls = 8;
     int idle_polls_ = 0;  // in a row; under the drive lock
     int process_ = 0;     // that opened it
+    std::atomic<bool> proven_{false};
     Cost cost_;
 };
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "op/kernels.h"
@@ -56,31 +57,17 @@ static_assert(std::is_trivially_copyable_v<Frame> && sizeof(Frame) == 40);
 inline constexpr std::size_t kBody = fabric::kLargestMessage - sizeof(Frame);
 
 enum class Opcode : std::uint8_t {
-    // Operations; the only records that the agent of a node accepts.
-    Put = 1,         // writes the data
-    Get,             // returns the bytes
-    Update,          // accumulate: combines each element with the data
-    UpdateReturn,    // get_accumulate: returns the elements as they were, too
-    CompareAndSwap,  // data: the new element, then the one to compare with; returns the old one
-    // Locks and PSCW.
-    Lock,      // disp: LockAsk
-    Unlock,    // releases the lock that the origin holds
-    Post,      // the sender's exposure epoch is open for the receiver
-    Complete,  // the sender's access epoch to the receiver is over
-    Barrier,   // disp: the barrier's number, bytes: its round, flags: sync::Want, with what checked asserts say
-    Describe,  // returns Description
-    // Regions of a dynamic window: see target/leases.h.
-    Lookup,    // disp: an address; returns `bytes` leases, from the region that holds the address on
-    Expose,    // disp: an address; returns one lease, of a region that may be written and read directly from now on
-    Withdraw,  // disp and bytes: address and number of a lease that its owner takes back
-    // Fences.
-    FenceOpen,   // disp: a fence's number; the records behind it wait until the receiver has made that fence
-    FenceClose,  // the sender's operations of a fence's epoch on the receiver are over
-    FenceCount,  // disp: a rank, bytes: how many processes have closed an epoch to it; belongs to the next Barrier
-    Inspect,     // carries InspectQuestion, returns Inspection: for the hang reporter
-    // Notified operations.
-    Notify,    // disp: the counter that rises, if no record before it in the message has failed
-    Counters,  // returns the number of counters, 8 bytes
+    None,  // no record has it
+#define OSC_RECORD(name, frame) name,
+#include "transport/am/records.def"
+#undef OSC_RECORD
+};
+
+inline constexpr FrameKind kFrames[] = {
+    FrameKind::Reply,  // which carries no records
+#define OSC_RECORD(name, frame) FrameKind::frame,
+#include "transport/am/records.def"
+#undef OSC_RECORD
 };
 
 /// Barging: shared, with LockContext::inside_lock_all.
@@ -128,6 +115,15 @@ struct ReplyHead {
 /// Room that a record's data takes, and what it returns.
 constexpr std::size_t padded(std::size_t bytes) {
     return (bytes + kAlign - 1) / kAlign * kAlign;
+}
+
+constexpr bool is_record(Opcode opcode) {
+    return opcode != Opcode::None && static_cast<std::size_t>(opcode) < std::size(kFrames);
+}
+
+/// Whether a frame of this kind may carry the record. DelayedReply counts as Request.
+constexpr bool travels_in(Opcode opcode, FrameKind kind) {
+    return kFrames[static_cast<std::size_t>(opcode)] == kind;
 }
 
 constexpr bool is_operation(Opcode opcode) {
@@ -193,7 +189,7 @@ class Records {
     bool next(Record& record, const std::byte*& data) {
         if (bytes_ - at_ < sizeof(Record)) return false;
         std::memcpy(&record, body_ + at_, sizeof record);
-        if (record.opcode < Opcode::Put || record.opcode > Opcode::Counters) return false;
+        if (!is_record(record.opcode)) return false;
         const std::size_t follows = padded(carried(record));
         if (bytes_ - at_ - sizeof(Record) < follows) return false;
         data = body_ + at_ + sizeof(Record);

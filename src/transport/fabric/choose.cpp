@@ -13,6 +13,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+
+#include "transport/fabric/adapters.h"
 
 namespace osc::fabric {
 namespace {
@@ -59,22 +62,15 @@ std::string address_of_host_name() {
     return address;
 }
 
-// The address to bind a software provider to; empty leaves the choice to the provider. False if the interface that the
-// user names has none.
-bool bind_to(const Wishes& wishes, std::string& address, std::string& why) {
-    if (wishes.interface[0] != '\0') {
-        address = address_of(
+// The address to bind a software provider to; empty leaves the choice to the provider.
+std::string bind_to(const Wishes& wishes) {
+    if (wishes.interface[0] != '\0')
+        return address_of(
             [&](const ifaddrs& have, const in_addr&) { return std::strcmp(have.ifa_name, wishes.interface) == 0; });
-        if (!address.empty()) return true;
-        why = std::string("no interface ") + wishes.interface + " with an IPv4 address is up";
-        return false;
-    }
-    if (std::getenv("FI_TCP_IFACE") != nullptr) return true;
+    if (std::getenv("FI_TCP_IFACE") != nullptr) return {};
     if (wishes.loopback)
-        address = address_of([](const ifaddrs& have, const in_addr&) { return (have.ifa_flags & IFF_LOOPBACK) != 0; });
-    else
-        address = address_of_host_name();
-    return true;
+        return address_of([](const ifaddrs& have, const in_addr&) { return (have.ifa_flags & IFF_LOOPBACK) != 0; });
+    return address_of_host_name();
 }
 
 // What libfabric offers under a name. A name of one layer stands for providers with it below another one too: of
@@ -91,15 +87,23 @@ fi_info* offers(const char* name, bool atomics, const std::string& address, std:
     return nullptr;
 }
 
-// The first offer that has the provider's very name, because the row's properties hold for that one only.
-fi_info* ask(const Provider& provider, bool atomics, const std::string& address, std::string& why) {
-    fi_info* const all = offers(provider.name, atomics, address, why);
-    const fi_info* at = all;
-    while (at != nullptr && std::strcmp(at->fabric_attr->prov_name, provider.name) != 0)
-        at = at->next;
-    fi_info* const found = at != nullptr ? fi_dupinfo(at) : nullptr;
-    if (all != nullptr && found == nullptr) why = std::string(provider.name) + ": only as a layer of others";
-    if (all != nullptr) fi_freeinfo(all);
+// The offer that has the provider's very name, because the row's properties hold for that one only, on the nearest
+// adapter or the one that the user names.
+fi_info* ask(const Provider& provider, bool atomics, const Wishes& wishes, std::string& why) {
+    const bool software = (provider.quirks & kSoftware) != 0;
+    const std::string source = software ? bind_to(wishes) : std::string();
+    if (software && source.empty() && wishes.interface[0] != '\0') {
+        why = std::string("no interface ") + wishes.interface + " with an IPv4 address is up";
+        return nullptr;
+    }
+    fi_info* const all = offers(provider.name, atomics, source, why);
+    if (all == nullptr) return nullptr;
+    const std::string adapter = software ? "" : wishes.interface;
+    const fi_info* const taken = nearest(all, provider.name, adapter, software ? -1 : own_node());
+    fi_info* const found = taken != nullptr ? fi_dupinfo(taken) : nullptr;
+    if (found == nullptr)
+        why = std::string(provider.name) + (adapter.empty() ? ": only as a layer of others" : ": not on " + adapter);
+    fi_freeinfo(all);
     return found;
 }
 
@@ -126,45 +130,50 @@ fi_info* make_hints(const char* provider, bool atomics) {
     return hints;
 }
 
-fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why) {
-    std::string address;
-    if (!bind_to(wishes, address, why)) return nullptr;
+fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why) {
     why = "libfabric has no provider that libosc knows";
     const std::string wanted = wishes.provider;
     const auto take = [&](const Provider& provider) {
-        const bool software = (provider.quirks & kSoftware) != 0;
         const bool atomics = wishes.atomics || wishes.prefers_atomics || (provider.quirks & kHardwareAtomics) != 0;
-        const std::string source = software ? address : std::string();
         chosen = provider;
-        fi_info* const found = atomics ? ask(provider, true, source, why) : nullptr;
-        return found != nullptr ? found : ask(provider, false, source, why);
+        fi_info* const found = atomics ? ask(provider, true, wishes, why) : nullptr;
+        return found != nullptr ? found : ask(provider, false, wishes, why);
     };
     // A software provider without atomics gives way to one with them, if the user wants that; hardware never does.
+    constexpr int kRows = std::size(kProviders);
     fi_info* plain = nullptr;
     Provider its_row{};
-    for (const Provider& provider : kProviders) {
+    int its_preference = 0;
+    for (int row = 0; row < kRows; ++row) {
+        const Provider& provider = kProviders[row];
         if (!is_wanted(wanted, provider.name)) continue;
-        fi_info* const found = take(provider);
+        const bool may_suit = row >= wishes.from;
+        const bool may_do = plain == nullptr && kRows + row >= wishes.from;
+        fi_info* const found = may_suit || may_do ? take(provider) : nullptr;
         if (found == nullptr) continue;
         const bool suits =
             !wishes.prefers_atomics || (provider.quirks & kSoftware) == 0 || (found->caps & FI_ATOMIC) != 0;
-        if (suits) {
+        if (suits && may_suit) {
             if (plain != nullptr) fi_freeinfo(plain);
+            preference = row;
             return found;
         }
-        if (plain == nullptr) {
+        if (!suits && may_do) {
             plain = found;
             its_row = provider;
+            its_preference = kRows + row;
         } else {
             fi_freeinfo(found);
         }
     }
     if (plain != nullptr) {
         chosen = its_row;
+        preference = its_preference;
         return plain;
     }
-    if (wanted.empty()) return nullptr;
+    if (wanted.empty() || wishes.from > 0) return nullptr;
     // The user names a provider that the table does not have, or a layer of one that it has.
+    preference = 0;
     fi_info* const found = offers(wishes.provider, wishes.atomics, {}, why);
     chosen = {wishes.provider, kNone, 4096};
     if (found == nullptr) return nullptr;

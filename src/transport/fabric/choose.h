@@ -34,8 +34,9 @@ inline constexpr std::uint32_t kVersion = FI_VERSION(1, 14);
 /// The requirements on a provider, for fi_getinfo. The caller frees them with fi_freeinfo; null without memory.
 fi_info* make_hints(const char* provider, bool atomics);
 
-/// The result of fi_getinfo for the first provider of the table that this machine has; null with the reason in `why`.
-/// `chosen` is the provider's row, or one without assumptions. The caller frees the result with fi_freeinfo.
-fi_info* choose(const Wishes& wishes, Provider& chosen, std::string& why);
+/// The result of fi_getinfo for the first provider of the table that this machine has, see Wishes::from; null with the
+/// reason in `why`. `chosen` is the provider's row, or one without assumptions, `preference` its
+/// Endpoint::preference(). The caller frees the result with fi_freeinfo.
+fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why);
 
 }  // namespace osc::fabric

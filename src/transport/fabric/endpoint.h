@@ -118,6 +118,12 @@ class Endpoint {
     virtual ~Endpoint() = default;
     virtual const Address& address() const = 0;
     virtual const char* provider() const = 0;
+    /// The provider's place in the order of preference, which is the same in all processes of a job.
+    virtual int preference() const { return 0; }
+    /// The better providers that could not be opened, with the reasons; "" if there are none.
+    virtual const char* passed_over() const { return ""; }
+    /// The name of the network adapter; "" if the provider does not say.
+    virtual std::string adapter() const { return ""; }
     /// This endpoint's IPv4 address (network order); 0 if it has none.
     virtual std::uint32_t ipv4() const = 0;
     virtual bool insert(const Address& address, PeerId& peer) = 0;
@@ -209,6 +215,8 @@ struct Wishes {
     // Take a software provider with atomics before a better one without; the same in all processes of a job, as the
     // name.
     bool prefers_atomics = false;
+    // The first preference() to consider.
+    int from = 0;
     // How many processes there may be, at least; sizes the provider's queues when libfabric is loaded.
     std::uint32_t processes = 0;
 };

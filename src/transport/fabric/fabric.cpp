@@ -52,7 +52,7 @@ Libfabric::~Libfabric() {
 }
 
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
-    info_ = choose(wishes, chosen_, why);
+    info_ = choose(wishes, chosen_, preference_, why);
     if (info_ == nullptr) return false;
     most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
     monitor_ = needs(FI_MR_LOCAL) ? choose_monitor() : "";
@@ -171,12 +171,23 @@ bool Libfabric::insert(const Address& address, PeerId& peer) {
 
 }  // namespace osc::fabric
 
+// A provider that cannot be opened gives way to the next one.
 extern "C" __attribute__((visibility("default"))) osc::fabric::Endpoint* osc_ofi_open(const osc::fabric::Wishes* wishes,
                                                                                       char* why, std::size_t room) {
-    std::string text;
-    auto endpoint = std::make_unique<osc::fabric::Libfabric>();
-    if (endpoint->start(*wishes, text)) return endpoint.release();
-    std::strncpy(why, text.c_str(), room - 1);
+    std::string reasons;
+    for (osc::fabric::Wishes next = *wishes;;) {
+        std::string reason;
+        auto endpoint = std::make_unique<osc::fabric::Libfabric>();
+        if (endpoint->start(next, reason)) {
+            endpoint->set_passed_over(reasons);
+            return endpoint.release();
+        }
+        const bool none = endpoint->preference() < next.from;
+        if (!none || reasons.empty()) reasons += (reasons.empty() ? "" : "; ") + reason;
+        if (none) break;
+        next.from = endpoint->preference() + 1;
+    }
+    std::strncpy(why, reasons.c_str(), room - 1);
     why[room - 1] = '\0';
     return nullptr;
 }

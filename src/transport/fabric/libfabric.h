@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/fabric/adapters.h"
 #include "transport/fabric/choose.h"
 #include "transport/fabric/endpoint.h"
 #include "transport/fabric/slots.h"
@@ -39,6 +40,10 @@ class Libfabric final : public Endpoint {
 
     const Address& address() const override { return address_; }
     const char* provider() const override { return info_->fabric_attr->prov_name; }
+    int preference() const override { return preference_; }
+    const char* passed_over() const override { return passed_over_.c_str(); }
+    void set_passed_over(const std::string& reasons) { passed_over_ = reasons; }
+    std::string adapter() const override { return adapter_of(*info_).name; }
     std::uint32_t ipv4() const override;
     bool insert(const Address& address, PeerId& peer) override;
     Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) override;
@@ -126,6 +131,8 @@ class Libfabric final : public Endpoint {
 
     fi_info* info_ = nullptr;
     Provider chosen_{};
+    int preference_ = -1;  // none is chosen
+    std::string passed_over_;
     std::string flaw_;  // see Endpoint::flaw()
     std::string atomics_flaw_;
     std::string rows_flaw_;  // of atomics on rows of elements

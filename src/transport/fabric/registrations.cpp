@@ -1,7 +1,7 @@
 // libosc_ofi.so: registrations of memory, exposed to peers or local to a transfer.
 #include <rdma/fi_domain.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "transport/fabric/libfabric.h"
 #include "transport/fabric/monitor.h"
 #include "transport/fabric/probe.h"
@@ -9,10 +9,7 @@
 namespace osc::fabric {
 
 std::uint64_t random_key() {
-    std::uint64_t key = 0;
-    while (key == 0)
-        if (::getrandom(&key, sizeof key, 0) != sizeof key) key = 0;
-    return key;
+    return base::random64();
 }
 
 fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "base/options.h"
+#include "base/random.h"
 #include "transport/shm/adoption.h"
 #include "transport/shm/control.h"
 
@@ -41,13 +41,6 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 }  // namespace
-
-std::uint64_t random64() {
-    std::uint64_t value = 0;
-    while (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
-    }
-    return value;
-}
 
 std::uint64_t process_start_time(pid_t pid) {
     char path[64];
@@ -109,7 +102,7 @@ bool Arena::open() {
     fd_ = fd;
     pool_ = static_cast<std::byte*>(pool);
     pool_bytes_ = bytes;
-    token_ = random64();
+    token_ = base::random64();
     if (!grow_pool(std::size_t{64} << 10)) {
         ::munmap(pool, bytes);
         ::close(fd);
@@ -120,7 +113,7 @@ bool Arena::open() {
     free_.take(round_up(sizeof(ArenaHeader), kGrain), kGrain);  // for good
     large_free_.give(bytes, kPiecesEnd - bytes);
     auto* const header = new (pool_) ArenaHeader{};
-    header->activity.identity.store(random64(), std::memory_order_relaxed);
+    header->activity.identity.store(base::random64(), std::memory_order_relaxed);
     header->token = token_;
     return true;
 }

@@ -200,7 +200,4 @@ class PeerArena {
 inline constexpr std::uint64_t kUnknownStart = ~std::uint64_t{0};
 std::uint64_t process_start_time(pid_t pid);
 
-/// 64 random bits from the kernel.
-std::uint64_t random64();
-
 }  // namespace osc::shm

@@ -37,7 +37,7 @@ struct WaitCell {
     Doorbell bell;
 };
 
-/// The lock of one stripe of a target's memory: rank + 1 of its holder, or 0.
+/// The lock of one stripe of a target's memory: rank + 1 of its holder, or 0; see sync::kLostStripe.
 struct alignas(64) Stripe {
     std::atomic<std::uint32_t> holder{0};
 };

@@ -21,8 +21,10 @@ struct Place {
 };
 
 /// publish() needs that one thread at a time calls it; meets() is thread-safe. A sequence number, which is odd during a
-/// change, says whether a search saw one list. Storage that the list has outgrown stays mapped, because a search may
-/// still read it: together it is smaller than the storage in use.
+/// change, says whether a search saw one list. The number does not stay odd: the list lies in memory of this process
+/// alone, Adoption publishes while neither a signal handler nor a cancellation can interrupt it, and the child of a
+/// fork in the middle of a change owns no adopted memory, so it searches nothing. Storage that the list has outgrown
+/// stays mapped, because a search may still read it: together it is smaller than the storage in use.
 class PlaceList {
   public:
     /// Replaces the list by `count` places, disjoint and in order. If the system has no memory for them, the list is

@@ -1,12 +1,11 @@
 // Attach, detach, and reads of another process's table.
 #include "transport/shm/regions.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/inject.h"
+#include "transport/shm/section_wait.h"
 
 namespace osc::shm {
 
@@ -140,9 +139,9 @@ std::byte* AttachedRegions::map(const Region& region, Slot& slot, PeerArena& are
     return slot.mapping->address();
 }
 
-std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, const Read& read) {
+std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, const Read& read, const Dead& dead) {
     const std::lock_guard lock(mutex_);
-    for (int round = 0;; ++round) {
+    for (SectionWait wait;;) {
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
         if (before == version_ || (OSC_FAULT(stale_regions) && regions_ != nullptr)) return regions_;
         if ((before & 1) == 0) {
@@ -159,7 +158,8 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
                 }
             }
         }
-        if (round > 10) ::sched_yield();
+        // An owner that died while it changed the table leaves the version odd.
+        if (wait.pause() && dead()) return nullptr;
     }
 }
 

@@ -92,9 +92,13 @@ class RegionView {
     /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
     using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
 
-    /// The current regions. Reads the table again only if its version has changed. Null if the table cannot be read;
-    /// the next call tries again.
-    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read);
+    /// Whether the owner has died; asked only after a long wait.
+    using Dead = std::function<bool()>;
+
+    /// The current regions. Reads the table again only if its version has changed, and waits while the owner changes
+    /// it. Null if the table cannot be read, or if the owner has died in the middle of a change; the next call tries
+    /// again.
+    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read, const Dead& dead);
 
     LastRegion last;
     /// The last region of which no byte is mapped here and that process_vm_* reaches. Its "place" is its address in the

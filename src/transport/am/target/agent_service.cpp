@@ -1,11 +1,13 @@
 // From a message slot's body to operations.
 #include "transport/am/target/agent_service.h"
 
+#include "base/random.h"
+
 namespace osc::am {
 
 std::uint64_t AgentService::add(const ExposedWindow& window) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t number = (++count_ << 24) | (shm::random64() & 0xffffff);
+    const std::uint64_t number = (++count_ << 24) | (base::random64() & 0xffffff);
     windows_.emplace(number, window);
     return number;
 }

@@ -109,20 +109,18 @@ bool TargetService::resume_queue(Window& window, std::deque<RankLock>& queue, bo
     return true;
 }
 
-void TargetService::died(std::uint64_t token) {
-    for (auto& [id, window] : windows_) {
-        const ExposedWindow& own = window->exposed;
-        for (std::size_t i = 0; i < window->held.size();) {
-            const std::uint32_t rank = window->held[i].rank;
-            if (own.tokens[rank] != token) {
-                ++i;
-                continue;
-            }
-            window->held.erase(window->held.begin() + static_cast<std::ptrdiff_t>(i));
-            window->turns = 0;
-            sync::LockContext breaking = context(*window, rank);
-            sync::break_lock_of(breaking, own.rank, rank);
+void TargetService::break_locks(Window& window, std::uint64_t token) {
+    const ExposedWindow& own = window.exposed;
+    for (std::size_t i = 0; i < window.held.size();) {
+        const std::uint32_t rank = window.held[i].rank;
+        if (own.tokens[rank] != token) {
+            ++i;
+            continue;
         }
+        window.held.erase(window.held.begin() + static_cast<std::ptrdiff_t>(i));
+        window.turns = 0;
+        sync::LockContext breaking = context(window, rank);
+        sync::break_lock_of(breaking, own.rank, rank);
     }
 }
 

@@ -51,17 +51,31 @@ void TargetService::remove(std::uint64_t id) {
     std::erase(busy_, &window);
     windows_.erase(found);
     // There are none if all processes have ended their accesses; else the detaching process must not wait for ever.
+    end_withdrawals([id](const Withdrawing& waiting) { return waiting.window == id; });
+}
+
+template <class Which>
+void TargetService::end_withdrawals(Which&& which) {
     std::erase_if(withdrawing_, [&](const Withdrawing& waiting) {
-        if (waiting.window != id) return false;
+        if (!which(waiting)) return false;
         answers_.answer(waiting.token, waiting.number, Status::UnknownWindow, waiting.out.data(), waiting.out.size());
         return true;
     });
+}
+
+void TargetService::died(std::uint64_t token) {
+    // The provider may never end accesses to a dead owner's regions.
+    end_withdrawals([token](const Withdrawing& waiting) { return waiting.token == token; });
+    for (auto& [id, window] : windows_)
+        break_locks(*window, token);
 }
 
 void TargetService::request(const Frame& frame, const std::byte* body) {
     const auto answer = [&](Status status) {
         if (frame.kind != FrameKind::Notice)
             answers_.answer(frame.sender, frame.number, status, out_.data(), out_.size());
+        else if (status != Status::Done)
+            answers_.dropped();
     };
     out_.clear();
     in_use_.clear();
@@ -78,10 +92,8 @@ void TargetService::request(const Frame& frame, const std::byte* body) {
         }
     std::size_t at = 0;
     Status status = Status::Done;
-    // Only a request may wait: later requests of its origin queue up behind it.
-    const bool may_wait = frame.kind == FrameKind::Request;
-    if (run(window, frame.origin, body, frame.bytes, may_wait, at, status, out_) == Ran::Ended) {
-        if (in_use_.empty() || frame.kind != FrameKind::Query) return answer(status);
+    if (run(window, frame.kind, frame.origin, body, frame.bytes, at, status, out_) == Ran::Ended) {
+        if (in_use_.empty()) return answer(status);
         withdrawing_.push_back({frame.window, frame.origin, frame.sender, frame.number, status, out_, in_use_});
         return;
     }
@@ -90,22 +102,24 @@ void TargetService::request(const Frame& frame, const std::byte* body) {
 }
 
 // Executes records from `at` on. A record that fails returns zeros and sets the status; the records behind it are
-// executed all the same, as if each had been sent alone. Waits: `at` is behind the record that waits for a lock or for
-// a fence of this process.
-TargetService::Ran TargetService::run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes,
-                                      bool may_wait, std::size_t& at, Status& status, std::vector<std::byte>& out) {
+// executed all the same, as if each had been sent alone. A malformed record, or one that this kind of frame may not
+// carry, ends the message. Waits: `at` is behind the record that waits for a lock or for a fence of this process. Only
+// records of a request wait: later requests of its origin queue up behind it.
+TargetService::Ran TargetService::run(Window& window, FrameKind kind, std::uint32_t origin, const std::byte* body,
+                                      std::size_t bytes, std::size_t& at, Status& status, std::vector<std::byte>& out) {
     Records records(body, bytes, at);
     while (!records.done()) {
         at = records.at();
         Record record;
         const std::byte* data = nullptr;
-        if (!records.next(record, data) || out.size() + padded(returned(record)) > kBody - sizeof(ReplyHead)) {
+        if (!records.next(record, data) || !travels_in(record.opcode, kind) ||
+            out.size() + padded(returned(record)) > kBody - sizeof(ReplyHead)) {
             status = Status::Malformed;
             return Ran::Ended;
         }
         Status now = Status::Done;
         if (record.opcode == Opcode::Lock) {
-            if (!is_ask(record.disp) || !may_wait) {
+            if (!is_ask(record.disp)) {
                 now = Status::Malformed;
             } else if (!lock(window, origin, static_cast<LockAsk>(record.disp), now)) {
                 at = records.at();
@@ -113,15 +127,13 @@ TargetService::Ran TargetService::run(Window& window, std::uint32_t origin, cons
             }
         } else if (record.opcode == Opcode::FenceOpen) {
             const auto fence = static_cast<std::uint64_t>(record.disp);
-            if (!may_wait) {
-                now = Status::Malformed;
-            } else if (!window.arrivals->is_open(fence)) {
+            if (!window.arrivals->is_open(fence)) {
                 window.fenced.emplace_back(origin, fence);
                 at = records.at();
                 return Ran::Waits;
             }
         } else if (record.opcode == Opcode::Withdraw) {
-            now = may_wait ? Status::Malformed : withdraw(window.exposed, origin, record);
+            now = withdraw(window.exposed, origin, record);
         } else if (record.opcode == Opcode::Notify) {
             if (status == Status::Done) now = notify(window, origin, record);
         } else if (is_small(window.exposed, record) && window.refused.empty()) {
@@ -213,7 +225,7 @@ Status TargetService::notify(const Window& window, std::uint32_t origin, const R
     return Status::Done;
 }
 
-// An owner takes back a lease that this process has. Not in a request, because that may have to wait.
+// An owner takes back a lease that this process has.
 Status TargetService::withdraw(const ExposedWindow& window, std::uint32_t origin, const Record& record) {
     if (window.caches == nullptr) return Status::Malformed;
     const LeaseName lease(static_cast<std::uint64_t>(record.disp), record.bytes);
@@ -282,7 +294,8 @@ void TargetService::go_on(Window& window, std::uint32_t origin) {
     std::deque<Saved>& saved = window.saved[origin];
     while (!saved.empty()) {
         Saved& next = saved.front();
-        if (run(window, origin, next.body.data(), next.body.size(), true, next.at, next.status, next.out) == Ran::Waits)
+        if (run(window, FrameKind::Request, origin, next.body.data(), next.body.size(), next.at, next.status,
+                next.out) == Ran::Waits)
             return;
         answers_.answer(window.exposed.tokens[origin], next.number, next.status, next.out.data(), next.out.size());
         saved.pop_front();

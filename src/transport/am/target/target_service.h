@@ -24,6 +24,8 @@ class Answers {
   public:
     virtual void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                         std::size_t bytes) = 0;
+    /// A notice was not executed, or not whole.
+    virtual void dropped() = 0;
 
   protected:
     ~Answers() = default;
@@ -46,8 +48,8 @@ class TargetService {
     /// Whether resume() has anything to look at.
     bool waits() const { return !busy_.empty() || !withdrawing_.empty(); }
 
-    /// A process of another node has died: breaks the locks that it had. Its earlier requests are still done, and a
-    /// lock that it waits for is broken when it is granted.
+    /// A process of another node has died: breaks the locks that it had, and ends its withdrawals. Its earlier requests
+    /// are still done, and a lock that it waits for is broken when it is granted.
     void died(std::uint64_t token);
 
     /// Breaks locks that requests wait for and dead processes of this node have. Called now and then.
@@ -97,7 +99,7 @@ class TargetService {
     };
     enum class Ran { Ended, Waits };
 
-    Ran run(Window& window, std::uint32_t origin, const std::byte* body, std::size_t bytes, bool may_wait,
+    Ran run(Window& window, FrameKind kind, std::uint32_t origin, const std::byte* body, std::size_t bytes,
             std::size_t& at, Status& status, std::vector<std::byte>& out);
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
@@ -107,6 +109,9 @@ class TargetService {
     static Status notify(const Window& window, std::uint32_t origin, const Record& record);
     Status withdraw(const ExposedWindow& window, std::uint32_t origin, const Record& record);
     void resume_withdrawing();
+    template <class Which>
+    void end_withdrawals(Which&& which);
+    void break_locks(Window& window, std::uint64_t token);
     bool lock(Window& window, std::uint32_t origin, LockAsk ask, Status& status);
     void unlock(Window& window, std::uint32_t origin);
     bool resume(Window& window);

@@ -6,8 +6,10 @@
 //   FAKE_FI_RANK=r           only in the process with PMI_RANK r; all if unset
 //   FAKE_FI_FAIL=step        this step fails; one of kSteps
 //   FAKE_FI_AFTER=n          its first n calls succeed
+//   FAKE_FI_ONCE=1           only one call fails
 //   FAKE_FI_REGISTRATIONS=n  at most n registrations at a time
 //   FAKE_FI_LARGEST=n        registrations of more than n bytes fail
+//   FAKE_FI_DEAF=provider    an arriving message makes no descriptor of this provider readable
 //   FAKE_FI_MODES=a,b        of local (FI_MR_LOCAL), prov_key, endpoint, virt_addr, allocated; in all processes
 //
 // It changes the outermost objects only: a provider that is built over another one opens the other's objects by the
@@ -21,6 +23,9 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <sys/eventfd.h>
+
+#include <string>
 
 namespace osc::fake_libfabric {
 namespace {
@@ -31,6 +36,16 @@ Function* real(const char* name) {
     void* const found = library != nullptr ? ::dlsym(library, name) : nullptr;
     if (found == nullptr) stop("the real libfabric is not loaded");
     return reinterpret_cast<Function*>(found);
+}
+
+// The provider of the domain that was opened last.
+std::string& provider() {
+    static auto* name = new std::string;
+    return *name;
+}
+
+bool is_deaf() {
+    return is_here() && !provider().empty() && provider() == setting("FAKE_FI_DEAF");
 }
 
 std::size_t size_of(fi_datatype type, std::size_t count) {
@@ -148,6 +163,10 @@ int open_queue(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void*
     patch((*queue)->fid.ops, [](fi_ops& ops) {
         ops.control = [](fid* object, int command, void* argument) {
             if (command == FI_GETWAIT && fails("wait")) return -FI_EMFILE;
+            if (command == FI_GETWAIT && is_deaf()) {
+                *static_cast<int*>(argument) = ::eventfd(0, EFD_CLOEXEC);
+                return 0;
+            }
             return original(object->ops).control(object, command, argument);
         };
     });
@@ -169,6 +188,7 @@ int open_table(fid_domain* domain, fi_av_attr* attributes, fid_av** table, void*
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
     if (fails("domain")) return -FI_EMFILE;
+    provider() = info->fabric_attr->prov_name;
     info->domain_attr->mr_mode &= ~wanted_modes();
     const int error = inside([&] { return original(fabric->ops).domain(fabric, info, domain, context); });
     info->domain_attr->mr_mode |= wanted_modes();

@@ -39,7 +39,10 @@ bool fails(const char* step) {
         return failing.empty();
     }();
     if (!known) stop("FAKE_FI_FAIL names no step");
-    return failing == step && calls.fetch_add(1, std::memory_order_relaxed) >= after;
+    static const bool once = !setting("FAKE_FI_ONCE").empty();
+    if (failing != step) return false;
+    const long call = calls.fetch_add(1, std::memory_order_relaxed);
+    return once ? call == after : call >= after;
 }
 
 int wanted_modes() {

@@ -1,0 +1,28 @@
+// The choice between several network adapters that one provider offers.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <string>
+
+namespace osc::fabric {
+
+/// An offer's adapter.
+struct Adapter {
+    std::string name;    // of libfabric's domain, such as mlx5_0
+    int node = -1;       // the NUMA node that it is attached to; -1: unknown
+    bool linked = true;  // false: libfabric says that its link is down
+};
+/// `system`: where sysfs is mounted.
+Adapter adapter_of(const fi_info& offer, const std::string& system = "/sys");
+
+/// The NUMA node whose processors this process may use; -1 if there are several, or none is known.
+int own_node(const std::string& system = "/sys");
+
+/// The offer of the provider `provider` to take: on the adapter, or the network interface, `wanted` if that is not "";
+/// else the first one with a link on NUMA node `node`, else the first one with a link, else the first one. Null if
+/// there is none.
+const fi_info* nearest(const fi_info* offers, const char* provider, const std::string& wanted, int node,
+                       const std::string& system = "/sys");
+
+}  // namespace osc::fabric
