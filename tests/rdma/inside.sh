@@ -26,7 +26,10 @@ while IFS="$tab" read -r name seconds files command; do
     esac
     took=$(echo "$(now) $start" | awk '{ printf "%.1f", $1 - $2 }')
     case $status in
-        0) verdict=ok ;;
+        0)
+            verdict=ok
+            grep -q '^by the host' /tmp/output && verdict="ok, the host serves windows"
+            ;;
         77) verdict=skipped ;;
         124 | 137) verdict="FAILED after its limit" failed="$failed $name" ;;
         *) verdict="FAILED with $status" failed="$failed $name" ;;

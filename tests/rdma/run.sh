@@ -33,7 +33,9 @@ payload=$(mktemp -d "${TMPDIR:-/tmp}/rdma.XXXXXX")
 trap 'rm -rf "$payload"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-awk -F '\t' -v chosen="${chosen#|}" '$1 ~ chosen' "$build/tests/rdma/cases" >"$payload/cases"
+# Without a selection all but the group open.
+awk -F '\t' -v chosen="${chosen#|}" 'chosen == "" ? $1 !~ /^open\./ : $1 ~ chosen' \
+    "$build/tests/rdma/cases" >"$payload/cases"
 if [ -n "$list_only" ]; then
     cut -f 1 "$payload/cases"
     exit
