@@ -59,7 +59,7 @@ osc_rdma_case(unit.messenger_test SECONDS 300 FILES messenger_test
 # The network path, with data by messages where they are faster, and by the adapter's writes and reads alone.
 foreach(protocol auto direct)
   foreach(ranks 2 3)
-    foreach(name stale_memory put_get locks fence pscw dynamic region_detach region_cache requests streams datatypes progress threads)
+    foreach(name stale_memory put_get locks fence pscw dynamic region_detach region_cache requests datatypes notify threads)
       osc_rdma_mpi(mpi.${name}.${protocol}.n${ranks} PROGRAM test_${name} RANKS ${ranks}
         ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
     endforeach()
@@ -68,6 +68,8 @@ foreach(protocol auto direct)
       osc_rdma_mpi(mpi.streams.${protocol}.n2 PROGRAM test_streams RANKS 2 SECONDS 1200
         ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
     endif()
+    osc_rdma_mpi(mpi.progress.${protocol}.n${ranks} PROGRAM test_progress RANKS ${ranks} SECONDS 600
+      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} OSC_TEST_BUSY=3)
     # Not aligned_words_do_not_tear: soft-RoCE copies bytes as the processor's `rep movsb` does, one by one in an emulator.
     osc_rdma_mpi(mpi.atomicity.${protocol}.n${ranks} PROGRAM test_atomicity RANKS ${ranks}
       ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} ARGS all_processes_add_to_one_double every_form_on_the_same_elements
