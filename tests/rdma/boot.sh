@@ -1,7 +1,5 @@
-# The first process of the emulated machine (machine.sh): brings up the devices, runs the script, and powers off.
-# rxe0 and rxe1 are soft-RoCE on the two ends of one virtual link. Both addresses belong to this machine, whose kernel would
-# hand packets between them over the loopback interface: accept_local and a missing local route for the interface that
-# sends make them cross the link, so that it can be cut.
+# The first process of the emulated machine (machine.sh): brings up the device, runs the script, and powers off. rxe0 is
+# soft-RoCE on one end of a pair of virtual interfaces.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 mount -t proc proc /proc 2>/dev/null
 mount -t sysfs sys /sys 2>/dev/null

@@ -126,13 +126,15 @@ endforeach()
 if(TARGET rdma_small_device)
   foreach(limit MAX_MR=2 MAX_MR=8 MAX_MR=16 MAX_MR=40 MAX_QP=1 MAX_QP=2 MAX_QP=4 MAX_CQE=64 MAX_CQE=1024 MAX_CQE=4096)
     string(REGEX MATCH "^([^=]+)=(.*)$" _ ${limit})
-    string(TOLOWER ${CMAKE_MATCH_1} word)
+    set(variable RDMA_${CMAKE_MATCH_1})
+    set(value ${CMAKE_MATCH_2})
+    string(TOLOWER ${CMAKE_MATCH_1}.${value} what)
     set(group refused)
     if(limit MATCHES "MAX_QP=[12]")
       set(group open)  # operations end with an error, and no line says that the device has no queue pair left
     endif()
-    osc_rdma_case(${group}.${word}.${CMAKE_MATCH_2} SECONDS 300 FILES fault_fabric_faults rdma_small_device
-      COMMAND sh ../source/tests/rdma/refused.sh ${mpi} -genv RDMA_${CMAKE_MATCH_1} ${CMAKE_MATCH_2}
+    osc_rdma_case(${group}.${what} SECONDS 300 FILES fault_fabric_faults rdma_small_device
+      COMMAND sh ../source/tests/rdma/refused.sh ${mpi} -genv ${variable} ${value}
         -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
   endforeach()
   # Enough for the job: libosc serves the windows.

@@ -4,8 +4,8 @@
 # FOLDER arrives as /payload; the machine runs SCRIPT, a path in it, by sh as root, in /payload. What the script prints comes
 # to stdout as it is printed, and its exit code becomes this one's.
 # The machine is qemu without KVM, so it runs anywhere and its times mean nothing. It has this machine's Debian release and
-# the release's kernel, MPICH, libfabric and perftest. Its devices rxe0 and rxe1 are soft-RoCE on the two ends of a pair of
-# virtual interfaces (boot.sh), so that libfabric's verbs provider registers memory and connects queue pairs.
+# the release's kernel, MPICH, libfabric and perftest. Its device rxe0 is soft-RoCE (boot.sh), so that libfabric's verbs
+# provider registers memory and connects queue pairs.
 #   OSC_RDMA_MACHINE   folder of the machine's disk (default: build/rdma); a second run uses what it finds there
 #   OSC_RDMA_SECONDS   bounds a run, default 900; then the exit code is 124
 # The first run downloads some 250 MB. Needs root. Ends with 77 where this machine cannot have an emulator.
