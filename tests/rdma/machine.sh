@@ -61,8 +61,9 @@ INIT
 
 run=$(mktemp -d "$folder/run.XXXXXX")
 trap 'rm -rf "$run"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+emulator=
+trap '[ -z "$emulator" ] || kill "$emulator"; exit 130' INT
+trap '[ -z "$emulator" ] || kill "$emulator"; exit 143' TERM HUP
 mkdir "$run/boot"
 cp "$here/boot.sh" "$run/boot/.boot"
 echo "$script" >"$run/boot/.script"
@@ -75,7 +76,9 @@ timeout -k 10 "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -sm
     -monitor none -no-reboot -nic none -kernel "$folder/kernel" -initrd "$folder/initrd" \
     -append "root=/dev/vda rw console=ttyS0 init=/init-payload panic=5 mitigations=off no_timer_check quiet" \
     -drive "file=$folder/disk,format=raw,if=virtio,snapshot=on" -drive "file=$run/payload,format=raw,if=virtio,readonly=on" \
-    -serial "file:$run/console" -serial stdio -serial "file:$run/code" </dev/null || status=$?
+    -serial "file:$run/console" -serial stdio -serial "file:$run/code" </dev/null &
+emulator=$!
+wait "$emulator" || status=$?
 code=$(tr -cd '0-9' <"$run/code")
 cp "$run/console" "$folder/console"
 if [ -n "$code" ]; then
