@@ -132,6 +132,7 @@ class Contended final : public Protocol, osc::am::Answers {
         if (owner_.hosted.waits()) owner_.hosted.resume();
     }
 
+    void dropped() override {}  // no notices are sent
     void answer(std::uint64_t token, std::uint32_t, osc::am::Status, const std::byte* data,
                 std::size_t bytes) override {
         const auto origin = static_cast<Process>(token);

@@ -13,7 +13,7 @@ enum class Fault {
     Base,
     Buffer,
     Count,
-    Dead,  // a process that this call needs has died
+    Dead,  // a process that this call needs has died, or the connection to it is lost
     Disp,
     Flavor,
     Group,

@@ -49,8 +49,8 @@ Fault fence(Core& core, unsigned asserts) {
         core.discard_deferred(target);
     if (core.remote_sync != nullptr) core.remote_sync->forget_results();
     const int dead = core.dead_in_collective();
-    return dead >= 0 ? fail(Fault::Dead, "rank %d died; the fence can never complete", dead)
-                     : fail(Fault::Dead, "a process died or does not answer; the fence can never complete");
+    return dead >= 0 ? fail(Fault::Dead, "rank %d died, or its connection is lost; the fence can never complete", dead)
+                     : fail(Fault::Dead, "a process died, or its connection is lost; the fence can never complete");
 }
 
 }  // namespace osc::epoch

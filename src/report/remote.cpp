@@ -21,7 +21,7 @@ class Reply final : public am::ReplyHandler {
     static std::shared_ptr<Reply> to(Window& window, std::uint32_t rank, const am::InspectQuestion& question) {
         am::NetworkStack& network = am::NetworkStack::mine();
         am::Connection* peer = network.connections.connect(window.team.job()->addresses[rank]);
-        if (peer == nullptr || peer->dead.load(std::memory_order_acquire)) return nullptr;
+        if (peer == nullptr || peer->ended()) return nullptr;
         auto reply = std::make_shared<Reply>();
         reply->self_ = reply;
         am::Message* message = network.sender.claim();

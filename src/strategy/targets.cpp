@@ -41,7 +41,7 @@ int sleep_briefly() {
 }  // namespace
 
 Fault died(std::uint32_t rank, const char* doing) {
-    return fail(Fault::Dead, "rank %u died; %s can never complete", rank, doing);
+    return fail(Fault::Dead, "rank %u died, or its connection is lost; %s can never complete", rank, doing);
 }
 
 Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool inside_lock_all) {

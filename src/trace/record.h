@@ -40,9 +40,8 @@ enum class Kind : std::uint8_t {
 static_assert(static_cast<int>(Call::Count) < static_cast<int>(Kind::Wait));
 
 /// Kinds of messages between nodes, in the order of am::FrameKind.
-inline constexpr const char* kMessages[] = {"message",       "request",        "query",          "notice",
-                                            "reply",         "ping",           "pong",           "delayed request",
-                                            "progress hint", "offer of slots", "begin of slots", "emptied slots"};
+inline constexpr const char* kMessages[] = {"message", "request", "query",           "notice",       "reply",
+                                            "ping",    "pong",    "delayed request", "progress hint"};
 
 /// Bits of the detail of a call.
 inline constexpr std::uint8_t kFailed = 0x80;     // the call returned an error

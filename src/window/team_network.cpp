@@ -51,7 +51,7 @@ bool Team::open_network(bool atomics, int from) {
     fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     wishes.from = from;
     wishes.processes = size_;
-    wishes.prefers_atomics = options.lock_scheme == "two_level" || options.atomics == "provider";
+    wishes.prefers_atomics = atomics || options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
         may_connect(size_ - local_size(), why)) {
@@ -229,17 +229,30 @@ bool Team::read_table(const Layout& layout) {
 }
 
 // The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
-// same figures. In ns, and ns for 1,024 bytes, as integers.
+// same figures. In ns, and ns for 1,024 bytes, as integers. It also connects to the lifeline there: a firewall that
+// refuses such connections must not look like a death.
 int Team::measure_network(MPI_Comm comm) {
-    int slowest[] = {0, 0};
+    constexpr int kConnectMs = 3000;
+    int slowest[] = {0, 0, 0};
+    am::NetworkStack& network = am::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     if (me_ == leader()) {
         const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const am::NetworkStack::Cost cost = am::NetworkStack::mine().measure(job_->addresses[next]);
+        const am::NetworkStack::Cost cost = network.measure(job_->addresses[next]);
         slowest[0] = static_cast<int>(cost.way);
         slowest[1] = static_cast<int>(cost.byte * 1024);
+        const progress::Reached reached = progress::reach(job_->addresses[next].lifeline, kConnectMs);
+        slowest[2] = reached == progress::Reached::Accepted ? 0 : 1;
     }
     const int error = largest(comm, slowest);
+    if (slowest[2] != 0) {
+        network.connections.ignore_lifelines();
+        if (me_ == 0)
+            base::warn_for_group(
+                "no TCP connections between the nodes over IPv4 (no address, or a firewall): a process that does not "
+                "answer for OSC_PEER_TIMEOUT seconds counts as dead, even if it is stopped or behind a long transfer; "
+                "OSC_OFI_IFACE names another interface");
+    }
     // std::bit_width returns int in C++20 as published, and its argument's type in libstdc++ before GCC 13.
     const auto rounds = static_cast<std::uint32_t>(std::bit_width(nodes - 1));
     costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, rounds};

@@ -1,5 +1,5 @@
-# The same programs with their ranks on made-up nodes (OSC_FAKE_NODES): libosc's network path without a second host. By the
-# default software provider (tcp;ofi_rxm) or by net, so that every room of the code meets both. tests/multihost has real
+# The same programs with their ranks on made-up nodes (OSC_FAKE_NODES): libosc's network path without a second host. By net,
+# the default of the software providers, or by tcp;ofi_rxm, so that every room of the code meets both. tests/multihost has real
 # hosts.
 foreach(run
     put_get:4:tcp put_get:2:net fence:4:net locks:4:tcp locks:3:net lock_all:4:tcp pscw:4:net atomicity:2:tcp
@@ -13,8 +13,8 @@ foreach(run
   set(ranks ${CMAKE_MATCH_2})
   set(provider ${CMAKE_MATCH_3})
   set(environment OSC_FAKE_NODES=2)
-  if(provider STREQUAL "net")
-    list(APPEND environment OSC_OFI_PROVIDER=net)
+  if(provider STREQUAL "tcp")
+    list(APPEND environment OSC_OFI_PROVIDER=tcp)
   endif()
   osc_mpi_add_run(${name}.nodes.${provider}.n${ranks} test_${name} ${ranks} TIMEOUT 120 ENV ${environment})
 endforeach()
@@ -42,8 +42,8 @@ endforeach()
 foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred:5:5:net immediate:4:2:tcp)
   string(REGEX MATCH "^(.*):(.*):(.*):(.*)$" _ ${run})
   set(environment OSC_FAKE_NODES=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
-  if(CMAKE_MATCH_4 STREQUAL "net")
-    list(APPEND environment OSC_OFI_PROVIDER=net)
+  if(CMAKE_MATCH_4 STREQUAL "tcp")
+    list(APPEND environment OSC_OFI_PROVIDER=tcp)
   endif()
   osc_mpi_add_run(fence_epochs.nodes.${CMAKE_MATCH_1}.n${CMAKE_MATCH_2} test_fence_epochs ${CMAKE_MATCH_2} TIMEOUT 120
     ENV ${environment})
@@ -64,7 +64,7 @@ foreach(protocol messages buffered)
   osc_mpi_add_run(fence_epochs.nodes.${protocol}.n2 test_fence_epochs 2 TIMEOUT 60
     ENV OSC_FAKE_NODES=2 OSC_FENCE=deferred OSC_NET_PROTOCOL=${protocol} ARGS empty_epochs_cast_no_vote)
 endforeach()
-osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=tcp)
 osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
 osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_FAKE_NODES=3 OSC_OFI_PROVIDER=net)
 foreach(mode immediate deferred)
@@ -72,20 +72,20 @@ foreach(mode immediate deferred)
 endforeach()
 
 # A wait for one process goes on with what is asked of others: each is a node.
-foreach(run auto:tcp messages:tcp buffered:tcp direct:tcp auto:net)
+foreach(run auto:net messages:net buffered:net direct:net auto:tcp)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   set(environment OSC_FAKE_NODES=3 OSC_NET_PROTOCOL=${CMAKE_MATCH_1})
   set(provider "")
-  if(CMAKE_MATCH_2 STREQUAL "net")
-    list(APPEND environment OSC_OFI_PROVIDER=net)
-    set(provider .net)
+  if(CMAKE_MATCH_2 STREQUAL "tcp")
+    list(APPEND environment OSC_OFI_PROVIDER=tcp)
+    set(provider .tcp)
   endif()
   osc_mpi_add_run(waits.nodes.${CMAKE_MATCH_1}${provider}.n3 test_waits 3 TIMEOUT 120 ENV ${environment})
 endforeach()
 osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
 
 osc_mpi_add_run(connections.nodes.n8 test_connections 8 TIMEOUT 60 ENV OSC_FAKE_NODES=2)
-osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_FAKE_NODES=8)
+osc_mpi_add_run(message_counts.nodes.tcp.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_FAKE_NODES=8 OSC_OFI_PROVIDER=tcp)
 osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=net)
 
 # Two-level locks where each process is a node, and the fallback and its report where they are not possible.
@@ -93,15 +93,10 @@ foreach(ranks 2 4 8)
   osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120 ENV OSC_FAKE_NODES=${ranks}
     OSC_LOCK_SCHEME=two_level)
 endforeach()
-# Of libfabric 2's software providers the first one has no atomics, and an info key alone does not choose another.
+# The first one of the software providers has no atomics, and the program's first window does not ask for them.
 file(STRINGS ${OSC_LIBFABRIC_INCLUDE}/rdma/fabric.h libfabric REGEX "define FI_MAJOR_VERSION")
-if(libfabric MATCHES " 1$")
-  set(wish_beside_lock_key)
-  set(wish_beside_atomics_key)
-else()
-  set(wish_beside_lock_key OSC_ATOMICS=provider)
-  set(wish_beside_atomics_key OSC_LOCK_SCHEME=two_level)
-endif()
+set(wish_beside_lock_key OSC_ATOMICS=provider)
+set(wish_beside_atomics_key OSC_LOCK_SCHEME=two_level)
 osc_mpi_add_run(two_level.nodes.key.n3 test_two_level 3 TIMEOUT 60
   ENV OSC_FAKE_NODES=3 OSC_VERBOSE=strategy ${wish_beside_lock_key}
   ARGS all_agree_on_the_scheme locks_behind_fences)

@@ -1,10 +1,13 @@
 // The probes of direct accesses and of atomics, with providers that lie.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "transport/fabric/probe.h"
 
@@ -30,6 +33,8 @@ enum class Lie {
     HasNoRows,
     RefusesRows,
     RowsFail,
+    KeepsMappings,
+    KeepsHeaps,
     UpdatesLater,
     UpdatesOneMore,
     SwapsRowsAlways,
@@ -61,7 +66,7 @@ class Provider final : public fabric::Endpoint {
         EXPECT_EQ(key, 99u);
         if (lie_ == Lie::RefusesWrites) return fabric::Posted::Failed;
         if (lie_ == Lie::Busy && busy_++ < 1000) return fabric::Posted::Again;
-        const auto copy = [=] { std::memcpy(reinterpret_cast<void*>(address), from, bytes); };
+        const auto copy = [=, this] { std::memcpy(reinterpret_cast<void*>(address), registered(from, bytes), bytes); };
         later_ = [this, copy, &operation] {
             if (lie_ == Lie::WritesNever) return;
             if (lie_ != Lie::WritesLater && lie_ != Lie::WritesFail) copy();
@@ -140,6 +145,15 @@ class Provider final : public fabric::Endpoint {
     void wake() override {}
 
   private:
+    // The pages of a registration that a cache has kept hold the bytes that were written first.
+    const void* registered(const void* from, std::size_t bytes) {
+        const bool in_heap = from < ::sbrk(0);
+        if (lie_ != Lie::KeepsMappings && !(lie_ == Lie::KeepsHeaps && in_heap)) return from;
+        std::vector<std::byte>& kept = kept_[from];
+        if (kept.empty()) kept.assign(static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + bytes);
+        return kept.data();
+    }
+
     static std::int64_t word_of(const std::byte* row, std::size_t i) {
         std::int64_t word = 0;
         std::memcpy(&word, row + i * sizeof word, sizeof word);
@@ -149,6 +163,7 @@ class Provider final : public fabric::Endpoint {
     const Lie lie_;
     int busy_ = 0;
     bool exposed_ = false;
+    std::map<const void*, std::vector<std::byte>> kept_;
     std::function<void()> later_;
     fabric::Address address_;
 };
@@ -175,6 +190,22 @@ TEST(Probe, FindsEveryLie) {
     EXPECT_EQ(flaw_of(Lie::ReadsFail), "a read does not end well");
     EXPECT_EQ(flaw_of(Lie::ReadsOther), "a read brings other bytes");
 }
+
+TEST(Probe, FindsACacheThatKeepsMemoryThatIsGone) {
+    for (const Lie lie : {Lie::KeepsMappings, Lie::KeepsHeaps}) {
+        Provider provider(lie);
+        EXPECT_EQ(fabric::probe_cache(provider), fabric::kStale) << static_cast<int>(lie);
+    }
+    Provider fails(Lie::WritesFail);
+    EXPECT_EQ(fabric::probe_cache(fails), "a write does not end well");
+}
+
+#ifndef __SANITIZE_ADDRESS__  // its malloc gives no memory back
+TEST(Probe, BelievesACacheThatFollowsTheMemory) {
+    Provider provider(Lie::None);
+    EXPECT_EQ(fabric::probe_cache(provider), "");
+}
+#endif
 
 TEST(Probe, BelievesAtomicsThatWork) {
     EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_atomics), "");

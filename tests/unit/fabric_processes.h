@@ -5,6 +5,7 @@
 // wait's hook polls all of them, in an order that the seed decides, so that a run repeats exactly.
 #pragma once
 
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ struct JobSetup {
     am::Protocol protocol = am::Protocol::Auto;
     Progress progress = Progress::Callers;
     int timeout_ms = 10000;
+    bool lifelines = false;
     fake::Behaviour behaviour;
 };
 
@@ -207,7 +209,8 @@ class Processes {
 
 inline Process::Process(Processes& all, std::uint32_t number) : rank(number), ranks(all.size(), 1) {
     std::string why;
-    EXPECT_TRUE(network.open(all.fabric().open(), all.setup().timeout_ms, all.setup().progress, why)) << why;
+    const std::uint32_t ipv4 = all.setup().lifelines ? htonl(INADDR_LOOPBACK) : 0;
+    EXPECT_TRUE(network.open(all.fabric().open(), all.setup().timeout_ms, all.setup().progress, why, ipv4)) << why;
 }
 
 inline Process::~Process() {

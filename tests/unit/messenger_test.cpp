@@ -17,9 +17,6 @@
 namespace osc::test {
 namespace {
 
-// Slots are for libfabric 1.17 and older (docs/PROVIDERS.md).
-constexpr bool kSlots = FI_VERSION_LT(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), FI_VERSION(1, 18));
-
 using When = am::FabricSender::When;
 
 class Replies final : public am::ReplyHandler {
@@ -194,7 +191,7 @@ TEST_F(TwoNetworks, PiggybacksAreJoined) {
 
 // A delayed reply travels with the next message to the same process.
 TEST_F(TwoNetworks, DelayedRepliesArePiggybacked) {
-    count_up(100);  // slots have been offered, so only replies count
+    count_up(100);
     const std::uint64_t before = target_.counts().messages.load();
     for (int i = 0; i < 100; ++i) {
         Replies replies;
@@ -209,62 +206,6 @@ TEST_F(TwoNetworks, DelayedRepliesArePiggybacked) {
     EXPECT_EQ(words_[1], 300u);
     // One round that brings both requests is enough for their replies to meet.
     EXPECT_LT(target_.counts().messages.load() - before, 200u);
-}
-
-// By slots and as ordinary messages, large and small, with all slots full and none: in one order.
-TEST_F(TwoNetworks, SlotsKeepTheOrder) {
-    if (!kSlots || !origin_.endpoint().prefers_deposits()) GTEST_SKIP() << "the provider has no slots";
-    constexpr std::uint64_t kCount = 20000;
-    Turns turns;
-    std::minstd_rand random(1);
-    for (std::uint64_t i = 0; i < kCount; ++i) {
-        Body body;
-        // Most fit a slot, with others or alone; some take several, and some more than are free. Bytes of
-        // the puts look like laps.
-        constexpr int kPuts[] = {0, 0, 0, 2, 6, 8, 40, 40, 250, 900};
-        for (int put = kPuts[random() % std::size(kPuts)]; put > 0; --put)
-            body.put(0, i % 256 * 0x0101010101010101);
-        body.sum(am::Opcode::UpdateReturn, 8, 1);
-        am::Message* message = origin_.sender.claim();
-        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
-        message->bytes = body.bytes.size();
-        const am::FrameKind kind = random() % 4 == 0 ? am::FrameKind::DelayedReply : am::FrameKind::Request;
-        origin_.messenger.request(*to_target_, kind, kWindow, 1, message, turns,
-                                  random() % 8 == 0 ? When::Piggyback : When::Now);
-        const std::uint64_t open = i / 1000 % 2 == 0 ? 100 : 3;
-        ASSERT_TRUE(origin_.engine.wait([&] { return turns.came.load() + open > i; }, kNoneDead));
-    }
-    origin_.sender.send_piggybacks();
-    ASSERT_TRUE(origin_.engine.wait([&] { return turns.came.load() == kCount; }, kNoneDead));
-    EXPECT_EQ(turns.wrong.load(), 0u);
-    EXPECT_EQ(words_[1], kCount);
-    for (const am::NetworkStack* network : {&origin_, &target_}) {
-        const std::uint64_t deposits = network->counts().deposits.load();
-        EXPECT_GT(deposits, kCount / 20);
-        EXPECT_LT(deposits, network->counts().messages.load());
-        EXPECT_EQ(network->counts().strangers.load(), 0u);
-    }
-}
-
-// Nothing travels to the origin but reports of emptied slots.
-TEST_F(TwoNetworks, EmptiedSlotsAreReportedWithoutReplies) {
-    if (!kSlots || !origin_.endpoint().prefers_deposits()) GTEST_SKIP() << "the provider has no slots";
-    constexpr std::uint64_t kCount = 5000;
-    count_up(100);
-    const std::uint64_t before = origin_.counts().deposits.load();
-    for (std::uint64_t i = 1; i <= kCount; ++i) {
-        am::Message* message = origin_.sender.claim();
-        const Body body = Body().step(am::Opcode::Post);
-        std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
-        message->bytes = body.bytes.size();
-        origin_.messenger.notice(*to_target_, kWindow, 1, message);
-        if (i % 20 != 0) continue;
-        Replies replies;
-        ask(replies);
-        ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 1; }, kNoneDead));
-    }
-    EXPECT_GT(origin_.counts().deposits.load() - before, kCount / 2);
-    EXPECT_EQ(target_.counts().strangers.load(), 0u);
 }
 
 // A host that polls between computations does not keep the network thread parked.

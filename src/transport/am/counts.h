@@ -8,7 +8,6 @@ namespace osc::am {
 
 struct Counts {
     std::atomic<std::uint64_t> messages{0};  // sent, of all kinds
-    std::atomic<std::uint64_t> deposits{0};  // of these, into slots
     std::atomic<std::uint64_t> requests{0};
     std::atomic<std::uint64_t> writes{0};   // direct
     std::atomic<std::uint64_t> reads{0};    // direct

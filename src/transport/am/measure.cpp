@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kConnecting = 500000000;  // ns for the first answer
 constexpr std::int64_t kAtMost = 5000000;        // ns for all pings of one size, however slow the network is
 constexpr int kTimes = 9;                        // pings of one size; their median counts
-constexpr std::size_t kLarge = 8192;             // bytes of the pings that show what a byte costs
+constexpr std::size_t kLarge = 8192;             // bytes of the pings that show what a byte costs, at most
 
 // The proof that messages wake: pings after pauses, in which the network thread falls asleep.
 constexpr std::uint32_t kWakePings = 4;
@@ -54,8 +54,9 @@ NetworkStack::Cost NetworkStack::measure(const ProcessAddress& address) {
         return static_cast<double>(each[kTimes / 2]);
     };
     const double small = median(0);
-    const double large = median(kLarge);
-    cost_ = {small / 2, std::max(0.0, large - small) / static_cast<double>(kLarge)};
+    const std::size_t bytes = std::min(kLarge, largest_body());
+    const double large = median(bytes);
+    cost_ = {small / 2, std::max(0.0, large - small) / static_cast<double>(bytes)};
     return cost_;
 }
 

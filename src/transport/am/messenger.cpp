@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/warn.h"
+
 namespace osc::am {
 
 std::shared_ptr<Arrivals> Messenger::serve(const ExposedWindow& window) {
@@ -48,8 +50,8 @@ void Messenger::ping(Connection& to, Message* message) {
 
 bool Messenger::alive(Connection& peer) {
     const Connections::Sign sign = connections_.check(peer);
-    if (sign == Connections::Sign::Silent) sender_.control(peer, FrameKind::Ping);
-    return sign != Connections::Sign::Dead;
+    if (sign == Connections::Sign::Silent) sender_.control_alone(peer, FrameKind::Ping);
+    return sign != Connections::Sign::Ended;
 }
 
 void Messenger::received(Connection& from, const Frame& frame, const std::byte* body) {
@@ -80,10 +82,6 @@ void Messenger::received(Connection& from, const Frame& frame, const std::byte* 
         case FrameKind::Pong:
             from.pongs.fetch_add(1, std::memory_order_release);
             return engine_.ring();
-        case FrameKind::Slots:
-        case FrameKind::Begin:
-        case FrameKind::Emptied:
-            return;  // the channel's own
     }
 }
 
@@ -112,11 +110,24 @@ void Messenger::answer(std::uint64_t token, std::uint32_t number, Status status,
     sender_.send(*to, frame, message, reply_when_);
 }
 
-void Messenger::lost(Connection& peer) {
-    peer.dead.store(true, std::memory_order_seq_cst);
+void Messenger::failed(Connection& peer) {
+    connections_.fail(peer);
+    engine_.wake_thread();
+}
+
+void Messenger::no_memory(Connection& peer) {
+    base::warn_for_group(
+        "the provider cannot register the memory of messages: raise the limit of locked memory (ulimit -l)");
+    connections_.end(peer, Status::NoMemory);
+    engine_.wake_thread();
+}
+
+// Ends the requests to a peer that none reaches any more, and breaks its locks here.
+void Messenger::report_end(Connection& peer) {
     for (ReplyHandler* handler : requests_.take_all(peer))
-        handler->answered(Status::PeerDied, nullptr, 0);
+        handler->answered(peer.end.load(std::memory_order_relaxed), nullptr, 0);
     service_.died(peer.token);
+    connections_.settled(peer);
     engine_.ring();
 }
 
@@ -127,8 +138,8 @@ void Messenger::resume_waiting() {
     if (waited) engine_.ring();
 }
 
-// Peers that hold locks others want, peers that take no messages, and dead peers whose requests have not ended: the
-// thread that found their death could not take the locks for that.
+// Peers that hold locks others want, peers that take no messages, and ended ones whose requests have not: the thread
+// that found the end could not take the locks for that.
 void Messenger::look_for_dead() {
     service_.look_for_dead();
     std::vector<std::uint64_t> holders;
@@ -136,9 +147,18 @@ void Messenger::look_for_dead() {
     std::vector<Connection*> doubtful = sender_.stuck_peers();
     for (const std::uint64_t token : holders)
         if (Connection* holder = connections_.find(token); holder != nullptr) doubtful.push_back(holder);
-    requests_.dead_peers(doubtful);
-    for (Connection* peer : doubtful)
-        if (!alive(*peer)) lost(*peer);
+    requests_.ended_peers(doubtful);
+    look_at(doubtful);
+    look_for_ends();
+}
+
+void Messenger::look_for_ends() {
+    look_at(connections_.in_doubt());
+}
+
+void Messenger::look_at(const std::vector<Connection*>& peers) {
+    for (Connection* peer : peers)
+        if (!alive(*peer)) report_end(*peer);
 }
 
 }  // namespace osc::am

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "transport/am/channels/fabric_sender.h"
 #include "transport/am/request_table.h"
@@ -31,12 +32,16 @@ class Messenger final : public MessageHandler, Answers {
     /// Sends a ping with a body, whose answer Connection::pongs counts.
     void ping(Connection& to, Message* message);
 
-    /// False if the process is known to be dead, or has not answered in time. Otherwise asks it, without waiting.
+    /// False if the process is dead or its connection is lost. Otherwise asks it if it has been silent, without
+    /// waiting.
     bool alive(Connection& peer);
 
+    /// The peer is in doubt: look_for_ends() settles whether it is dead or its connection lost.
+    void failed(Connection& peer) override;
+    /// Ends the connection: the peer lives, and this process cannot send to it.
+    void no_memory(Connection& peer) override;
+
     // Under the drive lock.
-    /// A peer is gone: ends the requests to it, and breaks its locks here.
-    void lost(Connection& peer) override;
     /// Goes on with requests that waited for a lock or a fence of this process.
     void resume_waiting();
     /// Whether some still wait, which no event announces the end of.
@@ -45,8 +50,12 @@ class Messenger final : public MessageHandler, Answers {
     std::uint64_t served() const { return served_; }
     /// Looks for the dead among the peers that something here waits for.
     void look_for_dead();
+    /// Looks at the peers in doubt.
+    void look_for_ends();
 
   private:
+    void look_at(const std::vector<Connection*>& peers);
+    void report_end(Connection& peer);
     void received(Connection& from, const Frame& frame, const std::byte* body) override;
     void reply_came(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,

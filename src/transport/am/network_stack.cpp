@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/host_address.h"
 #include "base/random.h"
 #include "transport/shm/arena.h"
 
@@ -40,7 +42,9 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
         return false;
     }
     std::unique_ptr<fabric::Endpoint> opened(fabric::open(wishes, why));
-    if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why)) return false;
+    const bool has_none = opened != nullptr && opened->ipv4() == 0;
+    const std::uint32_t ipv4 = has_none ? base::host_ipv4(wishes.interface, wishes.loopback) : 0;
+    if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why, ipv4)) return false;
     if (this == &mine()) {
         shm::set_wait_network([] { mine().engine.poll(); });
         // The thread must end before libfabric does. Until then peers may need its answers.
@@ -50,10 +54,11 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
     return true;
 }
 
-bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why) {
+bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why,
+                        std::uint32_t ipv4) {
     endpoint_ = std::move(endpoint);
     address_ = {base::random64(), base::random64(), {}, {}};
-    connections.open(*endpoint_, std::int64_t{timeout_ms} * 1000000, address_);
+    connections.open(*endpoint_, ipv4 != 0 ? ipv4 : endpoint_->ipv4(), std::int64_t{timeout_ms} * 1000000, address_);
     sender.open(*endpoint_, address_.token);
     receiver_.open(*endpoint_, address_.secret);
     rdma.open(*endpoint_, address_.token);
@@ -66,7 +71,6 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
 void NetworkStack::close() {
     stop();
     const auto lock = engine.seize();
-    receiver_.close();
     endpoint_.reset();
 }
 
@@ -87,12 +91,24 @@ int NetworkStack::poll() {
     }
     sender.retry_unsent();
     messenger.resume_waiting();
+    if (connections.unsettled()) settle();
     return events;
 }
 
+// Connections that have failed or ended. A look costs a system call.
+void NetworkStack::settle() {
+    constexpr std::int64_t kBetween = 1000000;  // ns
+    const std::int64_t now = now_ns();
+    if (now - looked_ < kBetween) return;
+    looked_ = now;
+    messenger.look_for_ends();
+    rdma.settle();
+}
+
 void NetworkStack::check_peers() {
-    connections.drain_lifeline();
+    connections.serve_lifeline();
     messenger.look_for_dead();
+    rdma.settle();
 }
 
 }  // namespace osc::am

@@ -29,11 +29,13 @@ class NetworkStack final : progress::Driven {
     NetworkStack& operator=(const NetworkStack&) = delete;
 
     using Mode = progress::ProgressEngine::Mode;
-    /// Opens an endpoint and starts the network thread, once; false with the reason in `why`. `timeout_ms`: how long a
-    /// peer may leave a ping unanswered.
+    /// Opens an endpoint and starts the network thread, once; false with the reason in `why`. `timeout_ms`: how long
+    /// the host of a silent peer may be silent too.
     bool open(const fabric::Wishes& wishes, int timeout_ms, std::string& why);
-    /// The same over an endpoint that the caller has opened.
-    bool open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why);
+    /// The same over an endpoint that the caller has opened. `ipv4`: this host's address for the lifeline (network
+    /// order); 0: the endpoint's, if it has one.
+    bool open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why,
+              std::uint32_t ipv4 = 0);
     /// Ends the network thread and the endpoint. Nothing of this process may be in flight.
     void close();
     /// Ends the network thread only.
@@ -46,6 +48,8 @@ class NetworkStack final : progress::Driven {
     const ProcessAddress& address() const { return address_; }
     fabric::Endpoint& endpoint() { return *endpoint_; }
     const Counts& counts() const { return counts_; }
+    /// The most bytes of a message's body.
+    std::size_t largest_body() const { return endpoint_->largest_message() - sizeof(Frame); }
 
     /// What messages to a process of another node cost: the way of a small one, and each further byte, in ns.
     struct Cost {
@@ -76,6 +80,7 @@ class NetworkStack final : progress::Driven {
 
   private:
     bool await_pings(Connection& from, std::uint32_t count, bool polls);
+    void settle();
     std::int64_t round_trip(Connection& to, std::size_t bytes, std::int64_t until);
     int poll() override;
     int sleep(int milliseconds) override {
@@ -91,7 +96,7 @@ class NetworkStack final : progress::Driven {
     void ignore_events() override { endpoint_->ignore_events(); }
     bool await(int milliseconds) override { return endpoint_->await(milliseconds); }
     std::uint64_t served() const override { return messenger.served(); }
-    bool retries_soon() const override { return messenger.waits() || sender.has_unsent(); }
+    bool retries_soon() const override { return messenger.waits() || sender.has_unsent() || connections.unsettled(); }
     void wake() override { endpoint_->wake(); }
     bool has_transfers() const override { return rdma.active(); }
     bool has_unsent() const override { return sender.has_unsent() || sender.has_piggybacks(); }
@@ -100,8 +105,9 @@ class NetworkStack final : progress::Driven {
     ProcessAddress address_;
     // After so many polls without an event, piggybacks no longer wait for another message.
     static constexpr int kIdlePolls = 8;
-    int idle_polls_ = 0;  // in a row; under the drive lock
-    int process_ = 0;     // that opened it
+    int idle_polls_ = 0;       // in a row; under the drive lock
+    std::int64_t looked_ = 0;  // when poll() last looked for ends; under the drive lock
+    int process_ = 0;          // that opened it
     std::atomic<bool> proven_{false};
     Cost cost_;
 };

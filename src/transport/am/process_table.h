@@ -16,7 +16,7 @@ struct ProcessAddress {
     std::uint64_t token = 0;   // the process's name; random
     std::uint64_t secret = 0;  // that messages to it must carry
     fabric::Address address;
-    progress::SocketAddress lifeline;
+    progress::SocketAddress lifeline;  // none: its host has no IPv4 address that others know
 };
 
 struct ProcessTable {

@@ -1,7 +1,5 @@
 #include "transport/am/rdma.h"
 
-#include <cerrno>
-
 #include "base/clock.h"
 
 namespace osc::am {
@@ -13,23 +11,26 @@ void Rdma::open(fabric::Endpoint& endpoint, std::uint64_t token) {
     token_ = token;
 }
 
-// False: the provider has no room.
+// False: the provider has no room, or the connection has failed and its end is not settled yet.
 template <class Post>
 bool Rdma::begin(Transfer& transfer, Post&& post) {
     transfer.rdma = this;
     transfer.operation.ended = &Rdma::ended;
     in_flight_.fetch_add(1, std::memory_order_relaxed);
     const std::int64_t began = now_ns();
-    const bool dead = transfer.connection->dead.load(std::memory_order_relaxed);
-    const fabric::Posted posted = dead ? fabric::Posted::Failed : post();
-    if (posted != fabric::Posted::Yes) in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    if (posted == fabric::Posted::Again) {
-        count(counts_.retries);
-        return false;
-    }
+    Connection& to = *transfer.connection;
+    const bool open = !to.failed.load(std::memory_order_acquire);
+    const fabric::Posted posted = open ? post() : fabric::Posted::Again;
     if (posted != fabric::Posted::Yes) {
-        transfer.ended(transfer, posted == fabric::Posted::NoMemory ? ENOMEM : EIO);
-        return true;
+        in_flight_.fetch_sub(1, std::memory_order_relaxed);
+        if (posted == fabric::Posted::Failed) messenger_.failed(to);
+        const bool registered = posted != fabric::Posted::NoMemory;
+        const Status end = registered ? to.end.load(std::memory_order_acquire) : Status::NoMemory;
+        if (end == Status::Done)
+            count(counts_.retries);
+        else
+            transfer.ended(transfer, end);
+        return end != Status::Done;
     }
     // A thread that streams reaps the ends itself, several per poll, which costs less; the network thread leaves it the
     // core.
@@ -94,11 +95,30 @@ void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std
 void Rdma::ended(fabric::Operation& operation, int error) {
     auto& transfer = reinterpret_cast<Transfer&>(operation);
     Rdma& rdma = *transfer.rdma;
-    Connection& to = *transfer.connection;
+    const Status status = status_of(error);
+    if (status == Status::Lost) {
+        rdma.failed_.push_back(&transfer);
+        rdma.messenger_.failed(*transfer.connection);
+        return;
+    }
     rdma.in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    transfer.ended(transfer, error);
-    if (status_of(error) == Status::PeerDied) rdma.messenger_.lost(to);
+    transfer.ended(transfer, status);
     rdma.engine_.ring();
+}
+
+void Rdma::settle() {
+    if (failed_.empty()) return;
+    std::vector<Transfer*> ended;
+    std::erase_if(failed_, [&](Transfer* transfer) {
+        const bool settled = transfer->connection->ended();
+        if (settled) ended.push_back(transfer);
+        return settled;
+    });
+    for (Transfer* transfer : ended) {
+        in_flight_.fetch_sub(1, std::memory_order_relaxed);
+        transfer->ended(*transfer, transfer->connection->end.load(std::memory_order_relaxed));
+    }
+    engine_.ring();
 }
 
 }  // namespace osc::am

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "transport/am/messenger.h"
 
@@ -15,10 +16,11 @@ struct Transfer {
     class Rdma* rdma = nullptr;
     Connection* connection = nullptr;
     void* owner = nullptr;
-    void (*ended)(Transfer&, int error) = nullptr;  // called once, under the drive lock or by the posting thread
+    void (*ended)(Transfer&, Status) = nullptr;  // called once, under the drive lock or by the posting thread
 };
 
-/// Thread-safe. A transfer that has begun is the provider's until it has ended, even if the peer is dead.
+/// Thread-safe. A transfer that has begun is the provider's until it has ended, even if the peer is dead. A transfer
+/// that the provider has failed ends when it is settled whether the peer is dead.
 class Rdma {
   public:
     Rdma(Messenger& messenger, FabricSender& sender, progress::ProgressEngine& engine, Counts& counts)
@@ -34,6 +36,8 @@ class Rdma {
     /// Waits for room. Without locks, like ProgressEngine::wait().
     void atomic(Transfer& transfer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key);
 
+    /// Ends the failed transfers to peers whose connections have ended. Under the drive lock.
+    void settle();
     /// Whether any are in flight.
     bool active() const { return in_flight_.load(std::memory_order_relaxed) > 0; }
 
@@ -53,6 +57,7 @@ class Rdma {
     std::uint64_t token_ = 0;
     std::atomic<std::uint32_t> begun_{0};  // of all time: every eighth polls
     std::atomic<int> in_flight_{0};
+    std::vector<Transfer*> failed_;  // under the drive lock
 };
 
 }  // namespace osc::am

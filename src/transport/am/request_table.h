@@ -13,7 +13,7 @@ namespace osc::am {
 /// The origin of a request. Called under the drive lock, by any thread.
 class ReplyHandler {
   public:
-    /// The reply: `data` is what the records return. Status::PeerDied if there will be none.
+    /// The reply: `data` is what the records return. The status of the connection's end if there will be none.
     virtual void answered(Status status, const std::byte* data, std::size_t bytes) = 0;
 
   protected:
@@ -50,11 +50,11 @@ class RequestTable {
         return handlers;
     }
 
-    /// Appends the dead peers with requests.
-    void dead_peers(std::vector<Connection*>& peers) {
+    /// Appends the peers with requests whose connections have ended.
+    void ended_peers(std::vector<Connection*>& peers) {
         const std::lock_guard lock(mutex_);
         for (const Request& request : requests_)
-            if (request.to != nullptr && request.to->dead.load(std::memory_order_relaxed)) peers.push_back(request.to);
+            if (request.to != nullptr && request.to->ended()) peers.push_back(request.to);
     }
 
   private:

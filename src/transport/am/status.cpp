@@ -8,7 +8,7 @@ namespace osc::am {
 Status status_of(int error) {
     if (error == 0) return Status::Done;
     if (error == ENOMEM) return Status::NoMemory;
-    return error == EACCES || error == EKEYREJECTED ? Status::Refused : Status::PeerDied;
+    return error == EACCES || error == EKEYREJECTED ? Status::Refused : Status::Lost;
 }
 
 Fault fault_of(Status status, std::uint32_t rank) {
@@ -24,9 +24,14 @@ Fault fault_of(Status status, std::uint32_t rank) {
         case Status::NotAdmitted:
             return base::fail(Fault::Op, "rank %u: operation not defined for the type", rank);
         case Status::HolderDied:
-            return base::fail(Fault::Dead, "a process died while it held a lock, or an element, of rank %u", rank);
+            return base::fail(
+                Fault::Dead,
+                "a process died, or its connection was lost, while it held a lock, or an element, of rank %u", rank);
         case Status::PeerDied:
             return base::fail(Fault::Dead, "rank %u died, or does not answer any more", rank);
+        case Status::Lost:
+            return base::fail(Fault::Dead, "the connection to rank %u is lost: the network has failed, not the process",
+                              rank);
         case Status::Refused:
             return base::fail(Fault::Other,
                               "rank %u exposes its memory no more: it has freed the window, or failed to create it",

@@ -23,7 +23,7 @@
 namespace osc::am {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 5;
+inline constexpr std::uint8_t kVersion = 6;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
@@ -35,10 +35,6 @@ enum class FrameKind : std::uint8_t {
     Pong,
     DelayedReply,  // a request whose sender does not wait: the reply may come with the next message
     ProgressHint,  // the sender writes or reads directly in the next milliseconds, which causes no event
-    // See channels/eager_slots.h.
-    Slots,    // offers slots
-    Begin,    // the sender uses the slots that it was offered from now on
-    Emptied,  // number: how many slots the sender has emptied
 };
 
 struct Frame {
@@ -173,7 +169,7 @@ inline bool check(const std::byte* message, std::size_t bytes, std::uint64_t sec
     if (bytes < sizeof(Frame)) return false;
     std::memcpy(&frame, message, sizeof frame);
     return frame.magic == kMagic && frame.version == kVersion && frame.secret == secret &&
-           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::Emptied && frame.bytes % kAlign == 0 &&
+           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::ProgressHint && frame.bytes % kAlign == 0 &&
            frame.bytes <= bytes - sizeof(Frame);
 }
 

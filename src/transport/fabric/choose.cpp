@@ -151,8 +151,8 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::st
         const bool may_do = plain == nullptr && kRows + row >= wishes.from;
         fi_info* const found = may_suit || may_do ? take(provider) : nullptr;
         if (found == nullptr) continue;
-        const bool suits =
-            !wishes.prefers_atomics || (provider.quirks & kSoftware) == 0 || (found->caps & FI_ATOMIC) != 0;
+        const bool has_atomics = (found->caps & FI_ATOMIC) != 0 && (provider.quirks & kNoAtomics) == 0;
+        const bool suits = !wishes.prefers_atomics || (provider.quirks & kSoftware) == 0 || has_atomics;
         if (suits && may_suit) {
             if (plain != nullptr) fi_freeinfo(plain);
             preference = row;

@@ -15,10 +15,11 @@ enum Quirk : unsigned {
     kNone = 0,
     kSoftware = 1,
     kBlockingRead = 2,
-    kDeposits = 4,
+    kBuffered = 4,
     kUnlockedClose = 8,
     kHardwareAtomics = 16,
     kBoundedQueue = 32,
+    kNoAtomics = 64,
 };
 
 /// A row of providers.def.

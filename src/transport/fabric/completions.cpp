@@ -15,7 +15,7 @@ namespace osc::fabric {
 
 bool Libfabric::post(Receive& receive) {
     const ssize_t result =
-        fi_recv(endpoint_, receive.buffer, kLargestMessage,
+        fi_recv(endpoint_, receive.buffer, largest_message_,
                 receive_memory_ != nullptr ? fi_mr_desc(receive_memory_) : nullptr, FI_ADDR_UNSPEC, &receive.operation);
     receive.posted = result == 0;
     return receive.posted || result == -FI_EAGAIN;
@@ -97,11 +97,11 @@ bool Libfabric::listen(std::uint32_t events) {
     return ::epoll_ctl(watched_, EPOLL_CTL_MOD, descriptor_, &event) == 0;
 }
 
-bool Libfabric::may_sleep(Receiver& receiver) {
+bool Libfabric::may_sleep() {
     close_revoked();
     if (ignores_events_) ignores_events_ = !listen(EPOLLIN);
     fid* queue = &queue_->fid;
-    return !ignores_events_ && fi_trywait(fabric_, &queue, 1) == 0 && !receiver.landed();
+    return !ignores_events_ && fi_trywait(fabric_, &queue, 1) == 0;
 }
 
 void Libfabric::ignore_events() {
@@ -125,7 +125,7 @@ int Libfabric::sleep(int milliseconds, Receiver& receiver) {
     int ready = 0;
     if (waker_ >= 0) {
         fid* queue = &queue_->fid;
-        if (fi_trywait(fabric_, &queue, 1) == 0 && !receiver.landed()) {
+        if (fi_trywait(fabric_, &queue, 1) == 0) {
             pollfd both[] = {{descriptor_, POLLIN, 0}, {waker_, POLLIN, 0}};
             ::poll(both, 2, milliseconds);
             std::uint64_t count = 0;

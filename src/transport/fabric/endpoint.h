@@ -23,9 +23,12 @@ struct Address {
 /// This endpoint's number for a peer.
 using PeerId = std::uint64_t;
 
-/// The largest message, in bytes: 32 KiB of data and a header. The software providers send it without a rendezvous (see
-/// load.cpp); `tcp;ofi_rxm` allocates two pools of 1,024 buffers of this size.
+/// The largest message of any provider, in bytes: 32 KiB of data and a header.
 inline constexpr std::size_t kLargestMessage = 33792;
+/// The same of providers over ofi_rxm, which allocates two pools of 1,024 buffers of this size and a header, touches
+/// all of them, and pins them for a network adapter.
+inline constexpr std::size_t kLargestBuffered = 2304;
+inline constexpr std::size_t kSmallestBuffer = 1024;
 
 /// An operation of the provider. Its owner keeps it until the polling thread has called `ended`; `error` is 0 or a
 /// libfabric error number.
@@ -106,8 +109,6 @@ struct Exposed {
 class Receiver {
   public:
     virtual void received(std::byte* message, std::size_t bytes) = 0;
-    /// Whether data has arrived for which the provider reports no event. sleep() returns then.
-    virtual bool landed() const { return false; }
 
   protected:
     ~Receiver() = default;
@@ -128,12 +129,14 @@ class Endpoint {
     virtual std::uint32_t ipv4() const = 0;
     virtual bool insert(const Address& address, PeerId& peer) = 0;
 
-    /// Sends a message of at most kLargestMessage bytes, unchanged until `operation` has ended. Messages to one peer
+    /// Sends a message of at most largest_message() bytes, unchanged until `operation` has ended. Messages to one peer
     /// arrive in the order in which they were sent.
     virtual Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) = 0;
     /// Sends a copy of a message of at most largest_copied() bytes; its completion is not reported.
     virtual Posted send_copied(PeerId peer, const void* message, std::size_t bytes) = 0;
     virtual std::size_t largest_copied() const = 0;
+    /// The longest message that keeps its place in the order; at most kLargestMessage.
+    virtual std::size_t largest_message() const { return kLargestMessage; }
 
     /// Writes to, or reads from, a peer's exposed memory at `address` = Exposed::base + offset. A write ends when the
     /// data is in the target's memory.
@@ -153,18 +156,6 @@ class Endpoint {
                           Operation& operation) = 0;
     /// Whether the network adapter executes atomics, and no process of the target.
     virtual bool has_hardware_atomics() const = 0;
-    /// Whether deposits are faster than sends for small messages. A deposit is a write without an event at the target.
-    /// It ends when `from` may be changed; without an operation it copies at most largest_copied() bytes. Deposits and
-    /// messages to one peer arrive byte by byte in the order of their posts.
-    virtual bool prefers_deposits() const { return false; }
-    virtual Posted deposit(PeerId, const void* /*from*/, std::size_t, std::uint64_t /*address*/, std::uint64_t /*key*/,
-                           Operation*) {
-        return Posted::Failed;
-    }
-    /// True if no post is in progress; the contents of received deposits are then stable. During a post the provider
-    /// may still be copying a deposit into this process's memory. A poll() without events has waited for such a copy.
-    virtual bool is_idle() const { return true; }
-
     /// The most bytes of one write or read.
     virtual std::size_t largest_transfer() const = 0;
 
@@ -198,7 +189,7 @@ class Endpoint {
     /// Prepares such sleeps, which `timer`, a descriptor, ends too when it is readable. False if there are none.
     virtual bool watch(int /*timer*/) { return false; }
     /// For the thread that may call poll: false if there may be events. Else events end the next await().
-    virtual bool may_sleep(Receiver&) { return false; }
+    virtual bool may_sleep() { return false; }
     /// From now on, until the next may_sleep(), events do not end await(). For the thread that may call poll.
     virtual void ignore_events() {}
     /// Waits, at most `milliseconds`; true if there may be events.
@@ -211,7 +202,8 @@ struct Wishes {
     const char* interface;  // the name of a network interface; "": the provider's own choice
     bool loopback;          // all peers are on this machine
     bool atomics;           // use the provider's atomics if it has them; this does not influence the choice
-    bool pieces = false;    // the provider may cut messages into pieces, which deposits can overtake
+    // The size of ofi_rxm's buffers, in bytes: a longer message travels in pieces, which a shorter one overtakes.
+    std::size_t buffer = kLargestBuffered;
     // Take a software provider with atomics before a better one without; the same in all processes of a job, as the
     // name.
     bool prefers_atomics = false;

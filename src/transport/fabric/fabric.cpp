@@ -41,7 +41,6 @@ Libfabric::~Libfabric() {
         close(&memory->fid);
     close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
     close(slot_memory_ != nullptr ? &slot_memory_->fid : nullptr);
-    close(writes_ != nullptr ? &writes_->fid : nullptr);
     close(queue_ != nullptr ? &queue_->fid : nullptr);
     close(peers_ != nullptr ? &peers_->fid : nullptr);
     close(domain_ != nullptr ? &domain_->fid : nullptr);
@@ -54,6 +53,11 @@ Libfabric::~Libfabric() {
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
     info_ = choose(wishes, chosen_, preference_, why);
     if (info_ == nullptr) return false;
+    if ((chosen_.quirks & kBuffered) != 0) largest_message_ = std::min(wishes.buffer, kLargestMessage);
+    if (largest_message_ < kSmallestBuffer) {
+        why = std::string(provider()) + ": FI_OFI_RXM_BUFFER_SIZE is less than " + std::to_string(kSmallestBuffer);
+        return false;
+    }
     most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
     monitor_ = needs(FI_MR_LOCAL) ? choose_monitor() : "";
     int error = 0;
@@ -76,8 +80,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
                       did("fi_endpoint", fi_endpoint(domain_, info_, &endpoint_, nullptr)) &&
                       did("fi_ep_bind", fi_ep_bind(endpoint_, &peers_->fid, 0)) &&
                       did("fi_ep_bind", fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_RECV)) &&
-                      (bound_ = true) && did("fi_cntr_open", count_writes()) &&
-                      did("fi_enable", fi_enable(endpoint_)) &&
+                      (bound_ = true) && did("fi_enable", fi_enable(endpoint_)) &&
                       did("fi_getname", fi_getname(&endpoint_->fid, address_.bytes, &length));
     if (!made) {
         why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);
@@ -92,11 +95,11 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         }
     }
     address_.size = static_cast<std::uint32_t>(length);
-    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * kLargestMessage);
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * largest_message_);
     receives_.resize(kReceives);
     if (needs(FI_MR_LOCAL)) {
         std::byte* const slots = slots_.open();
-        receive_memory_ = register_memory(buffers_.get(), kReceives * kLargestMessage, FI_RECV, kUncached);
+        receive_memory_ = register_memory(buffers_.get(), kReceives * largest_message_, FI_RECV, kUncached);
         if (slots != nullptr)
             slot_memory_ =
                 register_memory(slots, Slots::kCount * Slots::kBytes, FI_SEND | FI_WRITE | FI_READ, kUncached);
@@ -107,31 +110,17 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         }
     }
     for (int i = 0; i < kReceives; ++i) {
-        receives_[static_cast<std::size_t>(i)].buffer = buffers_.get() + static_cast<std::size_t>(i) * kLargestMessage;
+        receives_[static_cast<std::size_t>(i)].buffer = buffers_.get() + static_cast<std::size_t>(i) * largest_message_;
         if (!post(receives_[static_cast<std::size_t>(i)])) {
             why = std::string(provider()) + ": cannot post a receive";
             return false;
         }
     }
-    deposits_ = (chosen_.quirks & kDeposits) != 0 && !wishes.pieces && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
     probe_direct(*this, flaw_);
     choose_registration();
     try_atomics(wishes.atomics || (chosen_.quirks & kHardwareAtomics) != 0);
     try_rows();
     return true;
-}
-
-// An injected write that fails crashes ofi_rxm over tcp of libfabric 1.17: tcp reports the failure as an operation
-// without context, and ofi_rxm reads its state through that context. A peer that dies while such a write is queued
-// suffices. With a counter of writes bound to the endpoint, ofi_rxm gives each injected write a buffer of its own as
-// context, and no completion to its caller.
-int Libfabric::count_writes() {
-    if ((chosen_.quirks & kDeposits) == 0) return 0;
-    fi_cntr_attr attributes{};
-    attributes.events = FI_CNTR_EVENTS_COMP;
-    attributes.wait_obj = FI_WAIT_NONE;
-    const int error = fi_cntr_open(domain_, &attributes, &writes_, nullptr);
-    return error != 0 ? error : fi_ep_bind(endpoint_, &writes_->fid, FI_WRITE);
 }
 
 // A provider without atomics may have no functions for them, so its capabilities are tested before the probe.

@@ -52,10 +52,6 @@ class Libfabric final : public Endpoint {
     std::size_t largest_copied() const override { return most_ > 0 ? 0 : info_->tx_attr->inject_size; }
     Posted write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                  Operation& operation) override;
-    Posted deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
-                   Operation* operation) override;
-    bool prefers_deposits() const override { return deposits_ && flaw_.empty(); }
-    bool is_idle() const override { return posting_.load(std::memory_order_acquire) == 0; }
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
     Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
@@ -64,6 +60,7 @@ class Libfabric final : public Endpoint {
     bool has_hardware_atomics() const override {
         return (chosen_.quirks & kHardwareAtomics) != 0 && atomics_flaw_.empty();
     }
+    std::size_t largest_message() const override { return largest_message_; }
     std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
     std::size_t direct_from() const override { return chosen_.direct; }
     const char* flaw() const override { return flaw_.c_str(); }
@@ -76,7 +73,7 @@ class Libfabric final : public Endpoint {
     int sleep(int milliseconds, Receiver& receiver) override;
     void wake() override;
     bool watch(int timer) override;
-    bool may_sleep(Receiver& receiver) override;
+    bool may_sleep() override;
     void ignore_events() override;
     bool await(int milliseconds) override;
 
@@ -119,24 +116,21 @@ class Libfabric final : public Endpoint {
     Posted began(Operation& operation, ssize_t result);
     // Registrations of windows end with them, so that their keys do.
     std::uint64_t exposed_flags() const { return needs(FI_MR_LOCAL) ? kUncached : 0; }
-    Posted write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
-                         Operation& operation, std::uint64_t flags);
     bool post(Receive& receive);
     bool listen(std::uint32_t events);
     void try_atomics(bool wanted);
     void try_rows();
-    int count_writes();
     int process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
     int process_error(Receiver& receiver);
 
     fi_info* info_ = nullptr;
     Provider chosen_{};
+    std::size_t largest_message_ = kLargestMessage;
     int preference_ = -1;  // none is chosen
     std::string passed_over_;
     std::string flaw_;  // see Endpoint::flaw()
     std::string atomics_flaw_;
     std::string rows_flaw_;  // of atomics on rows of elements
-    bool deposits_ = false;
     bool bound_ = false;   // else the endpoint and what it uses stays: fi_close of ofi_rxm 1.17 crashes without a queue
     int descriptor_ = -1;  // of the completion queue: readable when it has entries
     int waker_ = -1;       // an eventfd, for wake()
@@ -146,7 +140,6 @@ class Libfabric final : public Endpoint {
     fid_domain* domain_ = nullptr;
     fid_av* peers_ = nullptr;
     fid_cq* queue_ = nullptr;
-    fid_cntr* writes_ = nullptr;  // see count_writes()
     fid_ep* endpoint_ = nullptr;
     fid_mr* receive_memory_ = nullptr;
     fid_mr* slot_memory_ = nullptr;
@@ -165,27 +158,9 @@ class Libfabric final : public Endpoint {
     std::atomic<int> locals_{0};  // registrations of operations in flight
     int most_ = 0;                // operations in flight that the completion queue has room for; 0: any number
     std::atomic<int> in_flight_{0};
-    std::atomic<int> posting_{0};  // threads in a function that posts
 };
 
 /// The result of a post.
 Posted posted(ssize_t result);
-
-/// A thread that is in a function that posts; see Endpoint::is_idle().
-class Posting {
-  public:
-    explicit Posting(std::atomic<int>& threads) : threads_(threads) {
-        threads_.fetch_add(1, std::memory_order_seq_cst);
-        // The load orders the provider's plain stores after the increment, also on weakly ordered processors. A fence
-        // would do the same, but ThreadSanitizer does not model fences.
-        static_cast<void>(threads_.load(std::memory_order_seq_cst));
-    }
-    ~Posting() { threads_.fetch_sub(1, std::memory_order_release); }
-    Posting(const Posting&) = delete;
-    Posting& operator=(const Posting&) = delete;
-
-  private:
-    std::atomic<int>& threads_;
-};
 
 }  // namespace osc::fabric

@@ -16,29 +16,28 @@ namespace osc::fabric {
 
 namespace {
 
-// Sets variables that libfabric reads from the environment, once, at load. The user's values stay, except a buffer size
-// below libosc's largest message: a message in pieces can be overtaken by a whole one, so messages would lose their
-// order. False if that can still happen, because libfabric was loaded before.
-bool set_variables(std::uint32_t processes) {
+// The bytes of ofi_rxm's buffers where nobody has set them.
+constexpr std::size_t kBufferOfOthers = 16384;
+
+// Sets variables that libfabric reads from the environment, once, at load. The user's values stay. The result is the
+// size of ofi_rxm's buffers.
+std::size_t set_variables(std::uint32_t processes) {
     const bool late = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
     // Without this, one of libfabric's libraries replaces the handlers of SIGSEGV, SIGINT and others when it is loaded.
     ::setenv("IPATH_NO_BACKTRACE", "1", 0);
-    // Buffers of `...;ofi_rxm`. It allocates 1,024 at a time, and by default posts 4,096 receives, which take 140 MB.
-    const char* given = std::getenv("FI_OFI_RXM_BUFFER_SIZE");
-    const bool enough = given != nullptr && std::strtoull(given, nullptr, 0) >= kLargestMessage;
-    if (!enough) ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kLargestMessage).c_str(), 1);
-    ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
-    // One queue of receives for all connections; else each connection of `verbs;ofi_rxm` has 512 buffers. The
-    // completion queue has room for the receives, and for the sends to so many peers; its default size, for 1,024
+    ::setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(late ? kBufferOfOthers : kLargestBuffered).c_str(), 0);
+    // One queue of receives for all connections; else each connection of `verbs;ofi_rxm` has one of its own. The
+    // completion queue has room for these receives, and for the sends to so many peers; its default size, for 1,024
     // peers, exceeds what small devices have.
     ::setenv("FI_OFI_RXM_USE_SRX", "1", 0);
+    ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
     const std::uint32_t universe = std::clamp(processes, kSmallestUniverse, kLargestUniverse);
     ::setenv("FI_UNIVERSE_SIZE", std::to_string(universe).c_str(), 0);
-    return enough || !late;
+    return std::strtoull(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), nullptr, 0);
 }
 
-// A function of libosc_ofi.so; null with the reason in `why`. `whole`: see set_variables().
-void* load(const char* name, const char* folder, std::uint32_t processes, bool& whole, std::string& why) {
+// A function of libosc_ofi.so; null with the reason in `why`. `buffer`: see set_variables().
+void* load(const char* name, const char* folder, std::uint32_t processes, std::size_t& buffer, std::string& why) {
     Dl_info here{};
     if (folder == nullptr &&
         (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr)) {
@@ -48,8 +47,8 @@ void* load(const char* name, const char* folder, std::uint32_t processes, bool& 
     const std::filesystem::path beside =
         folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(here.dli_fname).parent_path();
     const std::filesystem::path library = beside / "libosc_ofi.so";
-    static const bool set = set_variables(processes);
-    whole = set;
+    static const std::size_t size = set_variables(processes);
+    buffer = size;
     void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {
         why = ::dlerror();
@@ -63,21 +62,20 @@ void* load(const char* name, const char* folder, std::uint32_t processes, bool& 
 }  // namespace
 
 Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
-    bool whole = false;
-    auto* const function = reinterpret_cast<OpenFunction*>(load("osc_ofi_open", folder, wishes.processes, whole, why));
+    Wishes all = wishes;
+    auto* const function =
+        reinterpret_cast<OpenFunction*>(load("osc_ofi_open", folder, wishes.processes, all.buffer, why));
     if (function == nullptr) return nullptr;
     char text[256] = "";
-    Wishes all = wishes;
-    all.pieces = !whole;
     Endpoint* endpoint = function(&all, text, sizeof text);
     if (endpoint == nullptr) why = text;
     return endpoint;
 }
 
 std::map<std::string, std::string> describe(const char* provider, std::string& why, const char* folder) {
-    bool whole = false;
+    std::size_t buffer = 0;
     std::map<std::string, std::string> found;
-    auto* const function = reinterpret_cast<DescribeFunction*>(load("osc_ofi_describe", folder, 0, whole, why));
+    auto* const function = reinterpret_cast<DescribeFunction*>(load("osc_ofi_describe", folder, 0, buffer, why));
     if (function == nullptr) return found;
     char text[2048] = "";
     function(provider, text, sizeof text);

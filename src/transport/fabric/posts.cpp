@@ -28,29 +28,15 @@ Posted Libfabric::send(PeerId peer, const void* message, std::size_t bytes, Oper
     Local used{};
     if (const Posted ready = local(const_cast<void*>(message), bytes, {}, operation, used); ready != Posted::Yes)
         return ready;
-    const Posting now(posting_);
     return began(operation, fi_send(endpoint_, used.memory, bytes, used.description, peer, &operation));
 }
 
 Posted Libfabric::send_copied(PeerId peer, const void* message, std::size_t bytes) {
-    const Posting now(posting_);
     return posted(fi_inject(endpoint_, message, bytes, peer));
 }
 
 Posted Libfabric::write(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                         Operation& operation) {
-    return write_flagged(peer, from, bytes, address, key, operation, FI_DELIVERY_COMPLETE | FI_COMPLETION);
-}
-
-Posted Libfabric::deposit(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key,
-                          Operation* operation) {
-    if (operation != nullptr) return write_flagged(peer, from, bytes, address, key, *operation, FI_COMPLETION);
-    const Posting now(posting_);
-    return posted(fi_inject_write(endpoint_, from, bytes, peer, address, key));
-}
-
-Posted Libfabric::write_flagged(PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
-                                std::uint64_t key, Operation& operation, std::uint64_t flags) {
     Local used{};
     if (const Posted ready = local(const_cast<void*>(from), bytes, {}, operation, used); ready != Posted::Yes)
         return ready;
@@ -64,8 +50,7 @@ Posted Libfabric::write_flagged(PeerId peer, const void* from, std::size_t bytes
     message.rma_iov = &there;
     message.rma_iov_count = 1;
     message.context = &operation;
-    const Posting now(posting_);
-    return began(operation, fi_writemsg(endpoint_, &message, flags));
+    return began(operation, fi_writemsg(endpoint_, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
 }
 
 Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
@@ -73,7 +58,6 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
     Local used{};
     if (const Posted ready = local(to, bytes, {.sent = false, .bytes = bytes}, operation, used); ready != Posted::Yes)
         return ready;
-    const Posting now(posting_);
     return began(operation, fi_read(endpoint_, used.memory, bytes, used.description, peer, address, key, &operation));
 }
 
@@ -82,7 +66,6 @@ Posted Libfabric::atomic(PeerId peer, Atomic& what, std::uint64_t address, std::
     const Results results{.offset = offsetof(Atomic, before), .bytes = sizeof what.before};
     if (const Posted ready = local(&what, sizeof what, results, operation, used); ready != Posted::Yes) return ready;
     auto& it = *reinterpret_cast<Atomic*>(used.memory);
-    const Posting now(posting_);
     if (what.kind == AtomicKind::Add)
         return began(operation, fi_fetch_atomic(endpoint_, &it.operand, 1, used.description, &it.before,
                                                 used.description, peer, address, key, FI_UINT64, FI_SUM, &operation));

@@ -103,7 +103,6 @@ Posted Libfabric::update(PeerId peer, AtomicRow& row, std::uint64_t address, std
     void* const description = used.description;
     const auto type = static_cast<fi_datatype>(type_of(row.type));
     const auto op = static_cast<fi_op>(op_of(row.form, row.op));
-    const Posting now(posting_);
     if (row.form == RowForm::Fetch)
         return began(operation, fi_fetch_atomic(endpoint_, operands, row.count, description, before, description, peer,
                                                 address, key, type, op, &operation));

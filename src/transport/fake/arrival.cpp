@@ -9,16 +9,6 @@
 #include "transport/fake/fabric.h"
 
 namespace osc::fake {
-namespace {
-
-// Byte by byte: the receiver reads a deposit's last byte while another thread may be storing it.
-void store_in_order(std::byte* to, const std::byte* from, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i)
-        std::atomic_ref(to[i]).store(from[i], std::memory_order_release);
-}
-
-}  // namespace
-
 // The target memory of an operation; null if the target does not expose it.
 std::byte* Fabric::find(Node& node, const Parcel& parcel) {
     const auto found = node.regions.find(parcel.key);
@@ -86,24 +76,19 @@ bool Fabric::update_row(std::byte* memory, Parcel& parcel) {
 }
 
 bool Fabric::store(std::byte* memory, Parcel& parcel) {
-    const bool deposit = parcel.kind == ParcelKind::Deposit;
     if (parcel.parts == 0) {
-        const bool torn = deposit && parcel.bytes > 1 && is_flawed(Flaw::TearsDeposits);
-        const bool split = torn || (parcel.bytes > 1 && chance(behaviour_.splits));
+        const bool split = parcel.bytes > 1 && chance(behaviour_.splits);
         parcel.parts = split ? 2 : 1;
-        parcel.cut = !split ? 0 : torn ? parcel.bytes - 1 : 1 + random_() % (parcel.bytes - 1);
-        parcel.back_first = torn || (split && !deposit && chance(2));
-        parcel.due = torn ? now_ + kFlawLasts : later();
+        parcel.cut = split ? 1 + random_() % (parcel.bytes - 1) : 0;
+        parcel.back_first = split && chance(2);
+        parcel.due = later();
         totals_.split += split ? 1 : 0;
     }
     const std::byte* const data = parcel.memory != nullptr ? parcel.memory : parcel.data.data();
     const bool back = parcel.parts == 1 || (parcel.arrived == 0) == parcel.back_first;
     const std::size_t begin = back ? parcel.cut : 0;
     const std::size_t bytes = back ? parcel.bytes - parcel.cut : parcel.cut;
-    if (deposit)
-        store_in_order(memory + begin, data + begin, bytes);
-    else
-        std::memcpy(memory + begin, data + begin, bytes);
+    std::memcpy(memory + begin, data + begin, bytes);
     return ++parcel.arrived == parcel.parts;
 }
 
@@ -111,18 +96,13 @@ bool Fabric::store(std::byte* memory, Parcel& parcel) {
 void Fabric::move_channel(Node& node, std::deque<SharedParcel>& channel) {
     while (!channel.empty() && channel.front()->due <= now_) {
         const SharedParcel parcel = channel.front();
-        int error = 0;
-        if (parcel->kind == ParcelKind::Deposit) {
-            if (!arrive(node, *parcel, error)) return;
-        } else {
-            capture(*parcel);
-            if (is_flawed(Flaw::DamagesMessages))
-                parcel->data[random_() % parcel->data.size()] ^= std::byte{1} << (random_() % 8);
-            if (!is_flawed(Flaw::LosesMessages)) node.inbox.push_back(parcel);
-            if (is_flawed(Flaw::RepeatsMessages)) node.inbox.push_back(parcel);
-        }
+        capture(*parcel);
+        if (is_flawed(Flaw::DamagesMessages))
+            parcel->data[random_() % parcel->data.size()] ^= std::byte{1} << (random_() % 8);
+        if (!is_flawed(Flaw::LosesMessages)) node.inbox.push_back(parcel);
+        if (is_flawed(Flaw::RepeatsMessages)) node.inbox.push_back(parcel);
         channel.pop_front();
-        complete(parcel, error);
+        complete(parcel, 0);
     }
 }
 
@@ -198,8 +178,7 @@ void Fabric::collect(std::uint32_t number, std::vector<Event>& events) {
         if (last.error == 0) land(parcel);
         if (parcel.operation == nullptr) continue;
         // The buffer is the caller's from now on, so a violation must have been found by here.
-        if ((parcel.kind == ParcelKind::Message || parcel.kind == ParcelKind::Deposit) && !parcel.flawed)
-            capture(parcel);
+        if (parcel.kind == ParcelKind::Message && !parcel.flawed) capture(parcel);
         events.push_back({nullptr, std::exchange(parcel.operation, nullptr), last.error});
     }
 }

@@ -61,19 +61,18 @@ fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const vo
     parcel.key = key;
     parcel.atomic = atomic;
     parcel.row = row;
-    posting_.fetch_add(1, std::memory_order_seq_cst);
     fabric::Posted posted = fabric::Posted::Failed;
     {
         const std::lock_guard lock(fabric_.mutex_);
         posted = fabric_.post(std::move(parcel));
     }
-    posting_.fetch_sub(1, std::memory_order_release);
     return posted;
 }
 
 fabric::Posted FakeEndpoint::send(fabric::PeerId peer, const void* message, std::size_t bytes,
                                   fabric::Operation& operation) {
-    if (bytes > fabric::kLargestMessage) return fabric::Posted::Failed;
+    if (bytes > largest_message()) return fabric::Posted::Failed;
+    if (bytes > behaviour().largest_message) return fabric::Posted::NoMemory;
     return post(ParcelKind::Message, peer, message, bytes, &operation);
 }
 
@@ -114,12 +113,6 @@ fabric::Posted FakeEndpoint::update(fabric::PeerId peer, fabric::AtomicRow& row,
     if (row.count > longest_row(row.form, row.type, row.op) || address % (row.bytes / row.count) != 0)
         return fabric::Posted::Failed;
     return post(ParcelKind::Atomic, peer, nullptr, row.bytes, &operation, address, key, nullptr, &row);
-}
-
-fabric::Posted FakeEndpoint::deposit(fabric::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
-                                     std::uint64_t key, fabric::Operation* operation) {
-    if (operation == nullptr && bytes > largest_copied()) return fabric::Posted::Failed;
-    return post(ParcelKind::Deposit, peer, from, bytes, operation, address, key);
 }
 
 bool FakeEndpoint::expose(void* base, std::size_t bytes, fabric::Exposed& exposed) {
@@ -167,16 +160,13 @@ int FakeEndpoint::poll(fabric::Receiver& receiver) {
 int FakeEndpoint::sleep(int milliseconds, fabric::Receiver& receiver) {
     int moved = 0;
     {
-        const bool landed = receiver.landed();
         std::unique_lock lock(fabric_.mutex_);
         Fabric::Node& node = *fabric_.nodes_[number_];
         const auto ready = [&] { return node.woken || node.moved || (!node.dead && fabric_.pending(node)); };
-        if (!landed) {
-            if (milliseconds < 0)
-                node.bell.wait(lock, ready);
-            else
-                node.bell.wait_for(lock, std::chrono::milliseconds(milliseconds), ready);
-        }
+        if (milliseconds < 0)
+            node.bell.wait(lock, ready);
+        else
+            node.bell.wait_for(lock, std::chrono::milliseconds(milliseconds), ready);
         moved = node.moved || fabric_.pending(node) ? 1 : 0;
         node.woken = false;
         node.moved = false;

@@ -31,10 +31,7 @@ class FakeEndpoint final : public fabric::Endpoint {
     fabric::Posted update(fabric::PeerId peer, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key,
                           fabric::Operation& operation) override;
     bool has_hardware_atomics() const override { return false; }
-    bool prefers_deposits() const override { return behaviour().deposits && behaviour().registers; }
-    fabric::Posted deposit(fabric::PeerId peer, const void* from, std::size_t bytes, std::uint64_t address,
-                           std::uint64_t key, fabric::Operation* operation) override;
-    bool is_idle() const override { return posting_.load(std::memory_order_acquire) == 0; }
+    std::size_t largest_message() const override { return behaviour().buffer; }
     std::size_t largest_transfer() const override { return behaviour().largest_transfer; }
     std::size_t direct_from() const override { return behaviour().direct_from; }
     const char* flaw() const override { return behaviour().registers ? "" : "no memory can be registered"; }
@@ -56,7 +53,6 @@ class FakeEndpoint final : public fabric::Endpoint {
     const std::uint32_t number_;
     fabric::Address address_;
     std::vector<Fabric::Event> events_;  // of the current poll
-    std::atomic<int> posting_{0};        // threads inside post()
     std::atomic<int> polling_{0};        // threads inside poll(): at most one
 };
 

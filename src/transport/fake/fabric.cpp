@@ -62,8 +62,7 @@ fabric::Posted Fabric::post(Parcel&& parcel) {
         ++totals_.full;
         return fabric::Posted::Again;
     }
-    if (parcel.kind == ParcelKind::Message || parcel.kind == ParcelKind::Deposit)
-        parcel.sum = sum_of(parcel.memory, parcel.bytes);
+    if (parcel.kind == ParcelKind::Message) parcel.sum = sum_of(parcel.memory, parcel.bytes);
     if (parcel.operation == nullptr) capture(parcel);
     parcel.due = later();
     const auto shared = std::make_shared<Parcel>(std::move(parcel));
@@ -77,17 +76,15 @@ fabric::Posted Fabric::post(Parcel&& parcel) {
         return fabric::Posted::Yes;
     }
     switch (shared->kind) {
-        case ParcelKind::Message:
-        case ParcelKind::Deposit: {
-            ++(shared->kind == ParcelKind::Message ? totals_.messages : totals_.deposits);
+        case ParcelKind::Message: {
+            ++totals_.messages;
             if (behaviour_.transmit_complete && shared->operation != nullptr) {
                 if (is_flawed(Flaw::EndsSendsEarly)) shared->flawed = true;
                 complete(shared, 0);
             }
             auto& channel = target.channels[shared->from];
             channel.push_back(shared);
-            if (shared->kind == ParcelKind::Message && channel.size() > 1 &&
-                channel[channel.size() - 2]->kind == ParcelKind::Message && is_flawed(Flaw::SwapsMessages))
+            if (channel.size() > 1 && is_flawed(Flaw::SwapsMessages))
                 std::swap(channel[channel.size() - 1], channel[channel.size() - 2]);
             break;
         }

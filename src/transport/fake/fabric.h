@@ -1,7 +1,7 @@
 // A fabric inside one process, for tests. Its endpoints implement endpoint.h. Messages, writes, reads and atomics
 // travel between them in any order and with any delay that libfabric allows; a seed decides. Only tests link it.
 //
-// It gives the guarantees of a provider and no others. Messages and deposits to one peer arrive in the order of their
+// It gives the guarantees of a provider and no others. Messages to one peer arrive in the order of their
 // posts. Writes, reads and atomics have no order with any other operation, and a write may arrive in parts. An
 // operation ends after its effect. The fabric also checks its callers: violations() counts breaches of endpoint.h.
 //
@@ -25,9 +25,9 @@ namespace osc::fake {
 
 /// Counters of events, by which a test checks that its run contained them.
 struct Totals {
-    std::uint64_t messages = 0, deposits = 0, writes = 0, reads = 0, atomics = 0;
+    std::uint64_t messages = 0, writes = 0, reads = 0, atomics = 0;
     std::uint64_t full = 0;    // posts that returned Again
-    std::uint64_t split = 0;   // writes and deposits that arrived in two parts
+    std::uint64_t split = 0;   // writes that arrived in two parts
     std::uint64_t failed = 0;  // operations that ended with an error
     std::uint64_t flawed = 0;  // see Flaw
     friend bool operator==(const Totals&, const Totals&) = default;
@@ -53,7 +53,7 @@ class Fabric {
   private:
     friend class FakeEndpoint;
     static constexpr std::uint64_t kFlawLasts = 100;  // polls
-    enum class ParcelKind { Message, Deposit, Write, Read, Atomic };
+    enum class ParcelKind { Message, Write, Read, Atomic };
 
     /// An operation in flight.
     struct Parcel {
@@ -98,7 +98,7 @@ class Fabric {
         std::size_t under_way = 0;
         std::uint64_t last_key = 0;
         std::map<std::uint64_t, Region> regions;         // by key
-        std::vector<std::deque<SharedParcel>> channels;  // messages and deposits to it, by sender
+        std::vector<std::deque<SharedParcel>> channels;  // messages to it, by sender
         std::vector<SharedParcel> loose;                 // all other operations to it
         std::deque<SharedParcel> inbox;                  // messages that have arrived
         std::vector<Completion> completions;

@@ -19,41 +19,25 @@ class FabricReceiver final : fabric::Receiver {
 
     /// `secret`: of this process.
     void open(fabric::Endpoint& endpoint, std::uint64_t secret);
-    void close();
 
     /// Delivers what has come; the number of events.
     int poll();
     /// Waits for it, at most so long.
     int sleep(int milliseconds) { return endpoint_->sleep(milliseconds, *this); }
     /// Whether nothing has come; see Endpoint::may_sleep().
-    bool may_sleep() { return endpoint_->may_sleep(*this); }
-
-    static constexpr int kOfferAfter = 16;  // ordinary messages of a peer, before it is offered slots
+    bool may_sleep() { return endpoint_->may_sleep(); }
 
   private:
-    static constexpr std::size_t kMostOffers = 128;  // peers, of kSlotMemory each
-    struct Inbox {
-        Connection* from;
-        std::unique_ptr<EagerSlotsIn> slots;
-    };
-
     void received(std::byte* message, std::size_t bytes) override;
-    bool landed() const override;
     Connection* sender_of(const std::byte* message, std::size_t bytes, Frame& frame);
-    bool deliver_frames(std::byte* message, std::size_t bytes);
+    void deliver_frames(std::byte* message, std::size_t bytes);
     void deliver(Connection& from, const Frame& frame, const std::byte* body);
-    void offer_slots(Connection& to);
-    int take_slots(Connection& from, EagerSlotsIn& slots, bool announced);
-
     fabric::Endpoint* endpoint_ = nullptr;
     Connections& connections_;
     FabricSender& sender_;
     MessageHandler& handler_;
     Counts& counts_;
     std::uint64_t secret_ = 0;
-    std::vector<Inbox> inboxes_;              // slots that were offered
-    std::unique_ptr<std::byte[]> slot_body_;  // the body that is being delivered
-    std::uint64_t idle_polls_ = 0;            // of the endpoint, that reported nothing
 };
 
 }  // namespace osc::am

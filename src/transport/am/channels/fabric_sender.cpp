@@ -4,13 +4,12 @@
 #include <iterator>
 #include <utility>
 
-#include "base/warn.h"
 #include "trace/recorder.h"
 
 namespace osc::am {
 namespace {
 
-static_assert(static_cast<std::size_t>(FrameKind::Emptied) + 1 == std::size(trace::kMessages));
+static_assert(static_cast<std::size_t>(FrameKind::ProgressHint) + 1 == std::size(trace::kMessages));
 
 std::uint64_t described(FrameKind kind, std::size_t bytes) {
     return trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(kind), static_cast<std::uint32_t>(bytes));
@@ -91,7 +90,7 @@ Message* FabricSender::join_piggyback(Message* message) {
     Message* piggyback = take_piggyback(*message->connection);
     if (piggyback == nullptr) return message;
     const std::size_t more = sizeof(Frame) + message->bytes;
-    if (piggyback->bytes + more > kBody) {
+    if (sizeof(Frame) + piggyback->bytes + more > endpoint_->largest_message()) {
         send_in_order(piggyback);
         return message;
     }
@@ -169,100 +168,47 @@ void FabricSender::sent(fabric::Operation& operation, int error) {
     FabricSender& sender = *message.sender;
     Connection& to = *message.connection;
     sender.give_back(&message);
-    if (error != 0) sender.handler_.lost(to);
+    if (error != 0) sender.handler_.failed(to);
 }
 
-// False: the provider has no room now.
+// False: the provider has no room now, or the connection has failed and its end is not settled yet.
 bool FabricSender::post(Message* message) {
     Connection& to = *message->connection;
-    fabric::Posted posted = fabric::Posted::Failed;
-    if (!to.dead.load(std::memory_order_relaxed)) {
-        // A ping has to fail if the peer is gone, and a write into its slots might not.
-        const bool ping = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]) == FrameKind::Ping;
-        const bool by_slot = fits_slots(message->bytes) && !ping && to.lane.slots_out.begun() &&
-                             to.lane.slots_out.has_room(sizeof(Frame) + message->bytes + sizeof(SlotHead));
-        posted = by_slot ? post_to_slot(message) : post_ordinary(message);
+    if (to.failed.load(std::memory_order_acquire)) {
+        const bool ended = to.ended();
+        if (ended) give_back(message);
+        return ended;
     }
+    const std::size_t bytes = sizeof(Frame) + message->bytes;
+    // The provider reports no failure of a copy, so a message without a body, such as a ping, is not copied.
+    const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
+    const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
+                                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
     if (posted == fabric::Posted::Again) {
         count(counts_.retries);
         engine_.wake_thread();  // the provider may have moved arrivals in this call, which no event announces
         return false;
     }
     count(counts_.messages);
+    if (copied || posted != fabric::Posted::Yes) give_back(message);
+    if (posted == fabric::Posted::Yes) return true;
+    // No message may overtake one that this process had no memory for, so none follows.
     if (posted == fabric::Posted::NoMemory)
-        base::warn_for_group(
-            "the provider cannot register the memory of messages: raise the limit of locked memory "
-            "(ulimit -l)");
-    if (posted != fabric::Posted::Yes) {
-        // The polling thread reports the loss: the caller may hold locks that the report takes.
-        to.dead.store(true, std::memory_order_seq_cst);
-        give_back(message);
-        engine_.wake_thread();
-    }
+        handler_.no_memory(to);
+    else
+        handler_.failed(to);
     return true;
 }
 
-// Gives back a message that was posted as a copy.
-fabric::Posted FabricSender::post_ordinary(Message* message) {
-    Connection& to = *message->connection;
-    const auto kind = static_cast<FrameKind>(message->data[offsetof(Frame, kind)]);
-    const std::size_t bytes = sizeof(Frame) + message->bytes;
-    // The provider reports no failure of a copy, so a message without a body, such as a ping, is none.
-    const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
-    const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
-                                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
-    if (posted != fabric::Posted::Yes) return posted;
-    if (kind == FrameKind::Begin) to.lane.slots_out.begin();
-    to.lane.slots_out.sent();
-    if (copied) give_back(message);
-    return posted;
-}
-
-// A single frame travels without its header, whose fields the slot's head has; several frames travel as they are.
-fabric::Posted FabricSender::post_to_slot(Message* message) {
-    Connection& to = *message->connection;
-    EagerSlotsOut& slots = to.lane.slots_out;
+void FabricSender::control_alone(Connection& to, FrameKind kind) {
     Frame frame;
-    std::memcpy(&frame, message->data, sizeof frame);
-    SlotHead head;
-    std::byte* body = message->body();
-    std::size_t bytes = message->bytes;
-    if (frame.bytes == bytes) {
-        head.kind = static_cast<std::uint8_t>(frame.kind);
-        head.window = frame.window;
-        head.origin = frame.origin;
-        head.number = frame.number;
-    } else {
-        body = message->data;
-        bytes += sizeof frame;
-    }
-    head.words = static_cast<std::uint16_t>(bytes / kAlign);
-    if (EagerSlotsIn* mine = to.lane.slots_in.load(std::memory_order_acquire); mine != nullptr)
-        head.emptied = mine->report_emptied();
-    slots.complete(head);
-    std::memcpy(body + bytes, &head, sizeof head);
-    bytes += sizeof head;
-    const bool copied = bytes <= endpoint_->largest_copied();
-    const fabric::Posted posted = endpoint_->deposit(to.peer, body, bytes, slots.address(bytes), slots.key(),
-                                                     copied ? nullptr : &message->operation);
-    if (posted != fabric::Posted::Yes) return posted;
-    slots.filled(bytes);
-    count(counts_.deposits);
-    if (copied) give_back(message);
-    return posted;
-}
-
-// The Begin frame is a message of its own: the messages before and behind it count differently.
-void FabricSender::use_slots(Connection& of, const SlotOffer& offer) {
-    of.lane.slots_out.offered(offer);
-    Frame begin;
-    begin.kind = FrameKind::Begin;
+    frame.kind = kind;
     Message* message = claim();
-    trace::Span span(described(begin.kind, 0));
-    address(message, of, begin);
-    const std::lock_guard order(of.lane.sending);
-    span.set_value(next_flow(of));
-    if (Message* piggyback = take_piggyback(of); piggyback != nullptr) send_in_order(piggyback);
+    trace::Span span(described(kind, 0));
+    address(message, to, frame);
+    const std::lock_guard order(to.lane.sending);
+    span.set_value(next_flow(to));
+    if (Message* piggyback = take_piggyback(to); piggyback != nullptr) send_in_order(piggyback);
     send_in_order(message);
 }
 

@@ -1,6 +1,5 @@
 // The fabric channel, sending: one send() that keeps the order of the messages to each peer and hides how a message
-// travels. It joins messages for one peer (piggybacks), sends a message by the provider or writes it into an eager slot
-// of the receiver (eager_slots.h), and keeps what the provider has no room for.
+// travels. It joins messages for one peer (piggybacks), and keeps what the provider has no room for.
 #pragma once
 
 #include <atomic>
@@ -27,12 +26,15 @@ struct Message {
     std::byte* body() { return data + sizeof(Frame); }
 };
 
-/// What the fabric channel delivers to. Called under the drive lock.
+/// What the fabric channel delivers to.
 class MessageHandler {
   public:
+    /// Called under the drive lock.
     virtual void received(Connection& from, const Frame& frame, const std::byte* body) = 0;
-    /// A message to the peer failed: it is gone.
-    virtual void lost(Connection& peer) = 0;
+    /// A message to the peer failed. Called by any thread, perhaps with locks of its own.
+    virtual void failed(Connection& peer) = 0;
+    /// The provider cannot register the memory of a message. Called like failed().
+    virtual void no_memory(Connection& peer) = 0;
 
   protected:
     ~MessageHandler() = default;
@@ -59,25 +61,16 @@ class FabricSender {
     void send(Connection& to, const Frame& frame, Message* message, When when = When::Now);
     /// Sends a frame without a body.
     void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
+    /// The same, not joined with messages that wait for another one.
+    void control_alone(Connection& to, FrameKind kind);
     /// Sends what waits for another message. The engine does it too when nothing happens.
     void send_piggybacks();
-    /// Begins to use the slots of a peer.
-    void use_slots(Connection& of, const SlotOffer& offer);
-
     /// Sends what the provider had no room for. Under the drive lock.
     void retry_unsent();
     bool has_unsent() const { return !stuck_.empty(); }
     bool has_piggybacks() const { return !with_piggyback_.empty(); }
     /// Peers that the provider has no room for.
     std::vector<Connection*> stuck_peers();
-    /// Whether a body of so many bytes fits one slot, or several, of a receiver that offers slots. They count the
-    /// frame's header, which only a message of several frames takes along.
-    bool fits_one_slot(std::size_t bytes) const {
-        return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kOneSlotBody;
-    }
-    bool fits_slots(std::size_t bytes) const {
-        return endpoint_->prefers_deposits() && sizeof(Frame) + bytes <= kSlotBody;
-    }
 
   private:
     /// Changed under mutex_; empty() without it.
@@ -101,8 +94,6 @@ class FabricSender {
     Message* take_piggyback(Connection& to);
     void send_in_order(Message* message);
     bool post(Message* message);
-    fabric::Posted post_ordinary(Message* message);
-    fabric::Posted post_to_slot(Message* message);
     static void sent(fabric::Operation& operation, int error);
 
     fabric::Endpoint* endpoint_ = nullptr;

@@ -23,22 +23,22 @@ class Completion {
         // seq_cst, like the waiter's load: the network rings the bell after this.
         parts_.fetch_sub(1, std::memory_order_seq_cst);
     }
-    /// The target is dead, and the provider does not end its transfers.
-    void give_up() { given_up_.store(true, std::memory_order_seq_cst); }
+    /// The connection has ended as `why` says, and the provider does not end its transfers.
+    void give_up(Status why) { given_up_.store(why, std::memory_order_seq_cst); }
 
     bool ended() const {
-        return parts_.load(std::memory_order_seq_cst) == 0 || given_up_.load(std::memory_order_seq_cst);
+        return parts_.load(std::memory_order_seq_cst) == 0 || given_up_.load(std::memory_order_seq_cst) != Status::Done;
     }
     /// Valid when ended() is true.
     Status status() const {
-        if (parts_.load(std::memory_order_seq_cst) != 0) return Status::PeerDied;
+        if (parts_.load(std::memory_order_seq_cst) != 0) return given_up_.load(std::memory_order_relaxed);
         return status_.load(std::memory_order_relaxed);
     }
 
   private:
     std::atomic<std::uint32_t> parts_{1};
     std::atomic<Status> status_{Status::Done};
-    std::atomic<bool> given_up_{false};
+    std::atomic<Status> given_up_{Status::Done};
 };
 
 /// Each part in flight owns it too, so it may outlive the request.

@@ -6,11 +6,11 @@ namespace osc::am {
 namespace {
 
 constexpr std::int64_t kLookEvery = 100000000;  // ns between two of look()'s tests for a dead target
-constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to fail transfers to a dead target
+constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to fail transfers of an ended connection
 
 }  // namespace
 
-// True if the target has been dead for so long that the provider will not complete its transfers.
+// True if the connection ended so long ago that the provider will not complete its transfers.
 bool FlowControl::gone(std::int64_t& since) {
     if (network_.messenger.alive(to_)) {
         since = 0;
@@ -36,7 +36,7 @@ void FlowControl::wait_until(Done&& done) {
     }
     if (ended) return;
     abandoned_.store(true, std::memory_order_release);
-    faults.note(Status::PeerDied);
+    faults.note(to_.end.load(std::memory_order_acquire));
     advance();
 }
 
@@ -47,7 +47,7 @@ bool FlowControl::look(Completion& completion) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kLookEvery) {
         looked_ = now;
-        if (gone(gone_since_)) completion.give_up();
+        if (gone(gone_since_)) completion.give_up(to_.end.load(std::memory_order_acquire));
     }
     return completion.ended();
 }
@@ -55,7 +55,8 @@ bool FlowControl::look(Completion& completion) {
 void FlowControl::await(Completion& completion) {
     const shm::WaitScope waits = scope();
     std::int64_t since = 0;
-    if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); })) completion.give_up();
+    if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); }))
+        completion.give_up(to_.end.load(std::memory_order_acquire));
 }
 
 void FlowControl::dispatch(FrameKind kind, SendQueue::When when) {

@@ -11,12 +11,12 @@ struct LockWords::Call {
     enum class State { UnderWay, Ended, Left };
     Transfer transfer;  // first
     fabric::Atomic what;
-    int error = 0;
+    Status status = Status::Done;
     std::atomic<State> state{State::UnderWay};
 
-    static void ended(Transfer& transfer, int error) {
+    static void ended(Transfer& transfer, Status status) {
         auto* call = reinterpret_cast<Call*>(&transfer);
-        call->error = error;
+        call->status = status;
         if (call->state.exchange(State::Ended, std::memory_order_seq_cst) == State::Left) delete call;
     }
 };
@@ -78,9 +78,9 @@ Fault LockWords::perform(std::uint32_t rank, Word word, const fabric::Atomic& wh
                                             [&] { return rank != me_ && !network_.messenger.alive(*place.to); });
     if (!ended && call->state.exchange(State::Left, std::memory_order_seq_cst) != State::Ended) {
         static_cast<void>(call.release());
-        return am::fault_of(Status::PeerDied, rank);
+        return am::fault_of(place.to->end.load(std::memory_order_acquire), rank);
     }
-    if (call->error != 0) return am::fault_of(status_of(call->error), rank);
+    if (call->status != Status::Done) return am::fault_of(call->status, rank);
     before = call->what.before;
     return Fault::None;
 }

@@ -57,12 +57,12 @@ bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
                          : rdma.read(place.transfer, request.memory, request.bytes, request.address, request.key);
 }
 
-// Returns false if the provider has no room. A transfer to a dead target, or under a refused lock, fails.
+// Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
 bool RdmaQueue::start(RdmaRequest& request, bool refused) {
-    const bool dead = to_.dead.load(std::memory_order_acquire);
-    Place* const place = refused || dead ? nullptr : flight_.free();
+    const Status end = to_.end.load(std::memory_order_acquire);
+    Place* const place = refused || end != Status::Done ? nullptr : flight_.free();
     if (place == nullptr) {
-        const Status status = refused ? Status::HolderDied : Status::PeerDied;
+        const Status status = refused ? Status::HolderDied : end;
         faults_.note(status);
         if (request.completion != nullptr) request.completion->end(status);
         if (request.lent != nullptr) network_.sender.give_back(request.lent);
@@ -88,16 +88,15 @@ bool RdmaQueue::start(RdmaRequest& request, bool refused) {
 }
 
 // Called by the thread that polls or posts, without the stream's mutex.
-void RdmaQueue::ended(Transfer& transfer, int error) {
+void RdmaQueue::ended(Transfer& transfer, Status status) {
     auto& place = reinterpret_cast<Place&>(transfer);
     auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
-    if (error != 0) queue.faults_.note(status_of(error));
+    queue.faults_.note(status);
     if (place.entry != nullptr) queue.regions_.release(*place.entry);
     if (const std::unique_ptr<RowUpdate> update = std::move(place.update);
-        update != nullptr && update->result != nullptr && error == 0)
+        update != nullptr && update->result != nullptr && status == Status::Done)
         shm::move_bytes(update->result, update->row.before(), update->row.bytes);
-    if (const SharedCompletion completion = std::move(place.completion); completion != nullptr)
-        completion->end(status_of(error));
+    if (const SharedCompletion completion = std::move(place.completion); completion != nullptr) completion->end(status);
     queue.active_.fetch_sub(1, std::memory_order_release);
     if (Message* const lent = std::exchange(place.lent, nullptr); lent != nullptr)
         queue.network_.sender.give_back(lent);

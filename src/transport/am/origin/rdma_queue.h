@@ -73,11 +73,11 @@ class RdmaQueue {
 
     bool may_start(const RdmaRequest& request) { return has_room() && !conflicts(request); }
     bool conflicts(const RdmaRequest& request);
-    bool has_room() { return to_.dead.load(std::memory_order_acquire) || flight_.free() != nullptr; }
+    bool has_room() { return to_.ended() || flight_.free() != nullptr; }
     bool start(RdmaRequest& request, bool refused);
     bool post(Place& place, const RdmaRequest& request);
     void publish();
-    static void ended(Transfer& transfer, int error);
+    static void ended(Transfer& transfer, Status status);
 
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     NetworkStack& network_;

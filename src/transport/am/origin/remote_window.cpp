@@ -84,14 +84,14 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
     Connection* to = connect(rank);
     if (to == nullptr) return Fault::Other;
     while (!steps.empty()) {
-        const std::span<const Record> part = steps.first(std::min(steps.size(), kBody / sizeof(Record)));
+        const std::span<const Record> part = steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
         Message* message = network_.sender.claim();
         std::memcpy(message->body(), part.data(), part.size_bytes());
         message->bytes = part.size_bytes();
         network_.messenger.notice(*to, window_, me_, message);
         steps = steps.subspan(part.size());
     }
-    return to->dead.load(std::memory_order_relaxed) ? am::fault_of(Status::PeerDied, rank) : Fault::None;
+    return am::fault_of(to->end.load(std::memory_order_relaxed), rank);
 }
 
 Fault RemoteWindow::complete(std::uint32_t target) {
@@ -162,7 +162,7 @@ Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) 
         const bool came = network_.engine.wait([&] { return arrivals_->take(barrier, round, news); },
                                                [&] { return (dead = liveness.dead_in_collective()) >= 0; });
         if (!came)
-            return base::fail(Fault::Dead, "rank %d died or does not answer",
+            return base::fail(Fault::Dead, "rank %d died, or its connection is lost",
                               dead >= 0 ? dead : static_cast<int>(before));
     }
     return Fault::None;
@@ -222,7 +222,7 @@ void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>
         Opcode::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)};
     for (const std::uint32_t holder : holders) {
         Connection* to = network_.connections.connect(job_.addresses[holder]);
-        if (to == nullptr || to->dead.load(std::memory_order_acquire)) continue;
+        if (to == nullptr || to->ended()) continue;
         await(kWithdrawn - 1);
         Message* message = network_.sender.claim();
         std::memcpy(message->body(), &record, sizeof record);

@@ -9,7 +9,7 @@
 namespace osc::am {
 
 SendQueue::SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults)
-    : network_(network), to_(to), window_(window), me_(me), faults_(faults) {
+    : network_(network), to_(to), window_(window), me_(me), body_(network.largest_body()), faults_(faults) {
     for (Place& place : flight_)
         place.queue = this;
 }
@@ -28,8 +28,8 @@ void SendQueue::open_fence(std::uint64_t fence) {
 }
 
 bool SendQueue::fits(const Record& record) const {
-    return bytes() + sizeof(Record) + padded(carried(record)) <= kBody &&
-           returning_ + padded(returned(record)) <= kBody - sizeof(ReplyHead);
+    return bytes() + sizeof(Record) + padded(carried(record)) <= body_ &&
+           returning_ + padded(returned(record)) <= body_ - sizeof(ReplyHead);
 }
 
 std::byte* SendQueue::append(const Record& record) {
@@ -49,7 +49,7 @@ std::byte* SendQueue::append(const Record& record) {
 bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t more) {
     const bool follows = filling() && records_ > 0 && last_.opcode == Opcode::Put && last_.bytes % kAlign == 0 &&
                          disp == last_.disp + static_cast<std::int64_t>(last_.bytes);
-    if (!follows || bytes() + padded(more) > kBody) return false;
+    if (!follows || bytes() + padded(more) > body_) return false;
     std::byte* const end = filling_.message->body() + bytes();
     std::byte* const record = end - last_.bytes - sizeof(Record);
     last_.bytes += static_cast<std::uint32_t>(more);
@@ -115,10 +115,10 @@ void SendQueue::publish() {
 }
 
 void SendQueue::launch(Outgoing& message) {
-    const bool dead = to_.dead.load(std::memory_order_acquire);
-    if (dead) faults_.note(Status::PeerDied);
-    Place* const place = dead ? nullptr : flight_.free();
-    if (place == nullptr) return drop(message);
+    const Status end = to_.end.load(std::memory_order_acquire);
+    faults_.note(end);
+    Place* const place = end != Status::Done ? nullptr : flight_.free();
+    if (place == nullptr) return drop(message, end);
     place->segments.swap(message.segments);
     place->completions.swap(message.completions);
     place->confirms = std::exchange(message.confirms, false);
@@ -128,13 +128,13 @@ void SendQueue::launch(Outgoing& message) {
                                message.when);
 }
 
-// Ends a message to a dead target.
-void SendQueue::drop(Outgoing& message) {
+// Ends a message over an ended connection.
+void SendQueue::drop(Outgoing& message, Status end) {
     network_.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
     if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
     for (const SharedCompletion& completion : message.completions)
-        completion->end(Status::PeerDied);
+        completion->end(end);
     message.completions.clear();
 }
 

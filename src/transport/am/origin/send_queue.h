@@ -101,9 +101,9 @@ class SendQueue {
         void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
 
-    bool has_room() { return to_.dead.load(std::memory_order_acquire) || flight_.free() != nullptr; }
+    bool has_room() { return to_.ended() || flight_.free() != nullptr; }
     void launch(Outgoing& message);
-    void drop(Outgoing& message);
+    void drop(Outgoing& message, Status end);
     void publish();
 
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -111,6 +111,7 @@ class SendQueue {
     Connection& to_;
     const std::uint64_t window_;
     const std::uint32_t me_;
+    const std::size_t body_;  // bytes that a message, or its reply, has room for
     FirstFault& faults_;
 
     Outgoing filling_;

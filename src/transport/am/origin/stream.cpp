@@ -10,7 +10,9 @@ namespace osc::am {
 namespace {
 
 // The most data that a record carries or returns: a message may begin with the record of a fence (begin).
-constexpr std::size_t kMostData = kBody - 2 * sizeof(Record) - kAlign;
+std::size_t most_data(const NetworkStack& network) {
+    return (network.largest_body() - 2 * sizeof(Record) - kAlign) / kAlign * kAlign;
+}
 
 constexpr bool is_accumulate(Opcode opcode) {
     return opcode == Opcode::Update || opcode == Opcode::UpdateReturn || opcode == Opcode::CompareAndSwap;
@@ -20,7 +22,7 @@ constexpr bool is_accumulate(Opcode opcode) {
 
 Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
                Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence)
-    : RecordTransport(kMostData, kMostData, 0),
+    : RecordTransport(most_data(network), most_data(network), 0),
       network_(network),
       target_(target),
       protocol_(protocol),
@@ -240,7 +242,7 @@ Fault Stream::close(Opcode end, SendQueue::When when) {
 }
 
 // A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
-// two processes exchange a request and its reply, unless each fits one slot. False if it does not.
+// two processes exchange a request and its reply. False if it does not.
 bool Stream::send_alone() {
     SendQueue& messages = flow_.messages;
     const Description* const there = queries_.exposed();
@@ -249,9 +251,7 @@ bool Stream::send_alone() {
         return false;
     const Record record = messages.last();
     const bool put = record.opcode == Opcode::Put;
-    if (record.bytes > network_.endpoint().largest_transfer() ||
-        network_.sender.fits_one_slot(put ? messages.bytes() : sizeof(ReplyHead) + record.bytes))
-        return false;
+    if (record.bytes > network_.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
     Message* const alone = messages.take_only_record(memory);
     flow_.start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr,

@@ -25,8 +25,8 @@ void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::si
 }
 
 Fault TargetQueries::ask(const Record& record, void* to) {
-    if (to_.dead.load(std::memory_order_acquire)) {
-        flow_.faults.note(Status::PeerDied);
+    if (to_.ended()) {
+        flow_.faults.note(to_.end.load(std::memory_order_relaxed));
         return flow_.faults.take();
     }
     Message* message = network_.sender.claim();

@@ -9,7 +9,7 @@
 //   FAKE_FI_ONCE=1           only one call fails
 //   FAKE_FI_REGISTRATIONS=n  at most n registrations at a time
 //   FAKE_FI_LARGEST=n        registrations of more than n bytes fail
-//   FAKE_FI_DEAF=provider    an arriving message makes no descriptor of this provider readable
+//   FAKE_FI_DEAF=provider    an arriving message wakes no thread that sleeps in this provider
 //   FAKE_FI_MODES=a,b        of local (FI_MR_LOCAL), prov_key, endpoint, virt_addr, allocated; in all processes
 //
 // It changes the outermost objects only: a provider that is built over another one opens the other's objects by the
@@ -24,6 +24,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -160,6 +161,14 @@ int open_queue(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void*
     if (fails("cq")) return -FI_EMFILE;
     const int error = inside([&] { return original(domain->ops).cq_open(domain, attributes, queue, context); });
     if (error != 0) return error;
+    patch((*queue)->ops, [](fi_ops_cq& ops) {
+        ops.sread = [](fid_cq* cq, void* entries, std::size_t most, const void* condition,
+                       int milliseconds) -> ssize_t {
+            if (!is_deaf()) return original(cq->ops).sread(cq, entries, most, condition, milliseconds);
+            ::usleep(static_cast<unsigned>(milliseconds) * 1000);
+            return -FI_EAGAIN;
+        };
+    });
     patch((*queue)->fid.ops, [](fi_ops& ops) {
         ops.control = [](fid* object, int command, void* argument) {
             if (command == FI_GETWAIT && fails("wait")) return -FI_EMFILE;
