@@ -19,13 +19,6 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v u
     exit 77
 fi
 
-# The URI of the archive that this machine's own release comes from.
-mirror() {
-    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(SITE)' |
-        awk -v release="$codename" '$1 == release && $2 == "main" { print $3; exit }'
-}
-
 # inside COMMAND...: runs it in the chroot, with the sources at /osc and a /dev/shm of its own, in which a host that is ended
 # there leaves its segments.
 inside() {
@@ -47,7 +40,7 @@ if [ ! -f "$root/.complete" ]; then
     script=/usr/share/debootstrap/scripts/$suite
     [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
     debootstrap --variant=minbase --cache-dir="$folder/packages-$suite" --include=ca-certificates \
-        "$suite" "$root" "$(mirror)" "$script"
+        "$suite" "$root" "$(sh "$source/tests/hosts/mirror.sh")" "$script"
     echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
     touch "$root/.complete"
 fi

@@ -1,6 +1,7 @@
 // Passive-target progress: an origin finishes every kind of operation while its target computes outside MPI.
 // The host alone waits for the target, so each case runs with libosc only.
 #include <algorithm>
+#include <cstdlib>
 
 #include "harness.h"
 #include "windows.h"
@@ -14,7 +15,11 @@ using osct::size;
 
 namespace {
 
-constexpr double kBusy = 0.2, kAllowed = 0.15;
+// Seconds for which the target computes; OSC_TEST_BUSY has more for an emulated machine.
+double busy() {
+    const char* const text = std::getenv("OSC_TEST_BUSY");
+    return text != nullptr ? std::atof(text) : 0.2;
+}
 constexpr int kInts = 20000;
 
 // The last rank computes; rank 0 times an operation on it. A median, because the machine has other work.
@@ -28,7 +33,7 @@ void while_target_computes(F operation) {
         std::vector<double> times;
         for (int round = 0; round < 3; ++round) {
             MPI_Barrier(MPI_COMM_WORLD);
-            if (rank() == target) osct::compute(kBusy);
+            if (rank() == target) osct::compute(busy());
             if (rank() == 0) {
                 osct::compute(0.01);
                 const double begin = osct::now();
@@ -40,7 +45,7 @@ void while_target_computes(F operation) {
         }
         if (rank() == 0) {
             std::sort(times.begin(), times.end());
-            if (times[1] >= kAllowed)
+            if (times[1] >= 0.75 * busy())
                 osct::fail(__FILE__, __LINE__, std::string(name_of(kind)) + " took " + osct::show(times[1]) + " s");
         }
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "op/kernels.h"
+#include "real_provider.h"
 #include "transport/fabric/endpoint.h"
 
 namespace osc::test {
@@ -39,7 +40,7 @@ class ProviderRows : public ::testing::Test {
         GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
 #endif
         std::string why;
-        endpoint_.reset(fabric::open({"tcp;ofi_rxm", "", true, true}, why));
+        endpoint_.reset(fabric::open({real_provider(), "", true, true}, why));
         if (endpoint_ == nullptr) GTEST_SKIP() << why;
         ASSERT_STREQ(endpoint_->atomics_flaw(), "");
         ASSERT_TRUE(endpoint_->insert(endpoint_->address(), self_));

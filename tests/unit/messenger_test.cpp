@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "am_target.h"
+#include "real_provider.h"
 #include "transport/am/network_stack.h"
 #include "transport/am/process_table.h"
 
@@ -54,14 +55,14 @@ struct Deaf final : fabric::Receiver {
 
 class TwoNetworks : public ::testing::Test {
   protected:
-    static constexpr fabric::Wishes kWishes{"tcp;ofi_rxm", "", true, false};
+    const fabric::Wishes wishes_{real_provider(), "", true, false};
 
     void SetUp() override {
 #ifdef __SANITIZE_THREAD__
         GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
 #endif
         std::string why;
-        if (!target_.open(kWishes, 10000, why) || !origin_.open(kWishes, 10000, why)) GTEST_SKIP() << why;
+        if (!target_.open(wishes_, 10000, why) || !origin_.open(wishes_, 10000, why)) GTEST_SKIP() << why;
         to_target_ = origin_.connections.connect(target_.address());
         ASSERT_NE(to_target_, nullptr);
         // As in a team: the origin connects to the target, and the target has the origin in its table.
@@ -244,8 +245,9 @@ TEST_F(TwoNetworks, MessagesAreMeasuredOnce) {
 // A third endpoint knows the address, and no secret.
 TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
     std::string why;
-    const std::unique_ptr<fabric::Endpoint> stranger(fabric::open(kWishes, why));
+    const std::unique_ptr<fabric::Endpoint> stranger(fabric::open(wishes_, why));
     ASSERT_NE(stranger, nullptr) << why;
+    if (stranger->largest_copied() == 0) GTEST_SKIP() << "the provider copies no message";
     fabric::PeerId peer = 0;
     ASSERT_TRUE(stranger->insert(target_.address().address, peer));
     Deaf deaf;
