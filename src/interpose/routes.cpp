@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
@@ -15,6 +16,7 @@
 #include "osc/osc.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
+#include "transport/fabric/endpoint.h"
 #include "window/shared_heap.h"
 
 namespace osc {
@@ -45,6 +47,8 @@ void serve() {
     if (trace::enabled()) trace_calls();
     if (base::values().check != "0" && !disabled) verify_calls();  // outermost: behind all other layers
     if (!disabled) share_heap();
+    if (const int processes = base::launcher::size(); !disabled && processes > 1)
+        fabric::announce_processes(static_cast<std::uint32_t>(processes));
 }
 
 template <class Route>

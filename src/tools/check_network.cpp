@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "tools/check.h"
 #include "transport/fabric/endpoint.h"
@@ -69,6 +70,7 @@ class Side {
     }
     bool meet(const fabric::Endpoint& other) { return endpoint_.insert(other.address(), peer_); }
     void poll() { endpoint_.poll(counted_); }
+    void sleep(int milliseconds) { endpoint_.sleep(milliseconds, counted_); }
     bool is_sending() const { return sending_.under_way; }
     bool failed() const { return sending_.failed; }
     int messages() const { return counted_.messages; }
@@ -91,6 +93,30 @@ class Side {
     Counted counted_;
     std::byte message_[kPingBytes]{};
 };
+
+// Whether a message wakes a thread that sleeps on its receiver: it must come long before the sleep ends by itself.
+bool wakes(Side& from, Side& to) {
+    constexpr int kSleep = 1000;
+    constexpr std::chrono::milliseconds kPause{30};
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        const int awaited = to.messages() + 1;
+        Clock::time_point came;
+        std::thread sleeper([&] {
+            const Clock::time_point until = Clock::now() + kPatience;
+            while (to.messages() < awaited && Clock::now() < until)
+                to.sleep(kSleep);
+            came = Clock::now();
+        });
+        std::this_thread::sleep_for(kPause);
+        const Clock::time_point sent = Clock::now();
+        fabric::Posted posted = fabric::Posted::Again;
+        for (; Clock::now() < sent + kPatience && (posted == fabric::Posted::Again || from.is_sending()); from.poll())
+            if (posted == fabric::Posted::Again) posted = from.send();
+        sleeper.join();
+        if (to.messages() >= awaited && came - sent < std::chrono::milliseconds(kSleep / 2)) return true;
+    }
+    return false;
+}
 
 // The median time in ns of a message and its reply between two endpoints of this process, which this thread polls in
 // turn; 0 with a reason if there is none.
@@ -122,6 +148,10 @@ double ping(fabric::Endpoint& one, fabric::Endpoint& other, std::string& why) {
         }
         times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
     }
+    if (!wakes(sides[0], sides[1])) {
+        why = "a message does not wake a thread that sleeps for it";
+        return 0;
+    }
     std::nth_element(times.begin(), times.begin() + kPings / 2, times.end());
     return times[kPings / 2];
 }
@@ -144,7 +174,9 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
     const double ns = other != nullptr ? ping(*endpoint, *other, trouble) : 0;
     const std::string flaw = endpoint->flaw();
     const std::string atomics = endpoint->atomics_flaw();
+    const std::string adapter = endpoint->adapter();
     const nlohmann::json data = {{"provider", endpoint->provider()},
+                                 {"adapter", adapter},
                                  {"round_trip_ns", ns},
                                  {"direct_flaw", flaw},
                                  {"atomics_flaw", atomics},
@@ -162,9 +194,10 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
                     "results are right, large transfers slower; choose another provider with OSC_OFI_PROVIDER", data);
     else
         add_ok(findings, "provider",
-               std::string(endpoint->provider()) + ": direct writes and reads, " +
-                   (atomics.empty() ? "atomics" : "no atomics") + "; registrations of transfers: " +
-                   endpoint->registration() + "; a message and its reply take " + time,
+               std::string(endpoint->provider()) + (adapter.empty() ? "" : " on " + adapter) +
+                   ": direct writes and reads, " + (atomics.empty() ? "atomics" : "no atomics") +
+                   "; registrations of transfers: " + endpoint->registration() + "; a message and its reply take " +
+                   time,
                data);
     return endpoint;
 }
@@ -203,14 +236,14 @@ void check_network(Findings& findings, const std::filesystem::path& folder) {
     const std::string wanted = setting("OSC_OFI_PROVIDER");
     std::vector<std::string> names(std::begin(kProviders), std::end(kProviders));
     if (!wanted.empty()) names = {wanted};
-    std::unique_ptr<fabric::Endpoint> first;
     std::string missing;
     std::string why;
-    for (const std::string& name : names) {
-        std::unique_ptr<fabric::Endpoint> endpoint = check_provider(findings, name, folder.string(), why);
-        if (endpoint == nullptr && why != kReported) missing += (missing.empty() ? "" : ", ") + name;
-        if (first == nullptr) first = std::move(endpoint);
-    }
+    for (const std::string& name : names)
+        if (check_provider(findings, name, folder.string(), why) == nullptr && why != kReported)
+            missing += (missing.empty() ? "" : ", ") + name;
+    const std::string iface = setting("OSC_OFI_IFACE");
+    const fabric::Wishes wishes{wanted.c_str(), iface.c_str(), false, false};
+    const std::unique_ptr<fabric::Endpoint> first(fabric::open(wishes, why, folder.c_str()));
     if (!check_interface(findings, first.get())) return;
     if (first == nullptr)
         add_problem(findings, "network", "no window can span nodes: " + why,

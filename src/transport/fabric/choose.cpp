@@ -2,19 +2,15 @@
 #include "transport/fabric/choose.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 
+#include "base/host_address.h"
 #include "transport/fabric/adapters.h"
 
 namespace osc::fabric {
@@ -26,51 +22,13 @@ constexpr Provider kProviders[] = {
 #undef OSC_PROVIDER
 };
 
-// The IPv4 address of the first interface for which fits() is true; empty if there is none.
-template <class Fits>
-std::string address_of(Fits&& fits) {
-    ifaddrs* all = nullptr;
-    if (::getifaddrs(&all) != 0) return {};
-    std::string found;
-    for (const ifaddrs* at = all; at != nullptr && found.empty(); at = at->ifa_next) {
-        if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_UP) == 0) continue;
-        char text[INET_ADDRSTRLEN];
-        const auto* in = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
-        if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr && fits(*at, in->sin_addr)) found = text;
-    }
-    ::freeifaddrs(all);
-    return found;
-}
-
-// The address that this host's name resolves to, if it belongs to one of its network interfaces. Other hosts usually
-// reach this host by that address.
-std::string address_of_host_name() {
-    char name[256] = "";
-    if (::gethostname(name, sizeof name - 1) != 0) return {};
-    addrinfo hints{};
-    hints.ai_family = AF_INET;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(name, nullptr, &hints, &found) != 0) return {};
-    std::string address;
-    for (const addrinfo* at = found; at != nullptr && address.empty(); at = at->ai_next) {
-        const in_addr wanted = reinterpret_cast<const sockaddr_in*>(at->ai_addr)->sin_addr;
-        address = address_of([&](const ifaddrs& have, const in_addr& mine) {
-            return mine.s_addr == wanted.s_addr && (have.ifa_flags & IFF_LOOPBACK) == 0;
-        });
-    }
-    ::freeaddrinfo(found);
-    return address;
-}
-
 // The address to bind a software provider to; empty leaves the choice to the provider.
 std::string bind_to(const Wishes& wishes) {
-    if (wishes.interface[0] != '\0')
-        return address_of(
-            [&](const ifaddrs& have, const in_addr&) { return std::strcmp(have.ifa_name, wishes.interface) == 0; });
-    if (std::getenv("FI_TCP_IFACE") != nullptr) return {};
-    if (wishes.loopback)
-        return address_of([](const ifaddrs& have, const in_addr&) { return (have.ifa_flags & IFF_LOOPBACK) != 0; });
-    return address_of_host_name();
+    if (wishes.interface[0] == '\0' && std::getenv("FI_TCP_IFACE") != nullptr) return {};
+    const in_addr address{base::host_ipv4(wishes.interface, wishes.loopback)};
+    char text[INET_ADDRSTRLEN] = "";
+    if (address.s_addr != 0) ::inet_ntop(AF_INET, &address, text, sizeof text);
+    return text;
 }
 
 // What libfabric offers under a name. A name of one layer stands for providers with it below another one too: of

@@ -213,11 +213,16 @@ struct Wishes {
     std::uint32_t processes = 0;
 };
 
-/// FI_UNIVERSE_SIZE and FI_OFI_RXM_MSG_TX_SIZE, as libosc sets them: the queue of ofi_rxm has room for so many sends to
-/// so many peers, and the largest universe fits a device with queues of 32,767 entries.
+/// FI_UNIVERSE_SIZE, as libosc sets it, and the sends to one peer: the queue of ofi_rxm has room for so many sends to so
+/// many peers. The largest universe fits a device with queues of 32,767 entries, also where a host has made ofi_rxm give
+/// each peer a queue of receives.
 inline constexpr std::uint32_t kSmallestUniverse = 8;
-inline constexpr std::uint32_t kLargestUniverse = 251;
+inline constexpr std::uint32_t kLargestUniverse = 127;
 inline constexpr int kSendsPerPeer = 128;
+
+/// When libosc is loaded, before a host over libfabric initialises that: sets FI_UNIVERSE_SIZE from the number of
+/// processes of the job, unless it is set. libfabric's own value makes queues that small devices do not have.
+void announce_processes(std::uint32_t processes);
 
 /// Loads libosc_ofi.so and opens an endpoint; null with the reason in `why`. `folder`: where libosc_ofi.so lies; null:
 /// beside the library or program that this code is part of.

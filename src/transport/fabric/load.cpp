@@ -31,8 +31,7 @@ std::size_t set_variables(std::uint32_t processes) {
     // peers, exceeds what small devices have.
     ::setenv("FI_OFI_RXM_USE_SRX", "1", 0);
     ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
-    const std::uint32_t universe = std::clamp(processes, kSmallestUniverse, kLargestUniverse);
-    ::setenv("FI_UNIVERSE_SIZE", std::to_string(universe).c_str(), 0);
+    announce_processes(processes);
     return std::strtoull(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), nullptr, 0);
 }
 
@@ -60,6 +59,11 @@ void* load(const char* name, const char* folder, std::uint32_t processes, std::s
 }
 
 }  // namespace
+
+void announce_processes(std::uint32_t processes) {
+    const std::uint32_t universe = std::clamp(processes, kSmallestUniverse, kLargestUniverse);
+    ::setenv("FI_UNIVERSE_SIZE", std::to_string(universe).c_str(), 0);
+}
 
 Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
     Wishes all = wishes;
