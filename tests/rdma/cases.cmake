@@ -87,6 +87,11 @@ endforeach()
 osc_rdma_mpi(mpi.reductions.provider_atomics.n2 PROGRAM test_reductions RANKS 2 ENV OSC_FAKE_NODES=2 OSC_ATOMICS=provider)
 osc_rdma_mpi(mpi.large_counts.n2 PROGRAM test_large_counts RANKS 2 SECONDS 600 ENV OSC_FAKE_NODES=2)
 
+# What an operation asks of the device.
+if(TARGET rdma_count_work)
+  osc_rdma_mpi(counts.n2 PROGRAM test_work_counts RANKS 2 SECONDS 300 BELOW rdma_count_work ENV OSC_FAKE_NODES=2)
+endif()
+
 # Hosts: MPICH over UCX as it is, without UCX's memory events, and a host whose own verbs domain is open. libosc
 # takes verbs unasked and says how its registrations follow the memory.
 foreach(host events events_off own_domain)

@@ -54,7 +54,7 @@ void Rdma::announce(Connection& to, std::size_t bytes) {
 
 template <class Post>
 bool Rdma::access(Transfer& transfer, std::size_t bytes, std::atomic<std::uint64_t>& counter, Post&& post) {
-    if (transfer.connection->token != token_) announce(*transfer.connection, bytes);
+    if (endpoint_->needs_target() && transfer.connection->token != token_) announce(*transfer.connection, bytes);
     const bool begun = begin(transfer, post);
     if (begun) count(counter);
     return begun;

@@ -20,6 +20,7 @@ enum Quirk : unsigned {
     kHardwareAtomics = 16,
     kBoundedQueue = 32,
     kNoAtomics = 64,
+    kMovesByItself = 128,
 };
 
 /// A row of providers.def.

@@ -156,6 +156,8 @@ class Endpoint {
                           Operation& operation) = 0;
     /// Whether the network adapter executes atomics, and no process of the target.
     virtual bool has_hardware_atomics() const = 0;
+    /// Whether the target's polls perform writes and reads, and no adapter.
+    virtual bool needs_target() const { return true; }
     /// The most bytes of one write or read.
     virtual std::size_t largest_transfer() const = 0;
 
@@ -213,9 +215,9 @@ struct Wishes {
     std::uint32_t processes = 0;
 };
 
-/// FI_UNIVERSE_SIZE, as libosc sets it, and the sends to one peer: the queue of ofi_rxm has room for so many sends to so
-/// many peers. The largest universe fits a device with queues of 32,767 entries, also where a host has made ofi_rxm give
-/// each peer a queue of receives.
+/// FI_UNIVERSE_SIZE, as libosc sets it, and the sends to one peer: the queue of ofi_rxm has room for so many sends to
+/// so many peers. The largest universe fits a device with queues of 32,767 entries, also where a host has made ofi_rxm
+/// give each peer a queue of receives.
 inline constexpr std::uint32_t kSmallestUniverse = 8;
 inline constexpr std::uint32_t kLargestUniverse = 127;
 inline constexpr int kSendsPerPeer = 128;

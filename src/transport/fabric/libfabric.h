@@ -61,6 +61,7 @@ class Libfabric final : public Endpoint {
         return (chosen_.quirks & kHardwareAtomics) != 0 && atomics_flaw_.empty();
     }
     std::size_t largest_message() const override { return largest_message_; }
+    bool needs_target() const override { return (chosen_.quirks & kMovesByItself) == 0; }
     std::size_t largest_transfer() const override { return info_->ep_attr->max_msg_size; }
     std::size_t direct_from() const override { return chosen_.direct; }
     const char* flaw() const override { return flaw_.c_str(); }
