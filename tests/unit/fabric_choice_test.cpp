@@ -47,6 +47,9 @@ TEST(FabricChoice, TcpIsItselfOrTheLowerLayerOfOneWithItsOwnProperties) {
 
 // The native provider over TCP takes a fraction of the memory of the layered one.
 TEST(FabricChoice, TakesTheNativeProviderOfSoftware) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "libfabric 1.17 leaks memory in its fi_endpoint";
+#endif
     const auto chosen = open("");
     if (chosen == nullptr) GTEST_SKIP() << "this machine has no provider";
     const std::string name = chosen->provider();
