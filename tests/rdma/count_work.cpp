@@ -1,20 +1,14 @@
 // Counts what libfabric asks of libibverbs, for work_counts.cpp: preloaded, it stands between the two.
-#include <dlfcn.h>
 #include <infiniband/verbs.h>
 
 #include <atomic>
 #include <cstring>
 
+#include "real_verbs.h"
+
 #undef ibv_reg_mr
 
 namespace {
-
-// libfabric loads libibverbs for itself, so RTLD_NEXT does not reach it.
-template <class Function>
-Function* real(const char* name) {
-    static void* const library = ::dlopen("libibverbs.so.1", RTLD_LAZY);
-    return reinterpret_cast<Function*>(::dlsym(library, name));
-}
 
 std::atomic<long> g_registrations{0};
 std::atomic<long> g_requests{0};

@@ -4,13 +4,14 @@
 //   RDMA_MAX_CQE=n   entries of a completion queue
 //   RDMA_MAX_MR=n    registrations
 //   RDMA_MAX_QP=n    queue pairs
-#include <dlfcn.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+
+#include "real_verbs.h"
 
 #undef ibv_reg_mr
 
@@ -19,13 +20,6 @@ namespace {
 int limit(const char* variable, int otherwise) {
     const char* const text = std::getenv(variable);
     return text != nullptr ? std::atoi(text) : otherwise;
-}
-
-// libfabric loads libibverbs for itself, so RTLD_NEXT does not reach it.
-template <class Function>
-Function* real(const char* name) {
-    static void* const library = ::dlopen("libibverbs.so.1", RTLD_LAZY);
-    return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
 std::atomic<int> g_registrations{0};
