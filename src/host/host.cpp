@@ -1,9 +1,6 @@
 // Services of the host MPI.
 #include "host/host.h"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <type_traits>
@@ -29,7 +26,7 @@ std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
 // probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
 MPI_Request g_pending = MPI_REQUEST_NULL;
 std::atomic<int> g_threads{-1};
-int g_node_ranks = 1;
+shm::CoreSharing g_sharing;  // of the last team whose processes share cores
 
 int pending_status(void*, MPI_Status* status) {
     status->MPI_SOURCE = MPI_UNDEFINED;
@@ -120,21 +117,20 @@ int detail::progress_with_request() {
     return MPI_SUCCESS;
 }
 
-void set_wait_policy(int node_ranks) {
+std::string set_wait_policy(const shm::CoreSharing& sharing) {
     const std::lock_guard lock(g_mutex);
-    g_node_ranks = std::max(g_node_ranks, node_ranks);
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    const int available = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    if (sharing.crowded()) g_sharing = sharing;
+    const bool crowded = g_sharing.crowded();
     const base::Values& options = base::values();
     shm::WaitPolicy policy;
-    const bool crowded = g_node_ranks > available;
-    // If processes outnumber cores, the awaited process may need this core, so the wait yields at once.
+    // If processes share cores, the awaited process may need this core, so the wait yields at once.
     policy.spin = options.spin >= 0 ? static_cast<int>(options.spin) : crowded ? 0 : 2000;
     policy.yields = crowded ? 500 : 50;
     policy.sleep_ms = options.sleep_ms;
     policy.progress = &progress;
     shm::set_wait_policy(policy);
+    if (options.spin >= 0) return "waits poll OSC_SPIN times";
+    return (crowded ? "waits yield at once: " : "waits spin: ") + g_sharing.text();
 }
 
 void release() {

@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "host/real.h"
 #include "transport/shm/activity.h"
 #include "transport/shm/compare.h"
+#include "transport/shm/core_sharing.h"
 
 namespace osc::host {
 
@@ -74,8 +76,9 @@ inline int completed_request(MPI_Request* request) {
     return MPI_SUCCESS;
 }
 
-/// Sets how this process waits: `node_ranks` processes share the cores that this one may use.
-void set_wait_policy(int node_ranks);
+/// Sets how this process waits, by how the processes of a team on its node share cores. A team whose processes share a
+/// core has this process yield at once in all teams. Thread-safe. A text for OSC_VERBOSE: the policy and its reason.
+std::string set_wait_policy(const shm::CoreSharing& sharing);
 
 /// Frees this room's communicators and requests; at MPI_Finalize.
 void release();

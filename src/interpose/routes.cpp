@@ -17,6 +17,7 @@
 #include "stats/record.h"
 #include "trace/recorder.h"
 #include "transport/fabric/endpoint.h"
+#include "transport/shm/core_sharing.h"
 #include "window/shared_heap.h"
 
 namespace osc {
@@ -37,6 +38,7 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
 
 void serve() {
     const bool disabled = base::values().disable;
+    shm::note_affinity();
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \

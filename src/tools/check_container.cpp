@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
+#include "base/control_groups.h"
 #include "base/options.h"
 #include "tools/check.h"
 
@@ -46,17 +46,11 @@ std::string status_of(const std::string& field) {
     return "";
 }
 
-// The first line of a file of the process's control group (version 2), or of the first group above it that has it.
-std::string group_line(const std::string& file) {
-    std::ifstream groups("/proc/self/cgroup");
-    std::string line;
-    std::string group;
-    while (std::getline(groups, line))
-        if (line.starts_with("0::")) group = line.substr(3);
-    for (std::filesystem::path at = group; !group.empty(); at = at.parent_path()) {
-        std::string found = line_of("/sys/fs/cgroup" + at.string() + "/" + file);
+// The memory limit of the process's control group (version 2), or of the first group above it that has one.
+std::string memory_limit() {
+    for (const base::ControlGroup& group : base::control_groups("memory")) {
+        std::string found = group.unified ? line_of(group.folder + "/memory.max") : "";
         if (!found.empty() && !found.starts_with("max")) return found;
-        if (at == at.parent_path()) break;
     }
     return "";
 }
@@ -92,7 +86,7 @@ void check_container(Findings& findings) {
         add_note(findings, "container", "inside a container (" + sign + ")",
                  "best is one container for each node with all its ranks inside; docs/TROUBLESHOOTING.md, Containers",
                  {{"sign", sign}});
-    if (const std::string limit = group_line("memory.max"); !limit.empty())
+    if (const std::string limit = memory_limit(); !limit.empty())
         add_note(findings, "memory_limit",
                  "the control group has " + std::to_string(std::strtoull(limit.c_str(), nullptr, 10) >> 20) + " MiB",
                  "windows count against it at the first touch; beyond it the kernel kills a process",
@@ -118,15 +112,14 @@ void check_cores(Findings& findings) {
             data);
     else
         add_ok(findings, "cores", text, data);
-    std::istringstream quota(group_line("cpu.max"));
-    double time = 0;
-    double period = 0;
-    if (!(quota >> time >> period) || period <= 0) return;
+    const std::vector<base::CpuQuota> quotas = base::cpu_quotas();
+    if (quotas.empty()) return;
+    const double quota = static_cast<double>(quotas[0].milli_cores) / 1000;
     char cores[32];
-    std::snprintf(cores, sizeof cores, "%.2f", time / period);
-    data = {{"cores", time / period}};
+    std::snprintf(cores, sizeof cores, "%.2f", quota);
+    data = {{"cores", quota}};
     const std::string allowed = std::string("the control group may use ") + cores + " cores";
-    if (time / period < mine)
+    if (quota < mine)
         add_problem(
             findings, "cpu_quota", allowed + " of " + std::to_string(mine),
             "a process that polls is stopped when the quota is used up; raise it (Docker: --cpus), or run fewer ranks",

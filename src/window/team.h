@@ -129,6 +129,7 @@ class Team final : public sync::Liveness {
     /// `joins`: host nodes on one machine become one node if their processes can map each other's memory. Otherwise the
     /// nodes are those of the host.
     int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
+    void choose_waits();
     /// The steps of a team that spans nodes: all processes agree on a provider, exchange their addresses, and prove
     /// that the provider wakes them; see team_network.cpp.
     int agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibility);

@@ -6,8 +6,9 @@
 #   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_mpi_fortran_test: the same for Fortran sources.
-# osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one run; the
-#   libraries stand between libosc and the host. FullOnly.cmake lists the runs that only --full makes.
+# osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BIND core...] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one
+#   run; the launcher binds one rank after the other to a core; the libraries stand between libosc and the host.
+#   FullOnly.cmake lists the runs that only --full makes.
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
@@ -16,7 +17,7 @@ set(OSC_SHORT_HOST_RUNS fence locks pscw datatypes errors fortran_f08)
 add_custom_target(mpi_tests)
 
 function(osc_mpi_add_run name program ranks)
-  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BELOW;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BIND;BELOW;ENV;ARGS")
   osc_is_full_only(is_full_only ${name})
   if(is_full_only)
     return()
@@ -28,6 +29,10 @@ function(osc_mpi_add_run name program ranks)
     math(EXPR T_TIMEOUT "${T_TIMEOUT} * 4")  # long variants; the limit is for hangs
   endif()
   set(command timeout -k 5 ${T_TIMEOUT} ${OSC_MPIEXEC} -n ${ranks} -genv MPIR_CVAR_POLLS_BEFORE_YIELD 1)
+  if(T_BIND)
+    list(JOIN T_BIND "," cores)
+    list(APPEND command -bind-to user:${cores})
+  endif()
   set(preload ${OSC_ASAN_RUNTIME})
   if(NOT T_HOST)
     list(APPEND preload $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy>)

@@ -43,6 +43,7 @@ class FakeSystem {
                                    " kB\nSwapTotal: " + std::to_string(swap_mib * 1024) + " kB\n");
     }
     SystemMemory memory() const { return SystemMemory(root_); }
+    const std::string& root() const { return root_; }
 
   private:
     std::string root_;

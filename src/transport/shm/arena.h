@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "transport/shm/activity.h"
+#include "transport/shm/core_sharing.h"
 #include "transport/shm/kept.h"
 #include "transport/shm/spans.h"
 #include "transport/shm/system_memory.h"
@@ -36,9 +37,12 @@ struct ArenaAddress {
     std::int32_t fd = -1;
 };
 
-/// First bytes of the pool.
+/// First bytes of the pool. Peers read the constant part without mapping the arena.
 struct ArenaHeader {
-    std::uint64_t token;  // first: peers read it alone
+    struct Constant {
+        std::uint64_t token;  // first
+        CoreAllowance cores;
+    } constant;
     Activity activity;
 };
 
@@ -106,6 +110,7 @@ class Arena {
     bool is_file(const char* path) const;
     std::uint64_t token() const { return token_; }
     /// The process's activity in the arena, which is open.
+    const CoreAllowance& cores() const { return reinterpret_cast<const ArenaHeader*>(pool_)->constant.cores; }
     Activity& activity() { return reinterpret_cast<ArenaHeader*>(pool_)->activity; }
 
     /// Bytes of live pieces.
@@ -179,6 +184,9 @@ class PeerArena {
     bool owner_lives() const;
     /// Whether the peer's descriptor was adopted. Then its process and thread numbers mean nothing here.
     bool adopted() const { return passed_.load(std::memory_order_acquire) >= 0; }
+
+    /// The cores that the peer may use, once `reachable` was true; an empty mask if the system refuses to read it.
+    CoreAllowance cores() const;
 
     /// Constant once `reachable` was true.
     const ArenaAddress& address() const { return address_; }

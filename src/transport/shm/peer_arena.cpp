@@ -22,7 +22,7 @@ std::uint64_t page_start(std::uint64_t offset) {
 // Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
 // SIGBUS, and only from memory files, because reading anything else may wait.
 bool is_arena(int fd, std::uint64_t token) {
-    std::uint64_t found = 0;  // ArenaHeader::token
+    std::uint64_t found = 0;  // ArenaHeader::Constant::token
     return ::fcntl(fd, F_GET_SEALS) >= 0 &&
            ::pread(fd, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) && found == token;
 }
@@ -76,6 +76,15 @@ bool PeerArena::adopt(int descriptor, pid_t pid) {
     verified_ = true;
     passed_.store(descriptor, std::memory_order_release);
     return true;
+}
+
+CoreAllowance PeerArena::cores() const {
+    ArenaHeader::Constant found{};
+    const int fd = descriptor();
+    if (fd < 0) return {};
+    const ssize_t got = ::pread(fd, &found, sizeof found, 0);
+    close_unless_passed(fd);
+    return got == static_cast<ssize_t>(sizeof found) ? found.cores : CoreAllowance{};
 }
 
 bool PeerArena::owner_lives() const {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/control_groups.h"
+
 namespace osc::shm {
 namespace {
 
@@ -51,29 +53,10 @@ std::uint64_t SystemMemory::Group::used(const std::string& root) const {
 SystemMemory::SystemMemory(std::string root) : root_(std::move(root)) {
     const std::uint64_t mode = number_in(root_ + "/proc/sys/vm/overcommit_memory", "", 1);
     if (mode != kNone) overcommit_ = mode;
-    // The process's group and all above it limit it. A container may show its own group as the root, so the root's
-    // files are read too.
-    std::FILE* file = std::fopen((root_ + "/proc/self/cgroup").c_str(), "re");
-    char line[4096];
-    while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
-        line[std::strcspn(line, "\n")] = '\0';
-        const char* controllers = std::strchr(line, ':');
-        const char* path = controllers != nullptr ? std::strchr(controllers + 1, ':') : nullptr;
-        if (path == nullptr) continue;
-        const std::string names(controllers + 1, path);
-        const bool unified = names.empty();
-        if (!unified && ("," + names + ",").find(",memory,") == std::string::npos) continue;
-        for (std::string part = path + 1;; part.erase(part.rfind('/'))) {
-            if (part == "/") part.clear();
-            for (const char* mount : {"", "/unified", "/memory"}) {
-                if (unified != (std::strcmp(mount, "/memory") != 0)) continue;
-                Group group{std::string("/sys/fs/cgroup") + mount + part, unified};
-                if (group.limit(root_) != kNone) groups_.push_back(std::move(group));
-            }
-            if (part.rfind('/') == std::string::npos) break;
-        }
+    for (base::ControlGroup& found : base::control_groups("memory", root_)) {
+        Group group{std::move(found.folder), found.unified};
+        if (group.limit(root_) != kNone) groups_.push_back(std::move(group));
     }
-    if (file != nullptr) std::fclose(file);
     most_ = most();
 }
 
