@@ -51,10 +51,11 @@ bool Team::open_network(bool atomics, int from) {
     fabric::Wishes wishes{options.ofi_provider.c_str(), options.ofi_iface.c_str(), loopback, atomics};
     wishes.from = from;
     wishes.processes = size_;
+    wishes.peers = size_ - local_size();
     wishes.prefers_atomics = atomics || options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
     if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
-        may_connect(size_ - local_size(), why)) {
+        may_connect(wishes.peers, why) && (why = am::NetworkStack::mine().endpoint().refuses(wishes.peers)).empty()) {
         const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
         if (endpoint.passed_over()[0] != '\0') base::warn_for_group("not used: %s", endpoint.passed_over());
         return true;

@@ -18,7 +18,7 @@ OPENING = {"getinfo": "Cannot allocate memory", "fabric": "fi_fabric", "domain":
            "endpoint": "fi_endpoint", "bind": "fi_ep_bind", "counter": "fi_cntr_open", "enable": "fi_enable", "name": "fi_getname",
            "wait": "nothing to sleep on", "recv": "cannot post a receive"}
 LOCAL = {"FAKE_FI_MODES": "local,prov_key,endpoint"}
-SHORT = ("endpoint fails", "the only provider does not wake", "a provider that does not open", "endpoint fails, no fallback", "later registrations fail", "few registrations")
+SHORT = ("endpoint fails", "few queue pairs", "enough queue pairs", "the only provider does not wake", "a provider that does not open", "endpoint fails, no fallback", "later registrations fail", "few registrations")
 SECONDS = 60
 
 parser = argparse.ArgumentParser()
@@ -69,6 +69,16 @@ run("the only provider does not wake", "served", deaf,
 run("a provider that does not open", "served", {"OSC_FALLBACK": "error", "FAKE_FI_FAIL": "enable", "FAKE_FI_ONCE": "1"},
     "rank 1: not used: (net|tcp): fi_enable")
 served = {"OSC_FALLBACK": "error", "OSC_LOCK_SCHEME": "two_level"}
+# An adapter has a queue pair for each connection: one to the other rank, and two for the endpoint's own probes.
+pairs = {"FAKE_FI_VERBS": "1", "OSC_OFI_PROVIDER": "verbs;ofi_rxm"}
+reason = r"verbs;ofi_rxm: .* has 2 queue pairs \(max_qp\), and connections to 1 process of other nodes and to itself take 3"
+run("few queue pairs", "host", {**pairs, "FAKE_FI_QUEUE_PAIRS": "2"}, "libosc: rank 1: the network cannot be used: " + reason)
+run("few queue pairs everywhere", "host", {**pairs, "FAKE_FI_QUEUE_PAIRS": "2", "FAKE_FI_RANK": ""},
+    "libosc: rank 0: MPI_Win_allocate: .*because the network cannot be used: " + reason)
+run("few queue pairs, no fallback", "refused", {**pairs, "FAKE_FI_QUEUE_PAIRS": "2", "OSC_FALLBACK": "error"})
+run("few queue pairs, another provider", "served", {**pairs, "FAKE_FI_QUEUE_PAIRS": "2", "OSC_OFI_PROVIDER": "", "OSC_FALLBACK": "error"},
+    "libosc: rank 1: not used: " + reason)
+run("enough queue pairs", "served", {**pairs, "FAKE_FI_QUEUE_PAIRS": "3", "OSC_FALLBACK": "error"})
 run("no registration", "served", {"FAKE_FI_FAIL": "mr", **served})
 # The probes' registrations work, the windows' do not.
 run("later registrations fail", "served", {"FAKE_FI_FAIL": "mr", "FAKE_FI_AFTER": "5", **served})

@@ -134,11 +134,7 @@ if(TARGET rdma_small_device)
     set(variable RDMA_${CMAKE_MATCH_1})
     set(value ${CMAKE_MATCH_2})
     string(TOLOWER ${CMAKE_MATCH_1}.${value} what)
-    set(group refused)
-    if(limit MATCHES "MAX_QP=[12]")
-      set(group open)  # operations end with an error, and no line says that the device has no queue pair left
-    endif()
-    osc_rdma_case(${group}.${what} SECONDS 300 FILES fault_fabric_faults rdma_small_device
+    osc_rdma_case(refused.${what} SECONDS 300 FILES fault_fabric_faults rdma_small_device
       COMMAND sh ../source/tests/rdma/refused.sh ${mpi} -genv ${variable} ${value}
         -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
   endforeach()

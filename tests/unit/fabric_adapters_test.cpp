@@ -1,6 +1,8 @@
 // The choice between adapters, over a made-up sysfs.
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -98,6 +100,36 @@ TEST_F(Adapters, TheUserNamesAnAdapterOrItsInterface) {
 TEST_F(Adapters, OtherProvidersAreNotTaken) {
     offer("mlx5_0", 0, FI_LINK_UP, "verbs");
     EXPECT_EQ(taken("", 0), "none");
+}
+
+TEST(QueuePairs, EachPeerTakesOneAndTheProcessItselfTwo) {
+    EXPECT_EQ(fabric::too_few_queue_pairs("mlx5_0", 3, 1), "");
+    EXPECT_EQ(fabric::too_few_queue_pairs("mlx5_0", 2, 1),
+              "mlx5_0 has 2 queue pairs (max_qp), and connections to 1 process of other nodes and to itself take 3");
+    EXPECT_EQ(fabric::too_few_queue_pairs("rxe0", 1, 64),
+              "rxe0 has 1 queue pair (max_qp), and connections to 64 processes of other nodes and to itself take 66");
+    EXPECT_EQ(fabric::too_few_queue_pairs("mlx5_0", 262144, 262142), "");
+    EXPECT_NE(fabric::too_few_queue_pairs("mlx5_0", 262144, 262143), "");
+    EXPECT_NE(fabric::too_few_queue_pairs("mlx5_0", 262144, 0xffffffff), "");
+}
+
+TEST(QueuePairs, AnAdapterThatDoesNotSayHasEnough) {
+    EXPECT_EQ(fabric::too_few_queue_pairs("mlx5_0", 0, 100000), "");
+}
+
+// The layer below ofi_rxm answers, not ofi_rxm, which has a number of its own.
+TEST(QueuePairs, TheLowerLayerIsAsked) {
+    fi_info* const hints = fi_allocinfo();
+    hints->fabric_attr->prov_name = ::strdup("tcp;ofi_rxm");
+    hints->ep_attr->type = FI_EP_RDM;
+    fi_info* layered = nullptr;
+    const bool exists = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints, &layered) == 0;
+    fi_freeinfo(hints);
+    if (!exists) GTEST_SKIP() << "this machine has no tcp;ofi_rxm";
+    const std::size_t pairs = fabric::queue_pairs_of(*layered);
+    EXPECT_GT(pairs, 0u);
+    EXPECT_NE(pairs, layered->domain_attr->ep_cnt);
+    fi_freeinfo(layered);
 }
 
 TEST_F(Adapters, TheProcessIsOnANodeIfItsProcessorsAre) {

@@ -1,12 +1,16 @@
 // Adapters by their devices in sysfs: the PCI device that libfabric names, or the InfiniBand device.
 #include "transport/fabric/adapters.h"
 
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <sched.h>
 
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "transport/fabric/choose.h"
 
 namespace osc::fabric {
 namespace {
@@ -53,6 +57,31 @@ Adapter adapter_of(const fi_info& offer, const std::string& system) {
     if (offer.nic != nullptr && offer.nic->link_attr != nullptr)
         adapter.linked = offer.nic->link_attr->state != FI_LINK_DOWN;
     return adapter;
+}
+
+std::size_t queue_pairs_of(const fi_info& offer) {
+    fi_info* const hints = fi_allocinfo();
+    if (hints == nullptr) return 0;
+    const std::string layers = offer.fabric_attr->prov_name;
+    hints->fabric_attr->prov_name = ::strdup(layers.substr(0, layers.find(';')).c_str());
+    hints->domain_attr->name = ::strdup(offer.domain_attr->name);
+    hints->domain_attr->mr_mode = offer.domain_attr->mr_mode | FI_MR_LOCAL;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    fi_info* found = nullptr;
+    const bool answers = fi_getinfo(kVersion, nullptr, nullptr, 0, hints, &found) == 0;
+    const std::size_t pairs = answers ? found->domain_attr->ep_cnt : 0;
+    if (answers) fi_freeinfo(found);
+    fi_freeinfo(hints);
+    return pairs;
+}
+
+std::string too_few_queue_pairs(const std::string& adapter, std::size_t pairs, std::uint32_t peers) {
+    constexpr std::size_t kOwn = 2;
+    if (pairs == 0 || peers + kOwn <= pairs) return "";
+    return adapter + " has " + std::to_string(pairs) + " queue pair" + (pairs == 1 ? "" : "s") +
+           " (max_qp), and connections to " + std::to_string(peers) + " process" + (peers == 1 ? "" : "es") +
+           " of other nodes and to itself take " + std::to_string(peers + kOwn);
 }
 
 int own_node(const std::string& system) {

@@ -3,6 +3,8 @@
 
 #include <rdma/fabric.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace osc::fabric {
@@ -15,6 +17,14 @@ struct Adapter {
 };
 /// `system`: where sysfs is mounted.
 Adapter adapter_of(const fi_info& offer, const std::string& system = "/sys");
+
+/// The queue pairs of the adapter below an offer of ofi_rxm, which has one for each connection and reports another
+/// limit; 0 if libfabric does not say.
+std::size_t queue_pairs_of(const fi_info& offer);
+
+/// Why an adapter with so many queue pairs cannot connect a process to `peers` processes and, for the probes, to
+/// itself, which takes two; "" if it can, or if `pairs` is 0.
+std::string too_few_queue_pairs(const std::string& adapter, std::size_t pairs, std::uint32_t peers);
 
 /// The NUMA node whose processors this process may use; -1 if there are several, or none is known.
 int own_node(const std::string& system = "/sys");

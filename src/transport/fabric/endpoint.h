@@ -125,6 +125,8 @@ class Endpoint {
     virtual const char* passed_over() const { return ""; }
     /// The name of the network adapter; "" if the provider does not say.
     virtual std::string adapter() const { return ""; }
+    /// Why the adapter cannot connect this process to `peers` processes; "" if it can.
+    virtual std::string refuses(std::uint32_t /*peers*/) const { return ""; }
     /// This endpoint's IPv4 address (network order); 0 if it has none.
     virtual std::uint32_t ipv4() const = 0;
     virtual bool insert(const Address& address, PeerId& peer) = 0;
@@ -211,6 +213,8 @@ struct Wishes {
     bool prefers_atomics = false;
     // The first preference() to consider.
     int from = 0;
+    // The processes of other nodes that this process may have to reach.
+    std::uint32_t peers = 0;
     // How many processes there may be, at least; sizes the provider's queues when libfabric is loaded.
     std::uint32_t processes = 0;
 };

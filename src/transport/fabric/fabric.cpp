@@ -58,6 +58,8 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         why = std::string(provider()) + ": FI_OFI_RXM_BUFFER_SIZE is less than " + std::to_string(kSmallestBuffer);
         return false;
     }
+    if ((chosen_.quirks & kBoundedQueue) != 0) pairs_ = queue_pairs_of(*info_);
+    if (why = refuses(wishes.peers); !why.empty()) return false;
     most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
     monitor_ = needs(FI_MR_LOCAL) ? choose_monitor() : "";
     int error = 0;

@@ -44,6 +44,10 @@ class Libfabric final : public Endpoint {
     const char* passed_over() const override { return passed_over_.c_str(); }
     void set_passed_over(const std::string& reasons) { passed_over_ = reasons; }
     std::string adapter() const override { return adapter_of(*info_).name; }
+    std::string refuses(std::uint32_t peers) const override {
+        const std::string why = too_few_queue_pairs(adapter(), pairs_, peers);
+        return why.empty() ? why : std::string(provider()) + ": " + why;
+    }
     std::uint32_t ipv4() const override;
     bool insert(const Address& address, PeerId& peer) override;
     Posted send(PeerId peer, const void* message, std::size_t bytes, Operation& operation) override;
@@ -129,7 +133,8 @@ class Libfabric final : public Endpoint {
     std::size_t largest_message_ = kLargestMessage;
     int preference_ = -1;  // none is chosen
     std::string passed_over_;
-    std::string flaw_;  // see Endpoint::flaw()
+    std::size_t pairs_ = 0;  // queue pairs of the adapter; 0: not known
+    std::string flaw_;       // see Endpoint::flaw()
     std::string atomics_flaw_;
     std::string rows_flaw_;  // of atomics on rows of elements
     bool bound_ = false;   // else the endpoint and what it uses stays: fi_close of ofi_rxm 1.17 crashes without a queue

@@ -10,6 +10,9 @@
 //   FAKE_FI_REGISTRATIONS=n  at most n registrations at a time
 //   FAKE_FI_LARGEST=n        registrations of more than n bytes fail
 //   FAKE_FI_DEAF=provider    an arriving message wakes no thread that sleeps in this provider
+//   FAKE_FI_VERBS=1          tcp;ofi_rxm goes by the name of verbs;ofi_rxm; in all processes
+//   FAKE_FI_QUEUE_PAIRS=n    endpoints of the layer below ofi_rxm, as the domain reports
+//   FAKE_FI_CACHE=stale      with prov_key: cached registrations outlive the memory
 //   FAKE_FI_MODES=a,b        of local (FI_MR_LOCAL), prov_key, endpoint, virt_addr, allocated; in all processes
 //
 // It changes the outermost objects only: a provider that is built over another one opens the other's objects by the
@@ -26,6 +29,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace osc::fake_libfabric {
@@ -43,6 +48,36 @@ Function* real(const char* name) {
 std::string& provider() {
     static auto* name = new std::string;
     return *name;
+}
+
+// The layer below ofi_rxm goes by another name while the object lives.
+class Renamed {
+  public:
+    Renamed(char*& name, const char* from, const char* to) : name_(name), before_(name) {
+        static const bool wanted = !setting("FAKE_FI_VERBS").empty();
+        if (!wanted || name == nullptr || std::strncmp(name, from, std::strlen(from)) != 0) return;
+        other_ = to + std::string(name + std::strlen(from));
+        name_ = other_.data();
+    }
+    ~Renamed() { name_ = before_; }
+    Renamed(const Renamed&) = delete;
+    Renamed& operator=(const Renamed&) = delete;
+    explicit operator bool() const { return !other_.empty(); }
+    /// The name stays when the object ends.
+    void keep() {
+        if (other_.empty()) return;
+        std::free(before_);
+        before_ = ::strdup(other_.c_str());
+    }
+
+  private:
+    char*& name_;
+    char* before_;
+    std::string other_;
+};
+
+Renamed as_tcp(fi_fabric_attr* attributes) {
+    return {attributes->prov_name, "verbs", "tcp"};
 }
 
 bool is_deaf() {
@@ -138,6 +173,7 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     // net opens endpoints of its connections in the same domain.
     if (info->ep_attr->type != FI_EP_RDM) return original(domain->ops).endpoint(domain, info, ep, context);
     if (fails("endpoint")) return -FI_EMFILE;
+    const Renamed renamed = as_tcp(info->fabric_attr);
     info->domain_attr->mr_mode &= ~wanted_modes();
     const int error = inside([&] { return original(domain->ops).endpoint(domain, info, ep, context); });
     info->domain_attr->mr_mode |= wanted_modes();
@@ -198,6 +234,7 @@ int open_table(fid_domain* domain, fi_av_attr* attributes, fid_av** table, void*
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
     if (fails("domain")) return -FI_EMFILE;
     provider() = info->fabric_attr->prov_name;
+    const Renamed renamed = as_tcp(info->fabric_attr);
     info->domain_attr->mr_mode &= ~wanted_modes();
     const int error = inside([&] { return original(fabric->ops).domain(fabric, info, domain, context); });
     info->domain_attr->mr_mode |= wanted_modes();
@@ -228,10 +265,15 @@ __attribute__((visibility("default"))) int fi_getinfo(std::uint32_t version, con
     if (t_inside) return function(version, node, service, flags, hints, info);
     if (fails("getinfo")) return -FI_ENOMEM;
     if (hints != nullptr && (hints->domain_attr->mr_mode & wanted_modes()) != wanted_modes()) return -FI_ENODATA;
+    char* none = nullptr;
+    const Renamed renamed(hints != nullptr ? hints->fabric_attr->prov_name : none, "verbs", "tcp");
     const int error = inside([&] { return function(version, node, service, flags, hints, info); });
+    const std::string pairs = is_here() ? setting("FAKE_FI_QUEUE_PAIRS") : "";
     for (fi_info* at = error == 0 ? *info : nullptr; at != nullptr; at = at->next) {
         if ((at->domain_attr->mr_mode & wanted_modes()) != 0) stop("the provider has the mode already");
         at->domain_attr->mr_mode |= wanted_modes();
+        if (at->ep_attr->type == FI_EP_MSG && !pairs.empty()) at->domain_attr->ep_cnt = std::stoul(pairs);
+        if (renamed) Renamed(at->fabric_attr->prov_name, "tcp", "verbs").keep();
     }
     return error;
 }
@@ -240,6 +282,7 @@ __attribute__((visibility("default"))) int fi_fabric(fi_fabric_attr* attributes,
     auto* const function = real<decltype(fi_fabric)>("fi_fabric");
     if (t_inside) return function(attributes, fabric, context);
     if (fails("fabric")) return -FI_ENOMEM;
+    const Renamed renamed = as_tcp(attributes);
     const int error = inside([&] { return function(attributes, fabric, context); });
     if (error == 0) patch((*fabric)->ops, [](fi_ops_fabric& ops) { ops.domain = open_domain; });
     return error;
