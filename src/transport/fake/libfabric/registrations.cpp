@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "transport/fake/libfabric/decorator.h"
@@ -81,6 +83,23 @@ int control_registration(fid* object, int command, void*) {
     return enable_registration(memory);
 }
 
+constexpr std::uint64_t kUncached = std::uint64_t{1} << 60;  // OFI_MR_NOCACHE
+
+// The key of a registration. A cache that keeps registrations of memory that is gone gives the memory that is there now
+// the earlier key. No such key is in use: libosc closes each registration of a transfer before the next one of the
+// same memory.
+std::uint64_t key_of(const void* base, std::size_t bytes, std::uint64_t key, std::uint64_t flags) {
+    static std::atomic<std::uint64_t> keys{0x1000};
+    static const bool stale = setting("FAKE_FI_CACHE") == "stale";
+    if (!has_mode(FI_MR_PROV_KEY)) return key;
+    const std::uint64_t made = keys.fetch_add(1);
+    if (!stale || (flags & kUncached) != 0) return made;
+    static std::mutex mutex;
+    static auto* kept = new std::map<std::pair<const void*, std::size_t>, std::uint64_t>;
+    const std::lock_guard lock(mutex);
+    return kept->try_emplace({base, bytes}, made).first->second;
+}
+
 fi_ops g_registration_ops = [] {
     fi_ops ops{};
     ops.size = sizeof ops;
@@ -93,9 +112,8 @@ fi_ops g_registration_ops = [] {
 }  // namespace
 
 int make_registration(fid* domain, const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t,
-                      std::uint64_t key, std::uint64_t, fid_mr** made, void*) {
+                      std::uint64_t key, std::uint64_t flags, fid_mr** made, void*) {
     static const std::string most = is_here() ? setting("FAKE_FI_REGISTRATIONS") : "";
-    static std::atomic<std::uint64_t> keys{0x1000};
     static const std::string largest = is_here() ? setting("FAKE_FI_LARGEST") : "";
     if (fails("mr") || (!largest.empty() && bytes > std::stoul(largest))) return -FI_ENOMEM;
     if (has_mode(FI_MR_ALLOCATED) && !is_mapped(static_cast<const std::byte*>(base), bytes))
@@ -109,7 +127,7 @@ int make_registration(fid* domain, const void* base, std::size_t bytes, std::uin
     memory->base = static_cast<const std::byte*>(base);
     memory->bytes = bytes;
     memory->access = access;
-    memory->key = has_mode(FI_MR_PROV_KEY) ? keys.fetch_add(1) : key;
+    memory->key = key_of(base, bytes, key, flags);
     {
         const std::lock_guard lock(g_mutex);
         if (!most.empty() && live().size() >= std::stoul(most)) {
