@@ -42,7 +42,9 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
     if (epoch.access == Access::FenceUsed)
         return fail(Fault::Sync, "a fence epoch is open; end it before MPI_Win_post");
     if (epoch.origin_died)
-        return fail(Fault::Dead, "an origin of an earlier exposure epoch died; there can be no other in this window");
+        return fail(Fault::Dead,
+                    "an origin of an earlier exposure epoch died, or its connection was lost; there can be no other in "
+                    "this window");
     epoch.posted = true;
     epoch.origins.assign(origins.begin(), origins.end());
     if ((asserts & kNoCheck) != 0) return Fault::None;

@@ -74,7 +74,7 @@ Fault checked_fence(Core& core, unsigned asserts) {
     promise(core, asserts);
     const std::uint32_t all =
         exchange(core, (precedes ? kPrecedes : kPrecedesNot) | (succeeds ? kSucceeds : kSucceedsNot));
-    if (all == 0) return fail(Fault::Dead, "a process died; the fence can never complete");
+    if (all == 0) return fail(Fault::Dead, "a process died, or its connection is lost; the fence can never complete");
     if (done != Fault::None) return fail(done, "%s", text.c_str());
     if (updated != Fault::None) return fail(updated, "%s", promised.c_str());
     if (denied)

@@ -16,7 +16,8 @@ Fault fence(Core& core, unsigned asserts) {
     if (epoch.access != Access::None && epoch.access != Access::Fence && epoch.access != Access::FenceUsed)
         return fail(Fault::Sync, "a start, lock or lock_all epoch is open; end it before MPI_Win_fence");
     if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_fence");
-    if (epoch.fence_failed) return fail(Fault::Dead, "a process died in an earlier fence of this window");
+    if (epoch.fence_failed)
+        return fail(Fault::Dead, "a process died, or its connection was lost, in an earlier fence of this window");
     // All processes give the same two asserts (12.5.5) and have the same strategy, so all decide alike.
     const strategy::FenceCall call{(asserts & kNoPrecede) == 0, (asserts & kNoSucceed) == 0,
                                    epoch.access == Access::FenceUsed, epoch.touched};

@@ -15,8 +15,9 @@ using sync::LockKind;
 using sync::LockResult;
 
 Fault lock_lost(const sync::LockContext& context, std::uint32_t target) {
-    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more",
-                context.dead_rank, target);
+    const bool known = context.controls.is_local(context.dead_rank);
+    return fail(Fault::Dead, "rank %u died%s while it held a lock on rank %u; the lock cannot be taken any more",
+                context.dead_rank, known ? "" : ", or its connection was lost,", target);
 }
 
 // A process notes a shared lock before it requests it, and removes the note after the release. If the process dies in

@@ -92,9 +92,15 @@ Fault TwoLevel::look_for_dead(std::uint32_t rank, Word word, std::uint32_t keepi
     }
     if (!may_be_dead(keeping, dead)) return Fault::None;
     if (word == Word::Global)
-        return fail(Fault::Dead, "rank %u died with a lock of the window; this lock cannot be taken any more", dead[0]);
-    return fail(Fault::Dead, "rank %u died while it held a lock on rank %u; the lock cannot be taken any more", dead[0],
-                rank);
+        return fail(
+            Fault::Dead,
+            "rank %u died, or its connection was lost, with a lock of the window; this lock cannot be taken any "
+            "more",
+            dead[0]);
+    return fail(Fault::Dead,
+                "rank %u died, or its connection was lost, while it held a lock on rank %u; the lock cannot be taken "
+                "any more",
+                dead[0], rank);
 }
 
 // Enters one half of a word while the other half is empty. If it is not, the process leaves again and polls the word.

@@ -222,14 +222,14 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->open_statistics();
     if (team->local_ranks() != nullptr) {
         if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
-            fail(Fault::Dead, "a process of the communicator died");
+            fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
             return error;
         }
     }
     if (no_controls != 0) {
         const int dead = window->dead_in_collective();
-        if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died", dead);
-        if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died");
+        if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead);
+        if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
         if (dead >= 0 || !met) return MPI_ERR_OTHER;
         fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
@@ -297,7 +297,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         atomics_agreed = {agreed[6], agreed[7], agreed[8], agreed[9]};
     }
     if (!met && error == MPI_SUCCESS) {
-        fail(Fault::Dead, "a process of the communicator died");
+        fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
         error = MPI_ERR_OTHER;
     }
     if (error == MPI_SUCCESS && device) {
@@ -374,7 +374,9 @@ Fault free_window(Window* window, int& host_error) {
     delete window;
     drop_memory(owned, controls, last);
     if (met) Notifications::release(boards);
-    return met ? Fault::None : base::fail(Fault::Dead, "a process of the window died before it freed the window");
+    return met ? Fault::None
+               : base::fail(Fault::Dead,
+                            "a process of the window died, or its connection was lost, before it freed the window");
 }
 
 }  // namespace osc

@@ -27,7 +27,9 @@ void Notifications::Free::operator()(Target* targets) const {
 // room enough is used again. A smaller one stays until the window is freed, because other processes map it.
 Fault Notifications::set(Window& window, std::uint32_t count) {
     const Fault late = window.complete_ops();
-    const auto died = [] { return fail(Fault::Dead, "a process of the window died; its counters cannot be set"); };
+    const auto died = [] {
+        return fail(Fault::Dead, "a process of the window died, or its connection is lost; the counters cannot be set");
+    };
     if (!window.barrier()) return died();
     Fault fault = Fault::None;
     NotifyBoard* board = own();

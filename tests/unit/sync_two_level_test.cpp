@@ -221,11 +221,15 @@ TEST_F(TwoLevelLock, NamesTheDeadHolderOfALock) {
     const Deadline deadline(60);
     expect_done(of(1).lock(2, LockKind::Exclusive));
     lives.kill(1);
-    expect_dead(of(3).lock(2, LockKind::Shared),
-                "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
-    expect_dead(of(3).lock(2, LockKind::Exclusive),
-                "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
-    expect_dead(of(3).lock_all(), "rank 1 died with a lock of the window; this lock cannot be taken any more");
+    expect_dead(
+        of(3).lock(2, LockKind::Shared),
+        "rank 1 died, or its connection was lost, while it held a lock on rank 2; the lock cannot be taken any more");
+    expect_dead(
+        of(3).lock(2, LockKind::Exclusive),
+        "rank 1 died, or its connection was lost, while it held a lock on rank 2; the lock cannot be taken any more");
+    expect_dead(
+        of(3).lock_all(),
+        "rank 1 died, or its connection was lost, with a lock of the window; this lock cannot be taken any more");
     // Locks that the dead process did not hold are unaffected, and the refused requests have left no trace.
     expect_done(of(3).lock(0, LockKind::Exclusive));
     expect_done(of(3).unlock(0, LockKind::Exclusive));
@@ -238,13 +242,15 @@ TEST_F(TwoLevelLock, NamesTheDeadHolderOfASharedLock) {
     expect_done(of(1).lock(2, LockKind::Shared));
     expect_done(of(1).lock_all());
     lives.kill(1);
-    expect_dead(of(3).lock(0, LockKind::Exclusive),
-                "rank 1 died with a lock of the window; this lock cannot be taken any more");
+    expect_dead(
+        of(3).lock(0, LockKind::Exclusive),
+        "rank 1 died, or its connection was lost, with a lock of the window; this lock cannot be taken any more");
     expect_done(of(3).lock_all());
     expect_done(of(3).unlock_all());
     rows[0][1] = 0;
-    expect_dead(of(3).lock(2, LockKind::Exclusive),
-                "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
+    expect_dead(
+        of(3).lock(2, LockKind::Exclusive),
+        "rank 1 died, or its connection was lost, while it held a lock on rank 2; the lock cannot be taken any more");
     expect_done(of(3).lock(2, LockKind::Shared));
     expect_done(of(3).unlock(2, LockKind::Shared));
     EXPECT_EQ(rows[2][0].load(), tally_of(1));
@@ -265,8 +271,9 @@ TEST_F(TwoLevelLock, FindsTheDeadAmongTheLiving) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     });
-    expect_dead(of(3).lock(2, LockKind::Exclusive),
-                "rank 1 died while it held a lock on rank 2; the lock cannot be taken any more");
+    expect_dead(
+        of(3).lock(2, LockKind::Exclusive),
+        "rank 1 died, or its connection was lost, while it held a lock on rank 2; the lock cannot be taken any more");
     over = true;
     reader.join();
     EXPECT_EQ(rows[2][0].load(), tally_of(1));
