@@ -98,8 +98,10 @@ def check_arrows(events, tracks, merged_at_end, wrong):
     if set(ends["s"]) != set(ends["f"]):
         wrong.append("arrows with one end")
         return 0
+    # The time-stamp counters of two cores differ by some ticks, and a core may read its counter before the loads in front
+    # of the read have ended: an arrow between two cores may go back by tens of nanoseconds, more under a hypervisor.
     for number, start in ends["s"].items():
-        if ns(ends["f"][number]["ts"]) < ns(start["ts"]):
+        if ns(ends["f"][number]["ts"]) < ns(start["ts"]) - 1000:
             wrong.append("arrow goes back: %s to %s" % (start, ends["f"][number]))
     handled = sum(event["ph"] == "X" and event["name"] in ("handle request", "serve") for event in events)
     arrived = {((event["pid"], event["tid"]), ns(event["ts"])) for event in ends["f"].values()}
