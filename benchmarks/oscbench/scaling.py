@@ -5,8 +5,10 @@ import os
 from . import launch, net
 from .verdict import duration
 
-DOCUMENT = "scale"
-FILES = {DOCUMENT: "scale.json"}
+DOCUMENT, RESIDENT = "scale", "scale_resident"
+FILES = {DOCUMENT: "scale.json", RESIDENT: "scale_resident.json"}
+# (processes, made-up nodes) of the measurements of memory.
+RESIDENT_JOBS = ((2, 2), (8, 4), (64, 4))
 LIMIT_SECONDS = 240
 WITHIN = 0.25
 # What a barrier of a node takes: two processes' is measured elsewhere (docs/MODEL.md, b); a process more is taken as a
@@ -143,6 +145,23 @@ class Runs:
         return rows
 
 
+    def resident(self):
+        """Memory that a process's windows between made-up nodes add, by provider and job."""
+        rows = []
+        for provider in net.PROVIDERS:
+            for processes, nodes in RESIDENT_JOBS:
+                command = self.tools.mpiexec(launch.LIBOSC)
+                for name, value in (("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"), ("OSC_FAKE_NODES", str(nodes)),
+                                    ("OSC_OFI_PROVIDER", provider)):
+                    command += ["-genv", name, value]
+                outcome = launch.run(command + ["-n", str(processes), self.tools.program("window_state"),
+                                                str(processes // nodes)], LIMIT_SECONDS)
+                if outcome.trouble:
+                    self.trouble.append("%s, %d processes: %s" % (provider, processes, outcome.trouble))
+                rows += [dict(line, provider=provider, nodes=nodes) for line in outcome.json_lines() if "state" in line]
+        return rows
+
+
 def markdown(lines):
     rows = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join(rows[:1] + ["|" + "---|" * len(lines[0])] + rows[1:])
@@ -214,6 +233,17 @@ def memory_table(documents):
     return markdown(lines)
 
 
+def resident_table(documents):
+    """MiB of resident memory since before the first window, the largest of all processes; one column for each job."""
+    rows = documents[RESIDENT]["resident"]
+    jobs = list(dict.fromkeys((row["provider"], row["ranks"], row["nodes"]) for row in rows))
+    lines = [["MiB"] + ["`%s`, %d on %d nodes" % job for job in jobs]]
+    for state in dict.fromkeys(row["state"] for row in rows):
+        of = {(row["provider"], row["ranks"], row["nodes"]): row for row in rows if row["state"] == state}
+        lines.append([state] + ["%.1f" % (of[job]["resident_kib_most"] / 1024) if job in of else " " for job in jobs])
+    return "`%s`, commit %s\n\n" % (documents[RESIDENT]["command"], documents[RESIDENT].get("commit", "unknown")[:12]) + markdown(lines)
+
+
 def constants_list(documents):
     document = documents[DOCUMENT]
     machine = document["machine_ns"]
@@ -227,4 +257,5 @@ def constants_list(documents):
         % (time_text(machine["window_ns"]), machine["meet"], machine["meet_more"])])
 
 
-PARTS = {"constants": constants_list, "agreement": agreement_table, "times": times_table, "memory": memory_table}
+PARTS = {"constants": constants_list, "agreement": agreement_table, "times": times_table, "memory": memory_table,
+         "resident": resident_table}
