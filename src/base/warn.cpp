@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/launcher.h"
 #include "base/log.h"
 
@@ -37,7 +38,7 @@ std::uint64_t hash_of(const char* text) {
 bool claim(std::uint64_t text, int& claims, int most) {
     const std::string mine = launcher::job_on_node();
     if (mine.empty() || claims >= most) return true;
-    const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int socket = above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (socket < 0) return true;
     sockaddr_un name{};
     name.sun_family = AF_UNIX;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
@@ -66,7 +67,7 @@ bool write_all(int file, const std::string& text) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = base::above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     const bool written = file >= 0 && write_all(file, text);
     const int error = errno;
     if (file >= 0) ::close(file);

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 namespace osc::progress {
 namespace {
@@ -45,7 +46,7 @@ template <class Open>
 int open_descriptor(Open&& open) {
     Descriptors& all = descriptors();
     const std::lock_guard lock(all.mutex);
-    const int made = open();
+    const int made = base::above_stdio(open());
     if (made >= 0) all.open.push_back(made);
     return made;
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace osc::progress {
 
 ProgressPark::~ProgressPark() {
@@ -14,7 +16,7 @@ ProgressPark::~ProgressPark() {
 }
 
 bool ProgressPark::open() {
-    if (timer_ < 0) timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (timer_ < 0) timer_ = base::above_stdio(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
     return timer_ >= 0;
 }
 

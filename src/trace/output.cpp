@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/descriptor.h"
 #include "stats/json.h"
 
 namespace osc::trace {
@@ -20,7 +21,7 @@ Output::~Output() {
 }
 
 bool Output::open(const std::string& path) {
-    file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    file_ = base::above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     return file_ >= 0;
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/helper_thread.h"
 #include "base/options.h"
 #include "base/random.h"
@@ -100,7 +101,7 @@ void wait_ended(std::uint64_t began) {
 // The file with its memory, or null with errno. Later writes need no more room on the disk.
 Layout* make_file(const std::string& path, std::size_t bytes) {
     ::unlink(path.c_str());
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int file = base::above_stdio(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file < 0) return nullptr;
     void* memory = MAP_FAILED;
     int error = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));

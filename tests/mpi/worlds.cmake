@@ -19,6 +19,12 @@ foreach(run
   osc_mpi_add_run(${name}.nodes.${provider}.n${ranks} test_${name} ${ranks} TIMEOUT 120 ENV ${environment})
 endforeach()
 
+# The network's descriptors, and those of a trace.
+foreach(provider tcp net)
+  osc_mpi_add_run(closed_streams.nodes.${provider}.n5 test_closed_streams 5 TIMEOUT 60
+    ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=${provider} OSC_TRACE=${CMAKE_CURRENT_BINARY_DIR}/closed_streams.${provider}.json)
+endforeach()
+
 # The ways in which operations travel, forced.
 foreach(protocol messages buffered direct)
   foreach(name put_get datatypes dynamic)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/descriptor.h"
 #include "transport/fabric/libfabric.h"
 
 namespace osc::fabric {
@@ -79,7 +80,7 @@ void Libfabric::wake() {
 }
 
 bool Libfabric::watch(int timer) {
-    if (waker_ < 0 || (watched_ = ::epoll_create1(EPOLL_CLOEXEC)) < 0) return false;
+    if (waker_ < 0 || (watched_ = base::above_stdio(::epoll_create1(EPOLL_CLOEXEC))) < 0) return false;
     for (const int descriptor : {descriptor_, waker_, timer}) {
         epoll_event event{};
         event.events = EPOLLIN;

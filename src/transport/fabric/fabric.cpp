@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "base/descriptor.h"
 #include "transport/fabric/libfabric.h"
 #include "transport/fabric/monitor.h"
 #include "transport/fabric/probe.h"
@@ -90,7 +91,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         return false;
     }
     if ((chosen_.quirks & kBlockingRead) == 0) {
-        waker_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        waker_ = base::above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (waker_ < 0 || fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) != 0) {
             why = std::string(provider()) + ": nothing to sleep on";
             return false;

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/descriptor.h"
 #include "transport/fabric/describe.h"
 #include "transport/fabric/endpoint.h"
 
@@ -66,6 +67,7 @@ void announce_processes(std::uint32_t processes) {
 }
 
 Endpoint* open(const Wishes& wishes, std::string& why, const char* folder) {
+    base::occupy_stdio();  // libfabric opens sockets until the last connection is made
     Wishes all = wishes;
     auto* const function =
         reinterpret_cast<OpenFunction*>(load("osc_ofi_open", folder, wishes.processes, all.buffer, why));

@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/options.h"
 #include "base/random.h"
 #include "transport/shm/adoption.h"
@@ -86,7 +87,7 @@ Arena& Arena::mine() {
 bool Arena::open() {
     const std::lock_guard lock(mutex_);
     if (pool_ != nullptr) return true;
-    const int fd = ::memfd_create("osc", MFD_CLOEXEC);
+    const int fd = base::above_stdio(::memfd_create("osc", MFD_CLOEXEC));
     if (fd < 0) return false;
     std::size_t bytes = static_cast<std::size_t>(std::max(base::values().pool_mib, 4L)) << 20;
     void* pool = MAP_FAILED;

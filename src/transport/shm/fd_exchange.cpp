@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/descriptor.h"
+
 namespace osc::shm {
 namespace {
 
@@ -34,7 +36,7 @@ Name name_of(std::uint64_t number) {
 }
 
 int make_socket() {
-    return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return base::above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 void close_and_forget(int& descriptor) {
@@ -83,6 +85,7 @@ ssize_t receive_descriptor(int from, std::uint64_t& token, int& descriptor) {
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
             part->cmsg_len == CMSG_LEN(sizeof descriptor))
             std::memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
+    descriptor = base::above_stdio(descriptor);
     return got;
 }
 
@@ -118,7 +121,7 @@ void FdExchange::abandon() {
 void FdExchange::serve() {
     for (int answered = 0; answered < 8; ++answered) {
         if (client_ < 0) {
-            client_ = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            client_ = base::above_stdio(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (client_ < 0) return;
             accepted_at_ = std::chrono::steady_clock::now();
         }

@@ -1,0 +1,79 @@
+// Descriptors while the standard streams are closed. Each case runs in a child, whose streams it closes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/descriptor.h"
+
+namespace osc::test {
+namespace {
+
+template <class Case>
+int status_in_child(Case&& good) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (int stream = 0; stream < 3; ++stream)
+            ::close(stream);
+        ::_exit(good() ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status;
+}
+
+bool is_closed(int number) {
+    return ::fcntl(number, F_GETFD) < 0 && errno == EBADF;
+}
+
+int open_null() {
+    return ::open("/dev/null", O_RDWR);
+}
+
+TEST(Descriptor, LeavesTheStreams) {
+    EXPECT_EQ(status_in_child([] {
+                  const int first = base::above_stdio(open_null());
+                  const int second = base::above_stdio(open_null());
+                  return first > 2 && second > 2 && is_closed(0) && is_closed(1) && is_closed(2) &&
+                         ::fcntl(first, F_GETFD) == FD_CLOEXEC;
+              }),
+              0);
+}
+
+TEST(Descriptor, LeavesOthersAsTheyAre) {
+    const int higher = open_null();
+    ASSERT_GT(higher, 2);
+    EXPECT_EQ(base::above_stdio(higher), higher);
+    EXPECT_EQ(::fcntl(higher, F_GETFD), 0);
+    ::close(higher);
+    errno = EMFILE;
+    EXPECT_EQ(base::above_stdio(-1), -1);
+    EXPECT_EQ(errno, EMFILE);
+}
+
+TEST(Descriptor, SaysWhenThereIsNone) {
+    EXPECT_EQ(status_in_child([] {
+                  const rlimit three{3, 3};
+                  errno = 0;
+                  return ::setrlimit(RLIMIT_NOFILE, &three) == 0 && base::above_stdio(open_null()) == -1 &&
+                         (errno == EMFILE || errno == EINVAL) && is_closed(0);
+              }),
+              0);
+}
+
+TEST(Descriptor, OccupiesTheStreamsForOthers) {
+    EXPECT_EQ(status_in_child([] {
+                  const int first = open_null();  // becomes number 0, which stays what it is
+                  base::occupy_stdio();
+                  base::occupy_stdio();
+                  return first == 0 && ::fcntl(0, F_GETFD) == 0 && ::fcntl(1, F_GETFD) == FD_CLOEXEC &&
+                         ::fcntl(2, F_GETFD) == FD_CLOEXEC && open_null() == 3;
+              }),
+              0);
+}
+
+}  // namespace
+}  // namespace osc::test
