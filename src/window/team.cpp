@@ -34,6 +34,7 @@ struct TeamRecord {
     std::int32_t node;            // see node_of
     std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
     std::int32_t ready;           // 1: this process can take part
+    std::int32_t error;           // errno, if it cannot because it has no shared memory
     std::int32_t atomics;         // 1: this process asks for the network's atomics
     std::uint64_t meeting;        // random: number of this process's FdExchange for this team
 };
@@ -174,7 +175,9 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
     mine.meeting = base::random64();
-    mine.ready = arena.open() && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
+    const bool opened = arena.open();
+    if (!opened) mine.error = errno;
+    mine.ready = opened && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
     TeamShared* made = nullptr;
     if (mine.ready && rank == mine.node) {
         const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
@@ -183,6 +186,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
             mine.shared_offset = piece.offset;
         } else {
             mine.ready = 0;
+            mine.error = errno;
         }
     }
     if (mine.ready) mine.arena = arena.address();
@@ -197,8 +201,10 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         return error;
     }
     bool ready = true;
+    bool no_memory = false;
     for (const TeamRecord& record : records) {
         ready = ready && record.ready != 0;
+        no_memory = no_memory || record.error == ENOMEM;
         atomics = atomics || record.atomics != 0;
     }
     const bool joined = ready && join_nodes(std::span(records));
@@ -259,6 +265,11 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
         if (error != MPI_SUCCESS) {
             why = "the exchange over the communicator failed";
             return error;
+        }
+        // An error, as where the memory of a window has no room: the host serves what libosc cannot.
+        if (no_memory || visibility == kNoMemory) {
+            why = "a process has no memory or addresses left for libosc's shared state (ulimit -v)";
+            return MPI_ERR_NO_MEM;
         }
         if (joined && visibility != kNoNetwork) {
             if (rank == 0)

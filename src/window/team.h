@@ -108,6 +108,7 @@ class Team final : public sync::Liveness {
   private:
     /// Whether a process can reach the others; the least value of all processes counts.
     enum Visibility : int {
+        kNoMemory,   // the team cannot be made: a process has no memory or addresses for the shared state
         kNoNetwork,  // the team cannot be served: a process cannot use the network
         kNone,       // the team cannot be served: a process cannot map the memory of another one
         kHidden,     // a process cannot open all arenas through /proc

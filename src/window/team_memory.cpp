@@ -1,6 +1,7 @@
 // The arenas of a node's processes: this process opens them, or their owners pass their descriptors.
 #include <sched.h>
 
+#include <cerrno>
 #include <chrono>
 
 #include "base/options.h"
@@ -26,7 +27,8 @@ std::uint32_t Team::first_hidden(std::uint32_t from) const {
 
 int Team::map_shared(std::uint64_t offset) {
     shared_ = reinterpret_cast<TeamShared*>(map(leader(), offset, sizeof(TeamShared)));
-    return shared_ != nullptr ? kAll : kNone;
+    if (shared_ != nullptr) return kAll;
+    return errno == ENOMEM ? kNoMemory : kNone;
 }
 
 // A process that cannot open an arena asks its owner for it, one owner after the other. All processes listen before any

@@ -1,9 +1,15 @@
-// Memory that cannot be had, on one rank or on all, and memory that comes back when its window goes.
+// Memory that cannot be had, on one rank or on all, and memory that comes back
+// when its window goes.
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "harness.h"
 
@@ -37,7 +43,8 @@ void use(MPI_Comm comm) {
     CHECK_OK(MPI_Win_free(&win));
 }
 
-// Bytes that this process's arena has pages for: its file is the one named memfd:osc.
+// Bytes that this process's arena has pages for: its file is the one named
+// memfd:osc.
 long long backed() {
     long long bytes = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -50,9 +57,116 @@ long long backed() {
     return bytes;
 }
 
+// The arenas that this process has mapped, its own and those of peers, in
+// bytes.
+struct Mapped {
+    std::size_t accessible = 0;
+    std::size_t dumped = 0;  // core files have it
+    bool has_base = false;   // `base` is among it
+};
+
+Mapped mapped(const void* base) {
+    Mapped found;
+    std::ifstream maps("/proc/self/smaps");
+    std::size_t first = 0, end = 0;
+    bool arena = false;
+    for (std::string line; std::getline(maps, line);) {
+        char rights[5] = "";
+        std::size_t from = 0,
+                    to = 0;  // other lines may begin with a hexadecimal digit
+        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &from, &to, rights) == 3) {
+            first = from;
+            end = to;
+            arena = line.find("/memfd:osc ") != std::string::npos;
+            if (arena && rights[0] == 'r') found.accessible += end - first;
+        } else if (arena && line.rfind("VmFlags:", 0) == 0 && line.find(" dd") == std::string::npos) {
+            found.dumped += end - first;
+            const auto at = reinterpret_cast<std::size_t>(base);
+            found.has_base = found.has_base || (at >= first && at < end);
+        }
+    }
+    return found;
+}
+
+// A limit of this process while an object exists.
+class Limit {
+  public:
+    Limit(int what, std::size_t most) : what_(what) {
+        CHECK(::getrlimit(what_, &before_) == 0);
+        rlimit now = before_;
+        now.rlim_cur = std::min<rlim_t>(most, before_.rlim_max);
+        CHECK(::setrlimit(what_, &now) == 0);
+    }
+    ~Limit() { ::setrlimit(what_, &before_); }
+    Limit(const Limit&) = delete;
+    Limit& operator=(const Limit&) = delete;
+
+  private:
+    int what_;
+    rlimit before_{};
+};
+
+std::size_t address_space() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * 4096;
+}
+
+bool nodes_made_up() {
+    const char* const nodes = std::getenv("OSC_FAKE_NODES");
+    return nodes != nullptr && std::atoi(nodes) > 1;
+}
+
 }  // namespace
 
-// One rank requests too much memory; the creation fails on all ranks with the same class.
+// Before the first window of the process: rank 1 cannot map the arena of rank 0. What is left suffices for the host.
+CASE(addresses_run_out) {
+    SKIP_IF(!osct::served_by_osc() || size() < 2 || nodes_made_up());
+    MPI_Comm comm = returning();
+    void* block = nullptr;
+    CHECK_OK(MPI_Alloc_mem(64, MPI_INFO_NULL, &block));
+    {
+        const Limit limit(RLIMIT_AS, rank() == 1 ? address_space() + (std::size_t{512} << 20) : RLIM_INFINITY);
+        MPI_Win win = MPI_WIN_NULL;
+        long* base = nullptr;
+        CHECK_CLASS(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+    }
+    use(comm);
+    CHECK_OK(MPI_Free_mem(block));
+    MPI_Comm_free(&comm);
+}
+
+// A tool that reads all accessible memory, such as a checker of leaks, and core
+// files meet what is in use.
+CASE(reserved_addresses_are_left_alone) {
+    SKIP_IF(!osct::served_by_osc());
+    constexpr std::size_t kRoom = std::size_t{8} << 20;  // for each process: control data and steps of growth
+    char *small = nullptr, *large = nullptr, *freed = nullptr;
+    constexpr MPI_Aint kLarge = 16 << 20;
+    MPI_Win wins[2];
+    CHECK_OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &small, &wins[0]));
+    CHECK_OK(MPI_Win_allocate(kLarge, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &large, &wins[1]));
+    CHECK_OK(MPI_Alloc_mem(MPI_Aint{128} << 20, MPI_INFO_NULL,
+                           &freed));  // more than libosc keeps
+    CHECK_OK(MPI_Free_mem(freed));
+    for (MPI_Win win : wins) {
+        MPI_Win_lock_all(0, win);
+        for (int peer = 0; peer < size(); ++peer)
+            CHECK_OK(MPI_Accumulate(&peer, 1, MPI_INT, peer, 0, 1, MPI_INT, MPI_MAX, win));
+        MPI_Win_unlock_all(win);
+    }
+    const Mapped found = mapped(small);
+    const auto all = static_cast<std::size_t>(size());
+    CHECK(found.accessible >= static_cast<std::size_t>(kLarge));
+    CHECK(found.dumped < static_cast<std::size_t>(kLarge) + kRoom);  // nothing of peers, nor of freed memory
+    CHECK(found.accessible < (kLarge + kRoom) * all + (std::size_t{128} << 20));
+    CHECK(found.has_base && mapped(large).has_base);
+    for (MPI_Win& win : wins)
+        CHECK_OK(MPI_Win_free(&win));
+}
+
+// One rank requests too much memory; the creation fails on all ranks with the
+// same class.
 CASE(windows_too_large_on_one_rank) {
     MPI_Comm comm = returning();
     void* base = nullptr;
@@ -98,7 +212,8 @@ CASE(blocks_too_large) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
-// A window's own memory goes back with it; memory that the user gave stays the user's.
+// A window's own memory goes back with it; memory that the user gave stays the
+// user's.
 CASE(ownership_of_the_memory) {
     constexpr MPI_Aint kBytes = 1 << 20;
     std::vector<char> own(kBytes, 'o');

@@ -103,6 +103,35 @@ TEST(Memory, LimitsOfControlGroups) {
     EXPECT_FALSE(first.memory().is_short());
 }
 
+// A limit of the address space makes the pool small, and larger pieces have their own mappings all the same. Without
+// room for the smallest pool the arena does not open.
+TEST(Memory, AddressSpaceLimit) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit old{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &old), 0);
+    const auto limit_to = [&](std::size_t bytes) {
+        rlimit limit = old;
+        limit.rlim_cur = bytes;
+        ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+    };
+    const auto pool_under = [&](std::size_t bytes) {
+        Arena arena(FakeSystem().memory(), 0);
+        limit_to(bytes);
+        const bool opened = arena.open();
+        const int error = errno;
+        const ArenaBlock piece = opened ? arena.allocate(20 * kMiB, 64, false) : ArenaBlock{};
+        EXPECT_EQ(opened, static_cast<bool>(piece));
+        EXPECT_EQ(::setrlimit(RLIMIT_AS, &old), 0);
+        EXPECT_TRUE(opened || error == ENOMEM);
+        return opened ? arena.address().pool_bytes : 0;
+    };
+    const std::size_t used = pages * 4096;
+    EXPECT_EQ(pool_under(used + 2 * kMiB), 0U);
+    EXPECT_EQ(pool_under(used + 256 * kMiB), std::max((used + 256 * kMiB) / 128 / 4096 * 4096, 4 * kMiB));
+    EXPECT_EQ(pool_under(std::size_t{1} << 46), std::size_t{1024} * kMiB);
+}
+
 // A file-size limit is an error at allocation, without SIGXFSZ, and a loop of allocations stays below it.
 TEST(Memory, FileSizeLimit) {
     rlimit old{};

@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "transport/shm/adoption.h"
 #include "transport/shm/control.h"
+#include "transport/shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
@@ -31,17 +32,32 @@ constexpr std::uint64_t kPiecesEnd = kAdoptedOffset;
 // Bounds of the mappings without pages. Their page tables stay: 8 MiB for 4 GiB that were touched.
 constexpr std::size_t kEmptyBytes = std::size_t{4} << 30;
 constexpr std::size_t kEmptyPieces = 64;
-
-std::size_t page() {
-    static const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return kPage;
-}
+constexpr std::size_t kLeastPool = std::size_t{4} << 20;
+constexpr std::size_t kLargestPool = std::size_t{64} << 30;
+// Under a limit of its address space a process maps its own pool and those of its node's processes all the same. What
+// finds no room in a small pool becomes a large piece.
+constexpr std::size_t kPoolsInLimit = 128;
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
+std::size_t wanted_pool() {
+    const std::size_t wanted = static_cast<std::size_t>(base::values().pool_mib) << 20;
+    rlimit limit{};
+    const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    const std::size_t most = limited ? limit.rlim_cur / kPoolsInLimit : kLargestPool;
+    return round_up(std::clamp(wanted, kLeastPool, std::max(most, kLeastPool)), page_bytes());
+}
+
 }  // namespace
+
+std::byte* reserve_pool(int fd, std::size_t bytes) {
+    void* const pool = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (pool == MAP_FAILED) return nullptr;
+    ::madvise(pool, bytes, MADV_DONTDUMP);
+    return static_cast<std::byte*>(pool);
+}
 
 std::uint64_t process_start_time(pid_t pid) {
     char path[64];
@@ -89,26 +105,28 @@ bool Arena::open() {
     if (pool_ != nullptr) return true;
     const int fd = base::above_stdio(::memfd_create("osc", MFD_CLOEXEC));
     if (fd < 0) return false;
-    std::size_t bytes = static_cast<std::size_t>(std::max(base::values().pool_mib, 4L)) << 20;
-    void* pool = MAP_FAILED;
-    // An address-space limit (ulimit -v) may refuse the whole reservation: take what it allows.
-    for (; bytes >= (std::size_t{4} << 20); bytes /= 2) {
-        pool = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        if (pool != MAP_FAILED) break;
-    }
-    if (pool == MAP_FAILED) {
+    std::size_t bytes = wanted_pool();
+    std::byte* pool = nullptr;
+    // Where addresses are short all the same: take what there is.
+    while ((pool = reserve_pool(fd, bytes)) == nullptr && bytes > kLeastPool)
+        bytes = round_up(std::max(bytes / 2, kLeastPool), page_bytes());
+    if (pool == nullptr) {
+        const int error = errno;
         ::close(fd);
+        errno = error;
         return false;
     }
     fd_ = fd;
-    pool_ = static_cast<std::byte*>(pool);
+    pool_ = pool;
     pool_bytes_ = bytes;
     token_ = base::random64();
     if (!grow_pool(std::size_t{64} << 10)) {
+        const int error = errno;
         ::munmap(pool, bytes);
         ::close(fd);
         pool_ = nullptr;
         fd_ = -1;
+        errno = error;
         return false;
     }
     free_.take(round_up(sizeof(ArenaHeader), kGrain), kGrain);  // for good
@@ -135,13 +153,15 @@ bool Arena::extend_file(std::uint64_t end) {
 }
 
 bool Arena::grow_pool(std::size_t bytes) {
-    const std::size_t step = round_up(std::max(bytes, std::size_t{256} << 10), page());
+    const std::size_t step = round_up(std::max(bytes, std::size_t{256} << 10), page_bytes());
     std::size_t more = std::min(step, pool_bytes_ - committed_);
     if (more < bytes || !extend_file(committed_ + more)) {
         if (more < bytes) errno = ENOMEM;
         return false;
     }
     if (::fallocate(fd_, 0, static_cast<off_t>(committed_), static_cast<off_t>(more)) != 0) return false;
+    if (::mprotect(pool_ + committed_, more, PROT_READ | PROT_WRITE) != 0) return false;
+    ::madvise(pool_ + committed_, more, MADV_DODUMP);
     free_.give(committed_, more);
     committed_ += more;
     return true;
@@ -197,7 +217,7 @@ Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     Mapping fresh{nullptr, *offset, length};
     const bool backed =
         extend_file(*offset + length) && (!system_.allocates_early() || ::fallocate(fd_, 0, at, bytes) == 0);
-    if (backed) fresh.address = map_aligned(*offset, length, std::max(alignment, page()));
+    if (backed) fresh.address = map_aligned(*offset, length, std::max(alignment, page_bytes()));
     if (fresh.address == nullptr) {
         const int error = errno;
         free_offsets(*offset, length);
@@ -234,6 +254,7 @@ void Arena::drop_pages(const Mapping& piece) {
         give_back(piece);
         return;
     }
+    ::madvise(piece.address, piece.bytes, MADV_DONTDUMP);  // the dump would give it pages
     empty_.keep(piece);
     while (empty_.bytes() > kEmptyBytes || empty_.count() > kEmptyPieces)
         give_back(*empty_.oldest());
@@ -242,11 +263,14 @@ void Arena::drop_pages(const Mapping& piece) {
 // A freed piece: with pages, or without them and at most twice as large as asked for, so that it serves its own size.
 std::optional<Mapping> Arena::reuse(std::size_t length, std::size_t alignment) {
     std::optional<Mapping> piece = kept_.take(length, alignment, kLarge);
-    return piece ? piece : empty_.take_whole(length, 2 * length, alignment);
+    if (piece) return piece;
+    piece = empty_.take_whole(length, 2 * length, alignment);
+    if (piece) ::madvise(piece->address, piece->bytes, MADV_DODUMP);
+    return piece;
 }
 
 ArenaBlock Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
-    const std::size_t length = round_up(bytes, page());
+    const std::size_t length = round_up(bytes, page_bytes());
     std::optional<Mapping> piece;
     if (!clear) piece = reuse(length, alignment);
     if (!piece) {
@@ -278,7 +302,7 @@ ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear)
     const std::size_t wanted = round_up(std::max(bytes, std::size_t{1}), kGrain);
     const std::size_t align = std::max(alignment, kGrain);
     // The pool starts at a page boundary, so no offset in it gives a larger alignment for certain.
-    if (wanted < kLarge && align <= page()) {
+    if (wanted < kLarge && align <= page_bytes()) {
         const ArenaBlock piece = from_pool(wanted, align, clear);
         if (piece) return piece;
     }
@@ -310,27 +334,6 @@ bool Arena::release(void* address) {
             drop_pages(*kept_.oldest());
     }
     return true;
-}
-
-std::byte* Arena::at(std::uint64_t offset) const {
-    const std::lock_guard lock(mutex_);
-    if (offset < pool_bytes_) return pool_ + offset;
-    for (const auto& [start, piece] : live_)
-        if (offset >= piece.offset && offset - piece.offset < piece.bytes)
-            return reinterpret_cast<std::byte*>(start) + (offset - piece.offset);
-    return nullptr;
-}
-
-ArenaAddress Arena::address() const {
-    const std::lock_guard lock(mutex_);
-    ArenaAddress result;
-    result.token = token_;
-    result.pid = ::getpid();
-    result.start_time = process_start_time(result.pid);
-    result.pool_bytes = pool_bytes_;
-    result.probe = reinterpret_cast<std::uint64_t>(&token_);
-    result.fd = fd_;
-    return result;
 }
 
 // Takes a POSIX lock on the file's first byte. The system drops it when the process ends, and other processes can test

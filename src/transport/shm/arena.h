@@ -3,11 +3,14 @@
 // name in any file system (invariant I5).
 //
 // Offsets [0, pool) are one mapping made at the start, grown as needed; larger pieces get offsets beyond it and a
-// mapping of their own. The pool's memory is allocated (fallocate) as it grows. A large piece gets its pages at first
-// touch, as malloc's does, except under vm.overcommit_memory = 2, where a touch that the system refuses would be
-// SIGBUS: there the pages are allocated with the piece (system_memory.h has the reasons). A freed large piece is kept,
-// with its pages, for the next one of the same use (kept.h), up to a bound and while memory is not short. What exceeds
-// the bound loses its pages and stays mapped.
+// mapping of their own. The pool's memory is allocated (fallocate) as it grows; addresses behind it are reserved,
+// without access, and no core file has them. A large piece gets its pages at first touch, as malloc's does, except
+// under vm.overcommit_memory = 2, where a touch that the system refuses would be SIGBUS: there the pages are allocated
+// with the piece (system_memory.h has the reasons). A freed large piece is kept, with its pages, for the next one of
+// the same use (kept.h), up to a bound and while memory is not short. What exceeds the bound loses its pages and stays
+// mapped.
+//
+// A core file has the process's own memory in use, and nothing of its peers' arenas.
 #pragma once
 
 #include <sys/types.h>
@@ -194,6 +197,7 @@ class PeerArena {
   private:
     int open_peer() const;
     int descriptor() const;
+    bool open_pool(std::uint64_t end);
     void close_unless_passed(int descriptor) const;
 
     ArenaAddress address_;
@@ -201,7 +205,12 @@ class PeerArena {
     std::atomic<int> passed_{-1};  // stays open, to map large pieces and to test whether the peer lives
     bool verified_ = false;        // opened or adopted once
     std::byte* pool_ = nullptr;
+    std::uint64_t accessible_ = 0;  // of the pool; the rest is reserved
 };
+
+/// Reserves addresses for `bytes` bytes from the start of an arena's file, without access and without a place in core
+/// files; null with errno set on failure. Thread-safe.
+std::byte* reserve_pool(int fd, std::size_t bytes);
 
 /// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie;
 /// kUnknownStart if the system does not say (no descriptor left, no /proc).

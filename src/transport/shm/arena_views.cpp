@@ -25,6 +25,27 @@ std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
     return offset != kNoOffset || views_.empty() ? offset : find(views_);
 }
 
+std::byte* Arena::at(std::uint64_t offset) const {
+    const std::lock_guard lock(mutex_);
+    if (offset < pool_bytes_) return pool_ + offset;
+    for (const auto& [start, piece] : live_)
+        if (offset >= piece.offset && offset - piece.offset < piece.bytes)
+            return reinterpret_cast<std::byte*>(start) + (offset - piece.offset);
+    return nullptr;
+}
+
+ArenaAddress Arena::address() const {
+    const std::lock_guard lock(mutex_);
+    ArenaAddress result;
+    result.token = token_;
+    result.pid = ::getpid();
+    result.start_time = process_start_time(result.pid);
+    result.pool_bytes = pool_bytes_;
+    result.probe = reinterpret_cast<std::uint64_t>(&token_);
+    result.fd = fd_;
+    return result;
+}
+
 bool Arena::can_provide(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     return !system_.refuses(bytes) && !system_.is_short();

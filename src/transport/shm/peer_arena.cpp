@@ -9,14 +9,14 @@
 
 #include "transport/shm/arena.h"
 #include "transport/shm/fd_exchange.h"
+#include "transport/shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
 
 // A piece of the arena's file is mapped from the page that holds its first byte.
 std::uint64_t page_start(std::uint64_t offset) {
-    static const auto kPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    return offset / kPage * kPage;
+    return offset / page_bytes() * page_bytes();
 }
 
 // Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
@@ -93,28 +93,40 @@ bool PeerArena::owner_lives() const {
     return now == kUnknownStart || address_.start_time == kUnknownStart ? now != 0 : now == address_.start_time;
 }
 
+// Makes the pool accessible up to `end`. What its owner may not have allocated yet stays reserved, or a tool that reads
+// all accessible memory would read a gigabyte of each process.
+bool PeerArena::open_pool(std::uint64_t end) {
+    if (end <= accessible_) return true;
+    const std::uint64_t stop = page_start(end + page_bytes() - 1);
+    if (::mprotect(pool_ + accessible_, stop - accessible_, PROT_READ | PROT_WRITE) != 0) return false;
+    accessible_ = stop;
+    return true;
+}
+
 std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (pool_ == nullptr) {
         const int fd = descriptor();
         if (fd < 0) return nullptr;
-        void* pool = ::mmap(nullptr, address_.pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        std::byte* const pool = reserve_pool(fd, address_.pool_bytes);
         const int error = errno;
         close_unless_passed(fd);
-        if (pool == MAP_FAILED) {
-            errno = error;
-            return nullptr;
-        }
-        pool_ = static_cast<std::byte*>(pool);
+        errno = error;
+        if (pool == nullptr) return nullptr;
+        pool_ = pool;
     }
-    if (offset + bytes <= address_.pool_bytes) return pool_ + offset;
+    if (offset + bytes <= address_.pool_bytes) return open_pool(offset + bytes) ? pool_ + offset : nullptr;
     const int fd = descriptor();
     if (fd < 0) return nullptr;
     const std::uint64_t start = page_start(offset);
     void* mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
+    const int error = errno;
     close_unless_passed(fd);
-    return mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping) + (offset - start);
+    errno = error;
+    if (mapping == MAP_FAILED) return nullptr;
+    ::madvise(mapping, bytes + (offset - start), MADV_DONTDUMP);
+    return static_cast<std::byte*>(mapping) + (offset - start);
 }
 
 void PeerArena::unmap(std::uint64_t offset, std::byte* address, std::size_t bytes) {
