@@ -1,8 +1,11 @@
 // Entry points that make and free windows and memory.
+#include <pthread.h>
+
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unordered_set>
 
 #include "base/inject.h"
@@ -111,20 +114,33 @@ Fault attach(Window& window, const void* base, std::size_t bytes) {
 // The live pieces of MPI_Alloc_mem. The arena knows its pieces, but those of windows are among them.
 class Allocated {
   public:
-    void add(void* base) {
-        const std::lock_guard lock(mutex_);
-        bases_.insert(base);
-    }
+    void add(void* base);
     bool remove(void* base) {
         const std::lock_guard lock(mutex_);
-        return bases_.erase(base) > 0;
+        return torn_ || bases_.erase(base) > 0;
+    }
+    // In a child of fork, where no other thread lives.
+    void after_fork() {
+        if (mutex_.try_lock()) {
+            mutex_.unlock();
+        } else {
+            new (&mutex_) std::mutex;
+            torn_ = true;
+        }
     }
 
   private:
     std::mutex mutex_;
+    bool torn_ = false;  // a thread of the parent was changing the list at the fork
     std::unordered_set<void*> bases_;
 };
 Allocated& g_allocated = *new Allocated;  // never destroyed: memory may be freed at exit
+
+void Allocated::add(void* base) {
+    [[maybe_unused]] static const int arranged = ::pthread_atfork(nullptr, nullptr, [] { g_allocated.after_fork(); });
+    const std::lock_guard lock(mutex_);
+    if (!torn_) bases_.insert(base);
+}
 
 Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* out) {
     Request request{flavor, base, size, unit, info, comm};

@@ -2,6 +2,7 @@
 #include "transport/shm/arena.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -96,8 +97,24 @@ Arena::~Arena() {
 }
 
 Arena& Arena::mine() {
-    static Arena* arena = new Arena;  // never destroyed: peers and late exit handlers may still use its memory
+    // Never destroyed: peers and late exit handlers may still use its memory.
+    static Arena* arena = [] {
+        ::pthread_atfork(nullptr, nullptr, after_fork_in_child);
+        return new Arena;
+    }();
     return *arena;
+}
+
+// No other thread lives here. No handler holds the mutex over the fork: the handlers of adopted memory take it.
+void Arena::after_fork_in_child() {
+    Arena& arena = mine();
+    if (!arena.mutex_.try_lock()) {
+        new (&arena.mutex_) std::mutex;
+        arena.owner_ = Owner::Torn;
+        return;
+    }
+    if (arena.pool_ != nullptr && arena.owner_ == Owner::Me) arena.owner_ = Owner::Parent;
+    arena.mutex_.unlock();
 }
 
 bool Arena::open() {
@@ -299,6 +316,10 @@ ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear)
     }
     if (!open()) return {};
     const std::lock_guard lock(mutex_);
+    if (owner_ != Owner::Me) {
+        errno = EPERM;
+        return {};
+    }
     const std::size_t wanted = round_up(std::max(bytes, std::size_t{1}), kGrain);
     const std::size_t align = std::max(alignment, kGrain);
     // The pool starts at a page boundary, so no offset in it gives a larger alignment for certain.
@@ -311,8 +332,10 @@ ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear)
 
 bool Arena::release(void* address) {
     const std::lock_guard lock(mutex_);
+    if (owner_ == Owner::Torn) return true;
     const auto found = live_.find(reinterpret_cast<std::uintptr_t>(address));
     if (found == live_.end()) return false;
+    if (owner_ != Owner::Me) return true;
     const Live piece = found->second;
     live_.erase(found);
     in_use_ -= piece.bytes;

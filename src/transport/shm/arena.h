@@ -57,8 +57,9 @@ struct ArenaBlock {
     explicit operator bool() const { return address != nullptr; }
 };
 
-/// This process's arena. Thread-safe. The private functions are the steps of allocate() and release(), which share the
-/// file, its free offsets and one mutex.
+/// This process's arena. Thread-safe. A child made by fork has its parent's arena, whose file it must not change: there
+/// allocate() gives nothing, and release() frees nothing. The private functions are the steps of allocate() and
+/// release(), which share the file, its free offsets and one mutex.
 class Arena {
   public:
     static Arena& mine();
@@ -76,7 +77,8 @@ class Arena {
     /// A piece of at least `bytes` bytes at a multiple of `alignment` (a power of two). `clear`: it reads as zero;
     /// without it the piece may contain data that this process left in a freed one.
     /// Returns an empty piece, with errno set, if the system refuses: more than it can ever give (SystemMemory), an
-    /// address-space or file-size limit, or the commit limit where pages are allocated early.
+    /// address-space or file-size limit, or the commit limit where pages are allocated early; also in a child made by
+    /// fork.
     ArenaBlock allocate(std::size_t bytes, std::size_t alignment, bool clear);
 
     /// Frees the piece that starts at `address`; false if no such piece exists. The arena may keep its pages.
@@ -128,7 +130,14 @@ class Arena {
         std::size_t mapped;  // length of a large piece's mapping; 0 in the pool
         bool may_be_kept;    // large, and not asked for cleared
     };
+    /// Whose arena this is.
+    enum class Owner {
+        Me,
+        Parent,  // a child of fork has this copy
+        Torn,    // also, and a thread of the parent was changing it at the fork
+    };
     Arena();
+    static void after_fork_in_child();
     ArenaBlock from_pool(std::size_t bytes, std::size_t alignment, bool clear);
     ArenaBlock large(std::size_t bytes, std::size_t alignment, bool clear);
     Mapping map_fresh(std::size_t length, std::size_t alignment);
@@ -144,6 +153,7 @@ class Arena {
     bool extend_file(std::uint64_t end);
 
     mutable std::mutex mutex_;
+    Owner owner_ = Owner::Me;
     int fd_ = -1;
     std::uint64_t token_ = 0;
     std::byte* pool_ = nullptr;
