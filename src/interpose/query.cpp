@@ -64,7 +64,7 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
             value = &window.bytes;
             return true;
         case MPI_WIN_DISP_UNIT:
-            value = &window.unit;
+            value = &window.shown_unit;
             return true;
         case MPI_WIN_CREATE_FLAVOR:
             value = &window.flavor;

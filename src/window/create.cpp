@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <mutex>
 
@@ -34,7 +35,8 @@ bool contiguous(const Request& request) {
 // Allocates this process's memory and describes it in its control block, as far as that needs no other process.
 Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) {
     window.bytes = request.size;
-    window.unit = static_cast<int>(request.unit);
+    window.unit = request.unit;
+    window.shown_unit = static_cast<int>(std::min<MPI_Aint>(request.unit, INT_MAX));
     block.size = static_cast<std::uint64_t>(request.size);
     block.unit = static_cast<std::uint64_t>(request.unit);
     block.arena_rank = window.me;
@@ -231,6 +233,11 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead);
         if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
         if (dead >= 0 || !met) return MPI_ERR_OTHER;
+        // Another node has no table. No process of this one uses its own any more.
+        std::byte* const controls = window->controls.address;
+        const bool first = window->me == window->team.leader();
+        window.reset();
+        drop_memory(nullptr, controls, first);
         fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
     }

@@ -130,7 +130,8 @@ class Window final : public Core, public am::Neighbours {
     std::byte* program_view = nullptr;  // the program's own mapping of that memory, if it has one (OSC_CHECK=2)
     void* shown_base() const { return program_view != nullptr ? program_view : base; }
     MPI_Aint bytes = 0;
-    int unit = 1;
+    MPI_Aint unit = 1;
+    int shown_unit = 1;  // the attribute is an int: INT_MAX stands for a unit above it
     int model = MPI_WIN_UNIFIED;
 
     std::uint64_t controls_offset = 0;  // in rank 0's arena

@@ -2,6 +2,7 @@
 // OSC_TEST_FULL=1, and memory to spare, 3 GiB in one call and more than 2^31 elements.
 #include <sys/sysinfo.h>
 
+#include <climits>
 #include <cstring>
 
 #include "harness.h"
@@ -126,6 +127,35 @@ CASE(windows_of_large_units) {
     CHECK_OK(MPI_Win_free(&win));
     CHECK_OK(MPI_Win_allocate_c(64, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
     CHECK_OK(MPI_Win_free(&win));
+}
+
+// Displacement 1 of units that do not fit an int, and the attribute, which is an int.
+CASE(elements_at_large_units) {
+    HOST_CANNOT("the host keeps displacement units in an int");
+    for (const MPI_Aint unit : {MPI_Aint{INT_MAX} + 1, (MPI_Aint{1} << 32) - 8, MPI_Aint{1} << 32}) {
+        char* base = nullptr;
+        MPI_Win win = MPI_WIN_NULL;
+        CHECK_OK(MPI_Win_allocate_c(unit + 64, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        const int target = (rank() + 1) % size();
+        const long value = rank() + 5;
+        long sum = -1;
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, 1, 1, MPI_LONG, win));
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Accumulate(&value, 1, MPI_LONG, target, 1, 1, MPI_LONG, MPI_SUM, win));
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Get(&sum, 1, MPI_LONG, target, 1, 1, MPI_LONG, win));
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        CHECK_EQ(sum, 2 * value);
+        long mine = 0;
+        std::memcpy(&mine, base + unit, sizeof mine);
+        CHECK_EQ(mine, 2 * ((rank() + size() - 1) % size() + 5L));
+        int* shown = nullptr;
+        int found = 0;
+        CHECK_OK(MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, &shown, &found));
+        CHECK(found != 0 && *shown == INT_MAX);
+        CHECK_OK(MPI_Win_free(&win));
+    }
 }
 
 CASE(three_gibibytes) {

@@ -1,5 +1,4 @@
-// Memory that cannot be had, on one rank or on all, and memory that comes back
-// when its window goes.
+// Memory that cannot be had, on one rank or on all, and memory that comes back when its window goes.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -43,8 +42,7 @@ void use(MPI_Comm comm) {
     CHECK_OK(MPI_Win_free(&win));
 }
 
-// Bytes that this process's arena has pages for: its file is the one named
-// memfd:osc.
+// Bytes that this process's arena has pages for: its file is the one named memfd:osc.
 long long backed() {
     long long bytes = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -57,8 +55,7 @@ long long backed() {
     return bytes;
 }
 
-// The arenas that this process has mapped, its own and those of peers, in
-// bytes.
+// The arenas that this process has mapped, its own and those of peers, in bytes.
 struct Mapped {
     std::size_t accessible = 0;
     std::size_t dumped = 0;  // core files have it
@@ -72,8 +69,7 @@ Mapped mapped(const void* base) {
     bool arena = false;
     for (std::string line; std::getline(maps, line);) {
         char rights[5] = "";
-        std::size_t from = 0,
-                    to = 0;  // other lines may begin with a hexadecimal digit
+        std::size_t from = 0, to = 0;  // other lines may begin with a hexadecimal digit
         if (std::sscanf(line.c_str(), "%zx-%zx %4s", &from, &to, rights) == 3) {
             first = from;
             end = to;
@@ -136,8 +132,43 @@ CASE(addresses_run_out) {
     MPI_Comm_free(&comm);
 }
 
-// A tool that reads all accessible memory, such as a checker of leaks, and core
-// files meet what is in use.
+// One node has no memory for a window's control data. The other one keeps none of its own.
+CASE(control_data_of_one_node) {
+    SKIP_IF(!nodes_made_up() || size() < 2);
+    MPI_Comm comm = returning();
+    use(comm);
+    MPI_Barrier(comm);
+    std::vector<void*> filling;
+    const bool poor = !osct::same_node(0);
+    struct stat file = {};
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        if (std::filesystem::read_symlink(entry.path(), error).string().find("memfd:osc ") != std::string::npos)
+            ::stat(entry.path().c_str(), &file);
+    }
+    const Limit limit(RLIMIT_FSIZE, poor ? static_cast<std::size_t>(file.st_size) : RLIM_INFINITY);
+    for (const std::size_t bytes : {4096, 64})
+        for (long long before = -1; poor && before != osct::counter("bytes.shared_in_use");) {
+            before = osct::counter("bytes.shared_in_use");
+            filling.push_back(nullptr);
+            CHECK_OK(MPI_Alloc_mem(static_cast<MPI_Aint>(bytes), MPI_INFO_NULL, &filling.back()));
+        }
+    const long long before = osct::counter("bytes.shared_in_use");
+    for (int i = 0; i < 10; ++i) {
+        long* base = nullptr;
+        MPI_Win win = MPI_WIN_NULL;
+        CHECK_CLASS(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
+    }
+    MPI_Barrier(comm);
+    CHECK_EQ(osct::counter("bytes.shared_in_use"), before);
+    for (void* const piece : filling)
+        CHECK_OK(MPI_Free_mem(piece));
+    MPI_Barrier(comm);
+    use(comm);
+    MPI_Comm_free(&comm);
+}
+
+// A tool that reads all accessible memory, such as a checker of leaks, and core files meet what is in use.
 CASE(reserved_addresses_are_left_alone) {
     SKIP_IF(!osct::served_by_osc());
     constexpr std::size_t kRoom = std::size_t{8} << 20;  // for each process: control data and steps of growth
@@ -146,8 +177,7 @@ CASE(reserved_addresses_are_left_alone) {
     MPI_Win wins[2];
     CHECK_OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &small, &wins[0]));
     CHECK_OK(MPI_Win_allocate(kLarge, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &large, &wins[1]));
-    CHECK_OK(MPI_Alloc_mem(MPI_Aint{128} << 20, MPI_INFO_NULL,
-                           &freed));  // more than libosc keeps
+    CHECK_OK(MPI_Alloc_mem(MPI_Aint{128} << 20, MPI_INFO_NULL, &freed));  // more than libosc keeps
     CHECK_OK(MPI_Free_mem(freed));
     for (MPI_Win win : wins) {
         MPI_Win_lock_all(0, win);
@@ -165,8 +195,7 @@ CASE(reserved_addresses_are_left_alone) {
         CHECK_OK(MPI_Win_free(&win));
 }
 
-// One rank requests too much memory; the creation fails on all ranks with the
-// same class.
+// One rank requests too much memory; the creation fails on all ranks with the same class.
 CASE(windows_too_large_on_one_rank) {
     MPI_Comm comm = returning();
     void* base = nullptr;
@@ -212,8 +241,7 @@ CASE(blocks_too_large) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
-// A window's own memory goes back with it; memory that the user gave stays the
-// user's.
+// A window's own memory goes back with it; memory that the user gave stays the user's.
 CASE(ownership_of_the_memory) {
     constexpr MPI_Aint kBytes = 1 << 20;
     std::vector<char> own(kBytes, 'o');
