@@ -30,6 +30,18 @@ Ranks ranks_of(Window& window, MPI_Group group) {
     return ranks;
 }
 
+// Copies, because another thread of a program that is wrong may end the epoch meanwhile.
+Ranks copy_of(Window& window, const Ranks& ranks) {
+    const StateGuard guard(window);
+    return ranks;
+}
+
+// The number of fences that this process has completed in the window; none counts after a process has died.
+std::uint64_t fences_of(Window& window, std::uint64_t if_failed) {
+    const StateGuard guard(window);
+    return window.epoch.fence_failed ? if_failed : window.epoch.fences;
+}
+
 // Runs `below` between the two events of a call.
 template <class Below>
 int synchronise(Window& window, Synchronisation call, Below&& below) {
@@ -73,9 +85,9 @@ int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
     call.asserts = static_cast<unsigned>(assert);
     call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
-    const std::uint64_t made = window->epoch.fences;
+    const std::uint64_t made = fences_of(*window, 0);
     const int error = synchronise(*window, call, below);
-    if (window->epoch.fences != made && !window->epoch.fence_failed) compare_after_fence(*window);
+    if (fences_of(*window, made) != made) compare_after_fence(*window);
     return error;
 }
 
@@ -97,21 +109,21 @@ int Win_start(MPI_Group group, int assert, MPI_Win win) {
 
 int Win_complete(MPI_Win win) {
     OSC_VERIFY(Win_complete, Complete, (win));
-    const Ranks ranks = window->epoch.group;
+    const Ranks ranks = copy_of(*window, window->epoch.group);
     call.group = ranks;
     return synchronise(*window, call, below);
 }
 
 int Win_wait(MPI_Win win) {
     OSC_VERIFY(Win_wait, Wait, (win));
-    const Ranks ranks = window->epoch.origins;
+    const Ranks ranks = copy_of(*window, window->epoch.origins);
     call.group = ranks;
     return synchronise(*window, call, below);
 }
 
 int Win_test(MPI_Win win, int* flag) {
     OSC_VERIFY(Win_test, Wait, (win, flag));
-    const Ranks ranks = window->epoch.origins;
+    const Ranks ranks = copy_of(*window, window->epoch.origins);
     call.group = ranks;
     const CallScope scope(call.site);
     const int error = below();

@@ -1,10 +1,13 @@
 // Loads and stores in conflict detection, the guard that finds them, and the log of notifications.
 #include <gtest/gtest.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -143,6 +146,35 @@ TEST(Local, TheGuardSeesAccessesWhileItIsClosed) {
         EXPECT_NE(touches[0].site, touches[1].site);
         EXPECT_TRUE(guard->take().empty());
     }
+}
+
+// The handler, which walks the stack, takes no lock of the loader: its holder may wait for the thread that faults.
+TEST(Local, TheGuardTakesNoLockOfTheLoader) {
+    GuardedMemory memory;
+    const auto guard = PageGuard::make(memory.view, memory.own, GuardedMemory::kBytes);
+    ASSERT_NE(guard, nullptr);
+    guard->close();
+    std::atomic<int> step{0};
+    std::thread loader([&] {
+        ::dl_iterate_phdr(
+            [](dl_phdr_info*, std::size_t, void* data) {
+                auto& reached = *static_cast<std::atomic<int>*>(data);
+                reached.store(1);
+                while (reached.load() != 2)
+                    std::this_thread::yield();
+                return 1;
+            },
+            &step);
+    });
+    while (step.load() != 1)
+        std::this_thread::yield();
+    ::alarm(20);
+    store(memory.view + 20);
+    ::alarm(0);
+    step.store(2);
+    loader.join();
+    guard->open();
+    EXPECT_FALSE(guard->take().empty());
 }
 
 // What exceeds the bounds is not recorded, and runs.
