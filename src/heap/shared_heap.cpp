@@ -2,15 +2,25 @@
 // mutex while it discards.
 #include "heap/shared_heap.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 namespace osc::heap {
 
 SharedHeap::SharedHeap(void* base, std::size_t bytes, std::size_t page, std::size_t keep, Discard discard)
-    : base_(reinterpret_cast<std::uintptr_t>(base)), bytes_(bytes), page_(page), keep_(keep), discard_(discard) {
+    : base_(reinterpret_cast<std::uintptr_t>(base)),
+      bytes_(bytes),
+      page_(page),
+      keep_(keep),
+      discard_(discard),
+      dumped_(base_) {
     free_.give(base_, bytes_);
 }
 
@@ -21,6 +31,7 @@ void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment, bool zero) 
     std::optional<std::uint64_t> start;
     bool old = false;
     try {
+        std::map<std::uintptr_t, std::size_t> made{{0, length}};  // allocated before a range is taken
         const Guard guard(*this);
         start = kept_.take(length, aligned);
         old = start.has_value();
@@ -33,7 +44,10 @@ void* SharedHeap::allocate(std::size_t bytes, std::size_t alignment, bool zero) 
             start = free_.take(length, aligned);
         }
         if (!start) return nullptr;
-        pieces_.emplace(*start, length);
+        auto node = made.extract(made.begin());
+        node.key() = *start;
+        pieces_.insert(std::move(node));
+        show_in_dumps(*start + length);
     } catch (const std::bad_alloc&) {
         return nullptr;  // the bookkeeping's own memory
     }
@@ -63,6 +77,7 @@ bool SharedHeap::resize(void* piece, std::size_t bytes) {
             kept_bytes_ -= wanted - length;
         }
         found->second = wanted;
+        show_in_dumps(start + wanted);
     } catch (const std::bad_alloc&) {
         return false;
     }
@@ -100,6 +115,14 @@ void SharedHeap::give_back(std::uintptr_t start, std::size_t bytes) {
     } catch (const std::bad_alloc&) {
         return;  // the range is a little shorter from now on
     }
+}
+
+// With the mutex. Core files leave the reserved range out, because a dump would give it pages, but for what was used
+// once. Not by the C library's madvise, which libosc redirects.
+void SharedHeap::show_in_dumps(std::uintptr_t end) {
+    if (end <= dumped_) return;
+    ::syscall(SYS_madvise, dumped_, end - dumped_, MADV_DODUMP);
+    dumped_ = end;
 }
 
 // With the mutex.

@@ -65,6 +65,7 @@ class SharedHeap {
 
     void give_back(std::uintptr_t start, std::size_t bytes);
     void discard_kept();
+    void show_in_dumps(std::uintptr_t end);
     std::size_t whole_pages(std::size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
 
     std::uintptr_t base_;
@@ -72,6 +73,7 @@ class SharedHeap {
     std::size_t page_;
     std::size_t keep_;
     Discard discard_;
+    std::uintptr_t dumped_;  // core files have the range up to here
     mutable std::mutex mutex_;
     // Its place is known when the library is loaded, so that no access allocates.
     static inline thread_local bool s_forks __attribute__((tls_model("initial-exec"))) = false;

@@ -4,13 +4,32 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "heap/shared_heap.h"
+
+namespace {
+int g_news = -1;  // allocations that succeed from now on; -1: all
+}
+
+void* operator new(std::size_t bytes) {
+    if (g_news == 0) throw std::bad_alloc();
+    if (g_news > 0) --g_news;
+    if (void* const piece = std::malloc(bytes)) return piece;
+    throw std::bad_alloc();
+}
+void operator delete(void* piece) noexcept {
+    std::free(piece);
+}
+void operator delete(void* piece, std::size_t /*bytes*/) noexcept {
+    std::free(piece);
+}
 
 namespace {
 
@@ -177,6 +196,26 @@ TEST_F(Heap, OtherHandlersOfForkMayUseIt) {
     EXPECT_TRUE(heap.release(piece));
     heap.after_fork();
     EXPECT_EQ(heap.allocate(kPage, 1, true), piece);
+}
+
+// Where the heap's own bookkeeping gets no memory, an allocation fails and takes nothing.
+TEST_F(Heap, LosesNothingWhenItFails) {
+    bool failed = false;
+    for (int news = 0; news < 6; ++news)
+        for (const std::size_t alignment : {std::size_t{1}, 8 * kPage}) {
+            void* const first = heap.allocate(kPage, 1, false);
+            ASSERT_NE(first, nullptr);
+            g_news = news;
+            void* const second = heap.allocate(2 * kPage, alignment, false);
+            g_news = -1;
+            failed = failed || second == nullptr;
+            EXPECT_TRUE(second == nullptr || heap.release(second));
+            EXPECT_TRUE(heap.release(first));
+            void* const all = heap.allocate(kPages * kPage, 1, false);
+            ASSERT_NE(all, nullptr) << news;
+            EXPECT_TRUE(heap.release(all));
+        }
+    EXPECT_TRUE(failed);
 }
 
 TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {

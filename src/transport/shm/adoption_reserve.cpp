@@ -52,6 +52,7 @@ void* Adoption::reserve(std::size_t bytes) {
         ::syscall(SYS_munmap, place, length);
         return null_with(error);
     }
+    ::syscall(SYS_madvise, place, length, MADV_DONTDUMP);  // the heap shows what it uses
     s_any.store(true, std::memory_order_relaxed);
     sweep_locked();
     return reinterpret_cast<void*>(place);

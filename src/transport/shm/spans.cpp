@@ -2,10 +2,28 @@
 #include "transport/shm/spans.h"
 
 #include <iterator>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace osc::shm {
+
+// Removes [start, start + bytes) from a range that contains it. Only a range that falls in two needs memory, and
+// nothing has changed if there is none.
+void FreeSpans::cut(Ranges::iterator range, std::uint64_t start, std::uint64_t bytes) {
+    const std::uint64_t lead = start - range->first;
+    const std::uint64_t rest = range->second - lead - bytes;
+    if (lead > 0) {
+        if (rest > 0) free_.emplace(start + bytes, rest);
+        range->second = lead;
+        return;
+    }
+    auto node = free_.extract(range);
+    if (rest == 0) return;
+    node.key() = start + bytes;
+    node.mapped() = rest;
+    free_.insert(std::move(node));
+}
 
 std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t alignment) {
     for (auto it = free_.begin(); it != free_.end(); ++it) {
@@ -13,11 +31,8 @@ std::optional<std::uint64_t> FreeSpans::take(std::uint64_t bytes, std::uint64_t 
         const std::uint64_t length = it->second;
         const std::uint64_t lead = (alignment - first % alignment) % alignment;
         if (lead > length || bytes > length - lead) continue;
-        const std::uint64_t start = first + lead;
-        free_.erase(it);
-        if (lead > 0) free_.emplace(first, lead);
-        if (length - lead > bytes) free_.emplace(start + bytes, length - lead - bytes);
-        return start;
+        cut(it, first + lead, bytes);
+        return first + lead;
     }
     return std::nullopt;
 }
@@ -28,9 +43,7 @@ bool FreeSpans::take_at(std::uint64_t start, std::uint64_t bytes) {
     --it;
     const auto [first, length] = *it;
     if (start - first > length || bytes > length - (start - first)) return false;
-    free_.erase(it);
-    if (start > first) free_.emplace(first, start - first);
-    if (first + length > start + bytes) free_.emplace(start + bytes, first + length - start - bytes);
+    cut(it, start, bytes);
     return true;
 }
 
@@ -46,19 +59,23 @@ void FreeSpans::give(std::uint64_t start, std::uint64_t bytes) {
     OSC_ASSERT(bytes > 0);
     OSC_ASSERT(next == free_.end() || start + bytes <= next->first);
     OSC_ASSERT(next == free_.begin() || std::prev(next)->first + std::prev(next)->second <= start);
-    if (next != free_.end() && start + bytes == next->first) {
-        bytes += next->second;
-        next = free_.erase(next);
-    }
+    const bool meets_next = next != free_.end() && start + bytes == next->first;
     if (next != free_.begin()) {
         const auto previous = std::prev(next);
         if (previous->first + previous->second == start) {
-            start = previous->first;
-            bytes += previous->second;
-            free_.erase(previous);
+            previous->second += bytes + (meets_next ? next->second : 0);
+            if (meets_next) free_.erase(next);
+            return;
         }
     }
-    free_.emplace(start, bytes);
+    if (!meets_next) {
+        free_.emplace(start, bytes);
+        return;
+    }
+    auto node = free_.extract(next);
+    node.key() = start;
+    node.mapped() += bytes;
+    free_.insert(std::move(node));
 }
 
 }  // namespace osc::shm

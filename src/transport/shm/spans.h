@@ -8,7 +8,8 @@
 
 namespace osc::shm {
 
-/// A set of disjoint ranges of offsets. Not thread-safe: the arena's mutex protects it.
+/// A set of disjoint ranges of offsets. Not thread-safe: the arena's mutex protects it. A function that throws
+/// std::bad_alloc has changed nothing.
 class FreeSpans {
   public:
     /// Removes `bytes` bytes that start at a multiple of `alignment` (any positive number) and returns the start:
@@ -25,7 +26,10 @@ class FreeSpans {
     void give(std::uint64_t start, std::uint64_t bytes);
 
   private:
-    std::map<std::uint64_t, std::uint64_t> free_;  // start -> bytes; no two ranges touch
+    using Ranges = std::map<std::uint64_t, std::uint64_t>;  // start -> bytes
+    void cut(Ranges::iterator range, std::uint64_t start, std::uint64_t bytes);
+
+    Ranges free_;  // no two ranges touch
 };
 
 }  // namespace osc::shm
