@@ -1,8 +1,10 @@
-// Knows threads by their names: libosc's call themselves osc-*, the only one of UCX "async".
+// Knows threads by their names: libosc's call themselves osc-*, the only one of UCX "async". A program may give that
+// name to a thread of its own: two threads with it, or one without UCX, count as the program's.
 #include "transport/shm/other_threads.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,8 +17,6 @@
 
 namespace osc::shm {
 namespace {
-
-enum class Owner { Libosc, Host, Program };
 
 // Calls f(thread number) for every thread but the caller; false if /proc does not list them. Allocates nothing.
 template <class F>
@@ -37,11 +37,23 @@ bool each_other_task(F&& f) {
     return got == 0;
 }
 
-// Calls f(thread number, owner) in the same way.
-template <class F>
-bool each_other_thread(F&& f) {
-    bool host_seen = false;
-    return each_other_task([&](long task) {
+// Not by dlopen(), which may allocate.
+bool ucx_is_loaded() {
+    return ::dl_iterate_phdr([](dl_phdr_info* library, std::size_t,
+                                void*) { return std::strstr(library->dlpi_name, "/libucs") != nullptr ? 1 : 0; },
+                             nullptr) != 0;
+}
+
+struct OtherThreads {
+    bool program = false;  // the program has one
+    int async = 0;         // named as UCX's
+    long host = 0;         // the last of these
+    bool listed = false;   // /proc lists them all
+};
+
+OtherThreads find_other_threads() {
+    OtherThreads found;
+    found.listed = each_other_task([&](long task) {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/self/task/%ld/comm", task);
         char name[32] = {};
@@ -49,10 +61,16 @@ bool each_other_thread(F&& f) {
         if (fd < 0) return;  // it has ended
         const bool read = ::read(fd, name, sizeof name - 1) > 0;
         ::close(fd);
-        const bool host = read && !host_seen && std::strcmp(name, "async\n") == 0;
-        host_seen = host_seen || host;
-        f(task, host ? Owner::Host : read && std::strncmp(name, "osc-", 4) == 0 ? Owner::Libosc : Owner::Program);
+        if (read && std::strcmp(name, "async\n") == 0) {
+            ++found.async;
+            found.host = task;
+        } else if (!read || std::strncmp(name, "osc-", 4) != 0) {
+            found.program = true;
+        }
     });
+    const bool is_host = found.async == 1 && ucx_is_loaded();
+    if (found.async > 0 && !is_host) found.program = true;
+    return found;
 }
 
 // Shared with the handler.
@@ -93,9 +111,8 @@ bool await(int standing) {
 }  // namespace
 
 bool has_other_threads() {
-    bool others = false;
-    const bool listed = each_other_thread([&](long, Owner owner) { others = others || owner == Owner::Program; });
-    return others || !listed;
+    const OtherThreads found = find_other_threads();
+    return found.program || !found.listed;
 }
 
 Handlers::Handlers() {
@@ -107,11 +124,10 @@ Handlers::Handlers() {
 
 // The host's thread may stand in the middle of malloc, so nothing may allocate or free from its signal on.
 bool Handlers::stop() {
-    long host = 0;
-    each_other_thread([&](long task, Owner owner) {
-        if (owner == Owner::Host) host = task;
-    });
-    if (host == 0) return true;
+    const OtherThreads found = find_other_threads();
+    if (found.async == 0 || !ucx_is_loaded()) return true;
+    if (found.async > 1) return false;
+    const long host = found.host;
     signal_ = unused_signal();
     struct sigaction action = {};
     action.sa_handler = stand;
