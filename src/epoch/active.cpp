@@ -2,6 +2,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/inject.h"
@@ -46,6 +49,7 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
                     "an origin of an earlier exposure epoch died, or its connection was lost; there can be no other in "
                     "this window");
     epoch.posted = true;
+    epoch.announced = false;
     epoch.origins.assign(origins.begin(), origins.end());
     if ((asserts & kNoCheck) != 0) return Fault::None;
     Fault fault = Fault::None;
@@ -101,7 +105,7 @@ Fault complete(Core& core) {
     }
     // MPI_Win_complete returns when the operations are complete at the origin; MPI_Win_wait returns when they are
     // complete at the target (12.5.2). So the complete for a remote target follows them in the same message, and a
-    // later call awaits its reply.
+    // later call awaits its reply; this one does if the target calls MPI_Win_test.
     const Fault late = guard.unlocked([&] {
         Fault first = Fault::None;
         for (const std::uint32_t target : epoch.group)
@@ -112,7 +116,9 @@ Fault complete(Core& core) {
         }
         for (const std::uint32_t target : epoch.group) {
             if (core.is_local(target)) continue;
-            if (const Fault fault = core.complete_local(target); fault != Fault::None) first = fault;
+            const Fault fault =
+                core.remote_sync->awaits_complete(target) ? core.complete_ops(target) : core.complete_local(target);
+            if (fault != Fault::None) first = fault;
         }
         return first;
     });
@@ -160,23 +166,38 @@ namespace {
 
 constexpr std::uint32_t kYieldEvery = 64;  // tests that are not successful
 
+// Ends the exposure epoch if all its origins have completed.
+bool end_exposure(Core& core) {
+    Epoch& epoch = core.epoch;
+    if (!sync::take_completes(core.controls, core.me, static_cast<std::uint32_t>(epoch.origins.size()))) return false;
+    epoch.posted = false;
+    return true;
+}
+
 }  // namespace
 
 Fault test(Core& core, bool& done) {
     std::vector<std::uint32_t> doubtful;
+    std::vector<std::uint32_t> remote;
     bool yields = false;
     {
         StateGuard guard(core);
         Epoch& epoch = core.epoch;
         if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
-        done = sync::take_completes(core.controls, core.me, static_cast<std::uint32_t>(epoch.origins.size()));
-        if (done) {
-            epoch.posted = false;
-            return Fault::None;
-        }
+        done = end_exposure(core);
+        if (done) return Fault::None;
+        if (core.remote_sync != nullptr && !std::exchange(epoch.announced, true))
+            std::ranges::copy_if(epoch.origins, std::back_inserter(remote),
+                                 [&](std::uint32_t origin) { return !core.is_local(origin); });
         // Asking the system whether the origins live is too slow for every test of a polling program.
         if (++epoch.tests % kPollEvery == 0) doubtful = epoch.origins;
         yields = epoch.tests % kYieldEvery == 0;
+    }
+    if (!remote.empty()) {
+        core.remote_sync->announce_test(remote);
+        StateGuard guard(core);
+        done = core.epoch.posted && end_exposure(core);
+        if (done) return Fault::None;
     }
     // A thread that polls with the state lock held, or without ever yielding, would starve the window's other threads.
     shm::poll_host();

@@ -130,6 +130,7 @@ struct Epoch {
     std::uint64_t checks = 0;            // barriers that exchanged asserts
     bool origin_died = false;            // in an exposure epoch of this process
     std::uint32_t tests = 0;             // unsuccessful tests of exposure epochs
+    bool announced = false;              // to the origins on other nodes: this process tests the exposure epoch
     std::uint32_t locks = 0;             // targets locked one by one
     std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once
     std::vector<std::uint32_t> group;    // of the open start

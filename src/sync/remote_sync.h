@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 
 #include "base/fault.h"
 #include "sync/costs.h"
@@ -52,6 +53,11 @@ class RemoteSync {
     virtual Fault post(std::uint32_t origin) = 0;
     /// Sends MPI_Win_complete's message to `target`, behind the operations of the epoch.
     virtual Fault complete(std::uint32_t target) = 0;
+    /// After complete(): whether MPI_Win_complete awaits the target's reply, because the target calls MPI_Win_test.
+    virtual bool awaits_complete(std::uint32_t target) = 0;
+    /// This process calls MPI_Win_test, once per window and origin: returns when the completes that these origins have
+    /// sent are here, and the origins await the reply to each later one.
+    virtual void announce_test(std::span<const std::uint32_t> origins) = 0;
     /// Queues the close message of a fence's epoch to `target`, behind its operations, and sends it. With `piggyback`
     /// it stays queued for the barrier that this process calls next.
     virtual Fault close(std::uint32_t target, bool piggyback) = 0;

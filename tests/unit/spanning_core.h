@@ -62,6 +62,8 @@ class SpanningCore final : public Core {
         }
         Fault post(std::uint32_t) override { return Fault::None; }
         Fault complete(std::uint32_t) override { return Fault::None; }
+        bool awaits_complete(std::uint32_t) override { return false; }
+        void announce_test(std::span<const std::uint32_t>) override {}
         Fault close(std::uint32_t, bool) override { return Fault::None; }
         void opened(std::uint64_t, bool) override {}
         bool await_closes(std::uint64_t, sync::Liveness&) override { return true; }

@@ -23,7 +23,7 @@
 namespace osc::am {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 6;
+inline constexpr std::uint8_t kVersion = 7;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {

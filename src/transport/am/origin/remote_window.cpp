@@ -10,7 +10,7 @@
 namespace osc::am {
 namespace {
 
-constexpr std::uint32_t kWithdrawn = 64;  // withdrawals in flight at once
+constexpr std::uint32_t kAsked = 64;  // queries of ask() in flight at once
 
 // Operations on targets of this node await the target's fence before they come here.
 constinit const std::atomic<std::uint64_t> g_no_fence{0};
@@ -98,14 +98,38 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
 Fault RemoteWindow::complete(std::uint32_t target) {
     Stream* to = stream(target);
     network_.engine.expect_wait();
-    return to != nullptr ? to->close(Opcode::Complete, SendQueue::When::Now) : Fault::Other;
+    if (to == nullptr) return Fault::Other;
+    return to->close(Opcode::Complete, SendQueue::When::Now, arrivals_->is_tested_by(target));
+}
+
+// A host's message that follows MPI_Win_complete may overtake the complete, which MPI_Win_test shows and MPI_Win_wait
+// does not. A complete that this process sends before the target's query comes reaches the target before the answer: so
+// this function looks first whether the complete is sent, and then whether the query has come.
+bool RemoteWindow::awaits_complete(std::uint32_t target) {
+    Stream* to = stream(target);
+    if (to == nullptr) return false;
+    {
+        const std::lock_guard lock(to->mutex());
+        if (to->flow().messages.queued() > 0) return true;
+    }
+    return arrivals_->is_tested_by(target);
+}
+
+void RemoteWindow::announce_test(std::span<const std::uint32_t> origins) {
+    std::vector<std::uint32_t> unaware;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const std::uint32_t origin : origins)
+            if (announced_.insert(origin).second) unaware.push_back(origin);
+    }
+    if (!unaware.empty()) ask(unaware, {Opcode::Tested, Basic::None, Op::None, 0, 0, 0});
 }
 
 Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
     Stream* to = stream(target);
     network_.engine.expect_wait();
     const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
-    return to != nullptr ? to->close(Opcode::FenceClose, when) : Fault::Other;
+    return to != nullptr ? to->close(Opcode::FenceClose, when, false) : Fault::Other;
 }
 
 void RemoteWindow::opened(std::uint64_t fence, bool ahead) {
@@ -204,9 +228,9 @@ Fault RemoteWindow::complete_local(std::uint32_t target) {
     return each(target, [](Stream& stream) { return stream.complete_local(); });
 }
 
-void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
-    // A holder answers when its accesses have ended, which needs nothing of this process; the messenger answers for a
-    // dead holder.
+// Sends a query that returns nothing to each of these processes, and awaits the replies.
+void RemoteWindow::ask(std::span<const std::uint32_t> ranks, const Record& record) {
+    // A process's network thread answers, also while the application computes; the messenger answers for a dead one.
     struct Tally final : ReplyHandler {
         std::atomic<std::uint32_t> due{0};
         void answered(Status, const std::byte*, std::size_t) override { due.fetch_sub(1, std::memory_order_seq_cst); }
@@ -214,17 +238,15 @@ void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>
     const auto await = [&](std::uint32_t most) {
         network_.engine.wait([&] { return answers.due.load(std::memory_order_seq_cst) <= most; },
                              [&] {
-                                 for (const std::uint32_t holder : holders)
-                                     static_cast<void>(alive(holder));
+                                 for (const std::uint32_t rank : ranks)
+                                     static_cast<void>(alive(rank));
                                  return false;
                              });
     };
-    const Record record{
-        Opcode::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)};
-    for (const std::uint32_t holder : holders) {
-        Connection* to = network_.connections.connect(job_.addresses[holder]);
+    for (const std::uint32_t rank : ranks) {
+        Connection* to = network_.connections.connect(job_.addresses[rank]);
         if (to == nullptr || to->ended()) continue;
-        await(kWithdrawn - 1);
+        await(kAsked - 1);
         Message* message = network_.sender.claim();
         std::memcpy(message->body(), &record, sizeof record);
         message->bytes = sizeof record;
@@ -232,6 +254,11 @@ void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>
         network_.messenger.request(*to, FrameKind::Query, window_, me_, message, answers);
     }
     await(0);
+}
+
+// A holder answers when its accesses have ended, which needs nothing of this process.
+void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
+    ask(holders, {Opcode::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)});
 }
 
 // Called under the drive lock. A stream lasts until its window's service has ended.

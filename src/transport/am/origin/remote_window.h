@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,8 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     Fault unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;
+    bool awaits_complete(std::uint32_t target) override;
+    void announce_test(std::span<const std::uint32_t> origins) override;
     Fault close(std::uint32_t target, bool piggyback) override;
     void opened(std::uint64_t fence, bool ahead) override;
     bool await_closes(std::uint64_t closes, sync::Liveness& liveness) override;
@@ -62,6 +65,7 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
   private:
     Connection* connect(std::uint32_t rank);
     Fault notify(std::uint32_t rank, std::span<const Record> steps);
+    void ask(std::span<const std::uint32_t> ranks, const Record& record);
     std::uint32_t first_dead(sync::Liveness& liveness) const;
     template <class F>
     Fault each(std::uint32_t target, F&& f);
@@ -77,6 +81,7 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     std::atomic<std::uint64_t> fence_{0};  // the fence that targets must have made before they execute operations
     std::mutex mutex_;
     std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
+    std::set<std::uint32_t> announced_;  // origins that announce_test() has reached; under mutex_
 };
 
 }  // namespace osc::am

@@ -233,11 +233,12 @@ Fault Stream::unlock() {
     return Fault::None;
 }
 
-Fault Stream::close(Opcode end, SendQueue::When when) {
+Fault Stream::close(Opcode end, SendQueue::When when, bool awaited) {
     const std::lock_guard lock(mutex());
     end_direct();
     add({end, Basic::None, Op::None, 0, 0, 0});
-    flow_.dispatch(flow_.messages.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply, when);
+    const bool at_once = awaited || flow_.messages.awaits_data();
+    flow_.dispatch(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
     return Fault::None;
 }
 

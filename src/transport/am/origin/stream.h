@@ -73,8 +73,8 @@ class Stream final : public RecordTransport {
     // These three take the mutex.
     Fault lock(LockAsk ask);
     Fault unlock();
-    /// Sends `end`, FenceClose or Complete, behind all operations.
-    Fault close(Opcode end, SendQueue::When when);
+    /// Sends `end`, FenceClose or Complete, behind all operations. `awaited`: the caller awaits the reply next.
+    Fault close(Opcode end, SendQueue::When when, bool awaited);
 
     /// Sends the gathered operations; the caller completes them next.
     void send_off();

@@ -44,4 +44,16 @@ bool Arrivals::open(std::uint64_t fence) {
     return awaited_.load(std::memory_order_seq_cst) && awaited_.exchange(false, std::memory_order_seq_cst);
 }
 
+void Arrivals::tested_by(std::uint32_t target) {
+    const std::lock_guard lock(mutex_);
+    testers_.insert(target);
+    has_testers_.store(true, std::memory_order_seq_cst);
+}
+
+bool Arrivals::is_tested_by(std::uint32_t target) {
+    if (!has_testers_.load(std::memory_order_seq_cst)) return false;
+    const std::lock_guard lock(mutex_);
+    return testers_.contains(target);
+}
+
 }  // namespace osc::am

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "sync/remote_sync.h"
@@ -31,6 +32,10 @@ class Arrivals {
     /// Executes them from now on; true if a request may wait.
     bool open(std::uint64_t fence);
 
+    /// `target` calls MPI_Win_test, so this process's MPI_Win_complete awaits its reply from now on.
+    void tested_by(std::uint32_t target);
+    bool is_tested_by(std::uint32_t target);
+
   private:
     struct Arrival {
         std::uint64_t barrier;
@@ -43,6 +48,8 @@ class Arrivals {
     std::atomic<std::uint64_t> closed_{0};
     std::atomic<std::uint64_t> open_{0};
     std::atomic<bool> awaited_{false};
+    std::set<std::uint32_t> testers_;  // under mutex_
+    std::atomic<bool> has_testers_{false};
 };
 
 }  // namespace osc::am

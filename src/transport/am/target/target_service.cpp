@@ -181,6 +181,9 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
             return window.arrivals->count(origin, static_cast<std::uint64_t>(record.disp), record.bytes, own.processes)
                        ? Status::Done
                        : Status::Malformed;
+        case Opcode::Tested:
+            window.arrivals->tested_by(origin);
+            return Status::Done;
         case Opcode::Counters: {
             const sync::NotifyBoard* const board =
                 own.board != nullptr ? own.board->load(std::memory_order_acquire) : nullptr;
