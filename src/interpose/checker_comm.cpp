@@ -2,6 +2,7 @@
 #include "interpose/checker_comm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/warn.h"
@@ -30,10 +31,26 @@ class ErrorsReturn {
     MPI_Errhandler handler_ = MPI_ERRORS_ARE_FATAL;
 };
 
-// The largest value of the processes; 1 if one of them died.
+// The least and the most that a process can do for a window; the largest value of the processes counts.
+enum Need : int { kHasOne, kMakesOne, kHasNoRoom };
+
+// The largest value of the processes; kHasNoRoom if one of them died.
 int largest(Window& window, MPI_Comm comm, int value) {
     int values[] = {value};
-    return window.team.largest(comm, values) == MPI_SUCCESS ? values[0] : 1;
+    return window.team.largest(comm, values) == MPI_SUCCESS ? values[0] : kHasNoRoom;
+}
+
+// The host has room for about 2,040 windows and communicators together, which are the program's: windows beyond so many
+// communicators of the checker go without one.
+constexpr int kMostComms = 100;
+constinit std::atomic<int> g_comms{0};
+
+std::shared_ptr<CheckerComm> without(const Window& window) {
+    if (window.me == 0)
+        base::warn_for_group(
+            "OSC_CHECK: the checker has no communicator left for a window; conflicts between its processes are not "
+            "looked for");
+    return nullptr;
 }
 
 // The communicators that live, with their groups. One thread.
@@ -62,17 +79,23 @@ std::shared_ptr<CheckerComm> find_shared(MPI_Group group) {
 
 }  // namespace
 
+CheckerComm::CheckerComm(MPI_Comm handle) : handle_(handle) {
+    g_comms.fetch_add(1, std::memory_order_relaxed);
+}
+
 CheckerComm::~CheckerComm() {
+    g_comms.fetch_sub(1, std::memory_order_relaxed);
     host::real().Comm_free(&handle_);
 }
 
 std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
     const host::Real& mpi = host::real();
-    if (!host::threads()) {
-        // A process may lack what another one still has: a free that an attribute's callback refused.
-        auto made = find_shared(window.team.group());
-        if (largest(window, comm, made == nullptr ? 1 : 0) == 0) return made;
-    }
+    // A process may lack what another one still has: a free that an attribute's callback refused.
+    auto shared_one = host::threads() ? nullptr : find_shared(window.team.group());
+    const bool has_room = g_comms.load(std::memory_order_relaxed) < kMostComms;
+    const int need = largest(window, comm, shared_one != nullptr ? kHasOne : has_room ? kMakesOne : kHasNoRoom);
+    if (need == kHasOne) return shared_one;
+    if (need == kHasNoRoom) return without(window);
     std::shared_ptr<CheckerComm> made;
     {
         const ErrorsReturn scope(comm);
@@ -82,13 +105,7 @@ std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
             mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
             made = std::make_shared<CheckerComm>(handle);
         }
-        if (largest(window, comm, made == nullptr ? 1 : 0) != 0) {
-            if (window.me == 0)
-                base::warn_for_group(
-                    "OSC_CHECK: the host MPI has no communicator left for a window; conflicts between its processes "
-                    "are not looked for");
-            return nullptr;
-        }
+        if (largest(window, comm, made == nullptr ? 1 : 0) != 0) return without(window);
     }
     if (!host::threads()) {
         Shared one;

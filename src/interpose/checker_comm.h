@@ -15,14 +15,14 @@ namespace osc {
 class CheckerComm {
   public:
     /// Takes over `handle`.
-    explicit CheckerComm(MPI_Comm handle) : handle_(handle) {}
+    explicit CheckerComm(MPI_Comm handle);
     ~CheckerComm();
     CheckerComm(const CheckerComm&) = delete;
     CheckerComm& operator=(const CheckerComm&) = delete;
     MPI_Comm handle() const { return handle_; }
 
     /// The communicator for a window that has just been made of `comm`; collective over `comm`. Null on all processes
-    /// if one has no communicator left: one line says so.
+    /// if one has no communicator left, or has made as many as the checker may: one line says so.
     static std::shared_ptr<CheckerComm> of(Window& window, MPI_Comm comm);
 
   private:

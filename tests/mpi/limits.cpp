@@ -5,7 +5,11 @@
 
 #include "harness.h"
 
-OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_free", "MPI_Win_fence", "MPI_Put")
+#ifndef TEST_THREAD_LEVEL
+#define TEST_THREAD_LEVEL MPI_THREAD_SINGLE
+#endif
+
+OSCT_PROGRAM(TEST_THREAD_LEVEL, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_free", "MPI_Win_fence", "MPI_Put")
 
 using osct::rank;
 using osct::size;
@@ -54,6 +58,19 @@ CASE(windows_beside_communicators) {
     for (std::size_t i = 1; i < comms.size(); i += 2)
         MPI_Comm_free(&comms[i]);
     CHECK_EQ(osct::counter("windows.live"), 0);
+}
+
+CASE(created_windows_of_one_communicator) {
+    HOST_CANNOT("the host takes more than one of its communicators for each window");
+    constexpr int kWindows = 1200;
+    std::vector<long> memory(kWindows);
+    std::vector<MPI_Win> wins(kWindows);
+    for (std::size_t i = 0; i < wins.size(); ++i)
+        CHECK_OK(MPI_Win_create(&memory[i], sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &wins[i]));
+    for (std::size_t i = 0; i < wins.size(); i += 97)
+        use(wins[i], &memory[i], static_cast<int>(i));
+    for (MPI_Win& win : wins)
+        CHECK_OK(MPI_Win_free(&win));
 }
 
 CASE(beyond_the_limits_of_the_host) {
