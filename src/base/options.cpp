@@ -2,10 +2,13 @@
 // option that is silently ignored costs its user a day.
 #include "base/options.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <vector>
 
@@ -44,7 +47,8 @@ constexpr char kLockHelp[] = "when locks are acquired"
     ;
 
 const Option kTable[] = {
-#define OSC_OPTION(id, variable, key, type, limits, fallback, help) {variable, key, Type::type, limits, fallback, help},
+#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) \
+    {variable, key, Type::type, limits, on_off, fallback, help},
 #include "base/options.def"
 #undef OSC_OPTION
 };
@@ -66,11 +70,29 @@ const char* value_of(const char* variable) {
     return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-const char* text_of(const char* variable, const char* fallback) {
-    const char* value = value_of(variable);
-    for (const Renamed& option : kRenamed)
-        if (value == nullptr && std::strcmp(option.now, variable) == 0) value = value_of(option.before);
-    return value != nullptr ? value : fallback;
+bool is_same(std::string_view word, std::string_view other) {
+    return word.size() == other.size() && ::strncasecmp(word.data(), other.data(), word.size()) == 0;
+}
+
+bool is_one_of(std::string_view value, std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return is_same(value, word); });
+}
+
+// A number that an option takes is no word for on: OSC_HANG_REPORT=1 is one second.
+std::string_view spelled(const Option& option, std::string_view value) {
+    std::string_view off = option.on_off;
+    if (off.empty()) return value;
+    const std::string_view on = next_word(off, '|');
+    const bool counts = on != "1" && !on.empty() && on.find_first_not_of("0123456789") == std::string_view::npos;
+    if (is_one_of(value, {"true", "yes", "on"}) || (value == "1" && !counts)) return on;
+    return is_one_of(value, {"false", "no", "off", "0"}) ? off : value;
+}
+
+std::string text_of(const Option& option) {
+    const char* value = value_of(option.variable);
+    for (const Renamed& renamed : kRenamed)
+        if (value == nullptr && std::strcmp(renamed.now, option.variable) == 0) value = value_of(renamed.before);
+    return std::string(value != nullptr ? spelled(option, value) : option.fallback);
 }
 
 void report_renamed() {
@@ -103,30 +125,38 @@ bool is_taken(std::string_view value, const Option& option) {
     return true;
 }
 
+// "auto, host": the words of the limits.
+std::string list_of(std::string_view words) {
+    std::string list;
+    while (!words.empty())
+        list.append(list.empty() ? "" : ", ").append(next_word(words, '|'));
+    return list;
+}
+
 void read_into(std::string& field, const Option& option) {
-    field = text_of(option.variable, option.fallback);
+    field = text_of(option);
     if (is_taken(field, option)) return;
-    warn_for_job("%s=%s is not of %s; using \"%s\"", option.variable, field.c_str(), option.limits, option.fallback);
+    warn_for_job("%s=%s: the values are %s; using \"%s\"", option.variable, field.c_str(),
+                 list_of(option.limits).c_str(), option.fallback);
     field = option.fallback;
 }
 
 void read_into(long& field, const Option& option) {
-    const char* text = text_of(option.variable, option.fallback);
+    const std::string text = text_of(option);
     long least = 0;
     parse(option.limits, least);
-    if (parse(text, field) && field >= least) return;
-    warn_for_job("%s=%s is not an integer from %s on; using %s", option.variable, text, option.limits, option.fallback);
+    if (parse(text.c_str(), field) && field >= least) return;
+    warn_for_job("%s=%s is not an integer from %s on; using %s", option.variable, text.c_str(), option.limits,
+                 option.fallback);
     parse(option.fallback, field);
 }
 
 void read_into(bool& field, const Option& option) {
-    const char* text = text_of(option.variable, option.fallback);
-    long value = 0;
-    if (!parse(text, value) || value < 0 || value > 1) {
-        warn_for_job("%s=%s is neither 0 nor 1; using %s", option.variable, text, option.fallback);
-        parse(option.fallback, value);
-    }
-    field = value != 0;
+    const std::string text = text_of(option);
+    field = (text == "1" || text == "0" ? text : option.fallback) == "1";
+    if (text != "1" && text != "0")
+        warn_for_job("%s=%s is neither on (1, true, yes) nor off (0, false, no); using %s", option.variable,
+                     text.c_str(), option.fallback);
 }
 
 void report_unknown() {
@@ -141,7 +171,7 @@ void report_unknown() {
 Values read() {
     Values values;
     std::size_t row = 0;
-#define OSC_OPTION(id, variable, key, type, limits, fallback, help) read_into(values.id, kTable[row++]);
+#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
 #include "base/options.def"
 #undef OSC_OPTION
     if (!values.disable) {
@@ -173,6 +203,23 @@ std::vector<UnknownOption> unknown_options() {
         unknown.push_back({std::string(name), std::string(nearest(name, names, "OSC_"))});
     }
     return unknown;
+}
+
+std::string_view spelled(std::string_view variable, std::string_view value) {
+    for (const Option& option : kTable)
+        if (option.variable == variable) return spelled(option, value);
+    return value;
+}
+
+std::int64_t hang_limit() {
+    constexpr std::int64_t kDefault = 60;
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::string& text = values().hang_report;
+    if (text == "off") return 0;
+    long seconds = 0;
+    if (parse(text.c_str(), seconds) && seconds > 0 && seconds < kSecond) return seconds * kSecond;
+    warn_for_job("OSC_HANG_REPORT=%s is neither a number of seconds above 0 nor \"off\"; using 60", text.c_str());
+    return kDefault * kSecond;
 }
 
 const Option* table(std::size_t& count) {

@@ -1,6 +1,7 @@
 // The options of libosc, from the one table options.def: their values, set once from the environment.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@ struct Option {
     const char* info_key;  // info key of the same meaning, or ""
     Type type;
     const char* limits;    // Int: the least value; Word, List: the words, separated by bars; Text: a description
+    const char* on_off;    // the values of "on" and "off", separated by a bar, or ""
     const char* fallback;  // default, as text
     const char* help;
 };
@@ -26,7 +28,7 @@ struct Values {
 #define OSC_FIELD_Word std::string
 #define OSC_FIELD_List std::string
 #define OSC_FIELD_Text std::string
-#define OSC_OPTION(id, variable, key, type, limits, fallback, help) OSC_FIELD_##type id{};
+#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) OSC_FIELD_##type id{};
 #include "base/options.def"
 #undef OSC_OPTION
 #undef OSC_FIELD_Bool
@@ -41,6 +43,13 @@ const Values& values();
 
 /// The table itself, for osc_info and docs; `count` receives its length.
 const Option* table(std::size_t& count);
+
+/// `value` of an option as the table spells it: the value that a word for on or off stands for, if the option is a
+/// switch; else `value`. Thread-safe.
+std::string_view spelled(std::string_view variable, std::string_view value);
+
+/// The value of OSC_HANG_REPORT in ns; 0: off. Thread-safe.
+std::int64_t hang_limit();
 
 /// A variable of the environment that begins with OSC_ and is no option; `nearest` is the option that was probably
 /// meant, or "".

@@ -84,7 +84,7 @@ Host find_host() {
     return found;
 }
 
-std::string describe_foreign_host() {
+std::string describe_host() {
     return describe(&library_symbol);
 }
 

@@ -45,8 +45,8 @@ enum class Host {
 /// language binding that was opened at run time). Thread-safe; the answer stays once it is not Host::None.
 Host find_host();
 
-/// A text with a foreign host's name, version and file. Valid after find_host() has returned Host::Foreign.
-std::string describe_foreign_host();
+/// A text with the host's name, version and file. Valid after find_host() has found a host.
+std::string describe_host();
 
 /// The host's definition of `symbol`, or null. Valid after find_host() has found a host.
 void* host_symbol(const char* symbol);

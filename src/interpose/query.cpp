@@ -10,6 +10,7 @@
 #include "host/datatype.h"
 #include "host/finalize_hook.h"
 #include "interpose/attributes.h"
+#include "interpose/job_line.h"
 #include "interpose/serve.h"
 #include "interpose/statistics.h"
 #include "interpose/timeline.h"
@@ -162,6 +163,7 @@ int Finalize() {
     report_statistics();
     finish_timeline();
     if (base::verbose("counters")) report_counters();
+    describe_job_without_windows();
     static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
     for (Window* window : left) {
         MPI_Win handle = window->handle;

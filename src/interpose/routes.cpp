@@ -69,7 +69,7 @@ void stand_aside() {
     base::warn_for_job(
         "the program's MPI library (%s) has another ABI than MPICH's: libosc serves nothing and passes every call on; "
         "it needs a program built for MPICH or a library of its ABI",
-        host::describe_foreign_host().c_str());
+        host::describe_host().c_str());
 }
 
 // Sets the routes once. False if there is no host yet, or if it is a foreign one and this is not a call (`called`): the
@@ -102,7 +102,7 @@ void connect_or_die() {
 
 void die_missing(const char* function) {
     base::say("the program calls %s, which its MPI library (%s) does not have", function,
-              host::describe_foreign_host().c_str());
+              host::describe_host().c_str());
     std::abort();
 }
 

@@ -14,6 +14,7 @@
 #include "base/warn.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
+#include "interpose/job_line.h"
 #include "interpose/serve.h"
 #include "report/report.h"
 #include "window/device.h"
@@ -88,6 +89,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     if (window->strategies.lock->may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
+    describe_job(*window);
     if (base::verbose("windows"))
         base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
                   static_cast<unsigned>(window->handle), window->size, static_cast<long long>(window->bytes),

@@ -5,13 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <mutex>
 
 #include "base/options.h"
-#include "base/warn.h"
 #include "host/host.h"
 #include "host/progress_hook.h"
 #include "transport/shm/arena.h"
@@ -57,24 +55,12 @@ void take_signal() {
     ::sigaction(SIGUSR1, &ours, nullptr);
 }
 
-// The limit in ns; 0: off.
-std::int64_t limit() {
-    const std::string& text = base::values().hang_report;
-    if (text == "off") return 0;
-    long seconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds < 1'000'000'000)
-        return seconds * 1'000'000'000;
-    base::warn_for_job("OSC_HANG_REPORT=%s is neither a number of seconds above 0 nor \"off\"; using 60", text.c_str());
-    return 60'000'000'000;
-}
-
 }  // namespace
 
 void start() {
     static std::once_flag once;
     std::call_once(once, [] {
-        const std::int64_t after = limit();
+        const std::int64_t after = base::hang_limit();
         if (after == 0) return;
         shm::Activity& activity = shm::Arena::mine().activity();
         shm::use_activity(activity);

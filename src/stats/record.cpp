@@ -46,7 +46,7 @@ bool has_counted(const Record& record) {
 bool enabled() {
     static const bool kEnabled = [] {
         const std::string& wanted = base::values().stats;
-        if (wanted.empty() || wanted == "0" || base::values().disable) return false;
+        if (wanted.empty() || base::values().disable) return false;
         base::time_waits();
         return true;
     }();

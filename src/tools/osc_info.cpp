@@ -70,7 +70,10 @@ std::string values_of(const Option& option) {
 }
 
 void print_options() {
-    std::printf("libosc %s\n\noptions (environment variables):\n", OSC_VERSION_TEXT);
+    std::printf(
+        "libosc %s\n\noptions (environment variables); where a value is a switch, 1, true, yes and on are one value, "
+        "and\n0, false, no and off are another:\n",
+        OSC_VERSION_TEXT);
     std::size_t count = 0;
     const Option* table = osc::base::table(count);
     for (const Option* option = table; option != table + count; ++option) {

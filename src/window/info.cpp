@@ -123,8 +123,8 @@ bool promises_ops(MPI_Info info) {
 }
 
 std::string wanted_adoption(MPI_Info info) {
-    const auto given = value_of(info, "osc_adopt");
-    return given == "auto" || given == "always" || given == "off" ? *given : base::values().adopt;
+    const std::string given(base::spelled("OSC_ADOPT", value_of(info, "osc_adopt").value_or("")));
+    return given == "auto" || given == "always" || given == "off" ? given : base::values().adopt;
 }
 
 Window::StrategyTexts Window::strategy_texts() const {

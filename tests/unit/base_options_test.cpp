@@ -86,7 +86,7 @@ TEST(Options, ValuesThatDoNotParseKeepTheDefaultAndAreReported) {
         EXPECT_NE(outcome.said.find("OSC_SPIN"), std::string::npos) << bad;
         EXPECT_NE(outcome.said.find(bad), std::string::npos) << bad;
     }
-    for (const char* bad : {"yes", "2", "-1"}) {
+    for (const char* bad : {"yess", "2", "-1", "o"}) {
         const Outcome outcome = with({{"OSC_DISABLE", bad}}, [](const base::Values& v) { return !v.disable; });
         EXPECT_TRUE(outcome.passed) << bad;
         EXPECT_NE(outcome.said.find("OSC_DISABLE"), std::string::npos) << bad;
@@ -100,7 +100,7 @@ TEST(Options, ValuesOutsideTheLimitsKeepTheDefaultAndAreReported) {
     };
     const std::pair<const char*, const char*> wrong[] = {
         {"OSC_SPIN", "-2"},         {"OSC_SLEEP_MS", "-1"},          {"OSC_POOL_MIB", "0"},
-        {"OSC_FALLBACK", "errors"}, {"OSC_FALLBACK", "host|error"},  {"OSC_CMA", "on"},
+        {"OSC_FALLBACK", "errors"}, {"OSC_FALLBACK", "host|error"},  {"OSC_FALLBACK", "on"},
         {"OSC_VERBOSE", "window"},  {"OSC_VERBOSE", "windows,,all"},
     };
     for (const auto& [name, value] : wrong) {
@@ -108,6 +108,49 @@ TEST(Options, ValuesOutsideTheLimitsKeepTheDefaultAndAreReported) {
         EXPECT_TRUE(outcome.passed) << name << "=" << value;
         EXPECT_NE(outcome.said.find(std::string(name) + "=" + value), std::string::npos) << outcome.said;
     }
+}
+
+// Each word for on and for off means one value in every option that is a switch, and in no other.
+TEST(Options, WordsForOnAndOffMeanOneThing) {
+    const auto has = [](const char* name, const char* value, const std::function<bool(const base::Values&)>& check) {
+        const Outcome outcome = with({{name, value}}, check);
+        EXPECT_TRUE(outcome.passed) << name << "=" << value;
+        EXPECT_EQ(outcome.said, "");
+    };
+    for (const char* on : {"1", "true", "yes", "on", "True", "YES", "On"}) {
+        has("OSC_DISABLE", on, [](const base::Values& v) { return v.disable; });
+        has("OSC_HOST_PROGRESS_HOOK", on, [](const base::Values& v) { return v.host_progress_hook; });
+        has("OSC_CHECK", on, [](const base::Values& v) { return v.check == "1"; });
+        has("OSC_STATS", on, [](const base::Values& v) { return v.stats == "1"; });
+        has("OSC_TRACE", on, [](const base::Values& v) { return v.trace == "osc_trace.json"; });
+        has("OSC_VERBOSE", on, [](const base::Values&) { return base::verbose("job") && !base::verbose("windows"); });
+        has("OSC_CMA", on, [](const base::Values& v) { return v.cma == "auto"; });
+        has("OSC_ADOPT", on, [](const base::Values& v) { return v.adopt == "auto"; });
+    }
+    for (const char* off : {"0", "false", "no", "off", "False", "NO", "Off"}) {
+        has("OSC_DISABLE", off, [](const base::Values& v) { return !v.disable; });
+        has("OSC_HOST_PROGRESS_HOOK", off, [](const base::Values& v) { return !v.host_progress_hook; });
+        has("OSC_CHECK", off, [](const base::Values& v) { return v.check == "0"; });
+        has("OSC_STATS", off, [](const base::Values& v) { return v.stats.empty(); });
+        has("OSC_TRACE", off, [](const base::Values& v) { return v.trace.empty(); });
+        has("OSC_VERBOSE", off, [](const base::Values&) { return !base::verbose("job"); });
+        has("OSC_CMA", off, [](const base::Values& v) { return v.cma == "off"; });
+        has("OSC_ADOPT", off, [](const base::Values& v) { return v.adopt == "off"; });
+        has("OSC_HANG_REPORT", off, [](const base::Values&) { return base::hang_limit() == 0; });
+    }
+    // Numbers and other words stay what they are.
+    has("OSC_HANG_REPORT", "1", [](const base::Values&) { return base::hang_limit() == 1'000'000'000; });
+    has("OSC_HANG_REPORT", "on", [](const base::Values&) { return base::hang_limit() == 60'000'000'000; });
+    has("OSC_CHECK", "2", [](const base::Values& v) { return v.check == "2"; });
+    has("OSC_STATS", "on.json", [](const base::Values& v) { return v.stats == "on.json"; });
+    has("OSC_SPIN", "1", [](const base::Values& v) { return v.spin == 1; });
+    EXPECT_EQ(base::spelled("OSC_ADOPT", "Yes"), "auto");
+    EXPECT_EQ(base::spelled("OSC_FENCE", "on"), "on");
+}
+
+TEST(Options, AMessageListsTheWordsOfAnOption) {
+    const Outcome outcome = with({{"OSC_FENCE", "x"}}, [](const base::Values& v) { return v.fence == "auto"; });
+    EXPECT_EQ(outcome.said, "libosc: OSC_FENCE=x: the values are auto, immediate, deferred; using \"auto\"\n");
 }
 
 TEST(Options, NamesThatNoOptionHasAreReported) {
