@@ -12,6 +12,10 @@ std::filesystem::path library_folder();
 /// status: 0 without problems, 1 with problems.
 int check_main(bool as_json);
 
+/// Prints whether libosc takes effect in a program that this environment starts, and if not, why. `program`: a path, or
+/// a name that PATH finds. The exit status: 0 if it does, 1 with problems.
+int check_program_main(const char* program, bool as_json);
+
 /// Prints the tables of docs/PROVIDERS.md from what libfabric says of its providers here, and from libosc's probes of
 /// them. The exit status: 1 if libfabric cannot be loaded.
 int print_providers();

@@ -18,10 +18,12 @@ using osc::base::Type;
 constexpr int kWrongArguments = 2;
 
 const char* const kUsage =
-    "usage: osc_info [--check [--json] | --merge FILE | --counters | --markdown | --providers | --version | --help]\n"
+    "usage: osc_info [--check [--json] [PROGRAM] | --merge FILE | --counters | --markdown | --providers | --version | "
+    "--help]\n"
     "  without arguments: the version and the options with default, value in use and meaning\n"
     "  --check: checks this machine and advises; under mpiexec all nodes of the job and the ways between them; with\n"
     "    --json as JSON. Exit status 0: no problem, 1: problems\n"
+    "  --check PROGRAM: whether libosc takes effect in the program that this environment starts, and why not\n"
     "  --merge FILE: writes the timeline of a job with OSC_TRACE=FILE that has not written it itself, because it "
     "crashed,\n"
     "    from the files FILE.rank-* of its processes\n"
@@ -72,7 +74,8 @@ std::string values_of(const Option& option) {
 void print_options() {
     std::printf(
         "libosc %s\n\noptions (environment variables); where a value is a switch, 1, true, yes and on are one value, "
-        "and\n0, false, no and off are another:\n",
+        "and\n"
+        "0, false, no and off are another:\n",
         OSC_VERSION_TEXT);
     std::size_t count = 0;
     const Option* table = osc::base::table(count);
@@ -141,8 +144,13 @@ int merge(const char* path) {
 
 int main(int argc, char** argv) {
     const char* const what = argc > 1 ? argv[1] : "";
-    if (std::strcmp(what, "--check") == 0 && (argc == 2 || (argc == 3 && std::strcmp(argv[2], "--json") == 0)))
-        return osc::tools::check_main(argc == 3);
+    if (std::strcmp(what, "--check") == 0) {
+        const bool as_json = argc > 2 && std::strcmp(argv[2], "--json") == 0;
+        const char* const* const rest = argv + (as_json ? 3 : 2);
+        const bool has_program = *rest != nullptr && **rest != '-' && **rest != '\0';
+        if (*rest == nullptr) return osc::tools::check_main(as_json);
+        if (has_program && rest[1] == nullptr) return osc::tools::check_program_main(*rest, as_json);
+    }
     if (std::strcmp(what, "--merge") == 0 && argc == 3) return merge(argv[2]);
     if (argc > 2 || (argc == 2 && *what == '\0')) {
         std::fputs(kUsage, stderr);
