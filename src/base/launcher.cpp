@@ -70,4 +70,25 @@ std::string job_on_node() {
     return id != nullptr && step != nullptr ? std::string("s") + id + "." + step : std::string();
 }
 
+long process_of(int rank) {
+    if (first_of({"MPI_LOCALRANKID"}) == nullptr) return 0;
+    const std::string proxy = std::to_string(parent_of(::getsid(0)));
+    std::FILE* const children = std::fopen(("/proc/" + proxy + "/task/" + proxy + "/children").c_str(), "re");
+    if (children == nullptr) return 0;
+    const std::string wanted = "PMI_RANK=" + std::to_string(rank);
+    long found = 0;
+    for (long child = 0; found == 0 && std::fscanf(children, "%ld", &child) == 1;) {
+        std::FILE* const environment = std::fopen(("/proc/" + std::to_string(child) + "/environ").c_str(), "re");
+        if (environment == nullptr) continue;
+        char* variable = nullptr;
+        std::size_t room = 0;
+        while (found == 0 && ::getdelim(&variable, &room, '\0', environment) > 0)
+            if (wanted == variable) found = child;
+        std::free(variable);
+        std::fclose(environment);
+    }
+    std::fclose(children);
+    return found;
+}
+
 }  // namespace osc::base::launcher

@@ -21,4 +21,7 @@ bool is_on_one_node();
 /// A name of the job that all its processes on this node compute, and no other job of the user; "" if there is none.
 std::string job_on_node();
 
+/// The process of this node that Hydra's proxy started with this number; 0 if there is none, or under another launcher.
+long process_of(int rank);
+
 }  // namespace osc::base::launcher

@@ -18,6 +18,7 @@
 #include "trace/recorder.h"
 #include "transport/fabric/endpoint.h"
 #include "transport/shm/core_sharing.h"
+#include "window/settings.h"
 #include "window/shared_heap.h"
 
 namespace osc {
@@ -39,6 +40,7 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
 void serve() {
     const bool disabled = base::values().disable;
     shm::note_affinity();
+    announce_settings();
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \

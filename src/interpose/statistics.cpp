@@ -20,10 +20,12 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/host.h"
 #include "interpose/collect.h"
 #include "interpose/counter_values.h"
 #include "stats/report.h"
+#include "window/settings.h"
 #include "window/window.h"
 
 namespace osc {
@@ -87,6 +89,8 @@ void report_statistics() {
     host::real().Comm_size(MPI_COMM_WORLD, &processes);
     auto data = std::make_unique<Gathering>();
     data->mine = stats::encode(counter_values());
+    if (const std::string differs = difference_in(MPI_COMM_WORLD); !differs.empty())
+        return base::warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
     const bool complete = gather(*data, rank, processes, windows);
     if (rank == 0) {
         stats::Report report;

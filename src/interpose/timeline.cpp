@@ -22,6 +22,7 @@
 #include "trace/output.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
+#include "window/settings.h"
 
 namespace osc {
 namespace {
@@ -228,6 +229,13 @@ void begin_timeline() {
 
 void finish_timeline() {
     if (!trace::enabled()) return;
+    const std::string differs = difference_in(MPI_COMM_WORLD);
+    if (!differs.empty()) {
+        trace::close();
+        base::say("OSC_TRACE: %s; osc_info --merge %s merges what was recorded", differs.c_str(),
+                  base::values().trace.c_str());
+        return;
+    }
     auto ending = std::make_unique<Ending>();
     if (ending->run()) return;
     base::say("a process has died; osc_info --merge %s merges what was recorded", base::values().trace.c_str());

@@ -19,6 +19,7 @@
 #include "report/report.h"
 #include "window/device.h"
 #include "window/request.h"
+#include "window/settings.h"
 
 namespace osc {
 namespace {
@@ -81,7 +82,8 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
             error = raise(request.comm, function, MPI_ERR_OTHER);
             return true;
         }
-        if (rank == 0) base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
+        if (rank == reporter_in(request.comm))
+            base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
     report::start();

@@ -13,6 +13,7 @@
 #include "host/nodes.h"
 #include "transport/shm/machine.h"
 #include "window/nodes.h"
+#include "window/settings.h"
 #include "window/team.h"
 
 namespace osc {
@@ -114,6 +115,8 @@ int grow(const Split& split, std::span<NodeRecord> records, MPI_Comm& by_host, b
 int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     const host::Real& mpi = host::real();
     grown = false;
+    if (!difference_in(split.comm).empty())
+        return mpi.Comm_split_type(split.comm, split.type, split.key, split.info, result);
     // Some processes may give MPI_UNDEFINED, so the processes decide together.
     const bool keeps_host = base::values().split_type == "host" || host::nodes_made_up();
     const int mine[] = {asks_for_shared_memory(split) ? 1 : 0, keeps_host ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};

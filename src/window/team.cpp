@@ -20,6 +20,7 @@
 #include "transport/cma/cma.h"
 #include "transport/shm/machine.h"
 #include "window/nodes.h"
+#include "window/settings.h"
 
 namespace osc {
 namespace {
@@ -113,7 +114,9 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
     }
     sweep_leaving();
     team = new Team;
-    int error = team->exchange(comm, loads, atomics, true, why);
+    why = "the exchange over the communicator failed";
+    int error = compare_settings(comm, team->not_served_);
+    if (error == MPI_SUCCESS && team->not_served_.empty()) error = team->exchange(comm, loads, atomics, true, why);
     if (error == MPI_SUCCESS) {
         team->retain();  // for the attribute
         error = host::real().Comm_set_attr(comm, keyval, team);
