@@ -1,6 +1,6 @@
 #!/bin/sh
 # Configures a preset and builds it, whatever an earlier command left in its build folder:
-#   [OSC_CONFIGURE=-DOPTION=VALUE] sh cmake/build-preset.sh PRESET [TARGET...]
+#   [OSC_CONFIGURE="-DOPTION=VALUE..."] sh cmake/build-preset.sh PRESET [TARGET...]
 # The preset sets every option that decides what is built, so options of an earlier configuration do not stay. Where CMake
 # refuses the folder's cache (another generator, a clone that moved, a compiler that is gone) the cache is made anew.
 # A build that is killed can leave a truncated object that looks up to date: the file .building marks the folder while a
@@ -12,9 +12,9 @@ shift
 folder=build/$preset
 mark=$folder/.building
 
-if ! log=$(cmake --preset "$preset" ${OSC_CONFIGURE:+"$OSC_CONFIGURE"} 2>&1); then
+if ! log=$(cmake --preset "$preset" ${OSC_CONFIGURE-} 2>&1); then
     echo "build: CMake refuses what $folder holds; its cache is made anew" >&2
-    if ! log=$(cmake --fresh --preset "$preset" ${OSC_CONFIGURE:+"$OSC_CONFIGURE"} 2>&1); then
+    if ! log=$(cmake --fresh --preset "$preset" ${OSC_CONFIGURE-} 2>&1); then
         printf '%s\n' "$log" >&2
         echo "build: cmake could not configure $folder" >&2
         exit 1

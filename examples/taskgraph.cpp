@@ -158,7 +158,7 @@ class Messages final : public Exchange {
 
 class Graph {
   public:
-    Graph(const Session& session, const Settings& set) : session_(session), set_(set) {
+    Graph(const Session& session, const Settings& set) : set_(set) {
         std::vector<long> counters(static_cast<std::size_t>(session.ranks));
         std::vector<long> slots(counters);
         for (long column = 0; column < set.tiles; ++column)  // every task behind its inputs
@@ -253,7 +253,6 @@ class Graph {
             give(tile, {row, task.row}, task.row + task.column);
     }
 
-    const Session& session_;
     const Settings& set_;
     std::map<std::pair<long, long>, Place> places_;
     std::vector<Task> waiting_;  // this rank's tasks that have not run, in the order of the graph

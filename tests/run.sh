@@ -11,9 +11,9 @@ if [ "${1-}" = --full ]; then
     shift
 fi
 sh cmake/install-packages.sh test
+configure=-DOSC_WARNINGS_ARE_ERRORS=ON
 # Only --full runs the benchmarks' programs for Open MPI.
-configure=
-[ -n "${OSC_TEST_FULL-}" ] || configure=-DOSC_BENCHMARK_OPEN_MPI=OFF
+[ -n "${OSC_TEST_FULL-}" ] || configure="$configure -DOSC_BENCHMARK_OPEN_MPI=OFF"
 OSC_CONFIGURE=$configure sh cmake/build-preset.sh release
 if [ -n "${OSC_TEST_FULL-}" ]; then
     echo "tests: all tests, in their long variants"

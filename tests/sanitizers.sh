@@ -33,7 +33,7 @@ case ${1-} in
     *) echo "usage: sh tests/sanitizers.sh thread|address|address-mpi" >&2; exit 2 ;;
 esac
 # shellcheck disable=SC2086 -- lists of words on purpose
-OSC_CONFIGURE='' sh cmake/build-preset.sh "$preset" $target
+OSC_CONFIGURE=-DOSC_WARNINGS_ARE_ERRORS=ON sh cmake/build-preset.sh "$preset" $target
 TSAN_OPTIONS="halt_on_error=0 exitcode=66 second_deadlock_stack=1${TSAN_OPTIONS:+ $TSAN_OPTIONS}"
 ASAN_OPTIONS="detect_leaks=1 $strings${ASAN_OPTIONS:+ $ASAN_OPTIONS}"
 UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1${UBSAN_OPTIONS:+ $UBSAN_OPTIONS}"

@@ -123,7 +123,8 @@ void AccessLog::await(Target& target, const Entry& entry, std::size_t index) {
 
 template <class Ends>
 void AccessLog::end(std::uint32_t rank, std::int64_t since, Ends&& ends) {
-    for (auto& [number, target] : targets_) {
+    for (auto& [number, named] : targets_) {
+        Target& target = named;  // clang 14 captures no structured binding in a lambda
         if ((rank != kEveryTarget && rank != number) || target.pending.empty()) continue;
         const auto ended = std::remove_if(target.pending.begin(), target.pending.end(), [&](std::size_t index) {
             Access& access = target.entries[index].access;

@@ -151,9 +151,9 @@ inline void for_each_element_run(const Layout& origin, std::size_t origin_count,
     for_each_batch(a, b,
                    [&f, width](std::ptrdiff_t a_off, std::ptrdiff_t a_stride, std::ptrdiff_t b_off,
                                std::ptrdiff_t b_stride, std::size_t bytes, std::size_t n) {
-                       const std::size_t elements = bytes / width;
+                       const std::size_t run = bytes / width;
                        for (std::size_t i = 0;;) {
-                           f(a_off, b_off, elements);
+                           f(a_off, b_off, run);
                            if (++i == n) break;
                            a_off += a_stride;
                            b_off += b_stride;

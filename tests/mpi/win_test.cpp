@@ -16,7 +16,7 @@ using osct::Window;
 namespace {
 
 int rounds() {
-    return osct::full() ? 2000 : 200;
+    return osct::full() ? 2000 : 100;
 }
 
 bool tests_true(const Window& win) {
@@ -82,7 +82,7 @@ CASE(true_at_the_first_test_of_a_window) {
 CASE(true_behind_many_operations) {
     SKIP_IF(size() < 2);
     constexpr int kInts = 1 << 16;
-    constexpr int kUpdates = 30000;
+    constexpr int kUpdates = 10000;
     std::vector<int> data(kInts, 3);
     for (osct::WindowKind kind : {osct::WindowKind::Allocate, osct::WindowKind::Create}) {
         Window win(kind, 2 * kInts * sizeof(int));
