@@ -182,7 +182,7 @@ TEST(Wire, KindsOutOfRangeAndHostileSizesAreRefused) {
     };
     for (int what = 0; what < 256; ++what)
         EXPECT_EQ(reads({static_cast<Opcode>(what), Basic::I8, Op::Sum, 0, 8, 0}),
-                  what >= 1 && what <= 20 && what != 18)
+                  what >= 1 && what <= 21 && what != 18)
             << what;
     for (const std::uint32_t size : {17u, 0x7fffffffu, 0x80000000u, 0xfffffff9u, 0xffffffffu})
         for (const Opcode opcode : {Opcode::Put, Opcode::Update, Opcode::UpdateReturn, Opcode::CompareAndSwap})
