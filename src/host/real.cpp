@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/foreign.h"
+#include "host/lacking.h"
 
 namespace osc::host {
 
@@ -90,7 +91,8 @@ std::string describe_host() {
 
 void* host_symbol(const char* symbol) {
     if (void* address = next_symbol(symbol); address != nullptr) return address;
-    return library_symbol(symbol);
+    if (void* address = library_symbol(symbol); address != nullptr) return address;
+    return int_form(symbol);
 }
 
 void* next_symbol(const char* symbol) {

@@ -38,7 +38,7 @@ inline const Real& real() {
 enum class Host {
     None,
     Mpich,    // of MPICH's ABI: libosc works over it
-    Foreign,  // of another ABI: libosc calls no function of it that takes a handle
+    Foreign,  // of another ABI: libosc passes calls on, and reads no handle
 };
 
 /// Looks the host up behind libosc in the search order, or among the libraries that the process has loaded since (a
@@ -48,7 +48,7 @@ Host find_host();
 /// A text with the host's name, version and file. Valid after find_host() has found a host.
 std::string describe_host();
 
-/// The host's definition of `symbol`, or null. Valid after find_host() has found a host.
+/// The host's definition of `symbol`, or int_form() of it, or null. Valid after find_host() has found a host.
 void* host_symbol(const char* symbol);
 
 /// The next definition of `symbol` behind libosc, or null.

@@ -1,5 +1,6 @@
 // The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route with
 // unchanged arguments. This file does not include mpi.h, which declares the same names with the host's types.
+#include "host/lacking.h"
 #include "interpose/route_table.h"
 
 namespace osc {
@@ -25,25 +26,21 @@ namespace first_profiled {
 #undef OSC_ENTRY
 }  // namespace first_profiled
 
-namespace missing {
 template <class Route>
-struct Call;
+struct Missing;
 template <class... Words>
-struct Call<int (*)(Words...)> {
-    template <const auto& kName>
-    static int die(Words...) {
-        die_missing(kName);
+struct Missing<int (*)(Words...)> {
+    template <const host::EntryText& kEntry>
+    static int refuse(Words... words) {
+        const Word arguments[] = {words..., 0};
+        return host::refuse_missing(kEntry, {arguments, sizeof...(words)});
     }
 };
-#define OSC_ENTRY(kind, name, parameters, arguments) constexpr char name[] = "MPI_" #name;
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-}  // namespace missing
 
 }  // namespace
 
 const Routes kMissing = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &missing::Call<decltype(Routes::name)>::die<missing::name>,
+#define OSC_ENTRY(kind, name, parameters, arguments) &Missing<decltype(Routes::name)>::refuse<host::entry_text::name>,
 #include "interpose/entries.def"
 #undef OSC_ENTRY
 };

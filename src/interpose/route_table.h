@@ -32,13 +32,10 @@ extern Routes g_mpi;   // calls of MPI_X
 extern Routes g_pmpi;  // calls of PMPI_X
 extern Routes g_own;   // libosc's own functions, for those that count (counted.h)
 
-/// The routes of entry points that a foreign host lacks: each function ends the process with one line.
+/// The routes of entry points that a foreign host lacks in every form: host::refuse_missing().
 extern const Routes kMissing;
 
 /// Sets the routes, or ends the process with one line if no MPI library is loaded. Thread-safe.
 void connect_or_die();
-
-/// Ends the process with one line that names the missing function.
-[[noreturn]] void die_missing(const char* function);
 
 }  // namespace osc

@@ -102,10 +102,4 @@ void connect_or_die() {
     std::abort();
 }
 
-void die_missing(const char* function) {
-    base::say("the program calls %s, which its MPI library (%s) does not have", function,
-              host::describe_host().c_str());
-    std::abort();
-}
-
 }  // namespace osc

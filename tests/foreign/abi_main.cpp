@@ -1,18 +1,12 @@
 // Runs call_all() of abi_calls.cpp: linked, or of the plugin named on the command line, as a language binding loads
 // MPI.
-// --missing FUNCTION calls a function that the MPI library lacks.
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstring>
 
 extern "C" int call_all() __attribute__((weak));
 
 int main(int argc, char** argv) {
-    if (argc == 3 && std::strcmp(argv[1], "--missing") == 0) {
-        auto* const function = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, argv[2]));
-        return function != nullptr ? function() : 2;
-    }
     if (argc == 1) return call_all();
     void* const plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (plugin == nullptr) {

@@ -69,6 +69,41 @@ static void locks(MPI_Win win, long* memory, int rank, int next, int prev) {
     MPI_Win_unlock(rank, win);
 }
 
+/* Large counts, where the program finds them: by weak names, which libosc has even where the library has not. */
+#ifndef TEST_STANDARD_ABI
+#pragma weak MPI_Win_allocate_c
+#pragma weak MPI_Put_c
+#pragma weak MPI_Win_shared_query_c
+int MPI_Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
+int MPI_Put_c(const void* origin, MPI_Count count, MPI_Datatype type, int target, MPI_Aint at, MPI_Count target_count,
+              MPI_Datatype target_type, MPI_Win win);
+int MPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* unit, void* base);
+
+static void large_counts(int rank, int next, int prev) {
+    const long mine[2] = {500 + rank, 600 + rank};
+    long* memory = NULL;
+    long* queried = NULL;
+    MPI_Aint size = -1, unit = -1;
+    MPI_Win win = MPI_WIN_NULL;
+    if (MPI_Win_allocate_c == NULL || MPI_Put_c == NULL || MPI_Win_shared_query_c == NULL) return;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Win_allocate_c(kCells * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put_c(mine, 2, MPI_LONG, next, 3, 2, MPI_LONG, win);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    expect(memory[3] == 500 + prev && memory[4] == 600 + prev, "MPI_Put_c");
+    MPI_Win_free(&win);
+    MPI_Win_allocate_shared(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_shared_query_c(win, rank, &size, &unit, &queried);
+    expect(size == sizeof(long) && unit == sizeof(long) && queried == memory, "MPI_Win_shared_query_c");
+    MPI_Win_free(&win);
+}
+#else
+static void large_counts(int rank, int next, int prev) {
+    (void)rank, (void)next, (void)prev;
+}
+#endif
+
 /* MPI_Wait and MPI_Test of persistent and null requests, and the status of a message. */
 static void messages(int rank, int next, int prev) {
     const long mine = 400 + rank;
@@ -124,6 +159,7 @@ int main(int argc, char** argv) {
     locks(win, memory, rank, next, prev);
     post_start(win, memory, rank, next, prev);
     messages(rank, next, prev);
+    large_counts(rank, next, prev);
     MPI_Win_get_attr(win, MPI_WIN_BASE, &base, &flag);
     expect(flag && base == memory, "MPI_WIN_BASE");
     MPI_Win_free(&win);
