@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -46,7 +47,7 @@ void* open_hidden(const char* symbol) {
         &files);
     for (const std::string& file : files) {
         void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-        if (handle != nullptr && ::dlsym(handle, symbol) != nullptr) return handle;
+        if (handle != nullptr && loader_dlsym()(handle, symbol) != nullptr) return handle;
         if (handle != nullptr) ::dlclose(handle);
     }
     return nullptr;
@@ -54,7 +55,7 @@ void* open_hidden(const char* symbol) {
 
 // Searches the host's library and the libraries that it needs, but no others of the process.
 void* library_symbol(const char* symbol) {
-    return g_library != nullptr ? ::dlsym(g_library, symbol) : nullptr;
+    return g_library != nullptr ? loader_dlsym()(g_library, symbol) : nullptr;
 }
 
 void fill(Real& table) {
@@ -95,8 +96,19 @@ void* host_symbol(const char* symbol) {
     return int_form(symbol);
 }
 
+// Its symbol versions on the processors that have one; the first is glibc 2.34's on all.
+Dlsym loader_dlsym() noexcept {
+    static std::atomic<Dlsym> found{nullptr};
+    Dlsym function = found.load(std::memory_order_relaxed);
+    if (function != nullptr) return function;
+    for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"})
+        if (function == nullptr) function = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
+    found.store(function, std::memory_order_relaxed);
+    return function;
+}
+
 void* next_symbol(const char* symbol) {
-    return ::dlsym(RTLD_NEXT, symbol);
+    return loader_dlsym()(RTLD_NEXT, symbol);
 }
 
 bool in_host_library(void* address) {

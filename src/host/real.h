@@ -51,6 +51,10 @@ std::string describe_host();
 /// The host's definition of `symbol`, or int_form() of it, or null. Valid after find_host() has found a host.
 void* host_symbol(const char* symbol);
 
+/// The C library's dlsym(), because libosc exports one of its own (interpose/dlsym.cpp). Thread-safe.
+using Dlsym = void* (*)(void* library, const char* name) noexcept;
+Dlsym loader_dlsym() noexcept;
+
 /// The next definition of `symbol` behind libosc, or null.
 void* next_symbol(const char* symbol);
 
