@@ -1,5 +1,5 @@
-// Recognises MPI libraries with another ABI than MPICH's by functions and data that only they have. libosc calls none
-// of their functions that take a handle.
+// Recognises MPI libraries with another ABI than MPICH's by functions and data that only they have. libosc reads none
+// of their handles.
 #pragma once
 
 #include <string>
