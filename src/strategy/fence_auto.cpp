@@ -17,7 +17,7 @@ class AutomaticFence final : public FenceStrategy {
   public:
     const char* name() const override { return "auto"; }
     std::string explain(const Core& core) const override {
-        if (core.remote_sync == nullptr) return "immediate, by load and store";
+        if (core.remote_sync == nullptr) return "immediate, on one node";
         if (changes_ == 0) return "deferred until an epoch would have been faster without";
         char text[192];
         std::snprintf(text, sizeof text,

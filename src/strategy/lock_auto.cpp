@@ -14,7 +14,7 @@ class AutomaticLock final : public QueuedLock {
     const char* name() const override { return "auto"; }
     std::string explain(const Core& core) const override {
         return core.remote_sync != nullptr ? "immediate on this node, deferred to others: one message"
-                                           : "immediate, by load and store";
+                                           : "immediate, on one node";
     }
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
