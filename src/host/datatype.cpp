@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "host/datatype_contents.h"
 #include "host/real.h"
 
 namespace osc::host {
@@ -74,7 +75,7 @@ const TypeInfo* enter(MPI_Datatype type, int keyval) {
     const std::uint64_t key = handle_key(type);
     // A duplicate has inherited the attribute.
     if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
-    const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false));
+    const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false, detail::is_unnamed(type)));
     // If two threads flatten a new type at once, one of them enters its result.
     const TypeInfo* info = detail::g_types.insert(key, made.get());
     if (info != made.get()) return info;

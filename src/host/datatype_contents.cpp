@@ -23,16 +23,7 @@ std::vector<T> room(N n) {
 
 // Predefined types, named or made by MPI_Type_create_f90_*, are not returned as new references.
 bool is_reference(MPI_Datatype type) {
-    if (predefined(type)) return false;
-    switch (combiner_of(type)) {
-        case MPI_COMBINER_NAMED:
-        case MPI_COMBINER_F90_REAL:
-        case MPI_COMBINER_F90_COMPLEX:
-        case MPI_COMBINER_F90_INTEGER:
-            return false;
-        default:
-            return true;
-    }
+    return !predefined(type) && combiner_of(type) != MPI_COMBINER_NAMED && !is_unnamed(type);
 }
 
 // Hosts before MPI 4.0 have no large counts.
@@ -54,6 +45,12 @@ int combiner_of(MPI_Datatype type) {
     }
     if (error != MPI_SUCCESS) refuse();
     return combiner;
+}
+
+bool is_unnamed(MPI_Datatype type) {
+    const int combiner = combiner_of(type);
+    return combiner == MPI_COMBINER_F90_INTEGER || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX;
 }
 
 Contents::Contents(MPI_Datatype type) {

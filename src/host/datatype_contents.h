@@ -13,6 +13,9 @@ namespace osc::host::detail {
 /// The combiner of a datatype. Throws std::invalid_argument if the host refuses.
 int combiner_of(MPI_Datatype type);
 
+/// Whether MPI_Type_create_f90_integer, _real or _complex has made a datatype. Throws as combiner_of() does.
+bool is_unnamed(MPI_Datatype type);
+
 /// The constructor's arguments, read one after the other in the order of the constructor's C binding. Types from
 /// large-count constructors keep counts and displacements in one list, the others keep counts among the integers and
 /// displacements in a list of their own; the readers hide that. One thread at a time. All throw std::invalid_argument

@@ -79,7 +79,7 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
 }  // namespace
 
 int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
-    if (host::predefined(buffers.target_type) == nullptr && host::type_info(buffers.target_type) != nullptr)
+    if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
         return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
     return perform(window, function, kind, buffers, op);
 }

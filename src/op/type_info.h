@@ -15,14 +15,16 @@ namespace osc::op {
 /// properties of the layout for the fast path.
 class TypeInfo {
   public:
-    /// `handle`: the host's, as a number. `builtin`: a predefined type, which lives as long as the process.
-    TypeInfo(std::uint64_t handle, Layout made, bool builtin)
+    /// `handle`: the host's, as a number. `builtin`: a predefined type, which lives as long as the process. `unnamed`:
+    /// one that the host makes on request, as MPI_Type_create_f90_integer does.
+    TypeInfo(std::uint64_t handle, Layout made, bool builtin, bool unnamed = false)
         : key(handle),
           size(made.size()),
           extent(made.extent()),
           basic(made.basic()),
           contiguous(made.contiguous()),
           predefined(builtin),
+          element(builtin || unnamed),
           layout(std::move(made)) {}
     TypeInfo(const TypeInfo&) = delete;
     TypeInfo& operator=(const TypeInfo&) = delete;
@@ -33,6 +35,7 @@ class TypeInfo {
     const Basic basic;
     const bool contiguous;  // any count is `count * size` bytes at displacement 0
     const bool predefined;
+    const bool element;  // the standard counts it among the predefined types (MPI 4.1 section 19.1.9)
     const Layout layout;
 
     void retain() const noexcept {
