@@ -63,10 +63,12 @@ Fault flush(Core& core, std::uint32_t target);
 Fault flush_all(Core& core);
 Fault flush_local(Core& core, std::uint32_t target);
 Fault flush_local_all(Core& core);
-/// A fault unless a lock or lock_all epoch is open, which request-based operations require (12.3.5).
-Fault may_request(Core& core);
-/// The same for notified operations.
+/// A fault unless a lock or lock_all epoch is open, which notified operations require.
 Fault may_notify(Core& core);
+/// Rules that other MPI libraries do not enforce, so that libosc serves the calls too; the usage checker reports them.
+/// Request-based operations need a lock or lock_all epoch (12.3.5), a flush of one target needs its lock (12.5.4).
+Fault must_not_request(Core& core);
+Fault must_not_flush(Core& core, std::uint32_t target);
 /// Called after an operation on `peer` that is not complete yet: the calls that complete it must take their slow paths.
 void mark_incomplete(Core& core, Peer& peer);
 /// A fault if an open epoch forbids MPI_Win_free (12.2.5).

@@ -195,17 +195,9 @@ void mark_incomplete(Core& core, Peer& peer) {
 
 namespace {
 
-Fault may_flush(Core& core, std::uint32_t target) {
-    const Access access = core.epoch.access;
-    if (access != Access::LockAll && (access != Access::Lock || core.peer(target).held_lock == HeldLock::None))
-        return fail(Fault::Sync, "rank %u is not locked; flush is for lock and lock_all epochs", target);
-    full_order(core);
-    return Fault::None;
-}
-
-Fault may_flush_all(Core& core) {
+Fault may_flush(Core& core) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
-        return fail(Fault::Sync, "no lock or lock_all epoch is open");
+        return fail(Fault::Sync, "no lock or lock_all epoch is open, which flush calls need");
     full_order(core);
     return Fault::None;
 }
@@ -213,25 +205,25 @@ Fault may_flush_all(Core& core) {
 }  // namespace
 
 Fault flush(Core& core, std::uint32_t target) {
-    if (const Fault fault = may_flush(core, target); fault != Fault::None) return fault;
+    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
     if (const Fault fault = perform_queued(core, target); fault != Fault::None) return fault;
     return after_flush(core, core.complete_ops(target));
 }
 
 Fault flush_all(Core& core) {
-    if (const Fault fault = may_flush_all(core); fault != Fault::None) return fault;
+    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
     if (const Fault fault = perform_all_queued(core); fault != Fault::None) return fault;
     return after_flush(core, core.complete_ops());
 }
 
 Fault flush_local(Core& core, std::uint32_t target) {
-    Fault fault = may_flush(core, target);
+    Fault fault = may_flush(core);
     if (fault == Fault::None) fault = perform_queued(core, target);
     return fault == Fault::None ? after_flush(core, core.complete_local(target)) : fault;
 }
 
 Fault flush_local_all(Core& core) {
-    Fault fault = may_flush_all(core);
+    Fault fault = may_flush(core);
     if (fault == Fault::None) fault = perform_all_queued(core);
     return fault == Fault::None ? after_flush(core, core.complete_local(Core::kEveryTarget)) : fault;
 }
@@ -247,12 +239,19 @@ Fault need_passive(Core& core, const char* kind) {
 
 }  // namespace
 
-Fault may_request(Core& core) {
+Fault may_notify(Core& core) {
+    return need_passive(core, "notified operations");
+}
+
+Fault must_not_request(Core& core) {
     return need_passive(core, "operations that give a request");
 }
 
-Fault may_notify(Core& core) {
-    return need_passive(core, "notified operations");
+Fault must_not_flush(Core& core, std::uint32_t target) {
+    const StateGuard guard(core);
+    if (core.epoch.access != Access::Lock || target >= core.size || core.peer(target).held_lock != HeldLock::None)
+        return Fault::None;
+    return fail(Fault::Sync, "rank %u is not locked", target);
 }
 
 Fault may_free(Core& core) {

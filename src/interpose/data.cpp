@@ -96,7 +96,8 @@ int perform_request(Window& window, const char* function, op::OpKind kind, const
     shm::t_call = function;
     am::PendingOp asked;
     int host_error = MPI_SUCCESS;
-    Fault fault = buffers.target_rank != MPI_PROC_NULL ? epoch::may_request(window) : Fault::None;
+    const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
+    Fault fault = notifies ? epoch::may_notify(window) : Fault::None;
     if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked, counter);
     if (fault == Fault::None && asked.completion == nullptr) return host::completed_request(request);
     if (fault == Fault::None) fault = request::give(window, std::move(asked), request, host_error);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "check/page_guard.h"
 #include "check/races.h"
+#include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "host/signature.h"
 #include "interpose/data.h"
@@ -118,6 +119,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         find_local(operation, buffers);
         scope->operation += ", bytes " + check::text_of(operation.bytes);
     }
+    if (request != nullptr && notification < 0) report_unless_none(*window, call, epoch::must_not_request(*window));
     if (known) look_before(*window, operation, *type, buffers);
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;

@@ -22,6 +22,9 @@ void verify_calls();
 /// Reports a fault of `function` that is a mistake of the program, with base::fault_text(), the call site and the open
 /// epochs. Other faults (a process died, no memory) are not reported. Called before the error handler runs.
 void report_fault(Window& window, const char* function, Fault fault);
+inline void report_unless_none(Window& window, const char* function, Fault fault) {
+    if (fault != Fault::None) report_fault(window, function, fault);
+}
 
 /// The call that this thread is in; for reports that are made below the entry points.
 struct CurrentCall {

@@ -116,6 +116,9 @@ int Win_free(MPI_Win* win) {
     const CallScope scope(call.site);
     check::Ledger* const ledger = window->ledger;
     std::byte* const view = window->program_view;
+    if (window->epoch.access == Access::FenceUsed)
+        report_fault(*window, call.call,
+                     base::fail(Fault::Sync, "operations since the last fence have no fence behind them"));
     ledger->before(call);
     compare_before_free(*window);
     const int error = through(g_verified.Win_free)(win);

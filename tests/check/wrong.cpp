@@ -1,4 +1,5 @@
-// Programs that break one rule each. The runner reads the comments of this file: see cases.h.
+// Programs that break one rule each. The runner reads the comments of this file: see cases.h. It reads one file for a
+// program, so this one may be longer than others.
 #include <cstddef>
 
 #include "cases.h"
@@ -46,8 +47,43 @@ void request_in_fence_epoch() {
     only(0, [&] {
         MPI_Request request = MPI_REQUEST_NULL;
         MPI_Rput(&value, 1, MPI_INT, kOther, 0, 1, MPI_INT, window, &request);  // reported: epoch misuse
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     });
     MPI_Win_fence(0, window);
+}
+
+void request_in_start_epoch() {
+    IntWindow window;
+    const GroupOf other(1 - rank());
+    int value = 0;
+    only(1, [&] { MPI_Win_post(other, 0, window); });
+    only(0, [&] {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Win_start(other, 0, window);                                        // reported: epoch misuse
+        MPI_Rget(&value, 1, MPI_INT, kOther, 0, 1, MPI_INT, window, &request);  // reported: epoch misuse
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Win_complete(window);
+    });
+    only(1, [&] { MPI_Win_wait(window); });
+}
+
+void local_flush_of_unlocked_rank() {
+    IntWindow window;
+    only(0, [&] {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kOther, 0, window);  // reported: epoch misuse
+        MPI_Win_flush_local(0, window);                       // reported: epoch misuse
+        MPI_Win_unlock(kOther, window);
+    });
+}
+
+void freed_without_a_closing_fence() {
+    MPI_Win window = MPI_WIN_NULL;
+    int* base = nullptr;
+    int value = 1;
+    MPI_Win_allocate(sizeof value, sizeof value, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &window);
+    MPI_Win_fence(0, window);  // reported: epoch misuse
+    only(0, [&] { MPI_Put(&value, 1, MPI_INT, kOther, 0, 1, MPI_INT, window); });
+    MPI_Win_free(&window);  // reported: epoch misuse
 }
 
 // ---- false asserts
@@ -364,6 +400,9 @@ const std::vector<Case> kWrong = {
     OSC_CASE(flush_of_unlocked_rank),
     OSC_CASE(lock_all_inside_lock),
     OSC_CASE(request_in_fence_epoch),
+    OSC_CASE(request_in_start_epoch),
+    OSC_CASE(local_flush_of_unlocked_rank),
+    OSC_CASE(freed_without_a_closing_fence),
     OSC_CASE(precedes_after_all),
     OSC_CASE(updated_after_noput),
     OSC_CASE(put_beyond_the_window),

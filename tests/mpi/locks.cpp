@@ -35,6 +35,28 @@ CASE(exclusive_excludes) {
     }
 }
 
+// MPICH and Open MPI run it, against the rule of section 12.5.4: the flush has nothing to complete.
+CASE(flushes_of_unlocked_targets) {
+    SKIP_IF(size() < 2);
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+        Window win(kind, 64);
+        const int target = (rank() + 1) % size(), origin = (rank() + size() - 1) % size();
+        for (const int lock : {MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE}) {
+            const long out = 10 * lock + rank();
+            CHECK_OK(MPI_Win_lock(lock, target, 0, win.handle()));
+            CHECK_OK(MPI_Put(&out, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle()));
+            for (int other = 0; other < size(); ++other) {
+                CHECK_OK(MPI_Win_flush(other, win.handle()));
+                CHECK_OK(MPI_Win_flush_local(other, win.handle()));
+            }
+            CHECK_OK(MPI_Win_unlock(target, win.handle()));
+            MPI_Barrier(MPI_COMM_WORLD);
+            CHECK_EQ(win.base<long>()[0], 10 * lock + origin);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
+}
+
 // The owner's own loads and stores under a lock on itself take part in the exclusion.
 CASE(lock_on_self_is_held_when_it_returns) {
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
