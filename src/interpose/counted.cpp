@@ -105,6 +105,7 @@ OSC_COUNTED_UPDATES(_c, MPI_Count)
         std::byte* target = nullptr;                                                                                \
         Window* const window = find_front(win);                                                                     \
         if (OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) &&                       \
+            OSC_LIKELY(origin_addr != nullptr) &&                                                                   \
             OSC_LIKELY(fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, \
                                            bytes))) {                                                               \
             count_served(Entry::name);                                                                              \

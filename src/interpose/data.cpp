@@ -27,6 +27,16 @@ Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type
     return Fault::None;
 }
 
+// The same for memory of this process. Null is MPI_BOTTOM too, for datatypes with absolute addresses: those have no
+// data where the buffer begins.
+Fault describe_buffer(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand,
+                      const op::TypeInfo*& info) {
+    const Fault fault = describe(which, base, count, type, operand, info);
+    if (fault != Fault::None || base != nullptr || count == 0 || info->size == 0 || info->layout.true_lb() != 0)
+        return fault;
+    return fail(Fault::Buffer, "the %s buffer is null", which);
+}
+
 bool reads_origin(op::OpKind kind, Op op) {
     return kind != op::OpKind::GetAccumulate || op != Op::NoOp;
 }
@@ -46,11 +56,15 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
     const op::TypeInfo* types[3] = {};
     // MPI_NO_OP ignores the origin arguments.
     if (reads_origin(kind, call.op))
-        fault = describe("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin, types[0]);
+        fault =
+            describe_buffer("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin, types[0]);
     if (fault == Fault::None && (kind == op::OpKind::GetAccumulate || kind == op::OpKind::CompareAndSwap))
-        fault = describe("result", buffers.result, buffers.result_count, buffers.result_type, call.result, types[1]);
+        fault =
+            describe_buffer("result", buffers.result, buffers.result_count, buffers.result_type, call.result, types[1]);
     if (fault == Fault::None)
         fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target, types[2]);
+    if (fault == Fault::None && kind == op::OpKind::CompareAndSwap && buffers.compare == nullptr)
+        fault = fail(Fault::Buffer, "the compare buffer is null");
     if (fault != Fault::None) return fault;
     call.compare = buffers.compare;
     call.disp = buffers.disp;

@@ -211,6 +211,8 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 
 [[gnu::noinline]] int fetch_any(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                                 MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+    if (!has_operands(origin_addr, result_addr, op))
+        return Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
     Window* const window = find_front(win);
     const short_path::Target target{window, target_rank, target_disp};
     if (!short_path::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
@@ -224,6 +226,8 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
 
 [[gnu::noinline]] int swap_any(const void* origin_addr, const void* compare_addr, void* result_addr,
                                MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
+    if (origin_addr == nullptr || compare_addr == nullptr || result_addr == nullptr)
+        return Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
     const Basic basic = host::plain_basic(datatype);
     Window* const window = find_front(win);
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
@@ -252,6 +256,7 @@ int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
         int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     if (!OSC_LIKELY(origin_count == target_count)) return slow::Put(OSC_TRY_PUT_ARGUMENTS, win);
     if (!OSC_LIKELY(origin_datatype == target_datatype)) return slow::Put(OSC_TRY_PUT_ARGUMENTS, win);
+    if (!OSC_LIKELY(origin_addr != nullptr)) return slow::Put(OSC_TRY_PUT_ARGUMENTS, win);
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
     if (!OSC_LIKELY(
@@ -264,6 +269,7 @@ int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int t
         int target_count, MPI_Datatype target_datatype, MPI_Win win) {
     if (!OSC_LIKELY(origin_count == target_count)) return slow::Get(OSC_TRY_PUT_ARGUMENTS, win);
     if (!OSC_LIKELY(origin_datatype == target_datatype)) return slow::Get(OSC_TRY_PUT_ARGUMENTS, win);
+    if (!OSC_LIKELY(origin_addr != nullptr)) return slow::Get(OSC_TRY_PUT_ARGUMENTS, win);
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
     if (!OSC_LIKELY(
@@ -274,7 +280,8 @@ int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int t
 
 int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
                MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-    if (!OSC_LIKELY(target_count == origin_count && origin_datatype == target_datatype))
+    if (!OSC_LIKELY(target_count == origin_count && origin_datatype == target_datatype) ||
+        !OSC_LIKELY(origin_addr != nullptr))
         return slow::Accumulate(OSC_TRY_PUT_ARGUMENTS, op, win);
     if (!OSC_LIKELY(origin_count == 1 && slow::quick_update<false>(target_datatype, find_front(win), target_rank,
                                                                    target_disp, op, origin_addr, nullptr)))
@@ -285,7 +292,8 @@ int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_da
 int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                  MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     bool done = false;
-    if (OSC_LIKELY(op == MPI_SUM && host::plain_integer64(datatype)))
+    if (OSC_LIKELY(op == MPI_SUM && host::plain_integer64(datatype)) &&
+        OSC_LIKELY(origin_addr != nullptr && result_addr != nullptr))
         done = quick_update<std::uint64_t, true>(find_front(win), target_rank, target_disp, MPI_SUM, origin_addr,
                                                  result_addr);
     if (!OSC_LIKELY(done))
@@ -295,7 +303,8 @@ int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype dataty
 
 int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
                      int target_rank, MPI_Aint target_disp, MPI_Win win) {
-    if (!OSC_LIKELY(host::plain_integer64(datatype) &&
+    if (!OSC_LIKELY(origin_addr != nullptr && compare_addr != nullptr && result_addr != nullptr &&
+                    host::plain_integer64(datatype) &&
                     quick_swap<std::uint64_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr,
                                               result_addr)))
         return slow::swap_any(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);

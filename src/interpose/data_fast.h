@@ -40,12 +40,15 @@ inline bool fast_address(Window& window, int rank, MPI_Aint disp, std::int64_t b
 inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank, MPI_Aint disp, std::byte*& target,
                           std::uint64_t& bytes) {
     if (!OSC_LIKELY(window != nullptr)) return false;
+    // One 64-bit element is apart, so that its path needs few registers.
+    if (OSC_LIKELY(host::is_plain_of_8(type)) && OSC_LIKELY(count == 1)) {
+        bytes = 8;
+        return fast_address(*window, rank, disp, 8, target);
+    }
     const std::int64_t width = host::plain_size(type);
     if (!OSC_LIKELY(width >= 0)) return false;
     const std::int64_t length = width * count;
     bytes = static_cast<std::uint64_t>(length);
-    // One 64-bit element is apart, so that its path needs few registers.
-    if (OSC_LIKELY(length == 8)) return fast_address(*window, rank, disp, 8, target);
     return OSC_LIKELY(length >= 0 && fast_address(*window, rank, disp, length, target));
 }
 
@@ -105,6 +108,11 @@ inline int move_and_succeed(void* to, const void* from, std::uint64_t bytes, Req
 template <bool kFetch>
 inline bool is_quick(MPI_Op op) {
     return op == MPI_SUM || op == MPI_REPLACE || (kFetch && op == MPI_NO_OP);
+}
+
+// Whether a fetching update has its buffers: the general path reports those that are null.
+inline bool has_operands(const void* origin, const void* result, MPI_Op op) {
+    return OSC_LIKELY(result != nullptr) && (OSC_LIKELY(origin != nullptr) || op == MPI_NO_OP);
 }
 
 // Where an update finds its element: in the memory of a window. data_short.cpp has another place.

@@ -66,7 +66,8 @@ int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origi
                    int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
                    int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
     if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
-                                  target_datatype, op)))
+                                  target_datatype, op)) ||
+        !has_operands(origin_addr, result_addr, op))
         return slow::Get_accumulate(OSC_FETCH_ARGUMENTS, win);
     if (!OSC_LIKELY(quick_fetch(target_datatype, find_front(win), target_count, target_rank, target_disp, op,
                                 origin_addr, result_addr)) &&
@@ -82,7 +83,7 @@ int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
+    if (!OSC_LIKELY(origin_addr != nullptr) || !OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rput>(target, origin_addr, bytes, request);
 }
@@ -91,7 +92,7 @@ int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int 
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
+    if (!OSC_LIKELY(origin_addr != nullptr) || !OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rget>(origin_addr, target, bytes, request);
 }
@@ -100,6 +101,7 @@ int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_d
                 MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
                 MPI_Request* request) {
     if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
+        !OSC_LIKELY(origin_addr != nullptr) ||
         !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank), target_count, target_rank,
                                      target_disp, op, origin_addr, nullptr)))
         return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
@@ -111,6 +113,7 @@ int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype orig
                     int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
     if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
                                   target_datatype, op)) ||
+        !has_operands(origin_addr, result_addr, op) ||
         !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank), target_count, target_rank, target_disp,
                                 op, origin_addr, result_addr)))
         return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);

@@ -264,6 +264,7 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
     std::uint64_t bytes = 0;                                                                                        \
     std::byte* target = nullptr;                                                                                    \
     if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) &&       \
+        OSC_LIKELY(origin_addr != nullptr) &&                                                                       \
         OSC_LIKELY(                                                                                                 \
             fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, bytes))) { \
         fast::move_bytes(to, from, bytes);                                                                          \
@@ -288,6 +289,7 @@ OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notificati
     Window* const window = find_front(win);
     NotifyBoard* const board = fast_board(window, target_rank, notification_idx);
     if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) &&
+        OSC_LIKELY(origin_addr != nullptr) &&
         OSC_LIKELY(fast::quick_any<false>(origin_datatype, window, origin_count, target_rank, target_disp, op,
                                           origin_addr, nullptr))) {
         board->increment(static_cast<std::uint32_t>(notification_idx));

@@ -63,7 +63,7 @@ constexpr std::uint64_t kShort = 4096;
 template <Call kCall, class Buffer>
 inline bool transfers_at_once(Buffer origin, int count, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Win win) {
     constexpr bool kPut = kCall == Call::Put;
-    if ((kPut ? g_below.Put : g_below.Get) != nullptr) return false;
+    if ((kPut ? g_below.Put : g_below.Get) != nullptr || origin == nullptr) return false;
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
     Window* const window = find_front(win);

@@ -149,8 +149,13 @@ struct alignas(64) ControlBlock {
         const std::uint64_t chunk = byte_offset >> kStripeShift;
         return static_cast<std::uint32_t>((chunk ^ (chunk >> 4)) % kStripes);
     }
+    /// By the number times a stripe's size, so that the fast paths do not shift twice.
     std::atomic<std::uint32_t>& stripe_of(std::uint64_t byte_offset) {
-        return stripes[stripe_number(byte_offset)].holder;
+        constexpr unsigned kShift = kStripeShift - 6;
+        static_assert(sizeof(Stripe) == 1 << 6);
+        const std::uint64_t bytes =
+            (byte_offset >> kShift ^ byte_offset >> (kShift + 4)) & (kStripes - 1) * sizeof(Stripe);
+        return reinterpret_cast<Stripe*>(reinterpret_cast<std::byte*>(stripes) + bytes)->holder;
     }
 };
 
