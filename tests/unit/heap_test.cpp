@@ -18,16 +18,16 @@ namespace {
 int g_news = -1;  // allocations that succeed from now on; -1: all
 }
 
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
     if (g_news == 0) throw std::bad_alloc();
     if (g_news > 0) --g_news;
     if (void* const piece = std::malloc(bytes)) return piece;
     throw std::bad_alloc();
 }
-void operator delete(void* piece) noexcept {
+[[gnu::noinline]] void operator delete(void* piece) noexcept {
     std::free(piece);
 }
-void operator delete(void* piece, std::size_t /*bytes*/) noexcept {
+[[gnu::noinline]] void operator delete(void* piece, std::size_t /*bytes*/) noexcept {
     std::free(piece);
 }
 
