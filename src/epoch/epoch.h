@@ -80,7 +80,7 @@ Fault may_free(Core& core);
 template <bool kThreaded, bool kDeferring>
 inline bool try_lock(Core& core, std::uint32_t target) {
     if (target >= core.size) return false;
-    if (kDeferring && strategy::t_lock_deferred) return false;
+    if (kDeferring && core.lock_order->is_pending()) return false;
     Peer& peer = core.peers[target];
     shm::ControlBlock* const block = peer.block.load(std::memory_order_acquire);
     if (block == nullptr) return false;

@@ -47,13 +47,12 @@ Fault may_lock_all(Core& core) {
     return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(access));
 }
 
-// Acquires this thread's deferred lock first. Another thread may change the epoch meanwhile, so may() is called again.
+// Acquires the process's deferred lock first. Another thread may change the epoch meanwhile, so may() is called again.
 template <class May>
 Fault await_order(Core& core, StateGuard& guard, May&& may) {
-    if (OSC_FAULT(lock_blocks_process)) return strategy::acquire_deferred_locks(core, guard);
-    if (!strategy::t_lock_deferred) return Fault::None;
-    guard.unlocked([] {
-        strategy::acquire_deferred_lock();
+    if (!core.lock_order->is_pending()) return Fault::None;
+    guard.unlocked([&] {
+        core.lock_order->acquire();
         return true;
     });
     return may();
@@ -130,7 +129,7 @@ Fault unlock(Core& core, std::uint32_t target) {
         const Fault ended = core.complete_ops(target);
         return done != Fault::None ? done : released != Fault::None ? released : ended;
     });
-    strategy::end_deferred_lock(core, guard, target);
+    core.lock_order->end(core, guard, target);
     if (core.peer(target).held_lock == HeldLock::None)
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", target);
     const HeldLock held = core.peer(target).held_lock;
@@ -267,7 +266,7 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
-    if (core.epoch.access == Access::Lock) return strategy::acquire_deferred_locks(core, guard);
+    if (core.epoch.access == Access::Lock) return core.lock_order->acquire_in(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
     return strategy::acquire_all_local(core, guard);
 }

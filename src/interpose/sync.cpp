@@ -155,9 +155,9 @@ Fault do_sync(Window& window) {
     return Fault::None;
 }
 
-// A lock of a window that the host serves also comes after this thread's deferred lock.
+// A lock of a window that the host serves also comes after the process's deferred lock.
 void keep_order(Entry entry) {
-    if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) strategy::acquire_deferred_lock();
+    if (entry == Entry::Win_lock || entry == Entry::Win_lock_all) strategy::g_lock_order.acquire();
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ namespace shm {
 class RegionView;
 }
 namespace strategy {
-struct DeferredLock;
-}
+class LockOrder;
+extern LockOrder g_lock_order;  // of this process
+}  // namespace strategy
 namespace check {
 class Ledger;
 }
@@ -135,7 +136,6 @@ struct Epoch {
     std::vector<std::uint32_t> touched;  // targets opened by a fence, lock_all or start, each once
     std::vector<std::uint32_t> group;    // of the open start
     std::vector<std::uint32_t> origins;  // of the open post
-    std::vector<std::shared_ptr<strategy::DeferredLock>> deferred_locks;  // of all threads
 
     /// Ends the epoch of MPI_Win_lock at `peer`.
     void end_lock(Peer& peer) {
@@ -273,6 +273,7 @@ class Core : public sync::Liveness {
     sync::TwoLevel* two_level = nullptr;  // null: locks are queued. On all processes or none, if no two share a node
     sync::Costs costs;                    // of messages to other nodes; the same on all processes
     strategy::Strategies strategies;      // when operations are done
+    strategy::LockOrder* lock_order = &strategy::g_lock_order;  // of all windows of this process
     Epoch epoch;
     UpdateRun updates;
     // A flush of a rank below this has nothing to wait for: `size` in a lock_all epoch without incomplete operations,

@@ -1,33 +1,17 @@
 // Acquires deferred locks in order.
 #include "strategy/deferred_lock.h"
 
-#include <algorithm>
 #include <ctime>
-#include <memory>
 
 #include "base/inject.h"
 #include "strategy/targets.h"
+#include "transport/shm/other_threads.h"
 
 namespace osc::strategy {
 
-constinit thread_local bool t_lock_deferred = false;
+constinit LockOrder g_lock_order;
 
 namespace {
-
-using State = DeferredLock::State;
-
-// The lock that t_lock_deferred refers to; null in a thread that never defers. The destructor empties it, because
-// static destructors may still call MPI after the main thread's thread_local ones.
-struct LastLock {
-    std::shared_ptr<DeferredLock> lock;
-    ~LastLock() { lock.reset(); }
-};
-thread_local LastLock t_last;
-
-auto find(Core& core, std::uint32_t target) {
-    std::vector<std::shared_ptr<DeferredLock>>& locks = core.epoch.deferred_locks;
-    return std::find_if(locks.begin(), locks.end(), [&](const auto& lock) { return lock->target == target; });
-}
 
 // Another thread is acquiring the lock. That thread drives the network, this one drives the host.
 int yield_to_other_thread() {
@@ -39,55 +23,63 @@ int yield_to_other_thread() {
 
 }  // namespace
 
-void defer_lock(Core& core, std::uint32_t target) {
-    // The window usually holds no reference to the last lock any more; the object is then reused.
-    if (t_last.lock == nullptr || t_last.lock.use_count() != 1) t_last.lock = std::make_shared<DeferredLock>();
-    t_last.lock->core = &core;
-    t_last.lock->target = target;
-    t_last.lock->state.store(State::Deferred, std::memory_order_release);
-    core.epoch.deferred_locks.push_back(t_last.lock);
-    t_lock_deferred = true;
+// /proc/self/task has a link for each thread. While their number stays, the answer does.
+bool LockOrder::is_alone() {
+    struct stat tasks {};
+    if (::stat("/proc/self/task", &tasks) != 0) return false;
+    if (tasks.st_nlink == alone_) return true;
+    if (shm::has_other_threads()) return false;
+    alone_ = tasks.st_nlink;
+    return true;
 }
 
-void acquire_deferred_lock() {
-    if (!t_lock_deferred || OSC_FAULT(lock_order_ignored)) return;
-    t_lock_deferred = false;
-    DeferredLock& lock = *t_last.lock;
-    State deferred = State::Deferred;
-    if (!lock.state.compare_exchange_strong(deferred, State::Acquiring, std::memory_order_acq_rel)) return;
-    Core& core = *lock.core;
+bool LockOrder::may_defer(const Core& core) {
+    if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;
+    if (never_.load(std::memory_order_relaxed)) return false;
+    if (is_alone()) return true;
+    never_.store(true, std::memory_order_relaxed);
+    return false;
+}
+
+void LockOrder::defer(Core& core, std::uint32_t target) {
+    core_ = &core;
+    target_ = target;
+    state_.store(Deferred, std::memory_order_release);
+}
+
+void LockOrder::defer_or_await(Core& core, StateGuard& guard, std::uint32_t target) {
+    if (may_defer(core)) return defer(core, target);
+    guard.unlocked([&] { return core.remote_sync->await_lock(target); });
+}
+
+void LockOrder::acquire() {
+    if (OSC_FAULT(lock_order_ignored)) return;
+    for (std::uint32_t state = Deferred; !state_.compare_exchange_strong(state, Acquiring); state = Deferred) {
+        if (state == Ended) return;
+        yield_to_other_thread();
+    }
+    Core& core = *core_;
     {
         StateGuard guard(core);
-        Peer& peer = core.peer(lock.target);
+        Peer& peer = core.peer(target_);
         if (is_deferred(peer.held_lock))
             static_cast<void>(make_ready(core, guard, peer));
-        else if (!core.is_local(lock.target))
-            guard.unlocked([&] { return core.remote_sync->await_lock(lock.target); });
-        core.epoch.deferred_locks.erase(find(core, lock.target));
+        else if (!core.is_local(target_))
+            guard.unlocked([&] { return core.remote_sync->await_lock(target_); });
     }
-    lock.state.store(State::Ended, std::memory_order_release);
+    state_.store(Ended, std::memory_order_release);
 }
 
-Fault acquire_deferred_locks(Core& core, StateGuard& guard) {
-    const std::vector<std::shared_ptr<DeferredLock>> locks = core.epoch.deferred_locks;
-    for (const auto& lock : locks) {
-        Peer& peer = core.peer(lock->target);
-        if (!is_deferred(peer.held_lock)) continue;
-        if (const Fault fault = make_ready(core, guard, peer); fault != Fault::None) return fault;
-    }
-    return Fault::None;
+Fault LockOrder::acquire_in(Core& core, StateGuard& guard) {
+    if (!is_pending() || core_ != &core) return Fault::None;
+    Peer& peer = core.peer(target_);
+    return is_deferred(peer.held_lock) ? make_ready(core, guard, peer) : Fault::None;
 }
 
-void end_deferred_lock(Core& core, StateGuard& guard, std::uint32_t target) {
-    for (;;) {
-        const auto found = find(core, target);
-        if (found == core.epoch.deferred_locks.end()) return;
-        State deferred = State::Deferred;
-        if ((*found)->state.compare_exchange_strong(deferred, State::Ended, std::memory_order_acq_rel)) {
-            if (*found == t_last.lock) t_lock_deferred = false;
-            core.epoch.deferred_locks.erase(found);
-            return;
-        }
+void LockOrder::end(Core& core, StateGuard& guard, std::uint32_t target) {
+    if (core_ != &core || target_ != target) return;
+    for (std::uint32_t state = Deferred; !state_.compare_exchange_strong(state, Ended); state = Deferred) {
+        if (state == Ended) return;
         guard.unlocked(yield_to_other_thread);
     }
 }

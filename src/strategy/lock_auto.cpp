@@ -19,7 +19,7 @@ class AutomaticLock final : public QueuedLock {
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         const Fault fault = acquire(core, guard, peer, kind);
-        if (fault == Fault::None && !core.is_local(peer.rank)) defer_lock(core, peer.rank);
+        if (fault == Fault::None && !core.is_local(peer.rank)) core.lock_order->defer_or_await(core, guard, peer.rank);
         return fault;
     }
 

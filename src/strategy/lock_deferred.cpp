@@ -1,7 +1,7 @@
 // MPI_Win_lock acquires no lock on this node, and the window queues operations. Unlock or flush acquires the lock and
 // performs the operations; without operations the lock is never acquired. MPI_Win_lock does acquire the lock of memory
-// that the program may load and store, and in windows that queue nothing. To a target on another node lock, operations
-// and unlock travel as one message, also without operations.
+// that the program may load and store, in windows that queue nothing, and beside other threads of the program. To a
+// target on another node lock, operations and unlock travel as one message, also without operations.
 #include "strategy/core.h"
 #include "strategy/deferred_lock.h"
 #include "strategy/lock_queued.h"
@@ -17,15 +17,15 @@ class DeferredLocks final : public QueuedLock {
 
     Fault lock(Core& core, StateGuard& guard, Peer& peer, sync::LockKind kind) override {
         const bool local = core.is_local(peer.rank);
-        if (local && (peer.rank == core.me || core.pointers_given || !core.can_defer()))
-            return acquire(core, guard, peer, kind);
-        if (!local) {
-            if (const Fault fault = acquire(core, guard, peer, kind); fault != Fault::None) return fault;
-        } else {
+        const bool queues = local && peer.rank != core.me && !core.pointers_given && core.can_defer();
+        if (queues && core.lock_order->may_defer(core)) {
             peer.held_lock = kind == sync::LockKind::Shared ? HeldLock::SharedDeferred : HeldLock::ExclusiveDeferred;
+            core.lock_order->defer(core, peer.rank);
+            return Fault::None;
         }
-        defer_lock(core, peer.rank);
-        return Fault::None;
+        const Fault fault = acquire(core, guard, peer, kind);
+        if (fault == Fault::None && !local) core.lock_order->defer_or_await(core, guard, peer.rank);
+        return fault;
     }
 
     // RemoteSync gathers the operations on a remote target in one message anyway.

@@ -1,21 +1,21 @@
 /* The order of deferred locks (src/strategy/deferred_lock.{h,cpp}): two processes on two nodes, two windows, one lock in each
- * for each process, and two threads in process 0. MPI_Win_lock of the own process's lock acquires it at once (the fast path).
- * Of the other process's it returns at once; the lock is acquired by the thread's next MPI_Win_lock, whatever window that
- * is of, or by its flush. Every thread asks for its locks in ascending order, so no order of events may end in a deadlock
- * (an invalid end state). Two threads that ask for one lock stand for two processes of the node.
- * A blocked lock blocks its thread only: process 1 holds its lock of window 0 until thread 1 of process 0 has
- * had a lock of its own.
+ * for each process. MPI_Win_lock of the own process's lock acquires it at once (the fast path). Of the other process's it
+ * returns at once; the lock is acquired by the process's next MPI_Win_lock, whatever window and thread that is of, or by a
+ * flush. Every process asks for its locks in ascending order, each in one of two threads, so no order of events may end in a
+ * deadlock (an invalid end state). Processes that ask for one lock stand for processes of one node.
+ * A process whose threads call at the same time (MPI_THREAD_MULTIPLE) defers no lock, so that a blocked lock blocks its
+ * thread only: process 1 holds its lock of window 0 until thread 1 of process 0 has had a lock of its own.
  * CODE: src/strategy/deferred_lock.h src/strategy/deferred_lock.cpp
- * MUTATIONS: FAST_PATH_IGNORES_DEFERRED ONE_RECORD_PER_WINDOW NO_ORDER
- * MUTATIONS: ONE_RECORD_PER_PROCESS UNLOCK_LEAVES_RECORD FREE_WHILE_ACQUIRING
+ * MUTATIONS: FAST_PATH_IGNORES_DEFERRED ONE_RECORD_PER_WINDOW ONE_RECORD_PER_THREAD NO_ORDER
+ * MUTATIONS: DEFERS_BESIDE_THREADS UNLOCK_LEAVES_RECORD FREE_WHILE_ACQUIRING PASSES_WHILE_ACQUIRING
  */
 #define NONE 255
 #define LOCKS 4                      /* lock w * 2 + p: window w, process p */
 
-byte holder[LOCKS];                  /* thread + 1, or 0 */
+byte holder[LOCKS];                  /* process + 1, or 0 */
 bool window_lives = true;            /* window 0, in the scenario of another thread's unlock */
 
-/* What a thread knows of its last deferred lock: Deferred, Acquiring, Ended. */
+/* The last deferred lock of a process: Deferred, Acquiring, Ended. */
 #define ENDED 0
 #define PENDING 1
 #define ACQUIRING 2
@@ -25,16 +25,16 @@ inline acquire(lock) {
 }
 
 #ifdef ONE_RECORD_PER_WINDOW
-#define is_due (deferred != NONE && deferred / 2 == asked / 2)
+#define is_due (deferred[0] != NONE && deferred[0] / 2 == asked / 2)
 #else
-#define is_due (deferred != NONE)
+#define is_due (deferred[record] != NONE)
 #endif
 
-/* acquire_deferred_lock: the thread's, of whatever window */
+/* LockOrder::acquire, of whatever window */
 inline acquire_deferred() {
     if
 #ifndef NO_ORDER
-    :: is_due -> acquire(deferred); deferred = NONE
+    :: is_due -> acquire(deferred[record]); deferred[record] = NONE
     :: !is_due -> skip
 #else
     :: true -> skip
@@ -42,8 +42,14 @@ inline acquire_deferred() {
     fi
 }
 
-/* MPI_Win_lock */
+/* MPI_Win_lock, in either thread: the program orders its threads' calls. */
 inline win_lock() {
+#ifdef ONE_RECORD_PER_THREAD
+    if
+    :: record = 0
+    :: record = 1
+    fi;
+#endif
     if
     :: asked % 2 == process ->
 #ifndef FAST_PATH_IGNORES_DEFERRED
@@ -52,16 +58,18 @@ inline win_lock() {
         acquire(asked)
     :: else ->
         acquire_deferred();
-        deferred = asked
+        deferred[record] = asked
     fi;
     wanted[asked] = true
 }
 
-/* Each thread asks for a subset of the locks in ascending order, flushes all, and gives all back. */
+/* Each process asks for a subset of the locks in ascending order, flushes all, and gives all back. */
 proctype in_order(byte me; byte process) {
-    byte deferred = NONE;
-    byte asked, i;
+    byte deferred[2];
+    byte asked, i, record;
     bool wanted[LOCKS];
+    deferred[0] = NONE;
+    deferred[1] = NONE;
     asked = 0;
     do
     :: asked < LOCKS ->
@@ -79,7 +87,6 @@ proctype in_order(byte me; byte process) {
         :: else -> skip
         fi
     }
-    deferred = NONE;
     for (i : 0 .. LOCKS - 1) {
         if
         :: wanted[i] -> assert(holder[i] == me); holder[i] = 0
@@ -88,61 +95,73 @@ proctype in_order(byte me; byte process) {
     }
 }
 
-/* Thread 0 of process 0 has a deferred lock that process 1 holds until thread 1 of process 0 has had a free one. */
+/* Thread 0 of process 0 asks for a lock that process 1 holds until thread 1 of process 0 has had a free one. Thread 0 may
+ * wait for thread 1 then. */
 bool had_free = false;
-byte record_of_process = NONE;       /* the mutation's only record */
-byte done_threads = 0;
+byte record_of_process = NONE;       /* the mutation's */
+byte begun = 0;
 
 proctype holding_process() {
     holder[1] = 9;
-    done_threads++;
+    begun++;
     had_free -> holder[1] = 0
 }
 
 proctype blocked_thread() {
     byte me = 1;
-    done_threads >= 1;
+    begun >= 1;
+#ifdef DEFERS_BESIDE_THREADS
     record_of_process = 1;
-    acquire(1);                      /* its unlock, which waits */
+    had_free;
+#endif
+    acquire(1);
+    had_free;
     holder[1] = 0
 }
 
 proctype free_thread() {
     byte me = 2;
-    done_threads >= 1;
-#ifdef ONE_RECORD_PER_PROCESS
+    begun >= 1;
     if
     :: record_of_process != NONE -> acquire(1)
     :: else -> skip
     fi;
-#endif
     acquire(2);
     holder[2] = 0;
     had_free = true
 }
 
-/* One thread asks for a lock of window 0 and then for one of window 1, while another thread unlocks the first and frees
- * window 0. The first must not use the window behind its free. */
-byte state = ENDED;
+/* The process has deferred a lock of window 0. Two threads that it makes then ask for one of window 1, and the process
+ * unlocks the first and frees window 0 once a thread has begun. No thread may use the window behind its free, and none may
+ * have its lock before the deferred one is acquired or ended. */
+byte state = PENDING;
 bool asked_first = false;
+bool acquired = false;
 
 proctype asking_thread() {
     byte me = 1;
     bool mine = false;
-    state = PENDING;
     asked_first = true;
 #ifdef UNLOCK_LEAVES_RECORD
     mine = true;
 #else
-    atomic { if :: state == PENDING -> state = ACQUIRING; mine = true :: else -> skip fi };
+    do
+    :: atomic { state == PENDING -> state = ACQUIRING; mine = true }; break
+    :: state == ENDED -> break
+#ifdef PASSES_WHILE_ACQUIRING
+    :: state == ACQUIRING -> break
+#endif
+    od;
 #endif
     if
     :: mine ->
         assert(window_lives);        /* await_lock */
-        assert(window_lives);        /* the record leaves the window's list */
+        assert(window_lives);
+        acquired = true;
         state = ENDED
     :: else -> skip
     fi;
+    assert(acquired || !window_lives || state == ENDED);
     acquire(2);
     holder[2] = 0
 }
@@ -162,6 +181,6 @@ init {
     :: atomic { run in_order(1, 0); run in_order(2, 1) }
     :: atomic { run in_order(1, 0); run in_order(2, 0); run in_order(3, 1) }
     :: atomic { run holding_process(); run blocked_thread(); run free_thread() }
-    :: atomic { run asking_thread(); run ending_thread() }
+    :: atomic { run asking_thread(); run asking_thread(); run ending_thread() }
     fi
 }

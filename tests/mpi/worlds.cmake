@@ -3,7 +3,7 @@
 # hosts.
 foreach(run
     put_get:4:tcp put_get:2:net fence:4:net locks:4:tcp locks:3:net lock_all:4:tcp pscw:4:net win_test:4:tcp win_test:2:net win_test:3:net atomicity:2:tcp
-    alignment:2:net requests:4:tcp requests:2:net open_requests:4:tcp open_requests:3:net threads:4:net threads:2:tcp deadlock:4:tcp lock_order:2:tcp lock_order:4:net threads:3:tcp blocking:4:net adjacent_access:4:tcp
+    alignment:2:net requests:4:tcp requests:2:net open_requests:4:tcp open_requests:3:net threads:4:net threads:2:tcp deadlock:4:tcp lock_order:2:tcp lock_order:4:net lock_order_multiple:2:net lock_order_multiple:3:tcp threads:3:tcp blocking:4:net adjacent_access:4:tcp
     reductions:2:net compare_and_swap:4:tcp datatypes:3:net shared:4:tcp progress:3:tcp progress:2:net communicators:4:net errors:3:tcp
     error_classes:3:net operands:2:tcp null_buffers:2:net unnamed_types:2:tcp attributes:3:net create:4:tcp dynamic:4:net dynamic:2:tcp regions:4:tcp
     region_cache:4:tcp region_detach:4:tcp region_cache:2:tcp region_detach:2:tcp region_cache:4:net region_detach:4:net region_cache:3:net region_detach:3:net info_keys:4:net

@@ -92,7 +92,7 @@ class World {
         for (int window = 0; window < 2; ++window) {
             Ranks& ranks = windows_.emplace_back(kRanks);
             for (std::uint32_t rank = 0; rank + 1 < kRanks; ++rank)
-                cores_.emplace_back(ranks, rank);
+                cores_.emplace_back(ranks, rank).lock_order = &orders_[rank];
         }
     }
 
@@ -110,7 +110,7 @@ class World {
         for (SpanningCore& core : cores_) {
             out << "rank " << core.me << ": access " << static_cast<int>(core.epoch.access) << ", locks "
                 << core.epoch.locks << ", touched " << core.epoch.touched.size() << ", deferred "
-                << core.epoch.deferred_locks.size() << ", flushable " << core.flushable.load() << ", awaited "
+                << core.lock_order->is_pending() << ", flushable " << core.flushable.load() << ", awaited "
                 << core.awaited.load() << ", far " << core.requests;
             for (std::uint32_t target = 0; target < kRanks; ++target) {
                 Peer& peer = core.peer(target);
@@ -178,6 +178,7 @@ class World {
 
     const bool fast_;
     std::deque<Ranks> windows_;
+    strategy::LockOrder orders_[kRanks - 1];
     std::deque<SpanningCore> cores_;
     Worker workers_[kRanks - 1];
 };

@@ -13,6 +13,7 @@ class LateCore final : public Core {
   public:
     LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
         controls = ranks.controls();
+        lock_order = &order_;
         strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "deferred"));
         strategies.pscw = strategy::make_pscw(strategy::find(strategy::SyncKind::Pscw, "deferred"));
         strategies.lock = strategy::make_lock(strategy::find(strategy::SyncKind::Lock, "deferred"));
@@ -48,6 +49,7 @@ class LateCore final : public Core {
   private:
     Ranks& ranks_;
     std::vector<std::uint32_t> late_;
+    strategy::LockOrder order_;
 };
 
 }  // namespace osc::test

@@ -1,10 +1,14 @@
-// The order of deferred locks, with ranks as threads: a thread acquires its locks in the order of its calls, over all
-// windows, and a thread that waits for a lock blocks itself only.
+// The order of deferred locks, with ranks as threads: a process acquires its locks in the order of its calls, over all
+// windows and threads, and at MPI_THREAD_MULTIPLE a thread that waits for a lock blocks itself only.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -21,6 +25,17 @@ Fault exclusive(Core& core, std::uint32_t target) {
     return epoch::lock(core, target, LockKind::Exclusive, 0);
 }
 
+void in_thread(const std::function<void()>& call) {
+    std::thread(call).join();
+}
+
+// A thread may be listed for a moment after its join.
+void await_end_of_threads() {
+    struct stat tasks {};
+    for (int i = 0; i < 100 && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 // All ranks lock target 0 of one window, then target 1 of the other one, so no rank may wait for ever.
 TEST(LockOrder, HoldsOverTwoWindows) {
     const Deadline deadline(60);
@@ -32,6 +47,7 @@ TEST(LockOrder, HoldsOverTwoWindows) {
         threads.emplace_back([&, rank] {
             LateCore one(first, rank);
             LateCore two(second, rank);
+            two.lock_order = one.lock_order;
             for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
                 ASSERT_EQ(exclusive(one, 0), Fault::None);
                 ASSERT_EQ(exclusive(two, 1), Fault::None);
@@ -76,6 +92,7 @@ TEST(LockOrder, ALockAllFollowsADeferredLock) {
     Ranks ranks(3);
     SpanningCore one(ranks, 0);
     Ranks others(2);
+    others.core(0).lock_order = one.lock_order;
     ASSERT_EQ(exclusive(one, 2), Fault::None);
     ASSERT_EQ(epoch::lock_all(others.core(0), 0), Fault::None);
     EXPECT_EQ(one.awaited, 1);
@@ -95,6 +112,85 @@ TEST(LockOrder, ALockWithoutCheckWaitsForNothing) {
         ASSERT_EQ(epoch::unlock(core, target), Fault::None);
 }
 
+// Below MPI_THREAD_MULTIPLE the program orders the calls of its threads.
+TEST(LockOrder, HoldsOverThreadsThatEnd) {
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    in_thread([&] { ASSERT_EQ(exclusive(core, 2), Fault::None); });
+    EXPECT_EQ(core.awaited, 0);
+    in_thread([&] { ASSERT_EQ(exclusive(core, 1), Fault::None); });
+    EXPECT_EQ(core.awaited, 1);
+    in_thread([&] {
+        for (const std::uint32_t target : {1u, 2u})
+            ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+    });
+}
+
+TEST(LockOrder, HoldsOverThreadsThatLive) {
+    Ranks ranks(3);
+    Ranks others(2);
+    SpanningCore one(ranks, 0);
+    others.core(0).lock_order = one.lock_order;
+    std::binary_semaphore first(0), second(0);
+    std::thread locking([&] {
+        ASSERT_EQ(exclusive(one, 2), Fault::None);
+        first.release();
+        second.acquire();
+        ASSERT_EQ(epoch::unlock(one, 2), Fault::None);
+    });
+    first.acquire();
+    EXPECT_EQ(one.awaited, 0);
+    ASSERT_EQ(epoch::lock_all(others.core(0), 0), Fault::None);
+    EXPECT_EQ(one.awaited, 1);
+    ASSERT_EQ(epoch::unlock_all(others.core(0)), Fault::None);
+    second.release();
+    locking.join();
+}
+
+// On this node the deferred lock is a queued one, which the next lock acquires.
+TEST(LockOrder, HoldsOverThreadsOnOneNode) {
+    Ranks ranks(3);
+    LateCore core(ranks, 0);
+    in_thread([&] { ASSERT_EQ(exclusive(core, 1), Fault::None); });
+    EXPECT_EQ(core.peer(1).held_lock, HeldLock::ExclusiveDeferred);
+    in_thread([&] { ASSERT_EQ(exclusive(core, 2), Fault::None); });
+    EXPECT_EQ(core.peer(1).held_lock, HeldLock::Exclusive);
+    for (const std::uint32_t target : {1u, 2u})
+        ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+}
+
+// A thread that the program makes later may be ordered behind the lock in any way.
+TEST(LockOrder, AThreadMadeLaterFollowsADeferredLock) {
+    if (kSanitized) GTEST_SKIP() << "the sanitizer has a thread";
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    core.threaded = true;
+    await_end_of_threads();
+    ASSERT_EQ(exclusive(core, 2), Fault::None);
+    EXPECT_EQ(core.awaited, 0);
+    in_thread([&] { ASSERT_EQ(exclusive(core, 1), Fault::None); });
+    EXPECT_EQ(core.awaited, 1);
+    for (const std::uint32_t target : {1u, 2u})
+        ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+}
+
+// A process that has had another thread defers no lock any more.
+TEST(LockOrder, BesideOtherThreadsNoLockIsDeferred) {
+    Ranks ranks(3);
+    SpanningCore core(ranks, 0);
+    core.threaded = true;
+    in_thread([&] { ASSERT_EQ(exclusive(core, 2), Fault::None); });
+    EXPECT_EQ(core.awaited, 1);
+    ASSERT_EQ(exclusive(core, 1), Fault::None);
+    EXPECT_EQ(core.awaited, 1);
+    for (const std::uint32_t target : {1u, 2u})
+        ASSERT_EQ(epoch::unlock(core, target), Fault::None);
+    await_end_of_threads();
+    ASSERT_EQ(exclusive(core, 2), Fault::None);
+    EXPECT_EQ(core.awaited, 2);
+    ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
+}
+
 // One thread waits for a lock that is granted only when another thread of the process has had a free one.
 TEST(LockOrder, AWaitingThreadBlocksItselfOnly) {
     const Deadline deadline(60);
@@ -102,11 +198,7 @@ TEST(LockOrder, AWaitingThreadBlocksItselfOnly) {
     SpanningCore core(ranks, 0);
     core.threaded = true;
     core.granted = false;
-    std::thread waiting([&] {
-        ASSERT_EQ(exclusive(core, 2), Fault::None);
-        ASSERT_EQ(exclusive(core, 1), Fault::None);
-        ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
-    });
+    std::thread waiting([&] { ASSERT_EQ(exclusive(core, 2), Fault::None); });
     while (core.awaited.load() == 0)
         std::this_thread::yield();
     ASSERT_EQ(exclusive(core, 0), Fault::None);
@@ -117,8 +209,8 @@ TEST(LockOrder, AWaitingThreadBlocksItselfOnly) {
     ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
 }
 
-// The same on a node: the first thread's lock is acquired by its unlock, which waits for rank 1.
-TEST(LockOrder, AnUnlockThatWaitsBlocksItsThreadOnly) {
+// The same on a node, where rank 1 has the lock.
+TEST(LockOrder, AWaitingThreadOfANodeBlocksItselfOnly) {
     const Deadline deadline(60);
     Ranks ranks(3);
     LateCore core(ranks, 0);
@@ -147,15 +239,14 @@ TEST(LockOrder, AnEpochMayEndWhileItsLockIsAcquired) {
         Ranks others(1);
         auto window = std::make_unique<SpanningCore>(ranks, 0);
         window->threaded = true;
-        std::atomic<int> stage{0};
+        strategy::LockOrder order;
+        window->lock_order = others.core(0).lock_order = &order;
+        await_end_of_threads();
+        ASSERT_EQ(exclusive(*window, 2), Fault::None);
         std::thread asking([&] {
-            ASSERT_EQ(exclusive(*window, 2), Fault::None);
-            stage = 1;
             ASSERT_EQ(exclusive(others.core(0), 0), Fault::None);
             ASSERT_EQ(epoch::unlock(others.core(0), 0), Fault::None);
         });
-        while (stage == 0)
-            std::this_thread::yield();
         ASSERT_EQ(epoch::unlock(*window, 2), Fault::None);
         window.reset();
         asking.join();

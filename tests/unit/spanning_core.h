@@ -25,6 +25,7 @@ class SpanningCore final : public Core {
         controls = ranks.controls();
         controls.local_ranks = &local_ranks_;
         remote_sync = &remote_;
+        lock_order = &order_;
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
 
@@ -75,6 +76,7 @@ class SpanningCore final : public Core {
 
     Ranks& ranks_;
     Remote remote_;
+    strategy::LockOrder order_;
     std::vector<std::uint32_t> place_of_;
     shm::LocalRanks local_ranks_;
 };
