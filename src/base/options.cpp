@@ -184,8 +184,8 @@ Values read() {
 }  // namespace
 
 const Values& values() {
-    static const Values kValues = read();
-    return kValues;
+    static const Values& known = *new Values(read());  // never destroyed: MPI may be finalized at exit
+    return known;
 }
 
 std::vector<UnknownOption> unknown_options() {

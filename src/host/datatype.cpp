@@ -116,6 +116,7 @@ int init_types(MPI_Comm self) noexcept {
     if (g_keyval.load(std::memory_order_acquire) != MPI_KEYVAL_INVALID) return MPI_SUCCESS;
     const std::lock_guard lock(g_init_mutex);
     if (g_keyval.load(std::memory_order_relaxed) != MPI_KEYVAL_INVALID) return MPI_SUCCESS;
+    detail::enter_predefined();
     int keyval = MPI_KEYVAL_INVALID;
     const int error = real().Type_create_keyval(&share, &drop, &keyval, nullptr);
     if (error != MPI_SUCCESS) return error;

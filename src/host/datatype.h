@@ -28,7 +28,7 @@ void release_types() noexcept;
 
 namespace detail {
 
-/// Predefined types by predefined_slot(); filled before main().
+/// Predefined types by predefined_slot(); init_types() fills both, so that the fast path needs no check for it.
 extern const TypeInfo* g_predefined[256];
 extern Basic g_plain_basic[256];
 extern HandleTable<const TypeInfo> g_types;
@@ -50,6 +50,9 @@ inline std::int64_t second_byte(std::uint32_t word) noexcept {
     return word >> 8 & 0xff;
 #endif
 }
+
+/// Fills them; calls after the first do nothing. One thread at a time.
+void enter_predefined();
 
 /// The slow path: flattens or finds the attribute. Null with an MPI error class in `error`.
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;

@@ -31,8 +31,7 @@ struct Predefined {
     Basic basic;
 };
 
-// Runs before main(), so that the fast path needs no check for it. A host that lacks a type names it
-// MPI_DATATYPE_NULL; the objects live as long as the process.
+// A host that lacks a type names it MPI_DATATYPE_NULL; the objects live as long as the process.
 void enter(std::initializer_list<Predefined> types) {
     for (const auto& [type, basic] : types) {
         if (type == MPI_DATATYPE_NULL) continue;
@@ -47,7 +46,9 @@ void enter(std::initializer_list<Predefined> types) {
     }
 }
 
-[[maybe_unused]] const bool entered = [] {
+}  // namespace
+
+void enter_predefined() {
     enter({
         // Reductions of MPI_CHAR are not in the standard, but the host takes them as integers and programs rely on it.
         {MPI_CHAR, integer<char>()},
@@ -189,9 +190,6 @@ void enter(std::initializer_list<Predefined> types) {
         {0x4c00024c, Basic::Bf16},       // MPIX_BFLOAT16
     });
 #endif
-    return true;
-}();
-
-}  // namespace
+}
 
 }  // namespace osc::host::detail

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <type_traits>
-#include <vector>
 
 namespace osc::host {
 
@@ -22,7 +21,9 @@ std::uint64_t handle_key(Handle handle) noexcept {
 
 /// An open-addressing hash table whose removed entries keep their key. Hosts reuse handles, so the keys ever seen stay
 /// few, and insertions and removals of other keys do not disturb a reader's probing. Outgrown tables stay, because a
-/// reader may still use one; sizes double, so together they are smaller than the current one.
+/// reader may still use one; sizes double, so together they are smaller than the current one. A constant initialises
+/// the object and nothing destroys it: a program may call MPI before libosc's constructors run, and after its
+/// destructors.
 ///
 /// A lookup needs its own handle to be valid throughout, which is the user's duty for every MPI call; hence an entry
 /// found is current even if other handles are created and freed meanwhile.
@@ -82,7 +83,8 @@ class HandleTable {
         }
         std::unique_ptr<Bucket[]> slot;
         std::size_t mask;
-        std::size_t used = 0;  // keys, with and without entry; never more than half, so that probing ends
+        Buckets* outgrown = nullptr;  // the table before this one
+        std::size_t used = 0;         // keys, with and without entry; never more than half, so that probing ends
     };
 
     static Bucket& probe(Buckets& slots, std::uint64_t key) noexcept {
@@ -105,18 +107,16 @@ class HandleTable {
         Buckets* old = current_.load(std::memory_order_relaxed);
         if (old && 2 * (old->used + 1) <= old->mask + 1) return *old;
         auto grown = std::make_unique<Buckets>(old ? 2 * (old->mask + 1) : 64);
-        all_.reserve(all_.size() + 1);
         for (std::size_t i = 0; old != nullptr && i <= old->mask; ++i)
             if (T* entry = old->slot[i].entry.load(std::memory_order_relaxed))
                 put(*grown, old->slot[i].key.load(std::memory_order_relaxed), entry);
-        Buckets* slots = grown.get();
-        all_.push_back(std::move(grown));
+        grown->outgrown = old;
+        Buckets* const slots = grown.release();
         current_.store(slots, std::memory_order_release);
         return *slots;
     }
 
     mutable std::mutex mutex_;  // taken by writers
-    std::vector<std::unique_ptr<Buckets>> all_;
     std::atomic<Buckets*> current_{nullptr};
 };
 

@@ -90,7 +90,7 @@ bool connect(bool called) {
     return done = true;
 }
 
-__attribute__((constructor)) void connect_at_load() {
+__attribute__((constructor(101))) void connect_at_load() {
     connect(false);
 }
 

@@ -138,7 +138,12 @@ class Allocated {
     bool torn_ = false;  // a thread of the parent was changing the list at the fork
     std::unordered_set<void*> bases_;
 };
-Allocated& g_allocated = *new Allocated;  // never destroyed: memory may be freed at exit
+
+// Made when it is used first, and never destroyed: a program may call MPI before constructors and after destructors.
+Allocated& allocated() {
+    static auto* const made = new Allocated;
+    return *made;
+}
 
 void Allocated::add(void* base) {
     [[maybe_unused]] static const int arranged = ::pthread_atfork(nullptr, nullptr, [] { g_allocated.after_fork(); });
@@ -251,7 +256,7 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
         fail(Fault::NoMem, "no memory for %lld bytes", static_cast<long long>(size));
         return raise("MPI_Alloc_mem", Fault::NoMem);
     }
-    g_allocated.add(base);
+    allocated().add(base);
     std::memcpy(baseptr, &base, sizeof base);
     count_served(Entry::Alloc_mem);
     return MPI_SUCCESS;
@@ -259,7 +264,7 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 
 int Free_mem(void* base) {
     if (base == nullptr) OSC_FORWARD(Free_mem, (base));
-    if (!g_allocated.remove(base)) {
+    if (!allocated().remove(base)) {
         fail(Fault::Base, "MPI_Alloc_mem did not give %p, or it is freed already", base);
         return raise("MPI_Free_mem", Fault::Base);
     }

@@ -99,7 +99,7 @@ struct Choice {
 // of another library that runs earlier gets correct but slower kernels.
 constinit Choice chosen{Isa::Baseline, &baseline_table};
 
-[[gnu::constructor]] void choose() {
+[[gnu::constructor(101)]] void choose() {
     for (const Isa isa : {Isa::Avx512, Isa::Avx2}) {
         if (const KernelTable* table = table_for(isa)) {
             chosen = {isa, table};

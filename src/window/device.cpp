@@ -145,7 +145,7 @@ std::mutex g_mutex;
 
 bool in_device_memory(const void* address) {
     const std::lock_guard lock(g_mutex);
-    static LevelZero level_zero;
+    static auto& level_zero = *new LevelZero;  // never destroyed: a destructor may make a window
     look_for_libraries();
     return is_cuda_device(reinterpret_cast<std::uint64_t>(address)) || is_hip_device(address) ||
            level_zero.is_device(address);

@@ -8,18 +8,10 @@ namespace osc {
 
 namespace detail {
 
-Front g_front;
-
-Front::Front() {
-    for (std::size_t i = 0; i < kEntries; ++i)
-        clear(i);
-}
+constinit Front g_front;
 
 void Front::clear(std::size_t index) {
-    std::uintptr_t other = 0;
-    while (Front::index((MPI_Win)other) == index)
-        ++other;
-    handles[index].store((MPI_Win)other, std::memory_order_relaxed);
+    handles[index].store(index == 0 ? kOther : MPI_Win{}, std::memory_order_relaxed);
     windows[index].store(nullptr, std::memory_order_relaxed);
 }
 
@@ -53,7 +45,12 @@ class Freed {
     std::mutex mutex_;
     std::unordered_set<MPI_Win> handles_;
 };
-Freed& g_freed = *new Freed;  // never destroyed: MPI may be finalized at exit
+
+// Made when it is used first, and never destroyed: a program may call MPI before constructors and after destructors.
+Freed& freed() {
+    static auto* const made = new Freed;
+    return *made;
+}
 
 }  // namespace
 
@@ -63,7 +60,7 @@ Window* find_window(MPI_Win handle) {
 }
 
 void register_window(MPI_Win handle, Window* window) {
-    g_freed.remove(handle);
+    freed().remove(handle);
     g_windows.insert(host::handle_key(handle), window);
     if (!window->allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
@@ -81,15 +78,15 @@ void unregister_window(MPI_Win handle) {
 }
 
 bool was_freed(MPI_Win handle) {
-    return g_freed.has(handle);
+    return freed().has(handle);
 }
 
 void freeing(MPI_Win handle) {
-    g_freed.add(handle);
+    freed().add(handle);
 }
 
 void reissued(MPI_Win handle) {
-    g_freed.remove(handle);
+    freed().remove(handle);
 }
 
 void visit_windows(const std::function<void(Window&)>& visit) {

@@ -16,14 +16,14 @@ namespace detail {
 /// A cache of the handle table for the fast path, indexed by a hash of the handle. An entry belongs to the first
 /// window that takes it and is empty again after that window's free. It never passes from one live window to another,
 /// so a caller that finds its handle here also finds its window. An empty entry contains a handle with another index,
-/// which no caller's handle matches, so a match needs no further test. Two arrays, because one instruction can address
-/// an element of each by its index.
+/// which no caller's handle matches, so a match needs no further test: 0, but 1 in the entry with the index of 0. Two
+/// arrays, because one instruction can address an element of each by its index.
 struct Front {
     static constexpr std::size_t kEntries = 256;
-    std::atomic<Window*> windows[kEntries];
-    std::atomic<MPI_Win> handles[kEntries];
+    static constexpr MPI_Win kOther = static_cast<MPI_Win>(1);
+    std::atomic<Window*> windows[kEntries] = {};
+    std::atomic<MPI_Win> handles[kEntries] = {kOther};
 
-    Front();
     void clear(std::size_t index);
     /// One multiplication and one shift. The number keeps the handles of MPICH's first 253 windows apart, which count
     /// up from two starts: the first eight, and all others. A search found it.

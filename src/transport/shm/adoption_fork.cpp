@@ -22,7 +22,7 @@ namespace {
 
 // Prepares last and continues first among the handlers that others register later, so that the copies have what those
 // handlers change before the fork, their locks above all.
-__attribute__((constructor)) void register_fork_handlers() {
+__attribute__((constructor(101))) void register_fork_handlers() {
     ::pthread_atfork(Adoption::before_fork, Adoption::after_fork_in_parent, Adoption::after_fork_in_child);
 }
 
