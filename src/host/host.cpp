@@ -27,6 +27,8 @@ std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
 MPI_Request g_pending = MPI_REQUEST_NULL;
 std::atomic<int> g_threads{-1};
 shm::CoreSharing g_sharing;  // of the last team whose processes share cores
+std::atomic<int> g_sessions{0};            // of the program
+MPI_Session g_session = MPI_SESSION_NULL;  // libosc's own
 
 int pending_status(void*, MPI_Status* status) {
     status->MPI_SOURCE = MPI_UNDEFINED;
@@ -59,7 +61,59 @@ MPI_Request find_constant_request(MPI_Comm self) {
     return constant ? handle : kNoRequest;
 }
 
+// MPICH before 4.1.1 crashes in the second MPI_Session_init of a process (pmodels/mpich issue 6101).
+bool may_have_session() {
+    int version = 0;
+    int subversion = 0;
+    real().Get_version(&version, &subversion);
+    return version * 100 + subversion >= 401 && sessions() > 0;
+}
+
+MPI_Comm self_of_session() {
+    const Real& mpi = real();
+    MPI_Group one = MPI_GROUP_NULL;
+    MPI_Comm self = MPI_COMM_NULL;
+    if (mpi.Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &g_session) != MPI_SUCCESS) return MPI_COMM_NULL;
+    if (mpi.Group_from_session_pset(g_session, "mpi://SELF", &one) != MPI_SUCCESS) return MPI_COMM_NULL;
+    if (mpi.Comm_create_from_group(one, "libosc", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) != MPI_SUCCESS)
+        self = MPI_COMM_NULL;
+    mpi.Group_free(&one);
+    return self;
+}
+
+// The group of one makes this a local call, whatever the other processes do.
+MPI_Comm self_of_parent(MPI_Comm parent) {
+    const Real& mpi = real();
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group one = MPI_GROUP_NULL;
+    MPI_Comm self = MPI_COMM_NULL;
+    int rank = 0;
+    mpi.Comm_rank(parent, &rank);
+    mpi.Comm_group(parent, &all);
+    mpi.Group_incl(all, 1, &rank, &one);
+    if (mpi.Comm_create_group(parent, one, 0, &self) != MPI_SUCCESS) self = MPI_COMM_NULL;
+    mpi.Group_free(&one);
+    mpi.Group_free(&all);
+    return self;
+}
+
 }  // namespace
+
+int count_session(int more) {
+    return g_sessions.fetch_add(more) + more;
+}
+
+int sessions() {
+    return g_sessions.load();
+}
+
+bool world_lives() {
+    int begun = 0;
+    int ended = 0;
+    real().Initialized(&begun);
+    real().Finalized(&ended);
+    return begun != 0 && ended == 0;
+}
 
 MPI_Comm self_comm() {
     return g_self.load(std::memory_order_acquire);
@@ -69,18 +123,8 @@ MPI_Comm self_comm(MPI_Comm parent) {
     if (MPI_Comm made = self_comm(); made != MPI_COMM_NULL) return made;
     const std::lock_guard lock(g_mutex);
     if (MPI_Comm made = self_comm(); made != MPI_COMM_NULL) return made;
-    MPI_Group all = MPI_GROUP_NULL;
-    MPI_Group one = MPI_GROUP_NULL;
-    MPI_Comm self = MPI_COMM_NULL;
-    int rank = 0;
     const Real& mpi = real();
-    mpi.Comm_rank(parent, &rank);
-    mpi.Comm_group(parent, &all);
-    mpi.Group_incl(all, 1, &rank, &one);
-    // The group of one makes this a local call, whatever the other processes do.
-    if (mpi.Comm_create_group(parent, one, 0, &self) != MPI_SUCCESS) self = MPI_COMM_NULL;
-    mpi.Group_free(&one);
-    mpi.Group_free(&all);
+    const MPI_Comm self = may_have_session() ? self_of_session() : self_of_parent(parent);
     if (self != MPI_COMM_NULL) {
         mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
         mpi.Grequest_start(&pending_status, &pending_free, &pending_cancel, nullptr, &g_pending);
@@ -140,6 +184,8 @@ void release() {
     real().Comm_free(&self);
     real().Grequest_complete(g_pending);
     real().Wait(&g_pending, MPI_STATUS_IGNORE);
+    g_threads.store(-1, std::memory_order_relaxed);
+    if (g_session != MPI_SESSION_NULL) real().Session_finalize(&g_session);
 }
 
 }  // namespace osc::host

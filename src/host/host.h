@@ -16,8 +16,10 @@
 
 namespace osc::host {
 
-/// A communicator of this process alone with MPI_ERRORS_RETURN, made from the group of `parent` on first use (so it
-/// exists in a program that uses only sessions). MPI_COMM_NULL if the host cannot make one. Local.
+/// A communicator of this process alone with MPI_ERRORS_RETURN, made on first use and again after release().
+/// MPI_COMM_NULL if the host cannot make one. In a program with sessions it belongs to a session of libosc's own, so
+/// that every session of the program can end before the others. Else, and with a host of an MPI before 4.1, it is made
+/// from the group of `parent`. Local.
 MPI_Comm self_comm(MPI_Comm parent);
 /// The same, once made.
 MPI_Comm self_comm();
@@ -80,7 +82,14 @@ inline int completed_request(MPI_Request* request) {
 /// core has this process yield at once in all teams. Thread-safe. A text for OSC_VERBOSE: the policy and its reason.
 std::string set_wait_policy(const shm::CoreSharing& sharing);
 
-/// Frees this room's communicators and requests; at MPI_Finalize.
+/// Adds to the number of the program's sessions that live, and returns it; sessions() returns it too. Thread-safe.
+int count_session(int more);
+int sessions();
+
+/// Whether MPI_Init has been called and MPI_Finalize has not ended. Thread-safe.
+bool world_lives();
+
+/// Frees this room's communicators, requests and session; when MPI ends. One thread.
 void release();
 
 }  // namespace osc::host

@@ -79,6 +79,12 @@ std::shared_ptr<CheckerComm> find_shared(MPI_Group group) {
 
 }  // namespace
 
+void release_checker_comms() {
+    for (Shared& one : shared())
+        host::real().Group_free(&one.group);
+    shared().clear();
+}
+
 CheckerComm::CheckerComm(MPI_Comm handle) : handle_(handle) {
     g_comms.fetch_add(1, std::memory_order_relaxed);
 }

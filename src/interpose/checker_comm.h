@@ -29,4 +29,7 @@ class CheckerComm {
     MPI_Comm handle_;
 };
 
+/// Drops what is left of communicators whose windows are freed; when MPI ends. One thread.
+void release_checker_comms();
+
 }  // namespace osc

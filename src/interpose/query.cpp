@@ -1,19 +1,11 @@
-// Queries of windows: attributes, groups, info, shared_query; and MPI_Finalize.
+// Queries of windows: attributes, groups, info, shared_query.
 #include <climits>
 #include <cstring>
 #include <utility>
-#include <vector>
 
-#include "base/log.h"
-#include "base/options.h"
 #include "epoch/epoch.h"
-#include "host/datatype.h"
-#include "host/finalize_hook.h"
 #include "interpose/attributes.h"
-#include "interpose/job_line.h"
 #include "interpose/serve.h"
-#include "interpose/statistics.h"
-#include "interpose/timeline.h"
 #include "window/request.h"
 
 namespace osc {
@@ -154,29 +146,6 @@ int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     request::look(request);
     return host::real().Request_get_status(request, flag, status);
-}
-
-// Ends windows that the user did not free, without the other processes, which may have ended. Their host windows would
-// keep the host from closing its connections. An attribute callback on MPI_COMM_SELF, which the host runs later, finds
-// their handles invalid. Their memory stays, because other processes may still access it; this list refers to it.
-int Finalize() {
-    report_statistics();
-    finish_timeline();
-    if (base::verbose("counters")) report_counters();
-    describe_job_without_windows();
-    static const std::vector<Window*>& left = *new std::vector<Window*>(live_windows());
-    for (Window* window : left) {
-        MPI_Win handle = window->handle;
-        window->complete_ops();
-        unregister_window(handle);
-        host::real().Win_free(&handle);
-    }
-    request::reap();
-    host::release_types();
-    host::release();
-    if (base::values().host_progress_hook) host::hook_finalize();
-    shm::note_finalize();
-    return host::real().Finalize();
 }
 
 }  // namespace entry

@@ -42,6 +42,10 @@ auto through(Route route) {
 /// MPI_THREAD_MULTIPLE.
 void serve_one_thread();
 
+/// Installs the routes for several threads again, where serve_one_thread() or serve_deferred_locks() has replaced them;
+/// called when MPI ends. One thread.
+void serve_threads();
+
 /// Installs the route of MPI_Win_lock that respects deferred locks; called at the first window that defers locks, after
 /// serve_one_thread().
 void serve_deferred_locks();

@@ -299,6 +299,18 @@ void serve_deferred_locks() {
     }
 }
 
+void serve_threads() {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
+        for (const auto fast :
+             {as_route(&fast_lock<false, false>), as_route(&fast_lock<false, true>), as_route(&fast_lock<true, true>)})
+            if (routes->Win_lock == fast) routes->Win_lock = as_route(&entry::Win_lock);
+        if (routes->Win_unlock == as_route(&fast_unlock<false>)) routes->Win_unlock = as_route(&entry::Win_unlock);
+        if (routes->Win_flush == as_route(&flush<false>)) routes->Win_flush = as_route(&entry::Win_flush);
+        if (routes->Win_flush_local == as_route(&flush_local<false>))
+            routes->Win_flush_local = as_route(&entry::Win_flush_local);
+    }
+}
+
 namespace entry {
 
 int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {

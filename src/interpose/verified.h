@@ -68,8 +68,11 @@ void note_notification(Window& window, std::uint32_t counter, std::uint64_t valu
 void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request);
 /// Before the window's ledger is deleted: its requests have nothing to report to.
 void forget_ledger(const check::Ledger& ledger);
-/// Reports the requests that no call has completed; at MPI_Finalize.
+/// Reports the requests that no call has completed; part of report_at_end().
 void report_open_requests();
+/// Reports the windows and requests that the program leaves, and how many reports there were; at MPI_Finalize, before
+/// libosc ends the windows. One thread.
+void report_at_end();
 
 /// The window's name for a report: window 0xa0000000 "halo".
 std::string name_for_report(MPI_Win handle);

@@ -52,7 +52,7 @@ class Team final : public sync::Liveness {
     /// error code; MPI_ERR_OTHER also if a process has died.
     int largest(MPI_Comm comm, std::span<int> values);
 
-    /// Called at MPI_Finalize; no team is made after that.
+    /// Called when MPI ends. The next team makes the keys anew.
     static void release_keyval();
 
     void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
