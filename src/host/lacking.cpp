@@ -65,7 +65,7 @@ struct IntForm<Form, kProfiled, int (*)(Large...), int (*)(Small...)> {
             base::warn_for_group(
                 "%s: a count or a displacement unit is larger than INT_MAX, and the MPI library (%s) has only the form "
                 "with int arguments",
-                Form::kEntry.name, describe_foreign_host().c_str());
+                Form::kEntry.name, describe_host().c_str());
             const Word arguments[] = {words...};
             return refuse(Form::kEntry, arguments, kErrCount);
         }
@@ -126,7 +126,7 @@ void* int_form(const char* symbol) {
 
 int refuse_missing(const EntryText& entry, std::span<const Word> arguments) {
     base::warn_for_group("the program calls %s, which its MPI library (%s) does not have", entry.name,
-                         describe_foreign_host().c_str());
+                         describe_host().c_str());
     return refuse(entry, arguments, kForeignErrOther);
 }
 

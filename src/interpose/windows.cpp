@@ -118,7 +118,10 @@ Fault attach(Window& window, const void* base, std::size_t bytes) {
 // The live pieces of MPI_Alloc_mem. The arena knows its pieces, but those of windows are among them.
 class Allocated {
   public:
-    void add(void* base);
+    void add(void* base) {
+        const std::lock_guard lock(mutex_);
+        if (!torn_) bases_.insert(base);
+    }
     bool remove(void* base) {
         const std::lock_guard lock(mutex_);
         return torn_ || bases_.erase(base) > 0;
@@ -141,14 +144,11 @@ class Allocated {
 
 // Made when it is used first, and never destroyed: a program may call MPI before constructors and after destructors.
 Allocated& allocated() {
-    static auto* const made = new Allocated;
+    static auto* const made = [] {
+        ::pthread_atfork(nullptr, nullptr, [] { allocated().after_fork(); });
+        return new Allocated;
+    }();
     return *made;
-}
-
-void Allocated::add(void* base) {
-    [[maybe_unused]] static const int arranged = ::pthread_atfork(nullptr, nullptr, [] { g_allocated.after_fork(); });
-    const std::lock_guard lock(mutex_);
-    if (!torn_) bases_.insert(base);
 }
 
 Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* out) {

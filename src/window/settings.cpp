@@ -1,6 +1,5 @@
 #include "window/settings.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -195,11 +195,7 @@ void announce_settings() {
     std::call_once(once, [] {
         const int rank = base::launcher::rank();
         if (rank < 0 || base::launcher::size() < 2 || !base::launcher::is_on_one_node() || family().empty()) return;
-        const int low = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (low < 0) return;
-        // Above the program's standard streams, which it may have closed.
-        const int socket = ::fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        ::close(low);
+        const int socket = base::above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
         if (socket < 0) return;
         sockaddr_un name{};
         name.sun_family = AF_UNIX;
