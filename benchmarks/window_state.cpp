@@ -1,11 +1,11 @@
 // What libosc keeps for a window of processes on several nodes: before it is used, after each rank has updated the word
-// of the rank STEP (1) further, after each has updated the words of all ranks, after 20,000 puts and as many accumulates
-// of each to the rank STEP further, and with a second window:
+// of the rank STEP (1) further, after each has updated the words of all ranks, after 20,000 puts and as many
+// accumulates of each to the rank STEP further, and with a second window:
 //   window_state [STEP]
 // Rank 0 prints a line of JSON for each state: the average and the largest value over all ranks of the processes of
 // other nodes that a rank is connected to, the messages that it has sent, libosc's own bytes for its windows, and the
-// growth since before the window of its private memory and of its resident memory (RssAnon, and RssAnon with RssFile, of
-// /proc/self/status). Exit status 1: a rank found wrong data.
+// growth since before the window of its private memory and of its resident memory (RssAnon, and RssAnon with RssFile,
+// of /proc/self/status). Exit status 1: a rank found wrong data.
 #include <mpi.h>
 
 #include <cstdio>
