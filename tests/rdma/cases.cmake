@@ -1,7 +1,7 @@
 # The cases of the emulated machine. CMake writes them to the file cases in the build folder, from which run.sh chooses:
 # name, seconds, the files that the case needs, and its command, separated by tabs. Paths are relative to the build folder.
 #
-# The group open has what libosc does not do yet; it runs when a selection names it.
+# The group measure runs when a selection names it.
 #
 # osc_rdma_case(NAME SECONDS s [FILES target...] COMMAND word...): any command. Words of the form $<TARGET_FILE:...> become
 #   paths in the machine.
@@ -90,6 +90,13 @@ osc_rdma_mpi(mpi.large_counts.n2 PROGRAM test_large_counts RANKS 2 SECONDS 600 E
 # What an operation asks of the device.
 if(TARGET rdma_count_work)
   osc_rdma_mpi(counts.n2 PROGRAM test_work_counts RANKS 2 SECONDS 300 BELOW rdma_count_work ENV OSC_FAKE_NODES=2)
+endif()
+
+# Its time beside perftest's.
+set(programs osc_put_latency osc_get_latency osc_acc_latency)
+if(OSC_BUILD_BENCHMARKS)
+  osc_rdma_case(measure.ratios SECONDS 1800 FILES ${programs}
+    COMMAND sh ../source/tests/rdma/ratios.sh benchmarks/osu $<TARGET_FILE:osc>)
 endif()
 
 # Hosts: MPICH over UCX as it is, without UCX's memory events, and a host whose own verbs domain is open. libosc

@@ -40,6 +40,11 @@ while IFS="$tab" read -r name seconds files command; do
             echo "  $command"
             tail -n "${RDMA_LINES:-40}" /tmp/output | cut -c 1-300 | sed 's/^/  | /'
             ;;
+        ok*)
+            case $name in
+                measure.* | counts.*) sed 's/^/  | /' /tmp/output ;;
+            esac
+            ;;
         skipped) tail -n 2 /tmp/output | sed 's/^/  | /' ;;
     esac
 done </payload/cases

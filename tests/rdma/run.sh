@@ -34,8 +34,8 @@ trap 'rm -rf "$payload"' EXIT
 machine=
 trap '[ -z "$machine" ] || kill "$machine"; exit 130' INT
 trap '[ -z "$machine" ] || kill "$machine"; exit 143' TERM HUP
-# Without a selection all but the group open.
-awk -F '\t' -v chosen="${chosen#|}" 'chosen == "" ? $1 !~ /^open\./ : $1 ~ chosen' \
+# Without a selection all but the group measure.
+awk -F '\t' -v chosen="${chosen#|}" 'chosen == "" ? $1 !~ /^measure\./ : $1 ~ chosen' \
     "$build/tests/rdma/cases" >"$payload/cases"
 if [ -n "$list_only" ]; then
     cut -f 1 "$payload/cases"
