@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -77,12 +78,25 @@ std::string network_namespace(const std::string& process) {
     return length > 0 ? std::string(link, static_cast<std::size_t>(length)) : std::string();
 }
 
+// Whether a process has an MPI library. The launcher's child may be a shell, or enter other namespaces, and start the
+// program as its own child.
+bool has_mpi(const std::string& process) {
+    std::FILE* const file = std::fopen(("/proc/" + process + "/maps").c_str(), "re");
+    bool found = false;
+    char line[4096];
+    while (file != nullptr && !found && std::fgets(line, sizeof line, file) != nullptr)
+        found = std::strstr(line, "/libmpi") != nullptr;
+    if (file != nullptr) std::fclose(file);
+    return found;
+}
+
 // Whether a process that has claimed no name would be seen if it had.
 bool is_visible(int rank) {
     const long pid = process_of(rank);
     if (pid <= 0) return false;
+    const std::string process = std::to_string(pid);
     const std::string mine = network_namespace("self");
-    return !mine.empty() && network_namespace(std::to_string(pid)) == mine;
+    return !mine.empty() && network_namespace(process) == mine && has_mpi(process);
 }
 
 // The settings of the processes with these ranks of the launcher, all of which are on this node. MPI_Init has returned,

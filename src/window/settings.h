@@ -4,8 +4,8 @@
 // Each process claims an abstract socket whose name has its rank by the launcher and its settings. It does so before
 // MPI_Init returns, and the kernel frees the name with the process. So each process reads those of its node without
 // communication, and all of them read the same. A process without a name lacks libosc only if the launcher's proxy has
-// it as a child in this process's network namespace; otherwise nothing is known of it. Where a process of a
-// communicator is unknown, as on another node, the processes exchange their settings before anything else.
+// it as a child, with an MPI library, in this process's network namespace; otherwise nothing is known of it. Where a
+// process of a communicator is unknown, as on another node, the processes exchange their settings before anything else.
 #pragma once
 
 #include <mpi.h>

@@ -351,7 +351,6 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_dup(MPI_COMM_SELF, &g_self);
     MPI_Comm_set_errhandler(g_self, MPI_ERRORS_RETURN);
-    predefined_types();
     check(osc::host::init_types(g_self) == MPI_SUCCESS && osc::host::init_types(g_self) == MPI_SUCCESS, "init");
     predefined_types();
     life_of_the_cache();

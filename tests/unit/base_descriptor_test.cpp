@@ -70,7 +70,7 @@ TEST(Descriptor, OccupiesTheStreamsForOthers) {
                   base::occupy_stdio();
                   base::occupy_stdio();
                   return first == 0 && ::fcntl(0, F_GETFD) == 0 && ::fcntl(1, F_GETFD) == FD_CLOEXEC &&
-                         ::fcntl(2, F_GETFD) == FD_CLOEXEC && open_null() == 3;
+                         ::fcntl(2, F_GETFD) == FD_CLOEXEC && open_null() > 2;
               }),
               0);
 }

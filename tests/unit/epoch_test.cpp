@@ -62,7 +62,7 @@ std::vector<Step> steps() {
         {"lock_all", [](RankCore& c) { return epoch::lock_all(c, 0); }, "yynynnnnyy"},
         {"unlock_all", [](RankCore& c) { return epoch::unlock_all(c); }, "nnnnnnnynn"},
         {"flush", [](RankCore& c) { return epoch::flush(c, 0); }, "nnnnnnyynn"},
-        {"flush of another", [](RankCore& c) { return epoch::flush(c, 1); }, "nnnnnnnynn"},
+        {"flush of another", [](RankCore& c) { return epoch::flush(c, 1); }, "nnnnnnyynn"},
         {"flush_all", [](RankCore& c) { return epoch::flush_all(c); }, "nnnnnnyynn"},
         {"operation", [](RankCore& c) { return touch(c); }, "nyynyyyynn"},
         {"free", [](RankCore& c) { return epoch::may_free(c); }, "yyynnnnnyy"},
