@@ -1,5 +1,9 @@
 // dlsym() for plug-ins and language bindings that look MPI's functions up in the host's library: they get libosc's, as
 // linked programs do. The host's own functions know nothing of libosc's windows.
+//
+// The runtime of a sanitizer looks functions up before instrumented code can run, so a library that is built with one
+// leaves dlsym alone.
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(OSC_SANITIZED)
 #include <dlfcn.h>
 
 #include <cstring>
@@ -40,7 +44,6 @@ void* find_for_program(void* library, const char* name) {
 
 // RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the loader finds by the return address. A jump to the loader's
 // function keeps that address. A compiler that does not optimise makes none unless it is asked.
-#if defined(__x86_64__) || defined(__aarch64__)
 #ifdef __clang__
 #define OSC_JUMP [[clang::musttail]] return
 #define OSC_JUMPS
@@ -48,8 +51,8 @@ void* find_for_program(void* library, const char* name) {
 #define OSC_JUMP return
 #define OSC_JUMPS optimize("O2"),
 #endif
-extern "C" __attribute__((OSC_JUMPS visibility("default"), no_sanitize("address", "thread", "undefined"))) void* dlsym(
-    void* __restrict library, const char* __restrict name) noexcept {
+extern "C" __attribute__((OSC_JUMPS visibility("default"))) void* dlsym(void* __restrict library,
+                                                                        const char* __restrict name) noexcept {
     if (library != RTLD_NEXT && library != RTLD_DEFAULT && osc::is_mpi(name))
         return osc::find_for_program(library, name);
     OSC_JUMP osc::host::loader_dlsym()(library, name);

@@ -35,7 +35,10 @@ inline bool is_zero(const Word& word) {
     asm volatile("cmpl $0, %1" : "=@cce"(zero) : "m"(word) : "memory");
     return zero;
 #else
-    return __atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0;
+    if constexpr (requires { word.load(std::memory_order_acquire); })
+        return word.load(std::memory_order_acquire) == 0;
+    else
+        return __atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0;
 #endif
 }
 
