@@ -7,16 +7,9 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Accumulate", "MPI_Raccumulate", 
              "MPI_Win_sync", "MPI_Win_shared_query", "MPI_Win_allocate_shared")
 
 using osct::rank;
+using osct::right;
 using osct::size;
 using osct::Window;
-
-namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
-
-}  // namespace
 
 // The owner loads and stores each second 16-bit word while all others add to the words between.
 CASE(stores_between_accumulates) {

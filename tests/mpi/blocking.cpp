@@ -7,20 +7,15 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_fence", "MPI_Win_start", "MP
              "MPI_Win_wait", "MPI_Win_lock", "MPI_Win_free")
 
 using osct::group_of;
+using osct::left;
 using osct::rank;
+using osct::right;
 using osct::size;
 using osct::Window;
 
 namespace {
 
 constexpr double kLate = 0.02;
-
-int right() {
-    return (rank() + 1) % size();
-}
-int left() {
-    return (rank() + size() - 1) % size();
-}
 
 }  // namespace
 

@@ -9,7 +9,9 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Win_post", "MPI_Win_start", "MPI_Win_lock", "MPI_Win_lock_all",
              "MPI_Put", "MPI_Accumulate", "MPI_Win_test")
 
+using osct::left;
 using osct::rank;
+using osct::right;
 using osct::size;
 
 namespace {
@@ -35,13 +37,6 @@ struct Returning : osct::Window {
         return room;
     }
 };
-
-int left() {
-    return (rank() + size() - 1) % size();
-}
-int right() {
-    return (rank() + 1) % size();
-}
 
 struct Group {
     explicit Group(int member) {

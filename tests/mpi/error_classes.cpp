@@ -7,7 +7,9 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_start", "MPI_Win_post", "MPI_Win_fence",
              "MPI_Win_create_dynamic")
 
+using osct::left;
 using osct::rank;
+using osct::right;
 using osct::size;
 using osct::Window;
 
@@ -43,13 +45,6 @@ MPI_Group group_of(const std::vector<int>& ranks) {
     MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
     MPI_Group_free(&world);
     return group;
-}
-
-int right() {
-    return (rank() + 1) % size();
-}
-int left() {
-    return (rank() + size() - 1) % size();
 }
 
 }  // namespace

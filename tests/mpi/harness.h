@@ -21,6 +21,13 @@ namespace osct {
 /// Rank and size of MPI_COMM_WORLD.
 int rank();
 int size();
+/// The next rank of MPI_COMM_WORLD and the one before, in a ring.
+inline int right() {
+    return (rank() + 1) % size();
+}
+inline int left() {
+    return (rank() + size() - 1) % size();
+}
 /// True when libosc serves this process (present and not switched off by OSC_DISABLE).
 bool served_by_osc();
 /// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_FAKE_NODES makes nodes up.

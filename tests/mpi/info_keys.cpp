@@ -5,18 +5,13 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Accumulate", "MPI_Win_fence")
 
+using osct::left;
 using osct::rank;
+using osct::right;
 using osct::size;
 using osct::Window;
 
 namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
-int left() {
-    return (rank() + size() - 1) % size();
-}
 
 struct Hints {
     MPI_Info info = MPI_INFO_NULL;

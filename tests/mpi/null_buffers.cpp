@@ -8,15 +8,10 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Raccumulate", "MPI_Get_accumulate",
              "MPI_Rput", "MPI_Rget", "MPI_Rget_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap")
 
-using osct::rank;
-using osct::size;
+using osct::right;
 using osct::Window;
 
 namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
 
 // Calls of every function with a null buffer and data to move, at byte 64 of the target. `types` have data at the
 // buffer's begin.

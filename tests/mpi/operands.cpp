@@ -6,18 +6,12 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Raccumulate", "MPI_Get_accumulate",
              "MPI_Rget_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap")
 
+using osct::left;
 using osct::rank;
-using osct::size;
+using osct::right;
 using osct::Window;
 
 namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
-int left() {
-    return (rank() + size() - 1) % size();
-}
 
 void user_sum(void* in, void* inout, int* count, MPI_Datatype*) {
     for (int i = 0; i < *count; ++i)

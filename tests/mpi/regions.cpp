@@ -11,17 +11,12 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Put", "MPI_Get",
              "MPI_Alloc_mem")
 
+using osct::left;
 using osct::rank;
+using osct::right;
 using osct::size;
 
 namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
-int left() {
-    return (rank() + size() - 1) % size();
-}
 
 MPI_Win dynamic_window() {
     MPI_Win win = MPI_WIN_NULL;

@@ -9,15 +9,10 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
              "MPI_Compare_and_swap")
 
-using osct::rank;
-using osct::size;
+using osct::right;
 using osct::Window;
 
 namespace {
-
-int right() {
-    return (rank() + 1) % size();
-}
 
 MPI_Datatype integer(int digits) {
     MPI_Datatype type = MPI_DATATYPE_NULL;

@@ -59,7 +59,7 @@ INIT
 }
 [ "$(cat "$folder/complete" 2>/dev/null)" = "$packages" ] || make_disk
 
-run=$(mktemp -d "$folder/run.XXXXXX")
+run=$(mktemp -d -p "$folder")
 trap 'rm -rf "$run"' EXIT
 emulator=
 trap '[ -z "$emulator" ] || kill "$emulator"; exit 130' INT

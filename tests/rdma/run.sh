@@ -29,7 +29,7 @@ if [ -z "$build" ]; then
     sh "$source/cmake/build-preset.sh" release rdma_programs >&2
 fi
 
-payload=$(mktemp -d "${TMPDIR:-/tmp}/rdma.XXXXXX")
+payload=$(mktemp -d)
 trap 'rm -rf "$payload"' EXIT
 machine=
 trap '[ -z "$machine" ] || kill "$machine"; exit 130' INT

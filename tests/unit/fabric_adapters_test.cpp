@@ -3,38 +3,24 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "fake_system.h"
 #include "transport/fabric/adapters.h"
 
 namespace osc::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Adapters : public ::testing::Test {
   protected:
-    void SetUp() override {
-        char name[] = "/tmp/osc_adapters_XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        system_ = name;
-    }
     void TearDown() override {
-        fs::remove_all(system_);
         if (offers_ != nullptr) fi_freeinfo(offers_);
     }
 
-    void write(const std::string& file, const std::string& text) const {
-        fs::create_directories(fs::path(system_ + file).parent_path());
-        std::ofstream(system_ + file) << text << '\n';
-    }
+    void write(const std::string& file, const std::string& text) const { system_.write(file, text + '\n'); }
     // An adapter that the provider offers, behind those before.
     void offer(const char* name, int node, fi_link_state link = FI_LINK_UP, const char* provider = "verbs;ofi_rxm") {
         fi_info* const made = fi_allocinfo();
@@ -51,11 +37,11 @@ class Adapters : public ::testing::Test {
         *end = made;
     }
     std::string taken(const std::string& wanted, int node) const {
-        const fi_info* const found = fabric::nearest(offers_, "verbs;ofi_rxm", wanted, node, system_);
+        const fi_info* const found = fabric::nearest(offers_, "verbs;ofi_rxm", wanted, node, system_.root());
         return found != nullptr ? found->domain_attr->name : "none";
     }
 
-    std::string system_;
+    FakeSystem system_;
     fi_info* offers_ = nullptr;
 
   private:
@@ -138,10 +124,10 @@ TEST_F(Adapters, TheProcessIsOnANodeIfItsProcessorsAre) {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
         if (CPU_ISSET(cpu, &cpus)) write("/devices/system/node/node3/cpu" + std::to_string(cpu) + "/online", "1");
     write("/devices/system/node/node4/cpu1000/online", "1");
-    EXPECT_EQ(fabric::own_node(system_), 3);
+    EXPECT_EQ(fabric::own_node(system_.root()), 3);
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
         if (CPU_ISSET(cpu, &cpus)) write("/devices/system/node/node4/cpu" + std::to_string(cpu) + "/online", "1");
-    EXPECT_EQ(fabric::own_node(system_), -1);
+    EXPECT_EQ(fabric::own_node(system_.root()), -1);
 }
 
 }  // namespace
