@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "base/random.h"
 #include "tools/check.h"
 #include "transport/cma/cma.h"
+#include "transport/shm/core_sharing.h"
 
 namespace osc::tools {
 namespace {
@@ -173,32 +173,25 @@ void compare(const std::vector<json>& all, const char* key, const char* check, c
     add_problem(findings, check, text, advice);
 }
 
-// Processes of a machine that have fewer cores than they are.
+// Processes of a machine that share cores, by the rule that decides how libosc waits.
 void compare_cores(const JobResult& job, Findings& findings) {
-    struct Machine {
-        int ranks = 0;
-        std::set<std::string> cores;
-    };
-    std::map<std::string, Machine> machines;
-    for (const ProcessResult& process : job.processes) {
-        Machine& machine = machines[process.machine];
-        ++machine.ranks;
+    std::map<std::string, std::vector<shm::CoreAllowance>> machines;
+    for (const ProcessResult& process : job.processes)
         for (const Finding& finding : process.findings) {
             if (finding.check != "cores") continue;
+            shm::CoreAllowance& allowance = machines[process.machine].emplace_back();
             std::istringstream list(finding.data["list"].get<std::string>());
-            for (std::string core; std::getline(list, core, ',');)
-                machine.cores.insert(core);
+            for (std::string text; std::getline(list, text, ',');) {
+                const std::size_t core = std::stoul(text);
+                allowance.mask[core / 64] |= std::uint64_t{1} << core % 64;
+            }
         }
-    }
-    for (const auto& [name, machine] : machines)
-        if (machine.ranks > static_cast<int>(machine.cores.size()))
-            add_note(findings, "shared_cores",
-                     std::to_string(machine.ranks) + " ranks on " + std::to_string(machine.cores.size()) +
-                         " cores of " + name,
+    for (const auto& [name, processes] : machines)
+        if (const shm::CoreSharing sharing = shm::core_sharing(processes); sharing.crowded())
+            add_note(findings, "shared_cores", sharing.text() + " of " + name,
                      "libosc yields and sleeps, the host's barriers do not: set MPIR_CVAR_POLLS_BEFORE_YIELD=1 for "
-                     "MPICH, or "
-                     "bind ranks to more cores",
-                     {{"machine", name}, {"ranks", machine.ranks}, {"cores", machine.cores.size()}});
+                     "MPICH, or bind ranks to more cores",
+                     {{"machine", name}, {"ranks", sharing.processes}, {"cores", sharing.milli_cores / 1000}});
 }
 
 json to_json(const Findings& findings) {
