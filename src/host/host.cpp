@@ -26,7 +26,7 @@ std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
 // probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
 MPI_Request g_pending = MPI_REQUEST_NULL;
 std::atomic<int> g_threads{-1};
-constinit shm::CoreSharing g_sharing;      // of the last team whose processes share cores
+constinit base::CoreSharing g_sharing;     // of the last team whose processes share cores
 std::atomic<int> g_sessions{0};            // of the program
 MPI_Session g_session = MPI_SESSION_NULL;  // libosc's own
 
@@ -161,7 +161,7 @@ int detail::progress_with_request() {
     return MPI_SUCCESS;
 }
 
-std::string set_wait_policy(const shm::CoreSharing& sharing) {
+std::string set_wait_policy(const base::CoreSharing& sharing) {
     const std::lock_guard lock(g_mutex);
     if (sharing.crowded()) g_sharing = sharing;
     const bool crowded = g_sharing.crowded();

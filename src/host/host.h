@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <string>
 
+#include "base/core_sharing.h"
 #include "host/real.h"
 #include "transport/shm/activity.h"
 #include "transport/shm/compare.h"
-#include "transport/shm/core_sharing.h"
 
 namespace osc::host {
 
@@ -80,7 +80,7 @@ inline int completed_request(MPI_Request* request) {
 
 /// Sets how this process waits, by how the processes of a team on its node share cores. A team whose processes share a
 /// core has this process yield at once in all teams. Thread-safe. A text for OSC_VERBOSE: the policy and its reason.
-std::string set_wait_policy(const shm::CoreSharing& sharing);
+std::string set_wait_policy(const base::CoreSharing& sharing);
 
 /// Adds to the number of the program's sessions that live, and returns it; sessions() returns it too. Thread-safe.
 int count_session(int more);

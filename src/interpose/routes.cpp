@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/core_sharing.h"
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -17,7 +18,6 @@
 #include "stats/record.h"
 #include "trace/recorder.h"
 #include "transport/fabric/endpoint.h"
-#include "transport/shm/core_sharing.h"
 #include "window/settings.h"
 #include "window/shared_heap.h"
 
@@ -39,7 +39,7 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
 
 void serve() {
     const bool disabled = base::values().disable;
-    shm::note_affinity();
+    base::note_affinity();
     announce_settings();
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \

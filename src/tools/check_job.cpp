@@ -10,10 +10,10 @@
 #include <map>
 #include <sstream>
 
+#include "base/core_sharing.h"
 #include "base/random.h"
 #include "tools/check.h"
 #include "transport/cma/cma.h"
-#include "transport/shm/core_sharing.h"
 
 namespace osc::tools {
 namespace {
@@ -175,11 +175,11 @@ void compare(const std::vector<json>& all, const char* key, const char* check, c
 
 // Processes of a machine that share cores, by the rule that decides how libosc waits.
 void compare_cores(const JobResult& job, Findings& findings) {
-    std::map<std::string, std::vector<shm::CoreAllowance>> machines;
+    std::map<std::string, std::vector<base::CoreAllowance>> machines;
     for (const ProcessResult& process : job.processes)
         for (const Finding& finding : process.findings) {
             if (finding.check != "cores") continue;
-            shm::CoreAllowance& allowance = machines[process.machine].emplace_back();
+            base::CoreAllowance& allowance = machines[process.machine].emplace_back();
             std::istringstream list(finding.data["list"].get<std::string>());
             for (std::string text; std::getline(list, text, ',');) {
                 const std::size_t core = std::stoul(text);
@@ -187,7 +187,7 @@ void compare_cores(const JobResult& job, Findings& findings) {
             }
         }
     for (const auto& [name, processes] : machines)
-        if (const shm::CoreSharing sharing = shm::core_sharing(processes); sharing.crowded())
+        if (const base::CoreSharing sharing = base::core_sharing(processes); sharing.crowded())
             add_note(findings, "shared_cores", sharing.text() + " of " + name,
                      "libosc yields and sleeps, the host's barriers do not: set MPIR_CVAR_POLLS_BEFORE_YIELD=1 for "
                      "MPICH, or bind ranks to more cores",

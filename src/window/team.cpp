@@ -293,11 +293,11 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
 }
 
 void Team::choose_waits() {
-    std::vector<shm::CoreAllowance> cores;
+    std::vector<base::CoreAllowance> cores;
     cores.reserve(local_size());
     for (std::uint32_t at = 0; at < local_size(); ++at)
         cores.push_back(at == local_index(me_) ? shm::Arena::mine().cores() : processes_[at]->arena.cores());
-    const std::string text = host::set_wait_policy(shm::core_sharing(cores));
+    const std::string text = host::set_wait_policy(base::core_sharing(cores));
     if (me_ == leader() && base::verbose("strategy"))
         base::say("%u of %u processes on this node; %s", local_size(), size_, text.c_str());
 }

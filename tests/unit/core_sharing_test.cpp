@@ -1,5 +1,5 @@
 // Whether processes can each have a core: made-up masks and quotas, the definition, and the system's files.
-#include "transport/shm/core_sharing.h"
+#include "base/core_sharing.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -16,9 +16,9 @@
 
 namespace {
 
-using osc::shm::core_sharing;
-using osc::shm::CoreAllowance;
-using osc::shm::CoreSharing;
+using osc::base::core_sharing;
+using osc::base::CoreAllowance;
+using osc::base::CoreSharing;
 using osc::test::FakeSystem;
 using Quota = osc::base::CpuQuota;
 
@@ -120,7 +120,7 @@ TEST(CoreSharing, ManyUnboundProcesses) {
 // The quotas of a process whose files are these.
 std::vector<std::uint64_t> quotas_of(const FakeSystem& system) {
     std::vector<std::uint64_t> cores;
-    for (const Quota& quota : osc::shm::read_core_allowance(system.root()).quotas)
+    for (const Quota& quota : osc::base::read_core_allowance(system.root()).quotas)
         if (quota.group != 0) cores.push_back(quota.milli_cores);
     return cores;
 }
@@ -162,16 +162,16 @@ TEST(CoreAllowance, TwoProcessesOfAGroupHaveItsNumber) {
     const FakeSystem system;
     system.write("/proc/self/cgroup", "0::/job/a\n");
     system.write("/sys/fs/cgroup/job/cpu.max", "150000 100000\n");
-    const CoreAllowance one = osc::shm::read_core_allowance(system.root());
+    const CoreAllowance one = osc::base::read_core_allowance(system.root());
     system.write("/proc/self/cgroup", "0::/job/b\n");
-    const CoreAllowance other = osc::shm::read_core_allowance(system.root());
+    const CoreAllowance other = osc::base::read_core_allowance(system.root());
     EXPECT_EQ(one.quotas[0].group, other.quotas[0].group);
     EXPECT_TRUE(core_sharing(std::vector{one, other}).crowded());
 }
 
 // What the calling thread does with its own mask says nothing of the process.
 TEST(CoreAllowance, TheMaskIsTheProcessesAtStart) {
-    osc::shm::note_affinity();
+    osc::base::note_affinity();
     cpu_set_t before;
     ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
     std::size_t cores = 0;
@@ -181,7 +181,7 @@ TEST(CoreAllowance, TheMaskIsTheProcessesAtStart) {
         for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
             if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
         ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-        for (const std::uint64_t word : osc::shm::read_core_allowance().mask)
+        for (const std::uint64_t word : osc::base::read_core_allowance().mask)
             cores += static_cast<std::size_t>(std::popcount(word));
     }).join();
     EXPECT_EQ(cores, static_cast<std::size_t>(CPU_COUNT(&before)));

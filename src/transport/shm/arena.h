@@ -22,8 +22,8 @@
 #include <mutex>
 #include <optional>
 
+#include "base/core_sharing.h"
 #include "transport/shm/activity.h"
-#include "transport/shm/core_sharing.h"
 #include "transport/shm/kept.h"
 #include "transport/shm/spans.h"
 #include "transport/shm/system_memory.h"
@@ -44,7 +44,7 @@ struct ArenaAddress {
 struct ArenaHeader {
     struct Constant {
         std::uint64_t token;  // first
-        CoreAllowance cores;
+        base::CoreAllowance cores;
     } constant;
     Activity activity;
 };
@@ -115,7 +115,7 @@ class Arena {
     bool is_file(const char* path) const;
     std::uint64_t token() const { return token_; }
     /// The process's activity in the arena, which is open.
-    const CoreAllowance& cores() const { return reinterpret_cast<const ArenaHeader*>(pool_)->constant.cores; }
+    const base::CoreAllowance& cores() const { return reinterpret_cast<const ArenaHeader*>(pool_)->constant.cores; }
     Activity& activity() { return reinterpret_cast<ArenaHeader*>(pool_)->activity; }
 
     /// Bytes of live pieces.
@@ -199,7 +199,7 @@ class PeerArena {
     bool adopted() const { return passed_.load(std::memory_order_acquire) >= 0; }
 
     /// The cores that the peer may use, once `reachable` was true; an empty mask if the system refuses to read it.
-    CoreAllowance cores() const;
+    base::CoreAllowance cores() const;
 
     /// Constant once `reachable` was true.
     const ArenaAddress& address() const { return address_; }

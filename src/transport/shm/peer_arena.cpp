@@ -78,13 +78,13 @@ bool PeerArena::adopt(int descriptor, pid_t pid) {
     return true;
 }
 
-CoreAllowance PeerArena::cores() const {
+base::CoreAllowance PeerArena::cores() const {
     ArenaHeader::Constant found{};
     const int fd = descriptor();
     if (fd < 0) return {};
     const ssize_t got = ::pread(fd, &found, sizeof found, 0);
     close_unless_passed(fd);
-    return got == static_cast<ssize_t>(sizeof found) ? found.cores : CoreAllowance{};
+    return got == static_cast<ssize_t>(sizeof found) ? found.cores : base::CoreAllowance{};
 }
 
 bool PeerArena::owner_lives() const {

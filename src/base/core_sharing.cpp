@@ -1,6 +1,6 @@
 // The decision about cores is a matching of processes with cores; the system's answers come from sched_getaffinity and
 // the control groups' files.
-#include "transport/shm/core_sharing.h"
+#include "base/core_sharing.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "base/control_groups.h"
 
-namespace osc::shm {
+namespace osc::base {
 namespace {
 
 using Mask = std::array<std::uint64_t, CoreAllowance::kMostCores / 64>;
@@ -92,7 +92,7 @@ CoreAllowance read_core_allowance(const std::string& root) {
     note_affinity();
     CoreAllowance allowance;
     allowance.mask = g_mask;
-    const std::vector<base::CpuQuota> found = base::cpu_quotas(root);
+    const std::vector<CpuQuota> found = cpu_quotas(root);
     std::copy_n(found.begin(), std::min(found.size(), CoreAllowance::kMostQuotas), allowance.quotas.begin());
     return allowance;
 }
@@ -101,7 +101,7 @@ CoreSharing core_sharing(std::span<const CoreAllowance> processes) {
     std::map<std::uint64_t, CoreSharing> groups;
     for (const CoreAllowance& process : processes) {
         if (is_empty(process.mask)) return {CoreSharing::Limit::Unknown, processes.size(), 0};
-        for (const base::CpuQuota& quota : process.quotas) {
+        for (const CpuQuota& quota : process.quotas) {
             if (quota.group == 0) continue;
             CoreSharing& sharing = groups[quota.group];
             sharing = {CoreSharing::Limit::Quota, sharing.processes + 1, quota.milli_cores};
@@ -138,4 +138,4 @@ std::string CoreSharing::text() const {
     return text;
 }
 
-}  // namespace osc::shm
+}  // namespace osc::base

@@ -10,14 +10,14 @@
 
 #include "base/control_groups.h"
 
-namespace osc::shm {
+namespace osc::base {
 
 /// The cores and the processor time that the system allows a process; in its arena's header.
 struct CoreAllowance {
     static constexpr std::size_t kMostCores = 8192;  // the most that a kernel for x86-64 is built for
     static constexpr std::size_t kMostQuotas = 4;
     std::array<std::uint64_t, kMostCores / 64> mask{};  // one bit for each core; all 0: unknown
-    std::array<base::CpuQuota, kMostQuotas> quotas{};   // the smallest ones first
+    std::array<CpuQuota, kMostQuotas> quotas{};         // the smallest ones first
 };
 
 /// Reads the main thread's affinity mask; the first call counts. libosc calls it when it is loaded: a thread's mask
@@ -25,7 +25,7 @@ struct CoreAllowance {
 void note_affinity();
 
 /// The mask that note_affinity() has read, and the quotas of the control groups above this process. `root`: see
-/// base::control_groups.
+/// control_groups().
 CoreAllowance read_core_allowance(const std::string& root = {});
 
 /// Whether processes can each have a core that no other of them uses.
@@ -41,4 +41,4 @@ struct CoreSharing {
 };
 CoreSharing core_sharing(std::span<const CoreAllowance> processes);
 
-}  // namespace osc::shm
+}  // namespace osc::base
