@@ -50,7 +50,9 @@ void enter(std::initializer_list<Predefined> types) {
 
 void enter_predefined() {
     enter({
-        // Reductions of MPI_CHAR are not in the standard, but the host takes them as integers and programs rely on it.
+        // Reductions of MPI_CHAR, MPI_CHARACTER and MPI_BYTE are not in the standard, but MPICH and Open MPI take them
+        // as
+        // integers and programs rely on it.
         {MPI_CHAR, integer<char>()},
         {MPI_SIGNED_CHAR, Basic::I8},
         {MPI_UNSIGNED_CHAR, Basic::U8},
@@ -96,7 +98,7 @@ void enter_predefined() {
     });
     // Fortran's default kinds, as gfortran and every compiler that MPICH's ABI fixes have them.
     enter({
-        {MPI_CHARACTER, Basic::Char},
+        {MPI_CHARACTER, integer<char>()},
         {MPI_LOGICAL, Basic::Logical4},
         {MPI_INTEGER, Basic::I32},
         {MPI_REAL, Basic::F32},

@@ -85,14 +85,14 @@ class Cursor {
     std::uint64_t used_ = 0;
 };
 
-std::string text_of_mismatch(std::uint64_t element, Basic origin, Basic target) {
-    return "element " + std::to_string(element) + " of the data is a " + op::name(origin) +
-           " in the origin datatype and a " + op::name(target) + " in the target's";
+std::string text_of_mismatch(std::uint64_t element, Basic here, const char* which, Basic target) {
+    return "element " + std::to_string(element) + " of the data is a " + op::name(here) + " in the " + which +
+           " datatype and a " + op::name(target) + " in the target's";
 }
 
 }  // namespace
 
-std::optional<std::string> find_mismatch(const TypedCount& origin, const TypedCount& target) {
+std::optional<std::string> find_mismatch(const char* which, const TypedCount& origin, const TypedCount& target) {
     if (origin.type == target.type || origin.type == MPI_PACKED || target.type == MPI_PACKED) return std::nullopt;
     const op::TypeInfo* const here = type_info(origin.type);
     const op::TypeInfo* const there = type_info(target.type);
@@ -100,7 +100,7 @@ std::optional<std::string> find_mismatch(const TypedCount& origin, const TypedCo
     if (here->size == 0 || there->size == 0) return std::nullopt;
     if (here->basic != Basic::None && there->basic != Basic::None) {
         if (here->basic == there->basic) return std::nullopt;
-        return text_of_mismatch(0, here->basic, there->basic);
+        return text_of_mismatch(0, here->basic, which, there->basic);
     }
     try {
         const Signature first = signature_of(origin.type);
@@ -109,7 +109,7 @@ std::optional<std::string> find_mismatch(const TypedCount& origin, const TypedCo
         Cursor theirs(second, static_cast<std::uint64_t>(target.count));
         std::uint64_t element = 0;
         for (std::size_t steps = 0; steps < 16 * kMostRuns && !mine.done() && !theirs.done(); ++steps) {
-            if (mine.basic() != theirs.basic()) return text_of_mismatch(element, mine.basic(), theirs.basic());
+            if (mine.basic() != theirs.basic()) return text_of_mismatch(element, mine.basic(), which, theirs.basic());
             const std::uint64_t common = std::min(mine.elements(), theirs.elements());
             mine.take(common);
             theirs.take(common);

@@ -73,17 +73,40 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
         }
 }
 
+bool is_arithmetic(Op op) {
+    switch (op) {
+        case Op::None:
+        case Op::Band:
+        case Op::Bor:
+        case Op::Bxor:
+        case Op::Replace:
+        case Op::NoOp:
+            return false;
+        default:
+            return true;
+    }
+}
+
 // What can be seen before libosc performs the operation.
 void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
     look_at_alignment(window, operation, type);
-    if (operation.op == Op::NoOp) return;
-    const auto mismatch =
-        host::find_mismatch({buffers.origin_type, buffers.origin_count}, {buffers.target_type, buffers.target_count});
+    const auto report = [&](check::Rule rule, const std::string& text) {
+        check::report({rule,
+                       window.ledger->name(),
+                       {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}}});
+    };
+    if (type.basic == Basic::Byte && is_arithmetic(operation.op))
+        report(check::Rule::Argument, std::string(op::name(operation.op)) +
+                                          " is not defined for MPI_BYTE (6.9.2); libosc takes it for unsigned char");
+    const host::TypedCount target{buffers.target_type, buffers.target_count};
+    std::optional<std::string> mismatch;
+    if (operation.op != Op::NoOp)
+        mismatch = host::find_mismatch("origin", {buffers.origin_type, buffers.origin_count}, target);
+    if (!mismatch && buffers.result_type != MPI_DATATYPE_NULL)
+        mismatch = host::find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
     if (!mismatch) return;
     t_current_call->mismatched = true;
-    check::report({check::Rule::Signature,
-                   window.ledger->name(),
-                   {{std::string(operation.call) + t_current_call->operation + ": " + *mismatch, operation.site}}});
+    report(check::Rule::Signature, *mismatch);
 }
 
 // Runs `below`, and tells the ledger if it has succeeded.

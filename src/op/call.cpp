@@ -22,28 +22,32 @@ std::size_t total(const Operand& operand) {
     return operand.layout->bytes(operand.count, bytes) ? bytes : ~std::size_t{0};
 }
 
-// The elements of an operand as one array; copied out, and back, only if they are not contiguous.
+// The data of an operand as one array; copied out, and back, only if it is not contiguous. The operand may be made of
+// another predefined type than the target.
 class Flat {
   public:
-    Flat(const Operand& operand, const Update& what, std::size_t elements, bool fill)
-        : operand_(operand), what_(what), elements_(elements) {
+    Flat(const Operand& operand, std::size_t bytes, bool fill)
+        : operand_(operand),
+          width_(element_size(operand.layout->basic())),
+          elements_(bytes / significant_size(operand.layout->basic())),
+          copy_element_(kernel(Op::Replace, operand.layout->basic())) {
         const Shape& shape = operand.layout->elements();
         if (shape.one_piece(operand.count)) {
             data_ = at(operand.base, shape.first_disp());
             return;
         }
-        copy_.reset(new (std::nothrow) std::byte[elements * what.width]);
+        copy_.reset(new (std::nothrow) std::byte[elements_ * width_]);
         data_ = copy_.get();
         if (fill && data_ != nullptr)
-            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(flat, spread, n); });
+            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(flat, spread, n); });
     }
     void spread() {
         if (OSC_FAULT(result_layout_ignored) && copy_ != nullptr) {
-            what_.copy(operand_.base, copy_.get(), elements_);
+            copy_element_(operand_.base, copy_.get(), elements_);
             return;
         }
         if (copy_ != nullptr)
-            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { what_.copy(spread, flat, n); });
+            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(spread, flat, n); });
     }
     std::byte* data() const { return data_; }
 
@@ -53,30 +57,37 @@ class Flat {
         std::byte* flat = copy_.get();
         Cursor cursor(operand_.layout->elements(), operand_.count);
         for (std::size_t done = 0; done < elements_ && !cursor.done();) {
-            const std::size_t n = cursor.bytes() / what_.width;
-            f(flat + done * what_.width, at(operand_.base, cursor.offset()), n);
+            const std::size_t n = cursor.bytes() / width_;
+            f(flat + done * width_, at(operand_.base, cursor.offset()), n);
             done += n;
-            cursor.advance(n * what_.width);
+            cursor.advance(n * width_);
         }
     }
 
     const Operand operand_;
-    const Update& what_;
+    std::size_t width_;
     std::size_t elements_;
+    Kernel copy_element_;
     std::unique_ptr<std::byte[]> copy_;
     std::byte* data_ = nullptr;
 };
+
+// Whether elements of the type lie in an array without padding.
+bool is_dense(Basic basic) {
+    return basic != Basic::None && element_size(basic) == significant_size(basic);
+}
 
 Fault no_memory(std::size_t bytes) {
     return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand", bytes);
 }
 
 Fault execute_update(const Call& call, const Update& what, std::int64_t start, Transport& target) {
-    const std::size_t elements = total(call.target) / significant_size(what.basic);
+    const std::size_t bytes = total(call.target);
+    const std::size_t elements = bytes / significant_size(what.basic);
     const bool reads = call.op != Op::NoOp;
     const bool returns = call.kind == OpKind::GetAccumulate;
-    const Flat origin(reads ? call.origin : Operand{nullptr, 0, call.target.layout}, what, reads ? elements : 0, reads);
-    Flat result(returns ? call.result : Operand{nullptr, 0, call.target.layout}, what, returns ? elements : 0, false);
+    const Flat origin(reads ? call.origin : Operand{nullptr, 0, call.target.layout}, reads ? bytes : 0, reads);
+    Flat result(returns ? call.result : Operand{nullptr, 0, call.target.layout}, returns ? bytes : 0, false);
     if ((reads && origin.data() == nullptr) || (returns && result.data() == nullptr))
         return no_memory(elements * what.width);
     Cursor cursor(call.target.layout->elements(), call.target.count);
@@ -115,18 +126,22 @@ Fault check(const Call& call, Update& what) {
     if (call.op == Op::None) return fail(Fault::Op, "not a predefined operation");
     what.apply = kernel(call.op, basic);
     if (!admits(call.op, basic)) return fail(Fault::Op, "%s is not defined for %s", name(call.op), name(basic));
-    const auto agree = [&](const Operand& operand, const char* which) {
-        if (operand.layout->basic() != basic && total(operand) != 0)
-            return fail(Fault::Type, "the %s datatype is made of %s, the target's of %s", which,
-                        name(operand.layout->basic()), name(basic));
+    // As MPICH and Open MPI do, data that is only moved may be of another predefined type at the origin than at the
+    // target.
+    const auto agree = [&](const Operand& operand, const char* which, bool moved) {
+        const Basic other = operand.layout->basic();
+        if (other != basic && total(operand) != 0 && !(moved && is_dense(other) && is_dense(basic)))
+            return fail(Fault::Type, "the %s datatype is made of %s, the target's of %s", which, name(other),
+                        name(basic));
         if (total(operand) != there)
             return fail(Fault::Truncate, "%zu bytes in the %s operand, %zu at the target", total(operand), which,
                         there);
         return Fault::None;
     };
     if (call.op != Op::NoOp)
-        if (const Fault fault = agree(call.origin, "origin"); fault != Fault::None) return fault;
-    if (call.kind == OpKind::GetAccumulate) return agree(call.result, "result");
+        if (const Fault fault = agree(call.origin, "origin", call.op == Op::Replace); fault != Fault::None)
+            return fault;
+    if (call.kind == OpKind::GetAccumulate) return agree(call.result, "result", true);
     return Fault::None;
 }
 

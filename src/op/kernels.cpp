@@ -24,7 +24,7 @@ struct Element {
 template <Basic TheBasic>
 consteval Element element_of() {
     using R = Representation<TheBasic>;
-    constexpr bool comparable = R::group == Group::Integer || R::group == Group::Logical || R::group == Group::Byte;
+    constexpr bool comparable = R::group == Group::Integer || R::group == Group::Logical;
     if constexpr (R::group == Group::None) {
         return {0, 0, false, {0, {}}};
     } else if constexpr (R::group == Group::Pair) {

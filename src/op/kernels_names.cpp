@@ -46,7 +46,6 @@ constexpr const char* basic_names[] = {
     "8-byte logical",
     "16-byte logical",
     "byte",
-    "character",
     "wide character",
     "float and int",
     "double and int",

@@ -49,7 +49,7 @@ inline constexpr bool has_float128 = false;
 #endif
 
 /// Types with the same operations, MPI 4.1 section 6.9.2.
-enum class Group : std::uint8_t { None, Integer, Floating, Complex, Logical, Byte, Text, Pair };
+enum class Group : std::uint8_t { None, Integer, Floating, Complex, Logical, Text, Pair };
 
 /// C and Fortran lay out the two values of MINLOC and MAXLOC like this.
 template <class Value, class Index>
@@ -74,7 +74,7 @@ struct Represented {
 template <Basic>
 struct Representation : Represented<Group::None, void, false> {};
 
-// Logical types and bytes are handled as unsigned integers: reading a C bool that holds neither 0 nor 1 is undefined,
+// Logical types are handled as unsigned integers: reading a C bool that holds neither 0 nor 1 is undefined,
 // and Fortran compilers differ in what they store for .true.
 // clang-format off
 template <> struct Representation<Basic::I8>          : Represented<Group::Integer, std::int8_t> {};
@@ -103,8 +103,7 @@ template <> struct Representation<Basic::Logical2>    : Represented<Group::Logic
 template <> struct Representation<Basic::Logical4>    : Represented<Group::Logical, std::uint32_t> {};
 template <> struct Representation<Basic::Logical8>    : Represented<Group::Logical, std::uint64_t> {};
 template <> struct Representation<Basic::Logical16>   : Represented<Group::Logical, Uint128> {};
-template <> struct Representation<Basic::Byte>        : Represented<Group::Byte, std::uint8_t> {};
-template <> struct Representation<Basic::Char>        : Represented<Group::Text, std::uint8_t> {};
+template <> struct Representation<Basic::Byte>        : Represented<Group::Integer, std::uint8_t> {};
 template <> struct Representation<Basic::Char4>       : Represented<Group::Text, std::uint32_t> {};
 template <> struct Representation<Basic::FloatInt>    : Represented<Group::Pair, PairOf<float, int>> {};
 template <> struct Representation<Basic::DoubleInt>   : Represented<Group::Pair, PairOf<double, int>> {};
@@ -132,7 +131,7 @@ consteval bool defined_on(Op op, Group group) {
         case Op::Band:
         case Op::Bor:
         case Op::Bxor:
-            return group == Group::Integer || group == Group::Byte;
+            return group == Group::Integer;
         case Op::Minloc:
         case Op::Maxloc:
             return group == Group::Pair;

@@ -38,9 +38,8 @@ enum class Basic : std::uint8_t {
     Logical4,
     Logical8,
     Logical16,
-    Byte,  // MPI_BYTE, MPI_PACKED: bitwise operations only
-    Char,  // MPI_CHARACTER, MPI_WCHAR (Char4): no arithmetic
-    Char4,
+    Byte,      // MPI_BYTE, MPI_PACKED
+    Char4,     // MPI_WCHAR: no arithmetic
     FloatInt,  // pairs for MINLOC and MAXLOC; their padding must not be written
     DoubleInt,
     LongInt,

@@ -334,6 +334,39 @@ void struct_into_ints() {
     MPI_Type_free(&pair);
 }
 
+// libosc serves the next three, as MPICH and Open MPI do.
+void bytes_replace_a_long() {
+    const IntWindow window(64, 1);
+    char bytes[8] = {};
+    MPI_Win_lock_all(0, window);
+    only(0, [&] {
+        MPI_Accumulate(bytes, 8, MPI_BYTE, kOther, 0, 1, MPI_LONG, MPI_REPLACE, window);  // reported: datatype mismatch
+    });
+    MPI_Win_unlock_all(window);
+}
+
+void result_of_another_type() {
+    const IntWindow window(64, 1);
+    const long one = 1;
+    char bytes[8] = {};
+    MPI_Win_lock_all(0, window);
+    only(0, [&] {
+        MPI_Get_accumulate(&one, 1, MPI_LONG, bytes, 8, MPI_BYTE, kOther, 0, 1,  // reported: datatype mismatch
+                           MPI_LONG, MPI_SUM, window);
+    });
+    MPI_Win_unlock_all(window);
+}
+
+void sum_of_bytes() {
+    const IntWindow window(64, 1);
+    const char bytes[8] = {};
+    MPI_Win_lock_all(0, window);
+    only(0, [&] {
+        MPI_Accumulate(bytes, 8, MPI_BYTE, kOther, 0, 8, MPI_BYTE, MPI_SUM, window);  // reported: invalid argument
+    });
+    MPI_Win_unlock_all(window);
+}
+
 void more_data_than_room() {
     IntWindow window;
     int values[4] = {};
@@ -423,6 +456,9 @@ const std::vector<Case> kWrong = {
     OSC_CASE(request_freed),
     OSC_CASE(int_into_float),
     OSC_CASE(struct_into_ints),
+    OSC_CASE(bytes_replace_a_long),
+    OSC_CASE(result_of_another_type),
+    OSC_CASE(sum_of_bytes),
     OSC_CASE(more_data_than_room),
     OSC_CASE(window_forgotten),
     OSC_CASE(window_forgotten_in_an_epoch),

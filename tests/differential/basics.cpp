@@ -104,10 +104,6 @@ void combine_logical(Red red, unsigned char* target, const unsigned char* origin
     std::memcpy(target, &a, sizeof a);
 }
 
-void combine_byte(Red red, unsigned char* target, const unsigned char* origin) {
-    *target = bitwise(red, *target, *origin);
-}
-
 void combine_nothing(Red, unsigned char*, const unsigned char*) {}
 
 template <class Value, class Index>
@@ -313,8 +309,9 @@ const std::vector<Basic>& basics() {
             truth<std::uint8_t>("MPI_C_BOOL", MPI_C_BOOL),
             truth<std::uint8_t>("MPI_CXX_BOOL", MPI_CXX_BOOL),
             truth<std::uint32_t>("MPI_LOGICAL", MPI_LOGICAL),
-            text<std::uint8_t>("MPI_CHAR", MPI_CHAR),
-            text<std::uint8_t>("MPI_CHARACTER", MPI_CHARACTER),
+            integer<char>("MPI_CHAR", MPI_CHAR),
+            integer<char>("MPI_CHARACTER", MPI_CHARACTER),
+            integer<std::uint8_t>("MPI_BYTE", MPI_BYTE),
             text<std::uint32_t>("MPI_WCHAR", MPI_WCHAR),
             pair<float, int>("MPI_FLOAT_INT", MPI_FLOAT_INT),
             pair<double, int>("MPI_DOUBLE_INT", MPI_DOUBLE_INT),
@@ -326,11 +323,6 @@ const std::vector<Basic>& basics() {
             pair<float, float>("MPI_2REAL", MPI_2REAL),
             pair<double, double>("MPI_2DOUBLE_PRECISION", MPI_2DOUBLE_PRECISION),
         };
-        Basic byte = integer<std::uint8_t>("MPI_BYTE", MPI_BYTE);
-        byte.group = Group::Byte;
-        byte.truth = false;
-        byte.combine = combine_byte;
-        table.push_back(byte);
         std::erase_if(table, [](const Basic& basic) { return basic.type == MPI_DATATYPE_NULL; });
         return table;
     }();
@@ -365,7 +357,7 @@ bool admits(Red red, const Basic& basic) {
         case Red::Band:
         case Red::Bor:
         case Red::Bxor:
-            return group == Group::Integer || group == Group::Byte;
+            return group == Group::Integer;
         case Red::Minloc:
         case Red::Maxloc:
             return group == Group::Pair;

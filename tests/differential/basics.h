@@ -13,7 +13,7 @@
 
 namespace diff {
 
-enum class Group { Integer, Floating, Complex, Logical, Byte, Text, Pair };
+enum class Group { Integer, Floating, Complex, Logical, Text, Pair };
 
 enum class Red { Max, Min, Sum, Prod, Land, Band, Lor, Bor, Lxor, Bxor, Minloc, Maxloc, Replace, NoOp, Count };
 

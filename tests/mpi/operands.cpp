@@ -110,7 +110,7 @@ CASE(accumulates_of_one_predefined_type) {
         CHECK_CLASS(MPI_Accumulate(out, 2, MPI_INT, right(), at, 1, MPI_DOUBLE, MPI_SUM, win), MPI_ERR_TYPE);
         CHECK_CLASS(MPI_Accumulate(out, 1, mixed, right(), at, 1, mixed, MPI_SUM, win), MPI_ERR_TYPE);
         CHECK_CLASS(MPI_Accumulate(out, 1, mixed, right(), at, 1, mixed, MPI_REPLACE, win), MPI_ERR_TYPE);
-        CHECK_CLASS(MPI_Get_accumulate(out, 1, MPI_INT, result, 1, MPI_FLOAT, right(), at, 1, MPI_INT, MPI_SUM, win),
+        CHECK_CLASS(MPI_Get_accumulate(out, 1, MPI_INT, result, 1, mixed, right(), at, 1, MPI_INT, MPI_SUM, win),
                     MPI_ERR_TYPE);
         CHECK_CLASS(MPI_Fetch_and_op(out, result, ints, right(), at, MPI_SUM, win), MPI_ERR_TYPE);
         CHECK_CLASS(MPI_Compare_and_swap(out, out, result, ints, right(), at, win), MPI_ERR_TYPE);

@@ -21,7 +21,7 @@ namespace osc::op::reference {
 
 using Bytes = std::vector<unsigned char>;
 
-/// What is expected of a type. `kind` is a letter per group: Integer, Floating, Complex, Logical, Byte, Text, Pair.
+/// What is expected of a type. `kind` is a letter per group: Integer, Floating, Complex, Logical, Text, Pair.
 struct Expected {
     Basic basic;
     char kind;
@@ -58,8 +58,7 @@ inline constexpr Expected expectations[] = {
     {Basic::Logical4, 'L', 4, 4},
     {Basic::Logical8, 'L', 8, 8},
     {Basic::Logical16, 'L', 16, 16},
-    {Basic::Byte, 'B', 1, 1},
-    {Basic::Char, 'T', 1, 1},
+    {Basic::Byte, 'I', 1, 1},
     {Basic::Char4, 'T', 4, 4},
     {Basic::FloatInt, 'P', 8, 8},
     {Basic::DoubleInt, 'P', 16, 12},
@@ -96,13 +95,13 @@ inline std::string_view kinds(Op op) {
         case Op::Band:
         case Op::Bor:
         case Op::Bxor:
-            return "IB";
+            return "I";
         case Op::Minloc:
         case Op::Maxloc:
             return "P";
         case Op::Replace:
         case Op::NoOp:
-            return "IFCLBTP";
+            return "IFCLTP";
         default:
             return "";
     }

@@ -73,8 +73,8 @@ std::vector<std::ptrdiff_t> walked(Cursor cursor) {
 Model random_model(std::mt19937& random, int depth) {
     const auto pick = [&random](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
     if (depth == 0) {
-        static constexpr Basic basics[] = {Basic::Char, Basic::I16,       Basic::I32,      Basic::F64,
-                                           Basic::C64,  Basic::DoubleInt, Basic::ShortInt, Basic::LongDoubleInt};
+        static constexpr Basic basics[] = {Basic::U8,  Basic::I16,       Basic::I32,      Basic::F64,
+                                           Basic::C64, Basic::DoubleInt, Basic::ShortInt, Basic::LongDoubleInt};
         return leaf(basics[pick(0, 7)]);
     }
     Model model;
@@ -167,7 +167,7 @@ TEST(Layout, BoundsCoverNegativeExtentsAndOverflow) {
 TEST(Layout, TooManyIrregularBlocksAreRefused) {
     constexpr std::size_t kMost = 1000;
     LayoutBuilder builder(kMost);
-    builder.add(0, 1, Layout::leaf(Basic::Char));
+    builder.add(0, 1, Layout::leaf(Basic::U8));
     builder.add(7, 1, Layout::leaf(Basic::I16));
     const Layout irregular = builder.finish(0, 20);
     builder.add(0, kMost / 2, irregular);
@@ -220,7 +220,7 @@ TEST(Cursor, RandomLayoutsGiveTheBytesOfTheModel) {
 Model random_of_size(std::mt19937& random, std::size_t bytes) {
     Model model;
     LayoutBuilder builder;
-    const Model byte = leaf(Basic::Char);
+    const Model byte = leaf(Basic::U8);
     std::ptrdiff_t disp = 0;
     while (bytes != 0) {
         const std::size_t length = 1 + random() % std::min<std::size_t>(bytes, 1 + random() % 9);

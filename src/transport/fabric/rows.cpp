@@ -22,7 +22,6 @@ int type_of(Basic type) {
             return FI_INT64;
         case Basic::U8:
         case Basic::Byte:
-        case Basic::Char:
         case Basic::Bool:
         case Basic::Logical1:
             return FI_UINT8;
