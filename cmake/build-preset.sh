@@ -1,6 +1,7 @@
 #!/bin/sh
 # Configures a preset and builds it, whatever an earlier command left in its build folder:
 #   [OSC_CONFIGURE="-DOPTION=VALUE..."] sh cmake/build-preset.sh PRESET [TARGET...]
+# With OSC_ONLY_CONFIGURE it builds nothing.
 # The preset sets every option that decides what is built, so options of an earlier configuration do not stay. Where CMake
 # refuses the folder's cache (another generator, a clone that moved, a compiler that is gone) the cache is made anew.
 # A build that is killed can leave a truncated object that looks up to date: the file .building marks the folder while a
@@ -20,6 +21,7 @@ if ! log=$(cmake --preset "$preset" ${OSC_CONFIGURE-} 2>&1); then
         exit 1
     fi
 fi
+[ -z "${OSC_ONLY_CONFIGURE-}" ] || exit 0
 if [ -f "$mark" ]; then
     echo "build: an earlier build in $folder was killed; building from clean" >&2
     cmake --build --preset "$preset" --target clean

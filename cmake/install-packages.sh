@@ -1,11 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|bench|hosts|rdma|apps...
+#   sh cmake/install-packages.sh build|test|gate|full|bench|hosts|rdma|apps...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
-test_only="libgtest-dev gfortran libcoarrays-mpich-dev valgrind clang clang-format iproute2 spin python3-matplotlib openmpi-bin libopenmpi-dev debootstrap"
+test_only="libgtest-dev gfortran iproute2 python3"
+gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib openmpi-bin libopenmpi-dev"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 rdma="debootstrap qemu-system-x86 e2fsprogs" # the emulated machine of tests/rdma
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
@@ -16,12 +17,14 @@ for group in "$@"; do
     case "$group" in
         build) wanted="$wanted $build" ;;
         test) wanted="$wanted $build $test_only" ;;
+        gate) wanted="$wanted $build $test_only $gate_only" ;;
+        full) wanted="$wanted $build $test_only $gate_only $rdma" ;;
         hosts) wanted="$wanted $build $hosts_only" ;;
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, bench, hosts, rdma and apps" >&2
+            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, hosts, rdma and apps" >&2
             exit 2
             ;;
     esac

@@ -1,22 +1,26 @@
 #!/bin/sh
 # One MPI program, one binary, run without and with libosc preloaded: the same answer, the times side by side, and what
 # a target that computes costs. On a fresh Debian 12, as root: sh examples/demo.sh
-# Installs what is missing first, and builds the library and the program in a folder of their own (build/demo).
+# Installs what is missing first, and builds the library and the program in build/release, as tests/run.sh does.
 set -eu
 cd "$(dirname "$0")/.."
 
 sh cmake/install-packages.sh build
 echo "building ..."
-if ! log=$(sh cmake/build-preset.sh demo osc histogram 2>&1); then
+configure=${OSC_CONFIGURE-}
+unset OSC_CONFIGURE # libosc reports variables of its own that it does not know
+# Without the tests, which need more packages.
+if ! log=$(OSC_CONFIGURE="-DOSC_BUILD_TESTS=OFF -DOSC_BUILD_BENCHMARKS=OFF $configure" \
+    sh cmake/build-preset.sh release osc histogram 2>&1); then
     printf '%s\n' "$log" | tail -40 >&2
     echo "demo: the build failed" >&2
     exit 1
 fi
 
-program=build/demo/examples/histogram
-library=$PWD/build/demo/src/libosc.so
+program=build/release/examples/histogram
+library=$PWD/build/release/src/libosc.so
 if [ ! -f "$library" ]; then
-    echo "demo: the build left no libosc.so at build/demo/src" >&2
+    echo "demo: the build left no libosc.so at build/release/src" >&2
     exit 1
 fi
 mpiexec=$(command -v mpiexec.mpich || command -v mpiexec)

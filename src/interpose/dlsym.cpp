@@ -43,7 +43,8 @@ void* find_for_program(void* library, const char* name) {
 }  // namespace osc
 
 // RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the loader finds by the return address. A jump to the loader's
-// function keeps that address. A compiler that does not optimise makes none unless it is asked.
+// function keeps that address. A compiler that does not optimise makes none unless it is asked, and Clang makes none in a
+// function that is noexcept, as <dlfcn.h> declares dlsym.
 #ifdef __clang__
 #define OSC_JUMP [[clang::musttail]] return
 #define OSC_JUMPS
@@ -51,8 +52,8 @@ void* find_for_program(void* library, const char* name) {
 #define OSC_JUMP return
 #define OSC_JUMPS optimize("O2"),
 #endif
-extern "C" __attribute__((OSC_JUMPS visibility("default"))) void* dlsym(void* __restrict library,
-                                                                        const char* __restrict name) noexcept {
+extern "C" void* osc_exported_dlsym(void* library, const char* name) __asm__("dlsym");
+extern "C" __attribute__((OSC_JUMPS visibility("default"))) void* osc_exported_dlsym(void* library, const char* name) {
     if (library != RTLD_NEXT && library != RTLD_DEFAULT && osc::is_mpi(name))
         return osc::find_for_program(library, name);
     OSC_JUMP osc::host::loader_dlsym()(library, name);

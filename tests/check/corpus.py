@@ -67,7 +67,7 @@ def launch(arguments, settings=()):
     command = [arguments.mpiexec, "-n", arguments.ranks]
     for setting in [*arguments.env, "OSC_CHECK=" + arguments.level, "MPIR_CVAR_POLLS_BEFORE_YIELD=1", *settings]:
         command += ["-genv", *setting.split("=", 1)]
-    return command + [arguments.program]
+    return command + arguments.program
 
 
 def run(arguments, cases):
@@ -81,7 +81,7 @@ def check_silence(arguments):
     done = subprocess.run(launch(arguments), capture_output=True, text=True, timeout=200, check=False)
     if done.returncode != 0 or any(FIRST.match(line) for line in done.stderr.splitlines()):
         sys.exit(f"exit status {done.returncode}\n{done.stdout}{done.stderr}")
-    print(f"{arguments.program}: no report")
+    print(f"{' '.join(arguments.program)}: no report")
 
 
 def hanging_cases(source):
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--level", default="1", help="OSC_CHECK")
     parser.add_argument("--wrong", default="wrong.cpp", help="the source of the program's wrong cases")
     parser.add_argument("--silent", action="store_true", help="the program is right: it passes, and nothing is reported")
-    parser.add_argument("program")
+    parser.add_argument("program", nargs="+")
     arguments = parser.parse_args()
     if arguments.silent:
         return check_silence(arguments)

@@ -1,10 +1,14 @@
 # osc_mpi_test(NAME SOURCES file... RANKS n... [TIMEOUT s] [ENV k=v...] [ARGS ...] [TAG word] [HOST_ONLY|NO_PRELOAD])
 #   builds an MPI program and adds one ctest per number of ranks that runs it with libosc preloaded, the spy below it.
+#   Programs that are declared while OSC_AREA is set share the executable mpi_AREA; the others have their own, test_NAME.
+#   OF program THREADS level: no program of its own, but another one at another thread level.
 #   NAME.host.nN, once per program, runs it on the host MPI alone, which must agree wherever it is right: of the programs in
 #   OSC_SHORT_HOST_RUNS, and of all configured with OSC_TEST_FULL in the environment.
 #   FULL_RANKS are further numbers of ranks for OSC_TEST_FULL.
 #   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
+# osc_program(VARIABLE test_NAME): the words that start a program, as a list, and osc_program_target(VARIABLE test_NAME): the
+#   target that builds it.
 # osc_mpi_fortran_test: the same for Fortran sources.
 # osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BIND core...] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one
 #   run; the launcher binds one rank after the other to a core; the libraries stand between libosc and the host.
@@ -15,6 +19,25 @@ set(OSC_SPY_MAX_PROCESSORS 2)
 # Little of the host's processor time, and each kind of synchronisation, a Fortran interface and datatypes.
 set(OSC_SHORT_HOST_RUNS fence locks pscw datatypes errors fortran_f08)
 add_custom_target(mpi_tests)
+
+function(osc_program result program)
+  get_property(area GLOBAL PROPERTY osc_area_of_${program})
+  get_property(word GLOBAL PROPERTY osc_word_of_${program})
+  if(area)
+    set(${result} $<TARGET_FILE:mpi_${area}> ${word} PARENT_SCOPE)
+  else()
+    set(${result} $<TARGET_FILE:${program}> PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(osc_program_target result program)
+  get_property(area GLOBAL PROPERTY osc_area_of_${program})
+  if(area)
+    set(${result} mpi_${area} PARENT_SCOPE)
+  else()
+    set(${result} ${program} PARENT_SCOPE)
+  endif()
+endfunction()
 
 function(osc_mpi_add_run name program ranks)
   cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BIND;BELOW;ENV;ARGS")
@@ -50,26 +73,46 @@ function(osc_mpi_add_run name program ranks)
     string(REGEX MATCH "^([^=]+)=(.*)$" _ "${setting}")
     list(APPEND command -genv ${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
   endforeach()
-  add_test(NAME ${name} COMMAND ${command} $<TARGET_FILE:${program}> ${T_ARGS})
+  osc_program(words ${program})
+  add_test(NAME ${name} COMMAND ${command} ${words} ${T_ARGS})
   # timeout -k 5 has the first word; ctest's own limit only catches what it cannot.
   math(EXPR limit "${T_TIMEOUT} + 30")
   set(processors ${ranks})
   if(processors GREATER OSC_SPY_MAX_PROCESSORS)
     set(processors ${OSC_SPY_MAX_PROCESSORS})
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors} LABELS mpi)
-  add_dependencies(mpi_tests ${program})
+  get_property(labels GLOBAL PROPERTY osc_area_of_${program})
+  if(name MATCHES "[.]nodes[.]")
+    list(APPEND labels net)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors} LABELS "mpi;${labels}")
+  osc_program_target(target ${program})
+  add_dependencies(mpi_tests ${target})
 endfunction()
 
 function(osc_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG" "SOURCES;RANKS;FULL_RANKS;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG;OF;THREADS"
+    "SOURCES;RANKS;FULL_RANKS;ENV;ARGS")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
-  if(NOT TARGET test_${name})
-    add_executable(test_${name} ${T_SOURCES})
-    osc_warnings(test_${name})
-    target_link_libraries(test_${name} PRIVATE osc_test_harness osc_host_mpi_program)
+  osc_program_target(target test_${name})
+  if(T_OF)
+    set_property(GLOBAL PROPERTY osc_area_of_test_${name} ${OSC_AREA})
+    set_property(GLOBAL PROPERTY osc_word_of_test_${name} ${T_OF}:${T_THREADS})
+  elseif(NOT TARGET ${target})
+    if(OSC_AREA)
+      set(target mpi_${OSC_AREA})
+      set_property(GLOBAL PROPERTY osc_area_of_test_${name} ${OSC_AREA})
+      set_property(GLOBAL PROPERTY osc_word_of_test_${name} ${name})
+      set_property(SOURCE ${T_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS OSCT_NAME="${name}")
+    endif()
+    if(NOT TARGET ${target})
+      add_executable(${target})
+      osc_warnings(${target})
+      target_link_libraries(${target} PRIVATE osc_test_harness osc_host_mpi_program ${CMAKE_DL_LIBS})
+    endif()
+    target_sources(${target} PRIVATE ${T_SOURCES})
   endif()
   osc_mpi_runs()
 endfunction()

@@ -52,9 +52,10 @@ function(osc_multihost_test name)
   endif()
   list(TRANSFORM inside PREPEND "--env=")
   list(TRANSFORM T_EXPECT PREPEND "--expect=")
+  osc_program(words ${T_PROGRAM})
   add_test(NAME multihost.${name}
     COMMAND ${CMAKE_COMMAND} -E env ${outside} ${Python3_EXECUTABLE} ${OSC_MULTIHOST_DIR}/run_program.py ${options}
-      ${inside} ${T_EXPECT} -- $<TARGET_FILE:${T_PROGRAM}> ${T_ARGS})
+      ${inside} ${T_EXPECT} -- ${words} ${T_ARGS})
   # run_program.py keeps the time; ctest's own limit only catches what it cannot.
   math(EXPR limit "${T_TIMEOUT} + 30")
   set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 LABELS multihost

@@ -15,18 +15,20 @@ OSC_BUILD_LOG=$copy/builds
 export OSC_REAL_CMAKE OSC_REAL_CTEST OSC_BUILD_LOG
 cat >tools/cmake <<'TOOL'
 #!/bin/sh
+case "$*" in *"--target help"*) exec "$OSC_REAL_CMAKE" "$@" ;; esac
 [ "$1" = --build ] || exec "$OSC_REAL_CMAKE" "$@"
 echo "$*" >>"$OSC_BUILD_LOG"
 [ -z "${OSC_KILL_BUILD-}" ] || kill -9 "$PPID"
 TOOL
 cat >tools/ctest <<'TOOL'
 #!/bin/sh
+case "$*" in *--show-only*) exec "$OSC_REAL_CTEST" "$@" ;; esac
 [ -z "${OSC_RUN_TESTS-}" ] || exec "$OSC_REAL_CTEST" "$@"
 exec "$OSC_REAL_CTEST" -N "$@"
 TOOL
 chmod +x tools/cmake tools/ctest
 PATH=$copy/tools:$PATH
-unset OSC_TEST_FULL CMAKE_GENERATOR
+unset OSC_TEST_FULL OSC_CONFIGURE CMAKE_GENERATOR
 failed=0
 
 complain() {
@@ -51,7 +53,7 @@ tests() {
 demo() {
     : >builds
     sh examples/demo.sh >output 2>&1 || true
-    if ! grep -q -- '--preset demo .*histogram' builds || ! grep -q 'left no libosc.so' output; then
+    if ! grep -q -- '--preset release .*histogram' builds || ! grep -q 'left no libosc.so' output; then
         complain "examples/demo.sh after $1 did not build"
         cat output
     fi
@@ -78,5 +80,8 @@ grep -q -- '--target clean' builds || complain "what a killed build left is take
 : >builds
 tests "a whole build"
 grep -q -- '--target clean' builds && complain "a whole build is thrown away"
-OSC_RUN_TESTS=1 sh tests/run.sh -R '^no such test$' >output 2>&1 && complain "a run without tests passes"
+sh tests/run.sh net >output 2>&1 || complain "no tests of an area"
+grep -q "^Total Tests: [1-9]" output || complain "no tests of an area"
+sh tests/run.sh no_such_area >output 2>&1 && complain "an area without tests passes"
+OSC_RUN_TESTS=1 sh tests/run.sh --gate -R '^no such test$' >output 2>&1 && complain "a run without tests passes"
 exit $failed

@@ -10,8 +10,8 @@
 #include "harness.h"
 #include "windows.h"
 
-// Two programs are built of this file: below MPI_THREAD_MULTIPLE the fast paths apply in more epochs.
-OSCT_PROGRAM(TEST_THREAD_LEVEL, "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate",
+// Below MPI_THREAD_MULTIPLE the fast paths apply in more epochs: the program runs at both levels.
+OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate",
              "MPI_Accumulate")
 
 using osct::rank;

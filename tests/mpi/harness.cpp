@@ -23,6 +23,7 @@ namespace osct {
 namespace {
 
 struct Case {
+    std::string program;
     const char* name;
     void (*body)();
 };
@@ -41,6 +42,12 @@ std::vector<Case>& cases() {
     static std::vector<Case> all;
     return all;
 }
+std::vector<Program>& programs() {
+    static std::vector<Program> all;
+    return all;
+}
+const Program* chosen = nullptr;
+int level = MPI_THREAD_SINGLE;
 
 // Everything that moves data or synchronises a window; none of it may reach the host.
 const char* const kDataAndSync[] = {
@@ -90,7 +97,7 @@ void prove_served() {
         if (preload && std::strstr(preload, "libosc.so") && !disabled) fail(__FILE__, __LINE__, "libosc is not loaded");
         return;
     }
-    for (const std::string& name : program.uses) {
+    for (const std::string& name : chosen->uses) {
         unsigned long long served = osc_served(name.c_str());
         MPI_Allreduce(MPI_IN_PLACE, &served, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
         // Some cases need more ranks or a single node; other runs check that libosc served their calls.
@@ -105,13 +112,29 @@ void prove_served() {
     }
 }
 
-bool selected(const char* name, int argc, char** argv) {
-    bool any = false;
-    for (int i = 1; i < argc; ++i) {
-        any = true;
-        if (std::strcmp(argv[i], name) == 0) return true;
+bool selected(const char* name, const std::vector<std::string>& wanted) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
+// Takes the words that choose a program off the arguments. False: no such program.
+bool choose(std::vector<std::string>& arguments) {
+    std::string name, threads;
+    if (programs().size() > 1 && !arguments.empty()) {
+        name = arguments.front();
+        arguments.erase(arguments.begin());
+        if (const std::size_t colon = name.find(':'); colon != std::string::npos) {
+            threads = name.substr(colon + 1);
+            name.resize(colon);
+        }
     }
-    return !any;
+    for (const Program& program : programs())
+        if (programs().size() == 1 || program.name == name) chosen = &program;
+    if (chosen == nullptr) return false;
+    level = threads == "multiple"     ? MPI_THREAD_MULTIPLE
+            : threads == "serialized" ? MPI_THREAD_SERIALIZED
+            : threads == "single"     ? MPI_THREAD_SINGLE
+                                      : chosen->thread_level;
+    return true;
 }
 
 void find_nodes() {
@@ -144,8 +167,16 @@ void run_case(const Case& test) {
 
 }  // namespace
 
-Registrar::Registrar(const char* name, void (*body)()) {
-    cases().push_back({name, body});
+Program::Program(const char* program_name, int level_of_threads, std::initializer_list<std::string> calls)
+    : name(program_name), thread_level(level_of_threads), uses(calls) {
+    programs().push_back(*this);
+}
+int thread_level() {
+    return level;
+}
+
+Registrar::Registrar(const char* program, const char* name, void (*body)()) {
+    cases().push_back({program, name, body});
 }
 
 int rank() {
@@ -242,23 +273,31 @@ std::string error_class_name(int error) {
 }  // namespace osct
 
 int main(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (!osct::choose(arguments)) {
+        std::fprintf(stderr, "usage: %s PROGRAM[:THREADS] [CASE...], where PROGRAM is one of", argv[0]);
+        for (const auto& program : osct::programs())
+            std::fprintf(stderr, " %s", program.name.c_str());
+        std::fprintf(stderr, "\n");
+        return 2;
+    }
     int provided = 0;
-    MPI_Init_thread(&argc, &argv, osct::program.thread_level, &provided);
+    MPI_Init_thread(&argc, &argv, osct::level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &osct::world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &osct::world_size);
     osct::find_nodes();
     int ran = 0;
-    if (provided < osct::program.thread_level) {
+    if (provided < osct::level) {
         osct::fail(__FILE__, __LINE__, "the host does not provide the thread level");
     } else {
         for (const auto& test : osct::cases()) {
-            if (!osct::selected(test.name, argc, argv)) continue;
+            if (test.program != osct::chosen->name || !osct::selected(test.name, arguments)) continue;
             osct::run_case(test);
             ++ran;
         }
     }
     if (ran == 0) osct::fail(__FILE__, __LINE__, "no case selected");
-    if (argc == 1) osct::prove_served();
+    if (arguments.empty()) osct::prove_served();
     long total = osct::failures;
     MPI_Allreduce(MPI_IN_PLACE, &total, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (osct::world_rank == 0) {

@@ -6,6 +6,9 @@
 //
 // Every rank runs every case in the same order; a case may therefore use collectives, but a check never does. Arguments
 // of the program select cases by name; without any, all run and the served calls are proved at the end.
+//
+// One executable may hold several programs: CMake names each source's program in OSCT_NAME, and the first argument
+// chooses one, PROGRAM[:single|serialized|multiple], where the thread level replaces the program's own.
 #pragma once
 
 #include <mpi.h>
@@ -48,14 +51,17 @@ long long counter(const char* name);
 
 /// What a program declares about itself.
 struct Program {
+    Program(const char* name, int thread_level, std::initializer_list<std::string> uses);
+    std::string name;
     int thread_level;
     std::vector<std::string> uses;
 };
-extern const Program program;
+/// The thread level that the chosen program runs at.
+int thread_level();
 
 class Registrar {
   public:
-    Registrar(const char* name, void (*body)());
+    Registrar(const char* program, const char* name, void (*body)());
 };
 
 /// Counts a failure of this rank and prints it (the first few of each case).
@@ -95,11 +101,15 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
 
 }  // namespace osct
 
-#define OSCT_PROGRAM(level, ...) const osct::Program osct::program{level, {__VA_ARGS__}};
+#ifndef OSCT_NAME
+#define OSCT_NAME ""
+#endif
 
-#define CASE(name)                                                     \
-    static void case_##name();                                         \
-    static const osct::Registrar registrar_##name(#name, case_##name); \
+#define OSCT_PROGRAM(level, ...) static const osct::Program the_program(OSCT_NAME, level, {__VA_ARGS__});
+
+#define CASE(name)                                                                \
+    static void case_##name();                                                    \
+    static const osct::Registrar registrar_##name(OSCT_NAME, #name, case_##name); \
     static void case_##name()
 
 #define CHECK(condition)                                                           \

@@ -5,11 +5,7 @@
 
 #include "harness.h"
 
-#ifndef TEST_THREAD_LEVEL
-#define TEST_THREAD_LEVEL MPI_THREAD_SINGLE
-#endif
-
-OSCT_PROGRAM(TEST_THREAD_LEVEL, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_free", "MPI_Win_fence", "MPI_Put")
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_free", "MPI_Win_fence", "MPI_Put")
 
 using osct::rank;
 using osct::size;

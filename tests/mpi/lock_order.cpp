@@ -1,6 +1,6 @@
 // All processes request locks in the same order: no deadlock is possible, even if libosc acquires some locks after the
-// call and whatever threads make the calls, and each lock excludes. TEST_THREAD_LEVEL is MPI_THREAD_SERIALIZED, or
-// MPI_THREAD_MULTIPLE: then a thread that waits for a lock blocks itself only.
+// call and whatever threads make the calls, and each lock excludes. With
+// MPI_THREAD_MULTIPLE a thread that waits for a lock blocks itself only.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -14,7 +14,7 @@
 #include "harness.h"
 #include "windows.h"
 
-OSCT_PROGRAM(TEST_THREAD_LEVEL, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Put", "MPI_Get", "MPI_Win_flush",
+OSCT_PROGRAM(MPI_THREAD_SERIALIZED, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Put", "MPI_Get", "MPI_Win_flush",
              "MPI_Win_flush_all")
 
 using osct::rank;
@@ -273,7 +273,7 @@ void wait_for_held_lock(const std::function<void(Windows&, const Work& free_lock
 }  // namespace
 
 CASE(a_lock_and_a_thread_that_computes) {
-    SKIP_IF(size() < 3 || osct::program.thread_level < MPI_THREAD_MULTIPLE);
+    SKIP_IF(size() < 3 || osct::thread_level() < MPI_THREAD_MULTIPLE);
     HOST_CANNOT("blocks the second thread");
     wait_for_held_lock([](Windows& windows, const Work& free_lock) {
         std::thread blocked([&] {
@@ -290,7 +290,7 @@ CASE(a_lock_and_a_thread_that_computes) {
 
 // The thread with the first lock waits for the thread with the second one.
 CASE(a_lock_and_a_thread_that_waits_for_the_other_one) {
-    SKIP_IF(size() < 3 || osct::program.thread_level < MPI_THREAD_MULTIPLE);
+    SKIP_IF(size() < 3 || osct::thread_level() < MPI_THREAD_MULTIPLE);
     HOST_CANNOT("blocks the second thread");
     wait_for_held_lock([](Windows& windows, const Work& free_lock) {
         std::thread other([&] {
@@ -305,7 +305,7 @@ CASE(a_lock_and_a_thread_that_waits_for_the_other_one) {
 }
 
 CASE(a_lock_and_a_thread_that_waits_in_a_pool) {
-    SKIP_IF(size() < 3 || osct::program.thread_level < MPI_THREAD_MULTIPLE);
+    SKIP_IF(size() < 3 || osct::thread_level() < MPI_THREAD_MULTIPLE);
     HOST_CANNOT("blocks the second thread");
     Worker first, second;
     wait_for_held_lock([&](Windows& windows, const Work& free_lock) {

@@ -4,10 +4,7 @@
 
 #include "notified.h"
 
-#ifndef TEST_THREAD_LEVEL
-#define TEST_THREAD_LEVEL MPI_THREAD_SINGLE
-#endif
-OSCT_PROGRAM(TEST_THREAD_LEVEL, "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_flush_all", "MPI_Win_lock",
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_flush_all", "MPI_Win_lock",
              "MPI_Win_unlock", "MPI_Put")
 
 using osct::Notified;
@@ -305,7 +302,7 @@ CASE(strided_puts) {
 
 // Threads that wait at different counters and at the same one; each thread's data is its own.
 CASE(threads_wait_and_notify) {
-    SKIP_IF(TEST_THREAD_LEVEL != MPI_THREAD_MULTIPLE);
+    SKIP_IF(osct::thread_level() != MPI_THREAD_MULTIPLE);
     constexpr int kThreads = 4;
     const int each = rounds(10);
     const int right = (rank() + 1) % size();
