@@ -43,8 +43,8 @@ void* find_for_program(void* library, const char* name) {
 }  // namespace osc
 
 // RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the loader finds by the return address. A jump to the loader's
-// function keeps that address. A compiler that does not optimise makes none unless it is asked, and Clang makes none in a
-// function that is noexcept, as <dlfcn.h> declares dlsym.
+// function keeps that address. A compiler that does not optimise makes none unless it is asked, and Clang makes none in
+// a function that is noexcept, as <dlfcn.h> declares dlsym.
 #ifdef __clang__
 #define OSC_JUMP [[clang::musttail]] return
 #define OSC_JUMPS

@@ -11,8 +11,8 @@
 #include "windows.h"
 
 // Below MPI_THREAD_MULTIPLE the fast paths apply in more epochs: the program runs at both levels.
-OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate",
-             "MPI_Accumulate")
+OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate",
+             "MPI_Rget_accumulate", "MPI_Accumulate")
 
 using osct::rank;
 using osct::size;
