@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|gate|full|bench|hosts|rdma|apps...
+#   sh cmake/install-packages.sh build|test|gate|full|bench|hosts|rdma|apps|evidence...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
@@ -10,6 +10,7 @@ gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplo
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 rdma="debootstrap qemu-system-x86 e2fsprogs" # the emulated machine of tests/rdma
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
+evidence="python3-clang" # finds the sites of mutants, tests/evidence
 apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
 
 wanted=""
@@ -23,8 +24,9 @@ for group in "$@"; do
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
+        evidence) wanted="$wanted $build $test_only $gate_only $evidence" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, hosts, rdma and apps" >&2
+            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, hosts, rdma, apps and evidence" >&2
             exit 2
             ;;
     esac
