@@ -95,6 +95,7 @@ def main():
     known = {"tests": tests, "folder": str(folder / "runs"), "build": str(build)}
     os.makedirs(known["folder"], exist_ok=True)
     ahead = [n for n in tests if n not in results["tests"]]
+    launch.end_on_signal()
     with multiprocessing.Pool(options.jobs, measure.begin_worker, (known,)) as pool:
         for at, (name, verdict, lines) in enumerate(pool.imap_unordered(cover, ahead), 1):
             results["tests"][name] = lines

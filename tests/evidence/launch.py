@@ -13,6 +13,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -21,8 +22,16 @@ GRACE = 3  # seconds from SIGTERM to SIGKILL
 
 
 def adopt_orphans():
-    """Makes this process the parent of orphans among its descendants. Once in each process that calls run()."""
+    """Makes this process the parent of orphans among its descendants, and lets none outlive it when a signal ends it. Once in
+    each process that calls run()."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def end(number, _):
+        kill_descendants()
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 def listed(build, selection):
@@ -50,6 +59,12 @@ def descendants():
     return found
 
 
+def kill_descendants():
+    for pid in descendants():
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def reap(patience):
     """Waits for all children, kills those that stay longer than `patience` seconds, and returns their processor time."""
     seconds, end = 0.0, time.monotonic() + patience
@@ -62,9 +77,7 @@ def reap(patience):
             seconds += usage.ru_utime + usage.ru_stime
             continue
         if time.monotonic() > end:
-            for process in descendants():
-                with contextlib.suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
+            kill_descendants()
         time.sleep(0.01)
 
 
@@ -122,9 +135,7 @@ def run(test, settings, limit, folder, replaced=None):
         if not in_time:
             os.killpg(process.pid, signal.SIGTERM)
             if not poll.poll(GRACE * 1000):
-                for pid in descendants():
-                    with contextlib.suppress(OSError):
-                        os.kill(pid, signal.SIGKILL)
+                kill_descendants()
         os.close(ends)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic() - begin
@@ -134,6 +145,16 @@ def run(test, settings, limit, folder, replaced=None):
         text = output.read().decode(errors="replace")
     verdict = judge(test, process.returncode, text) if in_time else "hang"
     return {"verdict": verdict, "wall": round(wall, 3), "cpu": round(cpu, 3), "output": text[-600:]}
+
+
+def cost(run):
+    """What a run costs, in seconds of a processor: a test that only waits still takes a place beside others."""
+    return run["cpu"] + run["wall"] / 4
+
+
+def end_on_signal():
+    """Lets SIGTERM end this process as an exception does, so that it ends its pool of workers."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def save(path, value):

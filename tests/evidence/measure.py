@@ -90,7 +90,7 @@ def limit_of(cost, test):
 def waiting(mutant, costs, tests, levels, known):
     """The tests still to be run for the mutant, in order, up to the first that is known to kill it."""
     reaching = [n for n, c in costs.items() if n in tests and c["verdict"] == "passed" and mutant["number"] in c["reached"]]
-    reaching.sort(key=lambda n: (level(tests[n], levels), costs[n]["cpu"], n))
+    reaching.sort(key=lambda n: (level(tests[n], levels), launch.cost(costs[n]), n))
     out = []
     for name in reaching:
         if known.get(name) in ("failed", "hang"):
@@ -134,6 +134,7 @@ def main():
     known = {"tests": tests, "folder": str(folder / "runs"), "budget": options.budget, "end": end,
              "library": str(build / "src/libosc.so"), "faulty": str(build / "tests/differential/libosc_faulty.so")}
     os.makedirs(known["folder"], exist_ok=True)
+    launch.end_on_signal()
     with multiprocessing.Pool(options.jobs, begin_worker, (known,)) as pool:
         tasks = [(n, False) for n in tests if n not in results["costs"]]
         if options.faults:

@@ -11,6 +11,8 @@ import csv
 import json
 import pathlib
 
+import launch
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 KILLS = ("failed", "hang")
 
@@ -41,7 +43,7 @@ class Evidence:
     def killers(self, mutant):
         """The tests that kill it, of those that have run, the cheapest first."""
         return sorted((n for n, v in self.runs(mutant).items() if v in KILLS and n in self.costs),
-                      key=lambda n: (self.costs[n]["cpu"], n))
+                      key=lambda n: (launch.cost(self.costs[n]), n))
 
     def reaching(self, mutant):
         costs = self.faulty if mutant["kind"] == "fault" else self.costs
