@@ -53,10 +53,10 @@ osc_rdma_case(info.check SECONDS 300 COMMAND env LD_LIBRARY_PATH=src
 
 # The fabric alone, over the real libfabric. What a message costs in the emulator has no bounds that a test could hold.
 foreach(test fabric_choice_test fabric_provider_rows_test)
-  osc_rdma_case(unit.${test} SECONDS 300 FILES ${test} COMMAND $<TARGET_FILE:${test}>)
+  osc_rdma_case(unit.${test} SECONDS 300 FILES unit_provider COMMAND $<TARGET_FILE:unit_provider> --sources=${test})
 endforeach()
-osc_rdma_case(unit.messenger_test SECONDS 300 FILES messenger_test
-  COMMAND $<TARGET_FILE:messenger_test> --gtest_filter=-*.MessagesAreMeasuredOnce)
+osc_rdma_case(unit.messenger_test SECONDS 300 FILES unit_provider
+  COMMAND $<TARGET_FILE:unit_provider> --sources=messenger_test --gtest_filter=-*.MessagesAreMeasuredOnce)
 
 # The network path, with data by messages where they are faster, and by the adapter's writes and reads alone.
 foreach(protocol auto direct)

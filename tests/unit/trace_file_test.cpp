@@ -19,18 +19,18 @@
 namespace osc::trace {
 namespace {
 
-// The options are read once, before the first test.
-const std::string g_path = [] {
-    const auto folder = std::filesystem::temp_directory_path() / ("osc_trace_" + std::to_string(::getpid()));
-    std::filesystem::create_directory(folder);
-    const std::string path = folder / "job.json";
-    ::setenv("OSC_TRACE", path.c_str(), 1);
-    ::setenv("OSC_TRACE_MIB", "1", 1);
-    return path;
-}();
+std::string g_path;
 
 class TraceFile : public testing::Test {
   protected:
+    // A process reads the options once; the other cases of this source read none.
+    static void SetUpTestSuite() {
+        const auto folder = std::filesystem::temp_directory_path() / ("osc_trace_" + std::to_string(::getpid()));
+        std::filesystem::create_directory(folder);
+        g_path = folder / "job.json";
+        ::setenv("OSC_TRACE", g_path.c_str(), 1);
+        ::setenv("OSC_TRACE_MIB", "1", 1);
+    }
     static void TearDownTestSuite() { std::filesystem::remove_all(std::filesystem::path(g_path).parent_path()); }
 };
 
