@@ -26,7 +26,7 @@ case ${1-} in
             chosen="-L mpi -R [.]n[1234]\$ -E [.]host[.]|[.]net[.]|^adopt"
         else
             programs="errors datatypes dynamic requests lifetimes window_counters"
-            target="osc osc_spy $(printf ' test_%s' $programs)"
+            target="osc osc_spy mpi_data mpi_window"
             chosen="-L mpi -R ^($(echo "$programs" | tr ' ' '|'))[.]n2\$"
         fi
         ;;
