@@ -19,7 +19,7 @@ namespace osc::check {
 namespace {
 
 constexpr std::uint32_t kProcesses = 4;
-constexpr std::uint32_t kTarget = 0;
+constexpr std::uint32_t kOwner = 0;
 using Clock = std::vector<std::uint64_t>;
 using Pairs = std::set<std::pair<std::uint64_t, std::uint64_t>>;
 
@@ -58,7 +58,7 @@ bool conflict(const Operation& a, const Operation& b, bool one_origin) {
 
 class Program {
   public:
-    Program(unsigned seed, bool few_sites) : random_(seed), few_sites_(few_sites), finder_(kTarget, {}) {
+    Program(unsigned seed, bool few_sites) : random_(seed), few_sites_(few_sites), finder_(kOwner, {}) {
         for (std::uint32_t rank = 0; rank < kProcesses; ++rank) {
             logs_.push_back(std::make_unique<AccessLog>(rank, Promises{}));
             clocks_.emplace_back(kProcesses, 0);
@@ -114,7 +114,7 @@ class Program {
         Fact fact;
         Operation& operation = fact.operation;
         operation.call = "MPI_Test";
-        operation.target = kTarget;
+        operation.target = kOwner;
         constexpr op::OpKind kKinds[] = {op::OpKind::Put, op::OpKind::Get, op::OpKind::Accumulate,
                                          op::OpKind::GetAccumulate};
         constexpr Op kOps[] = {Op::Sum, Op::Max, Op::NoOp};
@@ -167,19 +167,19 @@ class Program {
             event(rank);
             join(rank, exclusive ? released_ : released_exclusive_);
             ++time_;
-            logs_[rank]->lock(kTarget, exclusive);
+            logs_[rank]->lock(kOwner, exclusive);
             return;
         }
         const auto choice = random_() % 8;
         if (choice > 1) return operate(rank, World::Lock, 0, lock_[rank] == 2);
         const std::int64_t since = ++time_;
         end(rank, rank, event(rank), since);
-        logs_[rank]->complete(kTarget, since);
+        logs_[rank]->complete(kOwner, since);
         if (choice == 0) unlock(rank);
     }
 
     void unlock(std::uint32_t rank) {
-        logs_[rank]->unlock(kTarget);
+        logs_[rank]->unlock(kOwner);
         for (std::size_t i = 0; i < kProcesses; ++i) {
             released_[i] = std::max(released_[i], clocks_[rank][i]);
             if (lock_[rank] == 2) released_exclusive_[i] = std::max(released_exclusive_[i], clocks_[rank][i]);
@@ -189,7 +189,7 @@ class Program {
 
     // The target posts to a random group and waits when all of it has completed; an origin starts, operates, completes.
     void expose(std::uint32_t rank) {
-        if (rank == kTarget) {
+        if (rank == kOwner) {
             if (group_.empty()) {
                 for (std::uint32_t origin = 0; origin < kProcesses; ++origin)
                     if (random_() % 2 == 0) group_.push_back(origin);
@@ -210,7 +210,7 @@ class Program {
             event(rank);
             join(rank, posted_);
             ++time_;
-            logs_[rank]->start(std::vector<std::uint32_t>{kTarget});
+            logs_[rank]->start(std::vector<std::uint32_t>{kOwner});
             started_[rank] = true;
         }
     }
@@ -227,12 +227,12 @@ class Program {
     }
     void wait() {
         for (const Clock& clock : completed_)
-            join(kTarget, clock);
-        const std::uint64_t done = event(kTarget);
+            join(kOwner, clock);
+        const std::uint64_t done = event(kOwner);
         ++time_;
         for (Fact& fact : facts)
             if (fact.done_event == 0 && fact.ended != kNotYet) {
-                fact.done_at = kTarget;
+                fact.done_at = kOwner;
                 fact.done_event = done;
             }
         completed_.clear();
@@ -244,7 +244,7 @@ class Program {
             if (lock_[rank] != 0) {
                 const std::int64_t since = ++time_;
                 end(rank, rank, event(rank), since);
-                logs_[rank]->complete(kTarget, since);
+                logs_[rank]->complete(kOwner, since);
                 unlock(rank);
             }
             if (std::find(waiting_.begin(), waiting_.end(), rank) == waiting_.end()) continue;
@@ -256,7 +256,7 @@ class Program {
     void expose_one(std::uint32_t rank) {
         event(rank);
         join(rank, posted_);
-        logs_[rank]->start(std::vector<std::uint32_t>{kTarget});
+        logs_[rank]->start(std::vector<std::uint32_t>{kOwner});
         started_[rank] = true;
     }
 

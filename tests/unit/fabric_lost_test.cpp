@@ -38,8 +38,8 @@ struct Pair {
         EXPECT_EQ(complete_ops(), Fault::None);
     }
     Fault put(std::size_t bytes) {
-        static const std::array<std::byte, 40000> kBytes{};
-        return all[0].operate(1, [&](Transport& t) { t.put(0, kBytes.data(), bytes); });
+        static const std::array<std::byte, 40000> kData{};
+        return all[0].operate(1, [&](Transport& t) { t.put(0, kData.data(), bytes); });
     }
     Fault complete_ops() { return all[0].far->complete_ops(1); }
     am::Connection& connection(std::uint32_t from) {
