@@ -106,7 +106,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--budget", type=float, default=120, help="seconds for a mutant")
     parser.add_argument("--minutes", type=float, default=1e6, help="for the whole call")
-    parser.add_argument("--levels", default="short,gate", help="labels, the cheapest level first")
+    parser.add_argument("--levels", default="short", help="labels, the cheapest level first")
     parser.add_argument("--faults", action="store_true", help="the built-in faults too")
     parser.add_argument("--only", default="", help="mutants whose address has this text")
     parser.add_argument("--no-build", action="store_true")

@@ -125,7 +125,7 @@ def table(evidence, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--folder", type=pathlib.Path, default=TOP / "build/evidence")
-    parser.add_argument("--levels", default="short,gate")
+    parser.add_argument("--levels", default="short")
     parser.add_argument("--holes", action="store_true")
     parser.add_argument("--unneeded", action="store_true")
     parser.add_argument("--csv", type=pathlib.Path)
