@@ -124,7 +124,8 @@ TEST(NetFuzz, NearlyRightMessagesAreHarmless) {
     std::array<std::uint64_t, 7> agent_replies{};
     std::uint64_t passed = 0;
     std::uint64_t drops = 0;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(std::getenv("OSC_TEST_FULL") != nullptr ? 5 : 2);
     std::uint64_t seed = first;
     for (; std::chrono::steady_clock::now() < end; ++seed) {
         WireInput wire;
