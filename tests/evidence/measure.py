@@ -170,6 +170,9 @@ def main():
             if time.monotonic() > end:
                 pool.terminate()
                 sys.exit("measure: out of time; the next call goes on")
+        # The workers end by themselves; one that is terminated while it takes a task can leave the pool waiting.
+        pool.close()
+        pool.join()
 
 
 if __name__ == "__main__":
