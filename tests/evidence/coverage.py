@@ -20,7 +20,7 @@ import measure
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 OPTIONS = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DCMAKE_CXX_FLAGS_MINSIZEREL=-O1 -DNDEBUG", "-DOSC_UNITY=ON",
-           "-DCMAKE_C_FLAGS_MINSIZEREL=-O1 -DNDEBUG", "-DOSC_BUILD_BENCHMARKS=OFF",
+           "-DCMAKE_C_FLAGS_MINSIZEREL=-O1 -DNDEBUG", "-DCMAKE_Fortran_FLAGS_MINSIZEREL=-O3", "-DOSC_BUILD_BENCHMARKS=OFF",
            f"-DCMAKE_PROJECT_INCLUDE={TOP}/tests/evidence/coverage.cmake"]
 LIMIT = 600
 

@@ -28,7 +28,7 @@ OTHERS = ("src/tools/", "src/transport/fake/")
 FAULTS = 10000
 # MinSizeRel has Release's assertions, and neither its link-time optimisation nor its -O3.
 OPTIONS = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DCMAKE_CXX_FLAGS_MINSIZEREL=-O1 -DNDEBUG",
-           "-DCMAKE_C_FLAGS_MINSIZEREL=-O1 -DNDEBUG", "-DOSC_UNITY=ON", "-DOSC_BUILD_BENCHMARKS=OFF"]
+           "-DCMAKE_C_FLAGS_MINSIZEREL=-O1 -DNDEBUG", "-DCMAKE_Fortran_FLAGS_MINSIZEREL=-O3", "-DOSC_UNITY=ON", "-DOSC_BUILD_BENCHMARKS=OFF"]
 
 
 def tracked():
