@@ -156,6 +156,7 @@ def main():
             ahead = waiting(mutant, costs, tests, levels, results["kills"].get(mutant["address"], {}).get("runs", {}))
             if ahead and options.only in mutant["address"]:
                 tasks.append((mutant, ahead))
+        tasks.sort(key=lambda t: t[0]["address"] in results["kills"])  # those that live so far come last
         for at, (mutant, verdicts, clean, seconds, left) in enumerate(pool.imap_unordered(attack, tasks), 1):
             entry = results["kills"].setdefault(mutant["address"], {"runs": {}})
             entry["runs"].update(verdicts)
