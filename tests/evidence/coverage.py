@@ -6,12 +6,10 @@ _exit leaves no counts. build/evidence/coverage.json has the covered lines of ea
 of them no other test covers; a stopped run goes on."""
 import argparse
 import json
-import multiprocessing
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -95,8 +93,7 @@ def main():
     known = {"tests": tests, "folder": str(folder / "runs"), "build": str(build)}
     os.makedirs(known["folder"], exist_ok=True)
     ahead = [n for n in tests if n not in results["tests"]]
-    launch.end_on_signal()
-    with multiprocessing.Pool(options.jobs, measure.begin_worker, (known,)) as pool:
+    with launch.workers(options.jobs, measure.worker.update, known) as pool:
         for at, (name, verdict, lines) in enumerate(pool.imap_unordered(cover, ahead), 1):
             results["tests"][name] = lines
             count = sum(b - a + 1 for pairs in lines.values() for a, b in pairs)
@@ -106,8 +103,7 @@ def main():
                 results["unique"] = unique(results["tests"])
                 launch.save(path, results)
             if late:
-                pool.terminate()
-                sys.exit("coverage: out of time; the next call goes on")
+                launch.stop("coverage: out of time; the next call goes on")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,18 @@ import contextlib
 import ctypes
 import fcntl
 import json
+import multiprocessing
 import os
 import pathlib
 import re
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
+import traceback
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 3  # seconds from SIGTERM to SIGKILL
 
@@ -155,9 +157,34 @@ def cost(run):
     return run["cpu"] + run["wall"] / 4
 
 
-def end_on_signal():
-    """Lets SIGTERM end this process as an exception does, so that it ends its pool of workers."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+def begin_worker(parent, begin, arguments):
+    adopt_orphans()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    begin(*arguments)
+
+
+@contextlib.contextmanager
+def workers(jobs, begin, *arguments):
+    """A pool of processes for run(), each after begin(*arguments). It ends when the last task is done. Pool.terminate(), which
+    can wait for ever for a lock that a worker dies with, is never called: see stop()."""
+    adopt_orphans()
+    pool = multiprocessing.Pool(jobs, begin_worker, (os.getpid(), begin, arguments))
+    try:
+        yield pool
+    except BaseException:
+        traceback.print_exc()
+        stop("")
+    pool.close()
+    pool.join()
+
+
+def stop(why):
+    """Ends this process, its workers and their tests at once."""
+    print(why, flush=True)
+    kill_descendants()
+    os._exit(1)
 
 
 def save(path, value):

@@ -15,11 +15,9 @@ other labels add what is missing. Results of another text of the tree are put as
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -31,11 +29,6 @@ FIRST_LIMIT = 300  # seconds for a test whose cost is not known
 ROOM = 10000  # see mutate.py: numbers of mutants and faults are below twice this
 # What a worker knows beside its task.
 worker = {}
-
-
-def begin_worker(known):
-    worker.update(known)
-    launch.adopt_orphans()
 
 
 def replaced(name, is_fault):
@@ -134,8 +127,7 @@ def main():
     known = {"tests": tests, "folder": str(folder / "runs"), "budget": options.budget, "end": end,
              "library": str(build / "src/libosc.so"), "faulty": str(build / "tests/differential/libosc_faulty.so")}
     os.makedirs(known["folder"], exist_ok=True)
-    launch.end_on_signal()
-    with multiprocessing.Pool(options.jobs, begin_worker, (known,)) as pool:
+    with launch.workers(options.jobs, worker.update, known) as pool:
         tasks = [(n, False) for n in tests if n not in results["costs"]]
         if options.faults:
             tasks += [(n, True) for n, t in tests.items() if n not in results["faulty_costs"] and
@@ -146,8 +138,7 @@ def main():
                   f"{len(done['reached'])}", flush=True)
             launch.save(path, results)
             if time.monotonic() > end:
-                pool.terminate()
-                sys.exit("measure: out of time; the next call goes on")
+                launch.stop("measure: out of time; the next call goes on")
 
         attacked = sorted(mutants["mutants"], key=lambda m: hashlib.sha256(m["address"].encode()).digest())
         tasks = []
@@ -169,11 +160,7 @@ def main():
                   f"; {len(verdicts)} tests in {seconds:.1f} s" + (f", {left} left" if left else ""), flush=True)
             launch.save(path, results)
             if time.monotonic() > end:
-                pool.terminate()
-                sys.exit("measure: out of time; the next call goes on")
-        # The workers end by themselves; one that is terminated while it takes a task can leave the pool waiting.
-        pool.close()
-        pool.join()
+                launch.stop("measure: out of time; the next call goes on")
 
 
 if __name__ == "__main__":
