@@ -10,6 +10,9 @@ known. A test that has killed runs once more without a mutant, to show that it s
 seconds for a mutant in one call. --faults does the same for the built-in faults, in the tests that preload libosc, with
 the library osc_faulty in its place.
 
+A kill can be luck where the machine has other work: --confirm first runs each known kill again, and forgets those that do
+not come again.
+
 build/evidence/results.json keeps everything, after each mutant: a stopped run goes on, a greater budget, more tests and
 other labels add what is missing. Results of another text of the tree are put aside."""
 import argparse
@@ -70,6 +73,15 @@ def attack(task):
     return mutant, verdicts, clean, time.monotonic() - begin, 0
 
 
+def confirm(task):
+    """(mutant, [(test, limit)]): whether the test that killed the mutant does so again."""
+    mutant, [(name, limit)] = task
+    is_fault = mutant["kind"] == "fault"
+    setting = {"OSC_TEST_FAULT": mutant["name"]} if is_fault else {"MUTANT": str(mutant["number"])}
+    done = launch.run(worker["tests"][name], setting, limit, worker["folder"], replaced(name, is_fault))
+    return mutant, name, done["verdict"]
+
+
 def level(test, levels):
     labels = test["properties"].get("LABELS", [])
     return next((i for i, name in enumerate(levels) if name in labels), len(levels))
@@ -102,6 +114,7 @@ def arguments():
     parser.add_argument("--levels", default="short", help="labels, the cheapest level first")
     parser.add_argument("--faults", action="store_true", help="the built-in faults too")
     parser.add_argument("--only", default="", help="mutants whose address has this text")
+    parser.add_argument("--confirm", action="store_true", help="run each known kill again")
     parser.add_argument("--no-build", action="store_true")
     parser.add_argument("selection", nargs="*", help="for ctest, after --")
     return parser.parse_args()
@@ -141,11 +154,19 @@ def main():
                 launch.stop("measure: out of time; the next call goes on")
 
         attacked = sorted(mutants["mutants"], key=lambda m: hashlib.sha256(m["address"].encode()).digest())
+        targets = [m for m in attacked + (mutants["faults"] if options.faults else []) if options.only in m["address"]]
+        again = [(m, [(n, limit_of(results["costs"][n], tests[n]))]) for m in targets if options.confirm
+                 for n, v in results["kills"].get(m["address"], {}).get("runs", {}).items() if v != "passed" and n in tests]
+        for at, (mutant, name, verdict) in enumerate(pool.imap_unordered(confirm, again), 1):
+            results["kills"][mutant["address"]]["runs"][name] = verdict
+            print(f"[{at}/{len(again)}] {mutant['address']}: {verdict} again in {name}", flush=True)
+            launch.save(path, results)
+
         tasks = []
-        for mutant in attacked + (mutants["faults"] if options.faults else []):
+        for mutant in targets:
             costs = results["faulty_costs" if mutant["kind"] == "fault" else "costs"]
             ahead = waiting(mutant, costs, tests, levels, results["kills"].get(mutant["address"], {}).get("runs", {}))
-            if ahead and options.only in mutant["address"]:
+            if ahead:
                 tasks.append((mutant, ahead))
         tasks.sort(key=lambda t: t[0]["address"] in results["kills"])  # those that live so far come last
         for at, (mutant, verdicts, clean, seconds, left) in enumerate(pool.imap_unordered(attack, tasks), 1):
