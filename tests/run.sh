@@ -33,7 +33,7 @@ build() {
 case $level in
     short)
         sh cmake/install-packages.sh test
-        OSC_ONLY_CONFIGURE=1 build
+        OSC_CONFIGURE=$configure OSC_ONLY_CONFIGURE=1 sh cmake/build-preset.sh release
         chosen=$(python3 tests/level.py build/release "$@")
         # shellcheck disable=SC2046 -- a list of words on purpose
         build $(printf '%s\n' "$chosen" | sed -n 1p)

@@ -50,9 +50,8 @@ void enter(std::initializer_list<Predefined> types) {
 
 void enter_predefined() {
     enter({
-        // Reductions of MPI_CHAR, MPI_CHARACTER and MPI_BYTE are not in the standard, but MPICH and Open MPI take them
-        // as
-        // integers and programs rely on it.
+        // The standard has no reductions of MPI_CHAR and MPI_CHARACTER, and only bitwise ones of MPI_BYTE. MPICH and
+        // Open MPI take all three as integers, and programs rely on it.
         {MPI_CHAR, integer<char>()},
         {MPI_SIGNED_CHAR, Basic::I8},
         {MPI_UNSIGNED_CHAR, Basic::U8},

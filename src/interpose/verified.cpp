@@ -73,12 +73,15 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
         }
 }
 
+// Arithmetic, order or logic.
 bool is_arithmetic(Op op) {
     switch (op) {
         case Op::None:
         case Op::Band:
         case Op::Bor:
         case Op::Bxor:
+        case Op::Minloc:
+        case Op::Maxloc:
         case Op::Replace:
         case Op::NoOp:
             return false;
