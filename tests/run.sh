@@ -21,8 +21,7 @@ case "${1-}" in
         exit 2
         ;;
 esac
-# Only --full runs the benchmarks' programs for Open MPI.
-configure="-DOSC_BENCHMARK_OPEN_MPI=OFF ${OSC_CONFIGURE-}"
+configure=${OSC_CONFIGURE-}
 unset OSC_CONFIGURE # libosc reports variables of its own that it does not know
 
 # build [TARGET...]
@@ -48,7 +47,7 @@ case $level in
         sh cmake/install-packages.sh full
         OSC_TEST_FULL=1
         export OSC_TEST_FULL
-        configure="$configure -DOSC_WARNINGS_ARE_ERRORS=ON -DOSC_BENCHMARK_OPEN_MPI=ON"
+        configure="$configure -DOSC_WARNINGS_ARE_ERRORS=ON"
         build
         ;;
 esac

@@ -25,9 +25,15 @@ signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 class Tools:
-    """Where the programs, launchers and the library are."""
+    """Where the programs, launchers and the library are. In a build tree it first builds `target`, which is up to date
+    in a moment."""
 
-    def __init__(self, build, libosc):
+    def __init__(self, build, libosc, target="benchmarks"):
+        if os.path.exists(os.path.join(build, "CMakeCache.txt")):
+            done = subprocess.run(["cmake", "--build", build, "--target", target, "-j", str(os.cpu_count())],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit("%scould not build the target %s in %s" % (done.stdout, target, build))
         self.bench = os.path.join(build, "benchmarks")
         self.libosc = os.path.abspath(libosc or os.path.join(build, "src", "libosc.so"))
         # Makes the host's MPI_Finalize end between hosts (tests/multihost); programs without MPI do not need it.
