@@ -1,4 +1,4 @@
-# How programs find an installed libosc: pkg-config and find_package(osc). The library itself and the header are
+# How programs find an installed libosc: pkg-config and find_package(osc); and its documents. The library itself and the header are
 # installed where they are built (src/CMakeLists.txt).
 include(CMakePackageConfigHelpers)
 
@@ -26,3 +26,9 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/osc-config-version.
 install(EXPORT osc NAMESPACE osc:: FILE osc-targets.cmake DESTINATION ${OSC_CONFIG_DIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/osc-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/osc-config-version.cmake
   DESTINATION ${OSC_CONFIG_DIR})
+
+# The documents that users need, in the folders that messages and links name.
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/osc)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/GUIDE.md ${CMAKE_SOURCE_DIR}/docs/TROUBLESHOOTING.md
+  ${CMAKE_SOURCE_DIR}/docs/CHECKING.md ${CMAKE_SOURCE_DIR}/docs/timeline.png
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/osc/docs)

@@ -3,7 +3,7 @@
 # scatters use) over one-sided communication, -sf_type window, by the host alone and with libosc: PETSc's own tests with windows
 # by create and allocate and each synchronisation (fence; active: post, start, complete and wait; lock), and with dynamic windows
 # and fences; then Krylov solvers, whose matrices scatter their vectors that way. It leaves out dynamic windows with another
-# synchronisation and bicg with locks on allocated windows, in which PETSc does not synchronise (docs/APPLICATIONS.md). A run is
+# synchronisation and bicg with locks on allocated windows, in which PETSc does not synchronise (docs/GUIDE.md). A run is
 # right if it prints what the same program prints with -sf_type basic, which sends messages: all data of each star forest, the
 # residuals of each iteration. With libosc, libosc must have served the operations.
 #

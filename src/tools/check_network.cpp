@@ -252,7 +252,7 @@ void check_network(Findings& findings, const std::filesystem::path& folder) {
     if (first == nullptr)
         add_problem(findings, "network", "no window can span nodes: " + why,
                     wanted.empty()
-                        ? "install libfabric with a provider of docs/PROVIDERS.md on every node, beside libosc's "
+                        ? "install libfabric with a provider of docs/GUIDE.md on every node, beside libosc's "
                           "libosc_ofi.so"
                         : "OSC_OFI_PROVIDER=" + wanted +
                               " names a provider that cannot be used here; "

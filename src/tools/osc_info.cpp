@@ -28,8 +28,8 @@ const char* const kUsage =
     "crashed,\n"
     "    from the files FILE.rank-* of its processes\n"
     "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
-    "  --markdown: the table of options as it stands in README.md\n"
-    "  --providers: the tables of docs/PROVIDERS.md, for the libfabric of this machine\n";
+    "  --markdown: the table of options as it stands in docs/GUIDE.md\n"
+    "  --providers: what libfabric offers on this machine, and what libosc makes of it, as tables\n";
 
 // The statistics of interpose/public_api.cpp.
 struct Counter {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Hold docs/STANDARD.md and docs/GAS.md against the tests: every test that they name must exist.
+"""Hold docs/STANDARD.md against the tests: every test that it names must exist.
 
     python3 standard.py            check; says how many rules have no test yet
     python3 standard.py --open     also list those rules
 
 A rule is an item "- **NUMBER** text `program: case, case; program: case`"; the program is a source file of tests/, the case a
 CASE or TEST in it. "*User's duty*: ..." in place of tests marks a rule that binds the program alone, or promises nothing, and
-says what libosc does; "*open*" marks a rule without a test. GAS.md names tests anywhere, in the same way.
+says what libosc does; "*open*" marks a rule without a test.
 """
 import argparse
 import os
@@ -16,10 +16,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 ITEM = re.compile(r"- \*\*([A-Z]+\d+)\*\*(?: \([\d.]+\))? (.+?) (?:`([^`]+)`|\*User's duty\*: (\w.+)|\*open\*)$")
-NAMED = re.compile(r"`([a-z_]\w*: [^`]+)`")
 DOCS = os.path.join(os.path.dirname(TESTS), "docs")
 PAGE = os.path.join(DOCS, "STANDARD.md")
-OTHER = os.path.join(DOCS, "GAS.md")
 
 
 def known_tests():
@@ -75,16 +73,10 @@ def main():
                 without.append("%s %s" % (rule, text))
                 continue
             wrong.extend("%s names %s" % (rule, what) for what in missing(tests, shown))
-    with open(OTHER) as f:
-        named = [" ".join(shown.split()) for shown in NAMED.findall(f.read())]
-    wrong.extend("GAS.md names %s" % what for shown in named for what in missing(tests, shown))
-    if not named:
-        wrong.append("GAS.md names no test")
     if options.open:
         print("\n".join(without))
     print("STANDARD.md: %d rules, %d with a test, %d the user's duty, %d open"
           % (rules, rules - duties - len(without), duties, len(without)))
-    print("GAS.md: tests in %d places" % len(named))
     for line in wrong:
         print("  " + line)
     return 1 if wrong or not rules else 0

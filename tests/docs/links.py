@@ -1,9 +1,10 @@
-"""Every link inside the documents leads somewhere, and every file of the project that they name exists.
+"""Every link inside the documents leads somewhere, every file of the project that they name exists, and so does every document
+that the sources name. A message of the library or of osc_info names installed documents only.
 
 usage: links.py SOURCE
 
 Checked are README.md and the pages of docs: links to files and to headings, and paths that begin with a folder of the project
-(`*` stands for anything). Exit status: 0, or 1 with what leads nowhere.
+(`*` stands for anything); and pages of docs in the files of CODE. Installed is what cmake/Install.cmake lists. Exit status: 0, or 1 with what leads nowhere.
 """
 import glob
 import os
@@ -11,6 +12,8 @@ import re
 import sys
 
 FOLDERS = ("src", "tests", "docs", "benchmarks", "examples", "include", "cmake")
+CODE = ("src", "tests", "benchmarks", "examples", "cmake")
+CITED = re.compile(r"\bdocs/(\w+\.md)\b")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"(?<![\w/.$-])(?:%s)/[\w./*+-]*[\w*+]" % "|".join(FOLDERS))
 
@@ -25,9 +28,30 @@ def read(path):
         return file.read()
 
 
+def in_code(source):
+    """What is wrong with the documents that the sources name, and how many they name."""
+    installed = set(CITED.findall(read(os.path.join(source, "cmake", "Install.cmake"))))
+    wrong, named = [], 0
+    for folder in CODE:
+        for path in sorted(glob.glob(os.path.join(source, folder, "**", "*"), recursive=True)):
+            if not os.path.isfile(path):
+                continue
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.read().splitlines()
+            for number, line in enumerate(lines, 1):
+                for page in CITED.findall(line):
+                    named += 1
+                    where = "%s:%d" % (os.path.relpath(path, source), number)
+                    if not os.path.exists(os.path.join(source, "docs", page)):
+                        wrong.append("%s: names docs/%s, which is not there" % (where, page))
+                    elif folder == "src" and not line.lstrip().startswith(("//", "#", "*")) and page not in installed:
+                        wrong.append("%s: a message names docs/%s, which is not installed" % (where, page))
+    return wrong, named
+
+
 def main():
     source = sys.argv[1]
-    wrong, checked = [], 0
+    wrong, checked = in_code(source)
     for page in [os.path.join(source, "README.md")] + sorted(glob.glob(os.path.join(source, "docs", "**", "*.md"), recursive=True)):
         name = os.path.relpath(page, source)
         text = read(page)

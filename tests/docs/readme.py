@@ -1,9 +1,11 @@
-"""README.md shows the two commands first, and the table of options that osc_info prints.
+"""README.md shows the two commands first; docs/GUIDE.md has the table of options that osc_info prints, and README names no other ones.
 
-usage: readme.py OSC_INFO README"""
+usage: readme.py OSC_INFO README GUIDE [--write]"""
+import re
 import subprocess
 import sys
 
+BEGIN, END = "<!-- osc_info --markdown -->\n", "<!-- end -->\n"
 COMMANDS = ["sh examples/demo.sh", "sh tests/run.sh"]
 
 
@@ -28,19 +30,29 @@ def option_table(text):
 
 
 def main():
-    info, readme = sys.argv[1:]
+    info, readme, guide = sys.argv[1:4]
     with open(readme, encoding="utf-8") as file:
         text = file.read()
+    with open(guide, encoding="utf-8") as file:
+        user_guide = file.read()
     wrong = []
     commands, late = first_commands(text)
     if commands != COMMANDS or late:
         wrong.append(f"the first thing in README must be the commands {COMMANDS}, not {commands}")
     printed = subprocess.run([info, "--markdown"], check=True, capture_output=True, text=True).stdout.splitlines()
-    table = option_table(text)
+    if "--write" in sys.argv:
+        before, rest = user_guide.split(BEGIN)
+        user_guide = before + BEGIN + "\n" + "\n".join(printed) + "\n\n" + END + rest.split(END, 1)[1]
+        with open(guide, "w", encoding="utf-8") as file:
+            file.write(user_guide)
+    table = option_table(user_guide)
     if table != printed:
         wrong.append("the table of options differs from `osc_info --markdown`:")
-        wrong += [f"  only in README:   {row}" for row in table if row not in printed]
+        wrong += [f"  only in GUIDE:    {row}" for row in table if row not in printed]
         wrong += [f"  only in osc_info: {row}" for row in printed if row not in table]
+    known = {name for row in printed for name in re.findall(r"OSC_[A-Z_]+", row.split("|")[1])}
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("| `OSC_"))
+    wrong += [f"README's table has {name}, which is no option" for name in re.findall(r"OSC_[A-Z_]+", rows) if name not in known]
     print("\n".join(wrong))
     return 1 if wrong else 0
 
