@@ -1,4 +1,4 @@
-"""The simulation of large jobs beside measurements: its runs, and the generated parts of docs/SCALING.md."""
+"""The simulation of large jobs beside measurements: its runs, and the generated parts of docs/PERFORMANCE.md."""
 
 import os
 
