@@ -16,7 +16,7 @@ int check_main(bool as_json);
 /// a name that PATH finds. The exit status: 0 if it does, 1 with problems.
 int check_program_main(const char* program, bool as_json);
 
-/// Prints the tables of docs/PROVIDERS.md from what libfabric says of its providers here, and from libosc's probes of
+/// Prints the tables of docs/NETWORK.md from what libfabric says of its providers here, and from libosc's probes of
 /// them. The exit status: 1 if libfabric cannot be loaded.
 int print_providers();
 

@@ -1,4 +1,4 @@
-// `osc_info --providers`: the generated tables of docs/PROVIDERS.md.
+// `osc_info --providers`: the generated tables of docs/NETWORK.md.
 #include <cstdio>
 #include <iterator>
 #include <map>

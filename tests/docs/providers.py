@@ -1,6 +1,6 @@
-"""The generated tables of docs/PROVIDERS.md against `osc_info --providers`, if this machine has the same libfabric.
+"""The generated tables of docs/NETWORK.md against `osc_info --providers`, if this machine has the same libfabric.
 
-usage: providers.py OSC_INFO PROVIDERS [--write]"""
+usage: providers.py OSC_INFO NETWORK [--write]"""
 import subprocess
 import sys
 
@@ -22,7 +22,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         text = file.read()
     before, rest = text.split(BEGIN)
-    block, after = rest.split(END)
+    block, after = rest.split(END, 1)
     printed = subprocess.run([info, "--providers"], check=True, capture_output=True, text=True).stdout
     if "--write" in sys.argv:
         with open(path, "w", encoding="utf-8") as file:
