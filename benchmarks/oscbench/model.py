@@ -1,4 +1,4 @@
-"""Cost formulas of calls beside measured costs: the generated parts of docs/MODEL.md."""
+"""Cost formulas of calls beside measured costs: the generated parts of docs/STRATEGIES.md."""
 
 from .report import markdown
 from .verdict import duration

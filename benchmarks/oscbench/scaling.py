@@ -11,7 +11,7 @@ FILES = {DOCUMENT: "scale.json", RESIDENT: "scale_resident.json"}
 RESIDENT_JOBS = ((2, 2), (8, 4), (64, 4))
 LIMIT_SECONDS = 240
 WITHIN = 0.25
-# What a barrier of a node takes: two processes' is measured elsewhere (docs/MODEL.md, b); a process more is taken as a
+# What a barrier of a node takes: two processes' is measured elsewhere (docs/STRATEGIES.md, b); a process more is taken as a
 # contended atomic, which this machine has too few cores to show.
 MEET_NS, MEET_MORE_NS = 200, 50
 NEAR_WAY_NS = 1000

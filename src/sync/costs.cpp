@@ -1,4 +1,4 @@
-// The formulas of docs/MODEL.md for an epoch between two fences.
+// The formulas of docs/STRATEGIES.md for an epoch between two fences.
 #include "sync/costs.h"
 
 #include <algorithm>

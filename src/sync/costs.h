@@ -1,6 +1,6 @@
 // The cost model by which the fence strategy `auto` chooses: the time of an epoch with each strategy. The constants
 // come from a measurement of the network (transport/am/measure.cpp), an epoch's traffic from the window's
-// streams. docs/MODEL.md derives the formulas.
+// streams. docs/STRATEGIES.md derives the formulas.
 #pragma once
 
 #include <cstdint>
