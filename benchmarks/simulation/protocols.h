@@ -1,5 +1,5 @@
 // The protocols of libosc between nodes, as far as time and messages depend on them: the messages, and the processes
-// that wait for them. Consecutive ranks share a node. docs/PERFORMANCE.md (Large jobs) says what is modelled and what is left out.
+// that wait for them. Consecutive ranks share a node. docs/PERFORMANCE.md, "Large jobs", says what is modelled.
 #pragma once
 
 #include <cstdint>
