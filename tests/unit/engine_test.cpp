@@ -232,9 +232,8 @@ TEST_P(Engine, AWaitIsGivenUpForTheDead) {
 
 TEST_P(Engine, StopEndsASleep) {
     start_and_sleep();
-    const std::int64_t begin = now_ns();
     engine_.stop();
-    EXPECT_LT(now_ns() - begin, 400000000);
+    EXPECT_GT(fake_.wakes.load(), 0);
     const int polls = fake_.polls.load();
     std::this_thread::sleep_for(Ms(20));
     EXPECT_EQ(fake_.polls.load(), polls);
@@ -350,6 +349,20 @@ TEST_P(Engine, TheThreadRetriesBusyWorkSoon) {
     const int resumed = work.resumed.load();
     std::this_thread::sleep_for(Ms(10));
     EXPECT_EQ(work.resumed.load(), resumed);
+}
+
+// The host polls beside the sleeping thread, which must come back soon for the work that they leave.
+TEST_P(Engine, WorkThatStaysBusyWakesTheThread) {
+    start_and_sleep();
+    engine_.expect_direct();
+    Work work;
+    work.left.store(DeferredWork::Left::Busy);
+    engine_.backlog().enlist(work);
+    EXPECT_TRUE(soon([&] {
+        engine_.host_polls();
+        return fake_.wakes.load() > 0;
+    }));
+    engine_.backlog().withdraw(work);
 }
 
 // A thread that waits, or is about to, does not wake the sleeping thread, nor do events meanwhile. When it has stopped
