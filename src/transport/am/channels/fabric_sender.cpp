@@ -145,7 +145,9 @@ void FabricSender::send_in_order(Message* message) {
         const std::lock_guard lock(mutex_);
         keep();
     }
-    engine_.wake_thread();  // it may have fallen asleep, for long, before it could see this
+    // The network thread may have fallen asleep, for long, before it could see this. And the provider may have moved
+    // arrivals in its call, which no event announces.
+    engine_.wake_thread();
 }
 
 void FabricSender::retry_unsent() {
@@ -194,7 +196,6 @@ bool FabricSender::post(Message* message) {
                                          : endpoint_->send(to.peer, message->data, bytes, message->operation);
     if (posted == fabric::Posted::Again) {
         count(counts_.retries);
-        engine_.wake_thread();  // the provider may have moved arrivals in this call, which no event announces
         return false;
     }
     count(counts_.messages);
