@@ -2,6 +2,8 @@
 // a child writes to a stream later must not reach a file of libosc.
 #pragma once
 
+#include <string_view>
+
 namespace osc::base {
 
 /// Moves a descriptor that libosc has just opened above 2, with close-on-exec, and returns its number. Returns -1 with
@@ -11,5 +13,8 @@ int above_stdio(int descriptor);
 /// Opens /dev/null as those of descriptors 0 to 2 that are closed, for good: before the use of a library that opens
 /// descriptors of its own at any time. No error: what the system refuses stays closed. Thread-safe.
 void occupy_stdio();
+
+/// Writes all of `text`, also if signals interrupt it. False with errno.
+bool write_all(int descriptor, std::string_view text);
 
 }  // namespace osc::base

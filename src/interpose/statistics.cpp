@@ -58,19 +58,9 @@ bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>
            await_all(request, windows);
 }
 
-bool write_all(int file, const std::string& text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t written = ::write(file, text.data() + at, text.size() - at);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        at += static_cast<std::size_t>(written);
-    }
-    return true;
-}
-
 void write_file(const std::string& path, const std::string& text) {
     const int file = base::above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    const bool written = file >= 0 && write_all(file, text);
+    const bool written = file >= 0 && base::write_all(file, text);
     const int error = errno;
     if (file >= 0) ::close(file);
     if (!written) base::say("cannot write the statistics to %s: %s", path.c_str(), std::strerror(error));
@@ -101,7 +91,7 @@ void report_statistics() {
                        {data->all.data() + data->offsets[from], static_cast<std::size_t>(data->lengths[from])});
         stats::finish(report);
         const std::vector<stats::Finding> findings = stats::advise(report);
-        write_all(STDERR_FILENO, stats::table_of(report, findings, counter_names()));
+        base::write_all(STDERR_FILENO, stats::table_of(report, findings, counter_names()));
         if (const std::string& path = base::values().stats; path != "1")
             write_file(path, stats::json_of(report, findings, counter_names()));
     }

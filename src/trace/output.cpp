@@ -26,14 +26,7 @@ bool Output::open(const std::string& path) {
 }
 
 void Output::flush() {
-    for (std::size_t at = 0; at < buffer_.size() && error_ == 0;) {
-        const ssize_t written = ::write(file_, buffer_.data() + at, buffer_.size() - at);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0)
-            error_ = written < 0 ? errno : EIO;
-        else
-            at += static_cast<std::size_t>(written);
-    }
+    if (error_ == 0 && !base::write_all(file_, buffer_)) error_ = errno;
     buffer_.clear();
 }
 

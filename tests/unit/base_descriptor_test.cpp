@@ -1,11 +1,16 @@
 // Descriptors while the standard streams are closed. Each case runs in a child, whose streams it closes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <string>
+#include <thread>
 
 #include "base/descriptor.h"
 
@@ -73,6 +78,37 @@ TEST(Descriptor, OccupiesTheStreamsForOthers) {
                          ::fcntl(2, F_GETFD) == FD_CLOEXEC && open_null() > 2;
               }),
               0);
+}
+
+// The kernel returns from a long write early, with some bytes written, if a signal arrives.
+TEST(Descriptor, WritesAllDespiteASignal) {
+    struct sigaction action {};
+    struct sigaction before {};
+    action.sa_handler = [](int) {};
+    ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    std::string text(std::size_t{1} << 20, ' ');
+    for (std::size_t at = 0; at < text.size(); ++at)
+        text[at] = static_cast<char>(at * 2654435761u >> 13);
+    std::thread writer([&] {
+        EXPECT_TRUE(base::write_all(ends[1], text));
+        ::close(ends[1]);
+    });
+    const int room = ::fcntl(ends[1], F_GETPIPE_SZ);
+    for (int waiting = 0; waiting < room; std::this_thread::yield())
+        ASSERT_EQ(::ioctl(ends[0], FIONREAD, &waiting), 0);
+    EXPECT_EQ(::pthread_kill(writer.native_handle(), SIGUSR1), 0);
+    std::string got;
+    char part[4096];
+    for (ssize_t bytes = 0; (bytes = ::read(ends[0], part, sizeof part)) > 0;)
+        got.append(part, static_cast<std::size_t>(bytes));
+    writer.join();
+    ::close(ends[0]);
+    ::sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_TRUE(got == text);
+    EXPECT_FALSE(base::write_all(-1, text));
+    EXPECT_EQ(errno, EBADF);
 }
 
 }  // namespace
