@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -171,6 +172,13 @@ void drop_memory(void* owned, std::byte* controls, bool owns_controls) {
     if (owns_controls && controls != nullptr) shm::Arena::mine().release(controls);
 }
 
+// This process uses the control table no more. Said once.
+void depart(Window& window) {
+    if (std::exchange(window.departed, true)) return;
+    window.controls.header().departed.fetch_add(1, std::memory_order_seq_cst);
+    window.team.shared().departures.ring();
+}
+
 // Called by the node's first process: waits until no other process uses the control table; false if a process died, and
 // it is unknown whether the others still use it.
 bool await_departures(Window& window) {
@@ -329,10 +337,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     }
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
     window->end_service();
-    header.departed.fetch_add(1, std::memory_order_seq_cst);
-    const bool first = window->me == window->team.leader();
-    if (!first) window->team.shared().departures.ring();
-    const bool all_gone = first && await_departures(*window);
+    depart(*window);
+    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
     void* owned = met ? window->owned : nullptr;  // without a barrier the window may exist on other processes
     std::byte* controls = window->controls.address;
     window.reset();
@@ -346,12 +352,6 @@ Fault free_window(Window* window, int& host_error) {
     shm::ControlTableHeader& header = window->controls.header();
     window->announce_fence(~std::uint64_t{0}, false);  // no operation may wait for a further fence
     const bool met = window->departed || window->barrier();
-    const auto depart = [&] {
-        if (window->departed) return;
-        window->departed = true;
-        header.departed.fetch_add(1, std::memory_order_seq_cst);
-        window->team.shared().departures.ring();
-    };
     window->describe_statistics();
     {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
@@ -364,13 +364,13 @@ Fault free_window(Window* window, int& host_error) {
             // processes do not wait for that, but their first process does not free the control table.
             header.kept.store(1, std::memory_order_release);
             window->announce_fence(window->epoch.fences, false);
-            depart();
+            depart(*window);
             return Fault::None;
         }
         unregister_window(window->handle);
     }
     window->end_service();  // it uses the locks in the control table, which depart() allows to be freed
-    depart();
+    depart(*window);
     // After a death no process knows whether all others have ended their operations on the window, so its memory is
     // freed only when this process ends.
     const bool all_gone = window->me == window->team.leader() && await_departures(*window);
