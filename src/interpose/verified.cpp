@@ -56,8 +56,8 @@ void find_local(Operation& operation, const Buffers& buffers) {
 // A layout with many blocks is looked at in its first element. The base of a target on another node counts as aligned.
 void look_at_alignment(Window& window, const Operation& operation, const op::TypeInfo& type) {
     const bool accumulates = operation.kind != op::OpKind::Put && operation.kind != op::OpKind::Get;
+    if (!accumulates && !type.predefined) return;
     const std::int64_t alignment = alignment_of(type.basic);
-    if (operation.bytes.empty() || alignment == 1 || (!accumulates && !type.predefined)) return;
     const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
     const auto base = known_base ? static_cast<std::int64_t>(window.peer(operation.target).control().base) : 0;
     for (const Bytes& range : operation.bytes)
