@@ -71,7 +71,6 @@ const Member* latecomer(const WindowReport& window) {
     const auto waits_less = [](const Member& a, const Member& b) {
         return a.waiting(Sync::Win_fence) < b.waiting(Sync::Win_fence);
     };
-    if (window.members.size() < 2) return nullptr;
     const std::uint64_t fences = window.value(Other::FenceLast);
     const auto last = std::max_element(window.members.begin(), window.members.end(), less_last);
     if (fences > 0) return share(last->value(index_of(Other::FenceLast)), fences) > 0.5 ? &*last : nullptr;
