@@ -290,25 +290,26 @@ void gaps_and_freed_memory() {
 
 // ---- datatypes
 
+MPI_Datatype structure(const std::vector<int>& lengths, const std::vector<MPI_Aint>& displacements,
+                       const std::vector<MPI_Datatype>& members) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    MPI_Type_create_struct(static_cast<int>(members.size()), lengths.data(), displacements.data(), members.data(),
+                           &made);
+    MPI_Type_commit(&made);
+    return made;
+}
+
 // One structure in two forms; MPI_LONG and MPI_INT64_T are the same on this machine.
 void equal_signatures() {
     IntWindow window;
-    struct Pair {
+    struct {
         int number;
         float weight;
     } pairs[2] = {};
-    const int lengths[2] = {1, 1};
-    const MPI_Aint displacements[2] = {offsetof(Pair, number), offsetof(Pair, weight)};
-    const MPI_Aint reversed[2] = {4, 0};
-    const MPI_Datatype members[2] = {MPI_INT, MPI_FLOAT};
-    MPI_Datatype pair = MPI_DATATYPE_NULL;
-    MPI_Datatype other = MPI_DATATYPE_NULL;
+    MPI_Datatype pair = structure({1, 1}, {0, 4}, {MPI_INT, MPI_FLOAT});
+    MPI_Datatype other = structure({1, 1}, {4, 0}, {MPI_INT, MPI_FLOAT});
     MPI_Datatype two = MPI_DATATYPE_NULL;
-    MPI_Type_create_struct(2, lengths, displacements, members, &pair);
-    MPI_Type_create_struct(2, lengths, reversed, members, &other);
     MPI_Type_contiguous(2, pair, &two);
-    MPI_Type_commit(&pair);
-    MPI_Type_commit(&other);
     MPI_Type_commit(&two);
     long wide = 1;
     MPI_Win_fence(0, window);
@@ -318,9 +319,29 @@ void equal_signatures() {
         MPI_Put(&wide, 1, MPI_LONG, kOther, 16, 1, MPI_INT64_T, window);
     });
     MPI_Win_fence(0, window);
-    MPI_Type_free(&pair);
-    MPI_Type_free(&other);
-    MPI_Type_free(&two);
+    for (MPI_Datatype* type : {&pair, &other, &two})
+        MPI_Type_free(type);
+}
+
+// A structure with an array of structures, and the same members one by one.
+void nested_structure() {
+    IntWindow window;
+    struct {
+        struct {
+            int number;
+            float weight;
+        } pairs[2];
+        double sum;
+    } record = {};
+    MPI_Datatype pair = structure({1, 1}, {0, 4}, {MPI_INT, MPI_FLOAT});
+    MPI_Datatype nested = structure({2, 1}, {0, 16}, {pair, MPI_DOUBLE});
+    MPI_Datatype flat =
+        structure({1, 1, 1, 1, 1}, {0, 4, 8, 12, 16}, {MPI_INT, MPI_FLOAT, MPI_INT, MPI_FLOAT, MPI_DOUBLE});
+    MPI_Win_fence(0, window);
+    only(0, [&] { MPI_Put(&record, 1, nested, kOther, 0, 1, flat, window); });
+    MPI_Win_fence(0, window);
+    for (MPI_Datatype* type : {&pair, &nested, &flat})
+        MPI_Type_free(type);
 }
 
 // A put may have less data than the target's operand takes.
@@ -329,6 +350,18 @@ void shorter_than_the_room() {
     int values[3] = {1, 2, 3};
     MPI_Win_fence(0, window);
     only(0, [&] { MPI_Put(values, 3, MPI_INT, kOther, 0, 8, MPI_INT, window); });
+    MPI_Win_fence(0, window);
+}
+
+// Nothing moves, so no element differs.
+void no_elements() {
+    IntWindow window;
+    int value = 1;
+    MPI_Win_fence(0, window);
+    only(0, [&] {
+        MPI_Put(&value, 0, MPI_INT, kOther, 0, 0, MPI_DOUBLE, window);
+        MPI_Put(&value, 0, MPI_INT, kOther, 0, 1, MPI_DOUBLE, window);
+    });
     MPI_Win_fence(0, window);
 }
 
@@ -356,6 +389,8 @@ const std::vector<Case> kRight = {
     OSC_CASE(gaps_and_freed_memory),
     OSC_CASE(equal_signatures),
     OSC_CASE(shorter_than_the_room),
+    OSC_CASE(no_elements),
+    OSC_CASE(nested_structure),
 };
 
 }  // namespace corpus

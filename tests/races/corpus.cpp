@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "epochs.h"
 
@@ -305,6 +306,24 @@ void units() {
     MPI_Win_fence(0, at.win());
 }
 
+// More windows than the checker has communicators for: those of the same processes share one.
+void beside_many_windows() {
+    std::vector<MPI_Win> others(120);
+    for (MPI_Win& win : others) {
+        void* memory = nullptr;
+        MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    }
+    {
+        Case at("beside_many_windows");
+        at.expect("Put", "Put", 8, 16, false);
+        MPI_Win_fence(0, at.win());
+        if (is_origin()) MPI_Put(at.value(), 1, MPI_LONG, 0, 8, 1, MPI_LONG, at.win());
+        MPI_Win_fence(0, at.win());
+    }
+    for (MPI_Win& win : others)
+        MPI_Win_free(&win);
+}
+
 // Two threads of one process, at the same bytes or at their own.
 void threads(bool apart) {
     Case at(apart ? "threads_apart" : "threads");
@@ -360,6 +379,8 @@ int main(int argc, char** argv) {
     if (multiple) {
         threads(false);
         threads(true);
+    } else {
+        beside_many_windows();  // the windows of a program with threads share none
     }
     MPI_Finalize();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/races.h"
 #include "check_history.h"
 #include "check_sites.h"
 
@@ -332,6 +333,39 @@ TEST(Races, BoundedTime) {
         EXPECT_EQ(finder.take_incomplete(), most == 10);
         EXPECT_FALSE(finder.take_incomplete());
     }
+}
+
+// What another process has sent.
+TEST(RacesMessage, AMessageThatIsNotWholeIsRefused) {
+    Entry entry;
+    entry.access.kind = op::OpKind::Accumulate;
+    entry.access.op = Op::Sum;
+    entry.access.basic = Basic::I32;
+    entry.pieces = {{0, 4, 8, 2}};
+    std::uint64_t clock = 0;
+    std::vector<Entry> got;
+    const Message whole = to_message(7, {entry});
+    ASSERT_TRUE(from_message(whole, clock, got));
+    EXPECT_EQ(clock, 7u);
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].access.op, Op::Sum);
+    for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+        const Message cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
+        EXPECT_EQ(from_message(cut, clock, got), bytes == sizeof clock) << bytes;
+    }
+    const auto refused = [&](const Entry& wrong) { return !from_message(to_message(7, {wrong}), clock, got); };
+    Entry wrong = entry;
+    wrong.access.op = Op::Count;
+    EXPECT_TRUE(refused(wrong));
+    wrong = entry;
+    wrong.access.basic = Basic::Count;
+    EXPECT_TRUE(refused(wrong));
+    wrong = entry;
+    wrong.access.call[sizeof wrong.access.call - 1] = 'x';
+    EXPECT_TRUE(refused(wrong));
+    wrong = entry;
+    wrong.pieces.clear();
+    EXPECT_TRUE(refused(wrong));
 }
 
 }  // namespace
