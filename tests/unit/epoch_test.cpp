@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "epoch/check.h"
 #include "thread_ranks.h"
 
 namespace osc::test {
@@ -212,6 +213,21 @@ TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 3; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u) << rank;
+}
+
+// OSC_CHECK: the epoch after a false MPI_MODE_NOCHECK takes its locks, whichever rank's lock made it false.
+TEST(LockAll, AFalseNoCheckIsReportedAndNotObeyed) {
+    for (const std::uint32_t target : {0u, 1u}) {
+        Ranks ranks(3);
+        RankCore& core = ranks.core(2);
+        const std::uint64_t holder = sync::exclusive_word(1 - target);
+        EXPECT_TRUE(sync::try_lock_as(ranks.lock_cell(target), holder));
+        EXPECT_EQ(epoch::checked_lock_all(core, epoch::kNoCheck), Fault::Assert);
+        EXPECT_EQ(sync::try_unlock_as(ranks.lock_cell(target), holder), sync::Released::Yes);
+        EXPECT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
+        EXPECT_EQ(ranks.lock_cell(target).word.load(), 1u);
+        EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+    }
 }
 
 // Every call that completes operations waits for those in flight, returns their fault, and still does the rest of its

@@ -127,6 +127,18 @@ TEST(Counters, NamesAddUp) {
     }
 }
 
+TEST(Table, SaysHowManyOperationsOfEachSize) {
+    Report report;
+    report.processes = report.reporting = 1;
+    report.windows.push_back(window("sizes", {{{index_of(Kind::Put, DataPath::Direct, 0), 3},
+                                               {index_of(Kind::Put, DataPath::Direct, kSizes - 2), 4},
+                                               {index_of(Kind::Put, DataPath::Direct, kSizes - 1), 5}}}));
+    finish(report);
+    const std::string text = table_of(report, {}, {});
+    EXPECT_NE(text.find("(3 to 8 B, 4 to "), std::string::npos) << text;
+    EXPECT_NE(text.find(", 5 larger)"), std::string::npos) << text;
+}
+
 // Two "processes" with the records of this one: sums double, and windows are matched by their number.
 TEST(Report, EncodedRecordsAddUp) {
     Record& first = open(1001, 1, "MPI_Win_create", false);

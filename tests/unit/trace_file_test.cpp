@@ -57,6 +57,12 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
     ASSERT_TRUE(is_open());
     const std::uint16_t window = add_window(77, 0, 1, "MPI_Win_create");
     name_window(window, "a \"name\"\n");
+    // Windows beyond the places share the last one, which has the name of none of them.
+    std::uint16_t further = window;
+    for (std::size_t count = 1; count <= kWindows; ++count)
+        further = add_window(100 + count, 0, 1, "MPI_Win_create");
+    ASSERT_EQ(further, kWindows);
+    name_window(further, "one of many");
     std::vector<std::thread> threads;
     for (std::uint32_t t = 0; t < kThreads; ++t)
         threads.emplace_back([=] {
@@ -79,6 +85,10 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
     const std::string text = whole(g_path);
     EXPECT_EQ(times(text, "\"name\":\"MPI_Accumulate\""), merged.records);
     EXPECT_NE(text.find("a \\\"name\\\"\\u000a"), std::string::npos);
+    const auto file = File::open(file_of(g_path, 0), why);
+    ASSERT_NE(file, nullptr) << why;
+    EXPECT_EQ(file->window(kWindows).made_by, "further windows");
+    EXPECT_EQ(file->window(kWindows).name, "");
 }
 
 TEST_F(TraceFile, DamagedFilesDoNoHarm) {
