@@ -162,6 +162,29 @@ TEST(AgentOutbox, TrackedFaultsAreReportedOnce) {
     EXPECT_EQ(target.at<std::int64_t>(1), 7);
 }
 
+// complete_ops() of one window does not wait for another window's operation, which the agent cannot finish yet.
+TEST(AgentOutbox, AWindowAwaitsItsOwnMessagesOnly) {
+    const Deadline deadline(60);
+    AgentTarget target(64);
+    AgentOrigin origin(target);
+    Account mine, others;
+    const std::int64_t value = 7;
+    AgentTransport first = origin.remote(&mine.ops);
+    first.put(8, &value, 8);
+    EXPECT_EQ(first.finish(), Fault::None);
+    std::atomic<std::uint32_t>& stripe = target.block().stripe_of(0);
+    stripe.store(9, std::memory_order_release);
+    AgentTransport second = origin.remote(&others.ops);
+    second.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
+    EXPECT_EQ(second.finish(), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(mine.ops, 1), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(mine.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(others.incomplete, 1u);
+    stripe.store(0, std::memory_order_release);
+    EXPECT_EQ(origin.outbox.complete_ops(others.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(others.incomplete, 0u);
+}
+
 // Threads with windows of their own share the slots of one outbox, whose messages none of them awaits at once.
 TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
     constexpr std::size_t kThreads = 12;

@@ -71,6 +71,11 @@ TEST(Wire, RecordsThatDifferInTheirDisplacementsAreAlike) {
     EXPECT_EQ(record.opcode, Opcode::Get);
     EXPECT_FALSE(records.next_alike(record, data));
     EXPECT_TRUE(records.done());
+    const Body two = Body().sum(Opcode::Update, 8, 1).sum(Opcode::Update, 24, 2);
+    Records pair(two.bytes.data(), two.bytes.size());
+    ASSERT_TRUE(pair.next(record, data));
+    ASSERT_TRUE(pair.next_alike(record, data));
+    EXPECT_TRUE(pair.done());
     // A second record whose data is cut short.
     for (std::size_t bytes = 24; bytes < 48; ++bytes) {
         const std::vector<std::byte> cut(body.bytes.begin(), body.bytes.begin() + static_cast<std::ptrdiff_t>(bytes));
