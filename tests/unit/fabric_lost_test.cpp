@@ -106,6 +106,44 @@ TEST(FabricLost, WithoutLifelinesTheTimeoutDecides) {
     EXPECT_EQ(pair.end_of(0, kPatience), Status::PeerDied);
 }
 
+// A peer whose connection to this process has ended may still send what this process awaits, until the time-out.
+TEST(FabricLost, APeerThatHasGivenUpMayStillSend) {
+    JobSetup setup = setup_of(fake::DeadPeer::Silent);
+    setup.timeout_ms = 60000;
+    Pair& pair = left_pair(setup);
+    pair.all.fabric().kill(1);
+    pair.all[1].network.connections.end(pair.connection(1), Status::Lost);
+    EXPECT_EQ(pair.end_of(0, 1000000000), Status::Done);
+}
+
+TEST(FabricLost, ASilentPeerIsInDoubtUntilItIsHeard) {
+    Pair& pair = left_pair(setup_of(fake::DeadPeer::Silent));
+    am::NetworkStack& network = pair.all[0].network;
+    am::Connection& to = pair.connection(0);
+    pair.all.fabric().kill(1);
+    const auto still = network.engine.seize();  // no other thread looks
+    const std::vector<am::Connection*> none;
+    to.heard.store(0);
+    EXPECT_TRUE(network.messenger.alive(to));
+    EXPECT_EQ(network.connections.in_doubt(), std::vector<am::Connection*>{&to});
+    am::Connections::heard_from(to);
+    EXPECT_EQ(network.connections.in_doubt(), none);
+}
+
+// The provider may keep the transfers of a wait that was given up for ever, and the stream with them.
+TEST(FabricLost, AnAbandonedStreamIsKept) {
+    JobSetup setup = setup_of(fake::DeadPeer::Silent, Protocol::Direct);
+    setup.lifelines = false;
+    setup.timeout_ms = 300;
+    Pair& pair = left_pair(setup);
+    am::FlowControl& flow = pair.all[0].to(1).flow();
+    EXPECT_FALSE(flow.abandon());
+    pair.all.fabric().kill(1);
+    EXPECT_EQ(pair.put(40000), Fault::None);
+    EXPECT_EQ(pair.complete_ops(), Fault::Dead);
+    EXPECT_TRUE(flow.abandon());
+}
+
 // A ping finds out that a connection is lost, also where messages before it wait to be sent with the next one, and the
 // provider does not say what becomes of small messages.
 TEST(FabricLost, APingTravelsAlone) {

@@ -237,6 +237,20 @@ TEST(Lifeline, AResetBeforeTheAnswerIsNoDeath) {
     ::close(listening);
 }
 
+// The system refuses every attempt at once, as without a route.
+TEST(Lifeline, AHostWithoutRouteIsGoneAfterTheTimeout) {
+    constexpr std::int64_t kShort = 300000000;  // ns
+    const SocketAddress nowhere{htonl(INADDR_ALLHOSTS_GROUP), htons(7), 0};
+    Watch watch;
+    const std::int64_t begin = now_ns();
+    EXPECT_EQ(watch.look(nowhere, kMine, kIts, kShort), Sign::Unknown);
+    Sign seen = Sign::Unknown;
+    for (; seen == Sign::Unknown && now_ns() - begin < 20 * kTimeout; ::usleep(1000))
+        seen = watch.look(nowhere, kMine, kIts, kShort);
+    EXPECT_EQ(seen, Sign::Gone);
+    EXPECT_GE(now_ns() - begin, kShort);
+}
+
 // The process gives up the connection to the observer after its first answer.
 TEST(Lifeline, AProcessSaysThatAConnectionIsLost) {
     Owner owner([left = 50](std::uint64_t observer) mutable {
