@@ -379,6 +379,16 @@ CASE(predefined_attributes_are_fixed) {
     }
 }
 
+CASE(segments_of_ranks_that_are_not_there) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make");
+    Returning window(osct::WindowKind::Allocate);
+    MPI_Aint bytes = -1;
+    int unit = -1;
+    void* base = nullptr;
+    for (const int peer : {size(), -100})
+        CHECK_CLASS(MPI_Win_shared_query(window.handle(), peer, &bytes, &unit, &base), MPI_ERR_RANK);
+}
+
 CASE(dynamic_windows_have_no_segment) {
     HOST_CANNOT("the host alone gives another class");
     Returning window(osct::WindowKind::Dynamic);

@@ -56,8 +56,11 @@ CASE(errors) {
     CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), size(), &number), MPI_ERR_RANK);
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, size(), 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_RANK);
     CHECK_OK(OSC_Put_notify(&out, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, 7, win.handle()));
-    if (osct::served_by_osc())
+    if (osct::served_by_osc()) {
+        const int more[2] = {98, 99};
         CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 4096, 1, MPI_INT, 0, win.handle()), MPI_ERR_RMA_RANGE);
+        CHECK_CLASS(OSC_Put_notify(more, 2, MPI_INT, target, 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_TRUNCATE);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_OK(MPI_Win_flush_all(win.handle()));
     MPI_Barrier(MPI_COMM_WORLD);
