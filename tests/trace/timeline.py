@@ -7,6 +7,7 @@ track nest, arrows go forward in time, epochs begin and end in pairs, and the ca
 
 --arrows: messages have arrows. --puts N: each rank has made so many puts. --crash: the job ends without MPI_Finalize, and
 osc_info --merge writes the timeline. --full: OSC_TRACE_MIB has no room for all puts. --unwritable: FILE is in no folder.
+--apart: each rank has a folder of its own, as on hosts without a common file system.
 """
 import argparse
 import collections
@@ -24,7 +25,7 @@ def arguments():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--puts", type=int)
-    for flag in ("--arrows", "--notified", "--crash", "--full", "--unwritable"):
+    for flag in ("--arrows", "--notified", "--crash", "--full", "--unwritable", "--apart"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("program", nargs="+")
     return parser.parse_args()
@@ -195,13 +196,24 @@ def check(document, args, output, errors, wrong):
 
 def run(args, folder, wrong):
     path = os.path.join(folder, "none" if args.unwritable else "", "timeline.json")
-    command = [args.mpiexec, "-n", str(args.ranks)]
-    for setting in args.env + ["OSC_TRACE=" + path]:
+    command = [args.mpiexec]
+    for setting in args.env + ["OSC_TRACE=" + ("timeline.json" if args.apart else path)]:
         command += ["-genv"] + setting.split("=", 1)
-    job = subprocess.run(["timeout", "-k", "5", "60"] + command + args.program, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, check=False)
+    if args.apart:
+        for rank in range(args.ranks):
+            place = os.path.join(folder, str(rank))
+            os.mkdir(place)
+            command += [":"] * (rank > 0) + ["-n", "1", "-wdir", place] + args.program
+    else:
+        command += ["-n", str(args.ranks)] + args.program
+    job = subprocess.run(["timeout", "-k", "5", "60"] + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     output = job.stdout.decode(errors="replace")
     errors = job.stderr.decode(errors="replace")
+    if args.apart:
+        for rank in range(1, args.ranks):
+            os.rmdir(os.path.join(folder, str(rank)))  # refused if a file is left
+        folder = os.path.join(folder, "0")
+        path = os.path.join(folder, "timeline.json")
     if args.unwritable:
         if job.returncode != 0 or "passed" not in output or errors.count("libosc:") != 1 or \
                 "cannot record the timeline beside " + path not in errors:
