@@ -82,8 +82,15 @@ CASE(errors) {
     CHECK_OK(OSC_Win_set_num_notify(closed.handle(), MPI_INFO_NULL, 1));
     if (!osct::served_by_osc()) return;
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed.handle()), MPI_ERR_RMA_SYNC);
+    CHECK_OK(MPI_Win_lock_all(0, closed.handle()));
+    CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, target, 0, 0, MPI_BYTE, 0, closed.handle()));
+    CHECK_OK(MPI_Win_unlock_all(closed.handle()));
     CHECK_OK(MPI_Win_fence(0, closed.handle()));
-    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed.handle()), MPI_ERR_RMA_SYNC);
+    // The first put opens the target for the fast paths, which must not notify it either.
+    for (int i = 0; i < 2; ++i) {
+        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed.handle()), MPI_ERR_RMA_SYNC);
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, 8, 1, MPI_INT, closed.handle()));
+    }
     CHECK_OK(MPI_Win_fence(0, closed.handle()));
     CHECK_EQ(closed.base<int>()[0], 0);
 }
