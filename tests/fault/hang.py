@@ -23,6 +23,7 @@ WINDOW = 'in window "halo"'
 LOCK = r"MPI_Win_lock has waited \d+\.\d s for the lock of rank {} " + WINDOW
 LOCKED = r"rank {} \(pid \d+\) holds the lock exclusively: "
 COMPUTES = "it computes outside MPI"
+WAITS = r"it waits in MPI_Win_\w+ for .*, \d{1,3}\.\d s so far"
 FENCE = r"MPI_Win_fence has waited .* for the other processes to enter it"
 NOTIFICATION = r"OSC_Win_wait_notify has waited .* for its notification counter 3 to reach 2 \(it is {}\) " + WINDOW
 PARTLY = "deadlock, a fence or free that only some processes have entered: "
@@ -79,8 +80,8 @@ CASES = {
     # Between nodes: OSC_FAKE_NODES=2.
     "nodes_lock_cycle": Case(2, {
         0: [r"has waited .* for (the lock of rank 1|its operations at rank 1 to complete) " + WINDOW,
-            LOCKED.format(1) + "it waits in MPI_Win_", "deadlock, a cycle of locks: rank 0 waits for rank 1, which waits for rank 0"],
-        1: [LOCKED.format(0) + "it waits in MPI_Win_", "deadlock, a cycle of locks: rank 1 waits for rank 0"]},
+            LOCKED.format(1) + WAITS, "deadlock, a cycle of locks: rank 0 waits for rank 1, which waits for rank 0"],
+        1: [LOCKED.format(0) + WAITS, "deadlock, a cycle of locks: rank 1 waits for rank 0"]},
         program="lock_cycle", OSC_FAKE_NODES="2"),
     "nodes_holder_computes": Case(2, {0: [LOCKED.format(1) + COMPUTES]}, program="holder_computes", OSC_FAKE_NODES="2"),
     "nodes_shared_holder": Case(4, {rank: [r"rank 3 \(pid \d+\) holds the lock shared: " + COMPUTES] for rank in (0, 1, 2)},
