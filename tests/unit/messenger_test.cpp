@@ -142,6 +142,30 @@ TEST(ProcessTable, FindsEachProcessByItsToken) {
               static_cast<std::ptrdiff_t>(am::ProcessTable::bytes_for(kProcesses, 7)));
 }
 
+// Providers whose threads sleep in libfabric, and on descriptors.
+TEST(Endpoint, AWakeEndsASleep) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+    const Deadline deadline(120);
+    int opened = 0;
+    for (const char* provider : {"net", "tcp", "tcp;ofi_rxm"}) {
+        std::string why;
+        const std::unique_ptr<fabric::Endpoint> endpoint(fabric::open({provider, "", true, false}, why));
+        if (endpoint == nullptr) continue;
+        ++opened;
+        const auto begin = std::chrono::steady_clock::now();
+        std::thread sleeper([&] {
+            Deaf deaf;
+            endpoint->sleep(20000, deaf);
+        });
+        endpoint->wake();
+        sleeper.join();
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << provider;
+    }
+    if (opened == 0) GTEST_SKIP() << "no provider";
+}
+
 TEST_F(TwoNetworks, EveryRequestHasItsReply) {
     count_up(10000);
     EXPECT_EQ(origin_.counts().requests.load(), 10000u);
