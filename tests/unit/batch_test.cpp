@@ -255,6 +255,20 @@ TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
     }
 }
 
+TEST(Batch, AnUpdateOutsideABatchFindsADeadHolder) {
+    const Deadline deadline(60);
+    Ranks ranks(2);
+    auto& stripes = ranks.controls().block(1).stripes;
+    std::uint64_t word = 4;
+    EXPECT_TRUE(shm::update_now(stripes[0].holder, append_to(word, 5), 0, ranks.lives()));
+    EXPECT_EQ(word, 45u);
+    EXPECT_EQ(stripes[0].holder, 0u);
+    stripes[0].holder = 2;
+    ranks.lives().kill(1);
+    EXPECT_FALSE(shm::update_now(stripes[0].holder, append_to(word, 6), 0, ranks.lives()));
+    EXPECT_EQ(word, 45u);
+}
+
 TEST(Batch, EveryFlushAllowsTheFastPathOfTheNext) {
     for (const bool all : {false, true}) {
         Ranks ranks(2);
