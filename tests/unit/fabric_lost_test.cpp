@@ -60,15 +60,19 @@ struct Pair {
 constexpr std::int64_t kPatience = 20000000000;  // ns
 
 // A provider may keep the operations that it does not end: they are left to it, with the whole fabric.
-Pair& left_pair(const JobSetup& setup) {
+std::span<const std::unique_ptr<Pair>> left_pairs(std::initializer_list<JobSetup> setups) {
     static auto* const left = new std::vector<std::unique_ptr<Pair>>;
-    left->push_back(std::make_unique<Pair>(setup));
-    return *left->back();
+    for (const JobSetup& setup : setups)
+        left->push_back(std::make_unique<Pair>(setup));
+    return std::span(*left).last(setups.size());
+}
+Pair& left_pair(const JobSetup& setup) {
+    return *left_pairs({setup}).front();
 }
 
 TEST(FabricLost, AnErrorWhileThePeerLivesIsNoDeath) {
-    for (const Protocol protocol : {Protocol::Buffered, Protocol::Direct}) {
-        Pair& pair = left_pair(setup_of(fake::DeadPeer::Errors, protocol));
+    const auto errors = [](Protocol protocol) { return setup_of(fake::DeadPeer::Errors, protocol); };
+    at_once(left_pairs({errors(Protocol::Buffered), errors(Protocol::Direct)}), [](Pair& pair) {
         const std::uint64_t value = 7;
         am::SharedCompletion request = pair.all[0].request(1, [&](Transport& t) { t.put(0, &value, sizeof value); });
         pair.all.fabric().kill(1);
@@ -84,17 +88,19 @@ TEST(FabricLost, AnErrorWhileThePeerLivesIsNoDeath) {
         EXPECT_EQ(pair.connection(0).end.load(), Status::Lost);
         // The peer, whose messages nobody answers, learns that by the lifeline.
         EXPECT_EQ(pair.end_of(1, kPatience), Status::Lost);
-    }
+    });
 }
 
 TEST(FabricLost, ASilentPeerThatLivesIsNotDead) {
-    for (const fake::DeadPeer silence : {fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
+    const auto silent = [](fake::DeadPeer silence) {
         JobSetup setup = setup_of(silence);
         setup.timeout_ms = 300;
-        Pair& pair = left_pair(setup);
+        return setup;
+    };
+    at_once(left_pairs({silent(fake::DeadPeer::Full), silent(fake::DeadPeer::Silent)}), [](Pair& pair) {
         pair.all.fabric().kill(1);
         EXPECT_EQ(pair.end_of(0, 3 * 300000000), Status::Done);  // three times the timeout
-    }
+    });
 }
 
 TEST(FabricLost, WithoutLifelinesTheTimeoutDecides) {

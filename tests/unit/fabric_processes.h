@@ -12,9 +12,12 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "thread_ranks.h"
@@ -104,7 +107,11 @@ class Processes {
         before_ = shm::wait_policy();
         if (setup.progress == Progress::Callers) {
             current_ = this;
-            shm::set_wait_policy({0, 50, 1, [] { current_->step(); }});
+            // No other thread ends a wait, so none sleeps.
+            const auto step = [] { current_->step(); };
+            constexpr int kEver = std::numeric_limits<int>::max();
+            shm::set_wait_policy({kEver, kEver, 1, step});
+            shm::set_wait_network(step);
         }
         for (auto& process : all_)
             serve(*process);
@@ -116,6 +123,7 @@ class Processes {
         for (auto& process : all_)
             process->far.reset();
         shm::set_wait_policy(before_);
+        if (current_ != nullptr) shm::set_wait_network(nullptr);
         current_ = nullptr;
         // A network that closes forgets replies whose sending has not ended.
         for (int i = 0; i < 300; ++i)
@@ -218,6 +226,16 @@ inline Process::~Process() {
     network.endpoint().revoke(exposed);
     network.connections.dismiss(job);
     network.close();
+}
+
+/// Calls one(*member) for all members at once, each in a thread of its own.
+template <class Member, class One>
+void at_once(std::span<const std::unique_ptr<Member>> members, One&& one) {
+    std::vector<std::thread> threads;
+    for (const std::unique_ptr<Member>& member : members)
+        threads.emplace_back([&one, &member] { one(*member); });
+    for (std::thread& thread : threads)
+        thread.join();
 }
 
 }  // namespace osc::test

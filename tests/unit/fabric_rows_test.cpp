@@ -225,25 +225,32 @@ TEST(FabricRows, NoAdditionIsLost) {
 // Each operation ends, and the flush says that one has failed, whatever the provider does with the dead.
 TEST(FabricRows, ADeadTargetIsAFault) {
     const Deadline deadline(280);
-    static auto* const left = new std::vector<std::unique_ptr<Processes>>;  // the provider keeps some operations
+    // The provider keeps some operations, and may still write to their buffers.
+    struct Left {
+        explicit Left(const JobSetup& setup) : all(setup) {}
+        Processes all;
+        std::int64_t before[40] = {};
+    };
+    static auto* const left = new std::vector<std::unique_ptr<Left>>;
     for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
         JobSetup setup = setup_of(2, Progress::Thread);
         setup.timeout_ms = 300;
         setup.behaviour.dead = dead;
-        left->push_back(std::make_unique<Processes>(setup));
-        Processes& all = *left->back();
-        static std::int64_t before[40];  // the provider may still write there
+        left->push_back(std::make_unique<Left>(setup));
+    }
+    at_once<Left>(*left, [](Left& one) {
+        Processes& all = one.all;
         EXPECT_EQ(add(all[0], 1, 0, 1, nullptr), Fault::None);
         EXPECT_EQ(all[0].far->complete_ops(1), Fault::None);
         all.fabric().kill(1);
         Fault fault = Fault::None;
         for (int i = 0; i < 40 && fault == Fault::None; ++i)
-            fault = add(all[0], 1, 8 * i, 1, &before[i]);
+            fault = add(all[0], 1, 8 * i, 1, &one.before[i]);
         if (fault == Fault::None) fault = all[0].far->complete_ops(1);
         EXPECT_EQ(fault, Fault::Dead);
         EXPECT_EQ(add(all[0], 2, 0, 1, nullptr), Fault::None);
         EXPECT_EQ(all[0].far->complete_ops(2), Fault::None);
-    }
+    });
 }
 
 // A provider that ends operations with errors: the flush reports a fault, and all that follows ends too.

@@ -292,6 +292,7 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
     constexpr const char* kDied = "rank 1 died, or does not answer any more";
     // Operations that never end are left to the provider with their stream, and so with the whole fabric.
     static auto* const left = new std::vector<std::unique_ptr<Pair>>;
+    static const std::array<std::uint64_t, 64> kValues{};
     for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
         for (const Protocol protocol : {Protocol::Buffered, Protocol::Direct}) {
             JobSetup setup = plain(protocol);
@@ -299,22 +300,21 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
             setup.behaviour.dead = dead;
             setup.progress = Progress::Thread;
             left->push_back(std::make_unique<Pair>(setup));
-            Pair& pair = *left->back();
-            static const std::array<std::uint64_t, 64> kValues{};
-            EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
-            EXPECT_EQ(pair.complete_ops(), Fault::None);
-            am::SharedCompletion completion =
-                pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
-            pair.all.fabric().kill(1);
-            EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
-            EXPECT_EQ(pair.complete_ops(), Fault::Dead);
-            // Without lifelines nothing tells whether a process whose connection has failed is dead.
-            EXPECT_STREQ(base::fault_text(), dead == fake::DeadPeer::Errors ? kLost : kDied);
-            pair.origin.to(1).flow().await(*completion);
-            EXPECT_FALSE(pair.origin.network.messenger.alive(
-                *pair.origin.network.connections.connect(pair.all.table().addresses[1])));
         }
     }
+    at_once<Pair>(*left, [](Pair& pair) {
+        EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
+        EXPECT_EQ(pair.complete_ops(), Fault::None);
+        am::SharedCompletion completion = pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
+        pair.all.fabric().kill(1);
+        EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
+        EXPECT_EQ(pair.complete_ops(), Fault::Dead);
+        // Without lifelines nothing tells whether a process whose connection has failed is dead.
+        EXPECT_STREQ(base::fault_text(), pair.all.setup().behaviour.dead == fake::DeadPeer::Errors ? kLost : kDied);
+        pair.origin.to(1).flow().await(*completion);
+        EXPECT_FALSE(pair.origin.network.messenger.alive(
+            *pair.origin.network.connections.connect(pair.all.table().addresses[1])));
+    });
 }
 
 }  // namespace
