@@ -6,7 +6,7 @@ set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran iproute2 python3"
-gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib openmpi-bin libopenmpi-dev"
+gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib python3-venv openmpi-bin libopenmpi-dev"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 rdma="debootstrap qemu-system-x86 e2fsprogs" # the emulated machine of tests/rdma
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
