@@ -8,7 +8,9 @@ build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran iproute2 python3"
 gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib python3-venv openmpi-bin libopenmpi-dev"
 hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
-rdma="debootstrap qemu-system-x86 e2fsprogs" # the emulated machine of tests/rdma
+# The emulator of tests/rdma, and what runs in it.
+rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
+rdma="$rdma kmod mount hostname mawk procps"
 bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
 evidence="python3-clang" # finds the sites of mutants, tests/evidence
 apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
@@ -18,8 +20,8 @@ for group in "$@"; do
     case "$group" in
         build) wanted="$wanted $build" ;;
         test) wanted="$wanted $build $test_only" ;;
-        gate) wanted="$wanted $build $test_only $gate_only" ;;
-        full) wanted="$wanted $build $test_only $gate_only $rdma" ;;
+        gate) wanted="$wanted $build $test_only $gate_only $rdma" ;;
+        full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap" ;;
         hosts) wanted="$wanted $build $hosts_only" ;;
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;

@@ -1,7 +1,10 @@
+#!/bin/sh
 # The first process of the emulated machine (machine.sh): brings up the device, runs the script, and powers off. rxe0 is
 # soft-RoCE on one end of a pair of virtual interfaces.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-mount -t proc proc /proc 2>/dev/null
+mount -t devtmpfs dev /dev
+exec >/dev/ttyS0 2>&1
+mount -t proc proc /proc
 mount -t sysfs sys /sys 2>/dev/null
 mount -t tracefs trace /sys/kernel/tracing
 mkdir -p /dev/shm /dev/pts
@@ -20,9 +23,8 @@ modprobe -a rdma_rxe ib_uverbs rdma_ucm
 rdma link add rxe0 type rxe netdev ve0
 ulimit -l unlimited
 cd /payload || exit 1
-sh "$(cat .script)" </dev/null >/dev/ttyS1 2>&1
+sh "$(cat /script)" </dev/null >/dev/ttyS1 2>&1
 echo $? >/dev/ttyS2
-sync
 sleep 1
 echo o >/proc/sysrq-trigger
 sleep 10

@@ -1,7 +1,7 @@
 # The cases of the emulated machine. CMake writes them to the file cases in the build folder, from which run.sh chooses:
 # name, seconds, the files that the case needs, and its command, separated by tabs. Paths are relative to the build folder.
 #
-# The group measure runs when a selection names it.
+# The groups measure and smoke run when a selection names them.
 #
 # osc_rdma_case(NAME SECONDS s [FILES target...] COMMAND word...): any command. Words of the form $<TARGET_FILE:...> become
 #   paths in the machine.
@@ -57,6 +57,12 @@ foreach(test fabric_choice_test fabric_provider_rows_test)
 endforeach()
 osc_rdma_case(unit.messenger_test SECONDS 300 FILES unit_provider
   COMMAND $<TARGET_FILE:unit_provider> --sources=messenger_test --gtest_filter=-*.MessagesAreMeasuredOnce)
+
+# Few cases of the programs below, for a short run.
+set(settings ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=auto)
+osc_rdma_mpi(smoke.stale_memory PROGRAM test_stale_memory RANKS 2 ${settings} ARGS munmap_and_mmap counters_under_a_lock)
+osc_rdma_mpi(smoke.put_get PROGRAM test_put_get RANKS 2 ${settings} ARGS words_on_create)
+osc_rdma_mpi(smoke.locks PROGRAM test_locks RANKS 2 ${settings} ARGS several_targets_at_once)
 
 # The network path, with data by messages where they are faster, and by the adapter's writes and reads alone.
 foreach(protocol auto direct)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs test programs in the emulated machine with an RDMA device (machine.sh), many cases in one boot:
 #   sh tests/rdma/run.sh [--build FOLDER] [--env K=V]... [--list] [SELECTION...]
-# A SELECTION is an extended regular expression that a part of a case's name matches, or smoke: a few cases, 3 minutes.
+# A SELECTION is an extended regular expression that a part of a case's name matches, or smoke: a few cases, a minute.
 # Without one all cases run. cases.cmake has the cases; --list prints their names. The programs come from build/release,
 # which the script brings up to date first; with --build they come from FOLDER as they are. --env sets a variable for all
 # cases. Prints one line for each case, the output of those that fail, and a summary. Ends with 0 if all cases pass, and
@@ -12,7 +12,7 @@ source=$(cd "$here/../.." && pwd)
 build=
 settings=
 list_only=
-smoke='^(info\.check|unit\.fabric_choice_test|mpi\.(stale_memory|put_get|locks)\.auto\.n2)$'
+smoke='^(info\.check|unit\.fabric_choice_test|smoke\..*)$'
 chosen=
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -34,8 +34,8 @@ trap 'rm -rf "$payload"' EXIT
 machine=
 trap '[ -z "$machine" ] || kill "$machine"; exit 130' INT
 trap '[ -z "$machine" ] || kill "$machine"; exit 143' TERM HUP
-# Without a selection all but the group measure.
-awk -F '\t' -v chosen="${chosen#|}" 'chosen == "" ? $1 !~ /^measure\./ : $1 ~ chosen' \
+# Without a selection all but the groups measure and smoke.
+awk -F '\t' -v chosen="${chosen#|}" 'chosen == "" ? $1 !~ /^(measure|smoke)\./ : $1 ~ chosen' \
     "$build/tests/rdma/cases" >"$payload/cases"
 if [ -n "$list_only" ]; then
     cut -f 1 "$payload/cases"
