@@ -58,6 +58,6 @@ function(osc_multihost_test name)
       ${inside} ${T_EXPECT} -- ${words} ${T_ARGS})
   # run_program.py keeps the time; ctest's own limit only catches what it cannot.
   math(EXPR limit "${T_TIMEOUT} + 30")
-  set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 LABELS multihost
+  set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 COST 20 LABELS multihost
     RESOURCE_LOCK multihost SKIP_RETURN_CODE 77)
 endfunction()
