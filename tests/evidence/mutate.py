@@ -24,7 +24,7 @@ import sites
 TOP = pathlib.Path(__file__).resolve().parents[2]
 # Of 300 mutants.
 SHARES = {"error": 55, "condition": 50, "equality": 25, "bound": 40, "junction": 30, "arithmetic": 40, "bits": 15, "order": 15, "wake": 30}
-OTHERS = ("src/tools/", "src/transport/fake/")
+OTHERS = ("src/tools/",)
 FAULTS = 10000
 # MinSizeRel has Release's assertions, and neither its link-time optimisation nor its -O3.
 OPTIONS = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DCMAKE_CXX_FLAGS_MINSIZEREL=-O1 -DNDEBUG",

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-# The steps in which an endpoint opens (src/transport/fake/libfabric/settings.cpp), and a word of the reason.
+# The steps in which an endpoint opens (tests/support/fake_libfabric/settings.cpp), and a word of the reason.
 OPENING = {"getinfo": "Cannot allocate memory", "fabric": "fi_fabric", "domain": "fi_domain", "av": "fi_av_open", "cq": "fi_cq_open",
            "endpoint": "fi_endpoint", "bind": "fi_ep_bind", "counter": "fi_cntr_open", "enable": "fi_enable", "name": "fi_getname",
            "wait": "nothing to sleep on", "recv": "cannot post a receive"}

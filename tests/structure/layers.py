@@ -7,7 +7,7 @@ import re
 import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
-ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric", "transport/fake",
+ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
          "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "check", "host",
          "window", "report", "interpose"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks

@@ -17,6 +17,7 @@ CASES = [
     ({"tools/a.cpp": "#include <mpi.h>\n"}, 1),
     ({"tools/check_host.cpp": "#include <mpi.h>\n"}, 0),
     ({"window/a.cpp": '#include "tools/b.h"\n'}, 1),
+    ({"transport/am/a.cpp": '#include "fake_fabric/fabric.h"\n'}, 1),
     ({"newroom/a.cpp": ""}, 1),
     ({"../tests/a/warnings.py": ""}, 1),
     ({"../tests/a/warned.py": ""}, 0),

@@ -20,10 +20,10 @@
 #include <thread>
 #include <vector>
 
+#include "fake_fabric/fabric.h"
 #include "thread_ranks.h"
 #include "transport/am/origin/remote_window.h"
 #include "transport/am/target/leases.h"
-#include "transport/fake/fabric.h"
 
 namespace osc::test {
 

@@ -17,7 +17,7 @@
 //
 // It changes the outermost objects only: a provider that is built over another one opens the other's objects by the
 // same functions.
-#include "transport/fake/libfabric/decorator.h"
+#include "fake_libfabric/decorator.h"
 
 #include <dlfcn.h>
 #include <rdma/fi_atomic.h>

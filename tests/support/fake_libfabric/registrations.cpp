@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/fake/libfabric/decorator.h"
+#include "fake_libfabric/decorator.h"
 
 namespace osc::fake_libfabric {
 namespace {

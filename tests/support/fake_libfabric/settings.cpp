@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "transport/fake/libfabric/decorator.h"
+#include "fake_libfabric/decorator.h"
 
 namespace osc::fake_libfabric {
 namespace {

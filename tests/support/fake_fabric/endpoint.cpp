@@ -1,5 +1,5 @@
 // The interface of endpoint.h over the fabric.
-#include "transport/fake/endpoint.h"
+#include "fake_fabric/endpoint.h"
 
 #include <chrono>
 #include <cstring>

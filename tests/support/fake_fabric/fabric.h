@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "fake_fabric/behaviour.h"
 #include "transport/fabric/endpoint.h"
-#include "transport/fake/behaviour.h"
 
 namespace osc::fake {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "op/types.h"
+#include "transport/fabric/endpoint.h"
 
 namespace osc::fake {
 
@@ -40,7 +41,7 @@ enum class DeadPeer {
 struct Behaviour {
     std::uint64_t seed = 1;
 
-    // Registration. FI_MR_LOCAL, FI_MR_ALLOCATED and FI_MR_ENDPOINT lie below this interface: see fake/libfabric.
+    // Registration. FI_MR_LOCAL, FI_MR_ALLOCATED and FI_MR_ENDPOINT lie below this interface: see fake_libfabric.
     bool registers = true;                          // false: no memory can be exposed, messages carry all data
     bool virtual_addresses = true;                  // FI_MR_VIRT_ADDR: peers give addresses; else offsets
     bool provider_keys = false;                     // FI_MR_PROV_KEY: keys count up from 1; else they are random

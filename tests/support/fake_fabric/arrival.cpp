@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "fake_fabric/fabric.h"
 #include "op/kernels.h"
-#include "transport/fake/fabric.h"
 
 namespace osc::fake {
 // The target memory of an operation; null if the target does not expose it.

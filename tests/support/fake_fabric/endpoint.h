@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "transport/fake/fabric.h"
+#include "fake_fabric/fabric.h"
 
 namespace osc::fake {
 

@@ -1,5 +1,5 @@
 // The way of an operation: post, arrival at the target, completion at the origin.
-#include "transport/fake/fabric.h"
+#include "fake_fabric/fabric.h"
 
 #include <algorithm>
 #include <cerrno>
