@@ -1,13 +1,11 @@
 // Invariants that the code asserts at run time, in two tiers:
 //   OSC_ASSERT(condition)       costs a few instructions; on in every build type but Release
 //   OSC_ASSERT_SLOW(condition)  walks a structure; on in debug and sanitizer builds
-// cmake/Assertions.cmake sets the level, OSC_ASSERTS: 0, 1 or 2. The tests' library with injected faults (OSC_FAULTS)
-// has none, because its faults break invariants. A condition that does not hold ends the process with one line.
-// Conditions have no side effects; a disabled one is compiled but not evaluated.
+// cmake/Assertions.cmake sets the level, OSC_ASSERTS: 0, 1 or 2. A condition that does not hold ends the process with
+// one line. Conditions have no side effects; a disabled one is compiled but not evaluated.
 #pragma once
 
-#if defined(OSC_FAULTS) || !defined(OSC_ASSERTS)
-#undef OSC_ASSERTS
+#ifndef OSC_ASSERTS
 #define OSC_ASSERTS 0
 #endif
 

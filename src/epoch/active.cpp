@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "strategy/targets.h"
 #include "sync/pscw.h"
@@ -74,7 +73,6 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     epoch.group.assign(targets.begin(), targets.end());
     for (const std::uint32_t target : targets) {
         Peer& peer = core.peer(target);
-        if (OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
         peer.started = true;
         set_started(core, target, true);
         peer.post = Post::Open;
@@ -125,7 +123,7 @@ Fault complete(Core& core) {
     for (const std::uint32_t target : epoch.group) {
         core.peer(target).started = false;
         set_started(core, target, false);
-        if (!OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);
+        if (core.is_local(target)) sync::send_complete(core.controls, target);
     }
     close_touched(core);
     epoch.access = Access::None;
@@ -148,10 +146,6 @@ Fault wait(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
-    if (OSC_FAULT(wait_early)) {
-        epoch.posted = false;
-        return Fault::None;
-    }
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
     const shm::WaitScope waits(shm::WaitKind::Completes, core.id, core.me);
     const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch", [&](auto&& dead) {

@@ -2,7 +2,6 @@
 // acquires the locks.
 #include <utility>
 
-#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "strategy/targets.h"
 #include "transport/shm/compare.h"

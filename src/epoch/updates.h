@@ -1,7 +1,6 @@
 // Updates of single elements outside the fast paths, and the decision to batch them: docs/STRATEGIES.md#batches.
 #pragma once
 
-#include "base/inject.h"
 #include "strategy/core.h"
 
 namespace osc::epoch {
@@ -30,7 +29,7 @@ inline bool may_have_unmapped(const Core& core, const Peer& peer) {
 /// know, because it is faster in cache; one on a target that such an update has closed; or one on memory that may not
 /// be mapped here.
 inline bool may_update(const Core& core, int rank, bool is_quick) {
-    if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
+    if (static_cast<std::uint32_t>(rank) >= core.size) return false;
     return !is_quick || core.peers[rank].batched || may_have_unmapped(core, core.peers[rank]);
 }
 
@@ -62,7 +61,7 @@ struct SmallMove {
 
 /// Whether a move may go through try_move(): it is short, and its place may not be mapped here.
 inline bool may_move(const Core& core, int rank, const SmallMove& move) {
-    if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= core.size) return false;
+    if (static_cast<std::uint32_t>(rank) >= core.size) return false;
     const std::size_t most = move.is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet;
     return move.bytes <= most && may_have_unmapped(core, core.peers[rank]);
 }

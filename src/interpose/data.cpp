@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "host/datatype.h"
 #include "interpose/verified.h"
@@ -139,13 +138,10 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
     if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
     count_served(Entry::name);                                   \
     return perform(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle)
-#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments)                                                    \
-    Window* const window = find_window(win);                                                                           \
-    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);                                                       \
-    count_served(Entry::name);                                                                                         \
-    OSC_FAULT_EARLY_REQUEST(                                                                                           \
-        op::OpKind::kind == op::OpKind::Get && host::predefined(origin_datatype) && host::predefined(target_datatype), \
-        perform(*window, "MPI_" #name, op::OpKind::kind, buffers, handle), host::completed_request(request));          \
+#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments) \
+    Window* const window = find_window(win);                        \
+    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);    \
+    count_served(Entry::name);                                      \
     return perform_request(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, request)
 
 #define OSC_TRANSFER_ARGUMENTS \

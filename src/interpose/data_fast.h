@@ -5,7 +5,6 @@
 
 #include <type_traits>
 
-#include "base/inject.h"
 #include "host/datatype.h"
 #include "host/host.h"
 #include "interpose/call_counts.h"
@@ -21,7 +20,6 @@ namespace osc::fast {
 // converts to a huge number and fails its comparison. The limit is read first: the other fields were set before it.
 inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::int64_t bytes, Peer*& peer,
                         std::uint64_t& offset) {
-    if (OSC_FAULT_ANY) return false;  // faults are built into the general path
     if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
     peer = &window.peers[static_cast<std::uint32_t>(rank)];
     return peer->contains(disp, bytes, peer->fast_limit.load(std::memory_order_acquire), offset);

@@ -3,7 +3,6 @@
 // memory. A target is of one of these kinds, or of neither.
 #include "interpose/data_short.h"
 
-#include "base/inject.h"
 #include "host/datatype.h"
 #include "interpose/data_fast.h"
 #include "interpose/serve.h"
@@ -17,9 +16,9 @@ using am::Opcode;
 
 constexpr std::uint64_t kMostBytes = 1024;  // larger operations gain nothing
 
-// Windows on one node have no targets to send to. Built-in faults are in the general path.
+// Windows on one node have no targets to send to.
 bool may_send(const Target& target) {
-    return !OSC_FAULT_ANY && target.window != nullptr && target.window->remote_sync != nullptr;
+    return target.window != nullptr && target.window->remote_sync != nullptr;
 }
 
 // Zero: not to be sent so.
@@ -72,7 +71,7 @@ struct InRegion {
     std::byte* place = nullptr;
 
     bool find(Window& window, int rank, MPI_Aint disp, std::int64_t bytes) {
-        if (OSC_FAULT_ANY || static_cast<std::uint32_t>(rank) >= window.size) return false;
+        if (static_cast<std::uint32_t>(rank) >= window.size) return false;
         peer = &window.peers[static_cast<std::uint32_t>(rank)];
         // The path is set before the limit.
         if (peer->fast_limit.load(std::memory_order_acquire) == 0 || peer->path != Path::Dynamic) return false;

@@ -2,7 +2,6 @@
 #include <span>
 #include <vector>
 
-#include "base/inject.h"
 #include "epoch/check.h"
 #include "epoch/updates.h"
 #include "interpose/serve.h"
@@ -172,7 +171,6 @@ void keep_order(Entry entry) {
             OSC_FORWARD_ON(win, name, arguments);                               \
         }                                                                       \
         count_served(Entry::name);                                              \
-        OSC_FAULT_SYNCHRONISE(#name);                                           \
         shm::t_call = "MPI_" #name;                                             \
         const stats::SyncTimer timer(window->stats, stats::Sync::name, timing); \
         epoch::end_run_if_any(*window);                                         \

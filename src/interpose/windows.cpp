@@ -8,7 +8,6 @@
 #include <new>
 #include <unordered_set>
 
-#include "base/inject.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
@@ -88,7 +87,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     }
     report::start();
     if (!host::threads()) serve_one_thread();
-    if (window->strategies.lock->may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();
+    if (window->strategies.lock->may_defer(*window)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
     describe_job(*window);

@@ -4,7 +4,6 @@
 #include <memory>
 #include <new>
 
-#include "base/inject.h"
 #include "op/pack.h"
 
 namespace osc::op {
@@ -42,10 +41,6 @@ class Flat {
             walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(flat, spread, n); });
     }
     void spread() {
-        if (OSC_FAULT(result_layout_ignored) && copy_ != nullptr) {
-            copy_element_(operand_.base, copy_.get(), elements_);
-            return;
-        }
         if (copy_ != nullptr)
             walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(spread, flat, n); });
     }

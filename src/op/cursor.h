@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "base/inject.h"
 #include "op/kernels.h"
 #include "op/layout.h"
 
@@ -48,7 +47,7 @@ class Cursor {
     /// The equal pieces ahead; only when not done().
     [[nodiscard]] Batch batch() const noexcept {
         if (left_ != run_.bytes || block_ >= plain_) return {off_, left_, 0, 1};
-        return {off_, left_, OSC_FAULT(wrong_stride) ? run_.stride + 1 : run_.stride, plain_ - block_};
+        return {off_, left_, run_.stride, plain_ - block_};
     }
     /// Steps over `n` <= batch().blocks whole pieces.
     void advance_pieces(std::size_t n) noexcept {
@@ -88,7 +87,7 @@ inline void for_each_batch(Cursor& a, Cursor& b, F&& f) {
         const Batch y = b.batch();
         if (x.bytes == y.bytes) {
             const std::size_t n = std::min(x.blocks, y.blocks);
-            f(x.off, x.stride, y.off, y.stride, x.bytes, OSC_FAULT(last_block_lost) && n > 1 ? n - 1 : n);
+            f(x.off, x.stride, y.off, y.stride, x.bytes, n);
             a.advance_pieces(n);
             b.advance_pieces(n);
         } else if (x.bytes < y.bytes) {

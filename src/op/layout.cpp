@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/inject.h"
 #include "op/kernels.h"
 
 namespace osc::op {
@@ -177,10 +176,6 @@ void LayoutBuilder::add_strided(std::ptrdiff_t disp, std::size_t count, std::siz
 
 Layout LayoutBuilder::finish(std::ptrdiff_t lb, std::ptrdiff_t extent) {
     Layout layout;
-    if (OSC_FAULT(negative_bound_ignored))
-        for (Run& run : data_)
-            run.disp = std::max<std::ptrdiff_t>(run.disp, 0);
-    if (OSC_FAULT(extent_ignored)) extent = static_cast<std::ptrdiff_t>(Shape(data_, extent).true_extent());
     layout.data_ = Shape(data_.take(), extent);
     if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(padded_.take(), extent);
     layout.lb_ = lb;

@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "base/inject.h"
-
 namespace osc::op {
 
 namespace {
@@ -61,8 +59,7 @@ void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layo
     const Shape& d = dst_layout.data();
     const Shape& s = src_layout.data();
     if (d.one_piece(dst_count) && s.one_piece(src_count)) {
-        std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
-        if (OSC_FAULT(last_byte_lost) && bytes != 0) --bytes;
+        const std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
         if (bytes != 0)
             copy_strided(static_cast<std::byte*>(dst) + d.first_disp(), 0,
                          static_cast<const std::byte*>(src) + s.first_disp(), 0, bytes, 1);

@@ -3,7 +3,6 @@
 
 #include <ctime>
 
-#include "base/inject.h"
 #include "strategy/targets.h"
 #include "transport/shm/other_threads.h"
 
@@ -34,7 +33,7 @@ bool LockOrder::is_alone() {
 }
 
 bool LockOrder::may_defer(const Core& core) {
-    if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;
+    if (!core.threaded) return true;
     if (never_.load(std::memory_order_relaxed)) return false;
     if (is_alone()) return true;
     never_.store(true, std::memory_order_relaxed);
@@ -53,7 +52,6 @@ void LockOrder::defer_or_await(Core& core, StateGuard& guard, std::uint32_t targ
 }
 
 void LockOrder::acquire() {
-    if (OSC_FAULT(lock_order_ignored)) return;
     for (std::uint32_t state = Deferred; !state_.compare_exchange_strong(state, Acquiring); state = Deferred) {
         if (state == Ended) return;
         yield_to_other_thread();

@@ -4,7 +4,6 @@
 #include <ctime>
 #include <string>
 
-#include "base/inject.h"
 #include "sync/pscw.h"
 
 namespace osc::strategy {
@@ -46,12 +45,6 @@ Fault died(std::uint32_t rank, const char* doing) {
 }
 
 Fault acquire(Core& core, StateGuard& guard, Peer& peer, LockKind kind, bool inside_lock_all) {
-    if (OSC_FAULT(exclusive_skipped) ? kind == LockKind::Exclusive
-        : OSC_FAULT(shared_skipped)  ? kind == LockKind::Shared
-                                     : OSC_FAULT(lock_all_skipped) && core.epoch.access == Access::LockAll) {
-        peer.held_lock = HeldLock::NoCheck;
-        return Fault::None;
-    }
     const bool shared = kind == LockKind::Shared;
     const HeldLock before = peer.held_lock;
     if (!core.is_local(peer.rank)) {
@@ -148,7 +141,7 @@ Fault consume_post(Core& core, StateGuard& guard, Peer& peer) {
 }  // namespace
 
 Fault await_post(Core& core, StateGuard& guard, Peer& peer) {
-    if (core.epoch.no_check || peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return Fault::None;
+    if (core.epoch.no_check || peer.post == Post::Taken) return Fault::None;
     const shm::WaitScope waits(shm::WaitKind::Post, core.id, core.me, peer.rank);
     if (peer.post == Post::Awaited) {  // another thread consumes the post for both
         return wait_for(core, guard, {&peer.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "base/assert.h"
-#include "base/inject.h"
 #include "sync/lock.h"
 
 namespace osc::sync {
@@ -25,7 +24,6 @@ std::uint64_t stripe_waits();
 
 /// Takes the stripe for rank `me`; false if its holder died.
 inline bool stripe_lock(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
-    if (OSC_FAULT(lost_atomicity)) return true;
     std::uint32_t free = 0;
     if (__builtin_expect(
             holder.compare_exchange_strong(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed), 1))

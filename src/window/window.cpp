@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 
-#include "base/inject.h"
 #include "epoch/epoch.h"
 #include "op/pack.h"
 #include "strategy/targets.h"
@@ -159,9 +158,7 @@ Fault Window::execute_dynamic(Peer& target, const op::Call& call, const Update& 
 // operation touches no byte.
 Fault Window::check_bounds(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     op::Bounds touched;
-    const std::uint64_t scale = target.path == Path::Dynamic ? 1
-                                : OSC_FAULT(origin_unit)     ? static_cast<std::uint64_t>(unit)
-                                                             : target.unit;
+    const std::uint64_t scale = target.path == Path::Dynamic ? 1 : target.unit;
     if (const Fault fault = op::find_extent(call, scale, start, touched); fault != Fault::None) return fault;
     nothing = touched.lo == touched.hi;
     if (nothing || target.path == Path::Dynamic) return Fault::None;
@@ -202,7 +199,6 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
     const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
     if (target.path == Path::Net || (provider_atomics && accumulates)) return execute_net(target, call, what, pending);
     if (checks && call.kind != op::OpKind::Get && what.op != Op::NoOp) target.control().note_update(me);
-    if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return Fault::None;
     std::int64_t start = 0;
     bool nothing = false;
     if (const Fault fault = check_bounds(target, call, start, nothing); fault != Fault::None || nothing) return fault;
@@ -214,8 +210,6 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
             std::byte* there = target.base + start;
             const op::Operand& o = call.origin;
             const op::Operand& t = call.target;
-            OSC_FAULT_LATE_PUT(call.kind == op::OpKind::Put && o.layout->contiguous() && t.layout->contiguous(), there,
-                               o.base, o.count * o.layout->size(), Fault::None);
             if (call.kind == op::OpKind::Put)
                 op::copy(*t.layout, t.count, there, *o.layout, o.count, o.base);
             else

@@ -3,10 +3,14 @@ without a fault nothing may be. Found is a mismatch that the test prints, an err
 watchdog's line; a launch that this driver has to stop counts as missed."""
 import argparse
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support/faults"))
+import fault_table
 
 RANKS = 3
 SHORT_STEP = 3  # without OSC_TEST_FULL=1 every third fault of the table is tried
@@ -45,12 +49,11 @@ def verdict(code, output):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("table", "mpiexec", "library", "program"):
+    for name in ("mpiexec", "library", "program"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--only", help="one fault")
     options = parser.parse_args()
-    with open(options.table, encoding="utf-8") as table:
-        faults = re.findall(r"^OSC_FAULT_ENTRY\((\w+),", table.read(), re.MULTILINE)
+    faults = [fault.name for fault in fault_table.FAULTS]
     if not options.only and not os.environ.get("OSC_TEST_FULL"):
         faults = faults[::SHORT_STEP]
     if options.only:

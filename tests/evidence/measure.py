@@ -138,7 +138,7 @@ def main():
     results["labels"] = {n: t["properties"].get("LABELS", []) for n, t in launch.listed(build, []).items()}
 
     known = {"tests": tests, "folder": str(folder / "runs"), "budget": options.budget, "end": end,
-             "library": str(build / "src/libosc.so"), "faulty": str(build / "tests/differential/libosc_faulty.so")}
+             "library": str(build / "src/libosc.so"), "faulty": str(build / "tests/support/faults/libosc_faulty.so")}
     os.makedirs(known["folder"], exist_ok=True)
     with launch.workers(options.jobs, worker.update, known) as pool:
         tasks = [(n, False) for n in tests if n not in results["costs"]]

@@ -8,7 +8,8 @@ The draw ranks addresses by a hash, so an edit of one function replaces no mutan
 source; a mutant that it refuses is replaced by the next one of the ranking. build/evidence/mutants.json lists the result:
 number, address, file, line and text of each. Only files that change are written, so a second build is short.
 
-The built-in faults (src/base/faults.def) get numbers from 10001, by which a run records that it reaches them."""
+The built-in faults (tests/support/faults) get numbers from 10001, by which a run records that it reaches them. A site that
+lies in a text that they replace has no mutant."""
 import argparse
 import hashlib
 import json
@@ -22,6 +23,10 @@ import sys
 import sites
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests/support/faults"))
+import fault_table
+
+INJECT = "tests/support/faults/inject.h"
 # Of 300 mutants.
 SHARES = {"error": 55, "condition": 50, "equality": 25, "bound": 40, "junction": 30, "arithmetic": 40, "bits": 15, "order": 15, "wake": 30}
 OTHERS = ("src/tools/",)
@@ -89,6 +94,17 @@ def find(build, tree, files):
     return finder.result(), {n: sorted(u) for n, u in users.items()}
 
 
+def is_replaced(site, tree, files):
+    """Whether the site overlaps a text that the table of faults replaces."""
+    name = os.path.relpath(site.file, tree)
+    for _, edit in fault_table.edits():
+        if name == "src/" + edit.file:
+            start = files[name].decode("latin-1").find(edit.text)
+            if start >= 0 and site.start < start + len(edit.text) and start < site.end:
+                return True
+    return False
+
+
 def room(name):
     parts = name.split("/")[1:-1]
     return "/".join(parts[:2] if parts[0] == "transport" else parts[:1])
@@ -136,9 +152,8 @@ def render(chosen, tree, files):
         lines[str(tree / name)] = {line + 1: found for line, found in numbers.items()}
     out["src/base/mutant.h"] = (pathlib.Path(__file__).parent / "mutant.h").read_bytes()
     fault = b"#define OSC_FAULT(name) ("
-    if fault in out["src/base/inject.h"]:
-        reach = f"static_cast<void>(::osc_mutant::on({FAULTS} + static_cast<int>(::osc::base::Injected::name))), "
-        out["src/base/inject.h"] = head + out["src/base/inject.h"].replace(fault, fault + reach.encode(), 1)
+    reach = f"static_cast<void>(::osc_mutant::on({FAULTS} + static_cast<int>(::osc::faults::Name::name))), "
+    out[INJECT] = head + out[INJECT].replace(fault, fault + reach.encode(), 1)
     return out, lines
 
 
@@ -189,6 +204,7 @@ def main():
         known = {"key": key, "sites": [vars(s) for s in found], "users": users, "broken": []}
         cache.write_text(json.dumps(known), encoding="utf-8")
     found = [sites.Site(**{**s, "parts": tuple(map(tuple, s["parts"]))}) for s in known["sites"]]
+    found = [s for s in found if not is_replaced(s, tree, files)]
     counts = {k: sum(s.kind == k for s in found) for k in sites.KINDS}
     print("mutate: sites: " + ", ".join(f"{n} {k}" for k, n in counts.items()), flush=True)
 
@@ -219,9 +235,8 @@ def main():
                        "room": room(os.path.relpath(site.file, tree)), "file": os.path.relpath(site.file, tree),
                        "line": text.count("\n", 0, site.start) + 1, "text": " ".join(text[site.start:site.end].split()),
                        "becomes": site.operator})
-    names = re.findall(rb"^OSC_FAULT_ENTRY\((\w+), \"(.*)\"\)", files["src/base/faults.def"], re.MULTILINE)
-    faults = [{"number": FAULTS + n, "address": "fault " + f.decode(), "kind": "fault", "name": f.decode(), "text": t.decode()}
-              for n, (f, t) in enumerate(names, 1)]
+    faults = [{"number": FAULTS + n, "address": "fault " + f.name, "kind": "fault", "name": f.name, "text": f.what}
+              for n, f in enumerate(fault_table.FAULTS, 1)]
     revision = hashlib.sha256(b"\0".join(n.encode() + c for n, c in sorted(out.items()) if not n.startswith("docs/")))
     result = {"seed": options.seed, "revision": revision.hexdigest(), "sites": counts, "mutants": listed, "faults": faults}
     (folder / "mutants.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -14,8 +14,8 @@ A site is one expression or statement, and one error that it can make:
 
 A site's address is the qualified name of its function, with the types of the parameters where the name is overloaded, the
 kind, and the place among the sites of the kind in the function. It has no file and no line, so it survives moves of code.
-Constant expressions, static_assert, default arguments, case labels, unevaluated operands, conditions of built-in
-faults and the bodies of macros have no sites; nor has code outside functions."""
+Constant expressions, static_assert, default arguments, case labels, unevaluated operands and the bodies of macros have no
+sites; nor has code outside functions."""
 import ctypes
 import dataclasses
 import re
@@ -176,7 +176,7 @@ class Finder:
             children = self.conditional(cursor, children, function)
         elif kind == K.CONDITIONAL_OPERATOR and children:
             extent = self.extent(children[0])
-            if extent and "OSC_FAULT" not in self.texts[extent[0]][extent[1]:extent[2]]:
+            if extent:
                 self.add("condition", extent, function)
         elif kind == K.CASE_STMT:
             children = children[1:]
@@ -194,7 +194,7 @@ class Finder:
         if not (whole and left and right and whole[1] == left[1] and whole[2] == right[2] and left[2] <= right[1]):
             return
         between = self.texts[whole[0]][left[2]:right[1]].strip()
-        if between not in SWAPS or "OSC_FAULT" in self.texts[whole[0]][whole[1]:whole[2]]:
+        if between not in SWAPS:
             return
         kind, to = SWAPS[between]
         if kind in ("arithmetic", "bits"):
@@ -222,7 +222,7 @@ class Finder:
         if head[2]:
             return after
         condition = [c for c in inside if self.extent(c) and text[first:end].strip() == text[slice(*self.extent(c)[1:])]]
-        if not condition or kind_of(condition[-1]) in (K.DECL_STMT, K.VAR_DECL) or "OSC_FAULT" in text[first:end]:
+        if not condition or kind_of(condition[-1]) in (K.DECL_STMT, K.VAR_DECL):
             return children
         whole = self.extent(condition[-1])
         self.add("condition", whole, function)

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/inject.h"
-
 namespace osc::cma {
 namespace {
 
@@ -73,7 +71,6 @@ void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
     if (extend(there, static_cast<const std::byte*>(local), bytes)) return;
     local_[count_] = {local, bytes};
     remote_[count_] = {there, bytes};
-    if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;
     if (++count_ == kPieces) error_ = finish();
 }
 

@@ -1,8 +1,6 @@
 // Put, get and updates across address spaces.
 #include "transport/cma/cma_transport.h"
 
-#include "base/inject.h"
-
 namespace osc::cma {
 
 void Cross::put(std::int64_t disp, const void* from, std::size_t bytes) {
@@ -25,7 +23,7 @@ void Cross::compare_and_swap(const Update& how, std::int64_t disp, const void* o
         alignas(16) std::byte old[32];
         error = transfer(Direction::Read, pid_, remote(disp), old, how.width);
         if (error != 0) return;
-        const bool same = OSC_FAULT(swap_uncompared) || op::equal(how.basic, old, compare);
+        const bool same = op::equal(how.basic, old, compare);
         how.copy(result, old, 1);
         if (same) error = transfer(Direction::Write, pid_, remote(disp), const_cast<void*>(origin), how.width);
     }));

@@ -6,8 +6,6 @@
 #include <new>
 #include <numeric>
 
-#include "base/inject.h"
-
 namespace osc::cma {
 namespace {
 
@@ -36,8 +34,7 @@ void Updates::add(const Update& how, std::int64_t disp, const void* origin, void
     while (count > 0 && fault_ == Fault::None) {
         const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count);
         portion.count = static_cast<std::uint32_t>(n);
-        portion.stripe = shm::ControlBlock::stripe_number(
-            OSC_FAULT(stripe_base) ? portion.disp + (std::uint64_t{1} << shm::kStripeShift) : portion.disp);
+        portion.stripe = shm::ControlBlock::stripe_number(portion.disp);
         if (n * how.width >= kAlone) {
             execute();
             if (fault_ == Fault::None) run(&portion, std::array<std::uint16_t, 1>{0});
@@ -137,8 +134,7 @@ std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t>
         if (returns || how_.op != Op::Replace || !replaced_whole(how_.basic)) error = read(portions, order, buffer);
         if (error != 0) return;
         place(portions, order, [&](const Portion& portion, std::size_t at) {
-            if (returns && !(OSC_FAULT(no_op_unfilled) && how_.op == Op::NoOp))
-                how_.copy(portion.result, buffer + at, portion.count);
+            if (returns) how_.copy(portion.result, buffer + at, portion.count);
             if (how_.op != Op::NoOp) how_.apply(buffer + at, portion.origin, portion.count);
             return true;
         });

@@ -1,8 +1,6 @@
 // Updates by load and store.
 #include "transport/direct/direct.h"
 
-#include "op/faulty_update.h"
-
 namespace osc::shm {
 
 void Direct::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
@@ -10,14 +8,8 @@ void Direct::update(const Update& how, std::int64_t disp, const void* origin, vo
     fault_ = for_each_locked(stripes_, disp, how.width, count, [&](std::size_t first, std::size_t n) {
         const std::size_t skip = first * how.width;
         std::byte* target = at(disp) + skip;
-        if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp))
-            how.copy(static_cast<std::byte*>(result) + skip, target, n);
-        if (OSC_FAULT(drop_accumulate)) return;
-        if (OSC_FAULT(last_element_lost) && n > 4) --n;
-        OSC_FAULT_UPDATE(how, target, static_cast<const std::byte*>(origin) + skip, n);
+        if (result != nullptr) how.copy(static_cast<std::byte*>(result) + skip, target, n);
         if (how.op != Op::NoOp) how.apply(target, static_cast<const std::byte*>(origin) + skip, n);
-        if (OSC_FAULT(fetch_returns_new) && result != nullptr)
-            how.copy(static_cast<std::byte*>(result) + skip, target, n);
     });
 }
 
@@ -26,10 +18,9 @@ void Direct::compare_and_swap(const Update& how, std::int64_t disp, const void* 
     if (fault_ != Fault::None) return;
     fault_ = for_each_locked(stripes_, disp, how.width, 1, [&](std::size_t, std::size_t) {
         std::byte* target = at(disp);
-        const bool same = OSC_FAULT(swap_uncompared) || op::equal(how.basic, target, compare);
+        const bool same = op::equal(how.basic, target, compare);
         how.copy(result, target, 1);
         if (same) how.copy(target, origin, 1);
-        if (OSC_FAULT(swap_returns_new)) how.copy(result, target, 1);
     });
 }
 

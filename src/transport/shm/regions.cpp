@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/inject.h"
 #include "transport/shm/section_wait.h"
 
 namespace osc::shm {
@@ -143,7 +142,7 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
     const std::lock_guard lock(mutex_);
     for (SectionWait wait;;) {
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);
-        if (before == version_ || (OSC_FAULT(stale_regions) && regions_ != nullptr)) return regions_;
+        if (before == version_) return regions_;
         if ((before & 1) == 0) {
             const std::uint64_t offset = block.regions_offset.load(std::memory_order_acquire);
             const std::uint64_t count = block.regions_count.load(std::memory_order_acquire);
@@ -166,7 +165,6 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
 const Region* find_region(const std::vector<Region>& regions, std::uint64_t address) {
     auto after = std::upper_bound(regions.begin(), regions.end(), address,
                                   [](std::uint64_t value, const Region& region) { return value < region.base; });
-    if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;
     if (after == regions.begin()) return nullptr;
     const Region& region = *std::prev(after);
     return address - region.base < region.size ? &region : nullptr;

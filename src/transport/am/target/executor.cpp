@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/inject.h"
 #include "sync/stripe.h"
 #include "transport/direct/direct.h"
 
@@ -155,7 +154,7 @@ Status execute_row(const ExposedWindow& window, Records& records, Record record,
 }  // namespace
 
 bool is_small(const ExposedWindow& window, const Record& record) {
-    if (OSC_FAULT_ANY || window.regions != nullptr || record.bytes == 0 || record.bytes > window.size) return false;
+    if (window.regions != nullptr || record.bytes == 0 || record.bytes > window.size) return false;
     return record.opcode == Opcode::Put || record.opcode == Opcode::Get ||
            (is_operation(record.opcode) && record.basic != Basic::None && record.basic < Basic::Count &&
             record.bytes == op::element_size(record.basic));

@@ -1,0 +1,191 @@
+"""The errors that the library osc_faulty can make on purpose, by which tests show that they would find them. The environment
+variable OSC_TEST_FAULT chooses one of FAULTS. insert.py makes the edits in a copy of src, one after another in the order of
+this table; OSC_FAULT(name) and the functions of namespace faults are in inject.h."""
+import typing
+
+
+class Edit(typing.NamedTuple):
+    """One replacement in a file of src. The text occurs there once."""
+    file: str
+    text: str
+    replacement: str
+
+
+class Fault(typing.NamedTuple):
+    name: str
+    what: str  # goes wrong
+    edits: list
+
+
+def before(file, text, statement):
+    return Edit(file, text, f"{statement}\n{text}")
+
+
+def after(file, text, statement):
+    return Edit(file, text, f"{text}\n{statement}")
+
+
+DIRECT = "transport/direct/direct.cpp"
+UPDATE = "if (how.op != Op::NoOp) how.apply(target, static_cast<const std::byte*>(origin) + skip, n);"
+
+
+def postponed(name):
+    """A put of adjacent bytes comes later."""
+    put = "op::copy(*t.layout, t.count, there,"
+    return Edit("window/window.cpp", put, f"OSC_FAULT({name}) && t.layout->contiguous() && o.layout->contiguous() ? "
+                f"faults::postpone_put(there, o.base, o.count * o.layout->size()) : {put}")
+
+
+def unlocked(name, condition):
+    """acquire() returns without the lock."""
+    return before("strategy/targets.cpp", "const bool shared = kind == LockKind::Shared;",
+                  f"if (OSC_FAULT({name}) && {condition}) {{ peer.held_lock = HeldLock::NoCheck; return Fault::None; }}")
+
+
+FAULTS = [
+    Fault("drop_put", "a put does nothing", [
+        before("window/window.cpp", "if (checks && call.kind != op::OpKind::Get",
+               "if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return Fault::None;")]),
+    Fault("drop_accumulate", "an accumulate on mapped memory does nothing", [
+        before(DIRECT, UPDATE, "if (OSC_FAULT(drop_accumulate)) return;")]),
+    Fault("origin_unit", "the origin's displacement unit is used for the target's", [
+        Edit("window/window.cpp", "1 : target.unit;",
+             "1 : OSC_FAULT(origin_unit) ? static_cast<std::uint64_t>(unit) : target.unit;")]),
+    Fault("lost_atomicity", "accumulates take no stripe lock", [
+        before("sync/stripe.h", "std::uint32_t free = 0;", "if (OSC_FAULT(lost_atomicity)) return true;")]),
+    Fault("stripe_base", "cross-memory access hashes addresses to other stripes than loads and stores", [
+        Edit("transport/cma/updates.cpp", "stripe_number(portion.disp)",
+             "stripe_number(portion.disp + (OSC_FAULT(stripe_base) ? std::uint64_t{1} << shm::kStripeShift : 0))")]),
+    Fault("swap_uncompared", "compare-and-swap stores whatever it finds", [
+        Edit(file, "bool same = op::equal(", "bool same = OSC_FAULT(swap_uncompared) || op::equal(")
+        for file in (DIRECT, "transport/cma/cma_transport.cpp")]),
+    Fault("swap_returns_new", "compare-and-swap returns what is there afterwards", [
+        after(DIRECT, "if (same) how.copy(target, origin, 1);",
+              "if (OSC_FAULT(swap_returns_new)) how.copy(result, target, 1);")]),
+    Fault("fetch_returns_new", "fetching accumulates return what is there afterwards", [
+        after(DIRECT, UPDATE, "if (OSC_FAULT(fetch_returns_new) && result != nullptr)"
+                              " how.copy(static_cast<std::byte*>(result) + skip, target, n);")]),
+    Fault("no_op_unfilled", "the result buffer of MPI_NO_OP is not filled", [
+        Edit(DIRECT, "if (result != nullptr) how.copy(",
+             "if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp)) how.copy("),
+        Edit("transport/cma/updates.cpp", "if (returns) how_.copy(",
+             "if (returns && !(OSC_FAULT(no_op_unfilled) && how_.op == Op::NoOp)) how_.copy(")]),
+    Fault("late_put", "a put is done only with the next one, after the flush", [postponed("late_put")]),
+    Fault("get_before_put", "a put is done only when the epoch ends, after the gets that follow its flush", [
+        postponed("get_before_put")]),
+    Fault("request_early", "a request completes before its get has moved the data", [
+        before("interpose/data.cpp", "am::PendingOp asked;", """\
+            if (OSC_FAULT(request_early) && kind == op::OpKind::Get && counter == nullptr &&
+                host::predefined(buffers.origin_type) && host::predefined(buffers.target_type)) {
+                faults::postpone([=, &window] { perform(window, function, kind, buffers, op); });
+                return host::completed_request(request);
+            }""")]),
+    Fault("swapped_accumulates", "two accumulates of one origin change their order", [
+        before(DIRECT, UPDATE, """\
+            if (OSC_FAULT(swapped_accumulates) && how.op != Op::NoOp) {
+                const auto data = faults::bytes(static_cast<const std::byte*>(origin) + skip, n * how.width);
+                return faults::postpone([=] { how.apply(target, data.data(), n); }, true);
+            }""")]),
+    Fault("exclusive_skipped", "an exclusive lock is not taken", [
+        unlocked("exclusive_skipped", "kind == LockKind::Exclusive")]),
+    Fault("shared_skipped", "a shared lock is not taken", [unlocked("shared_skipped", "kind == LockKind::Shared")]),
+    Fault("lock_order_ignored", "a lock is acquired before one that the process asked for earlier", [
+        after("strategy/deferred_lock.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
+    Fault("lock_fast_unordered", "the fast path of MPI_Win_lock does not know of deferred locks", [
+        Edit("interpose/windows.cpp", "may_defer(*window)) serve_deferred_locks();",
+             "may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();")]),
+    Fault("lock_blocks_process", "locks are deferred although other threads of the program may lock", [
+        Edit("strategy/deferred_lock.cpp", "if (!core.threaded) return true;",
+             "if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;")]),
+    Fault("lock_all_skipped", "lock_all takes no locks", [
+        unlocked("lock_all_skipped", "core.epoch.access == Access::LockAll")]),
+    Fault("fence_unsynchronised", "a fence does not wait", [
+        Edit("epoch/fence.cpp", "nothing = call.is_empty()",
+             "nothing = OSC_FAULT(fence_unsynchronised) || call.is_empty()")]),
+    Fault("opening_fence_skipped", "no process awaits a fence with MPI_MODE_NOPRECEDE", [
+        Edit("epoch/fence.cpp", "call.is_empty();",
+             "call.is_empty() || (OSC_FAULT(opening_fence_skipped) && !call.precedes);")]),
+    Fault("post_unawaited", "an origin does not wait for the post", [
+        Edit("strategy/targets.cpp", "peer.post == Post::Taken) return",
+             "peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return")]),
+    Fault("complete_early", "complete is sent when the epoch starts", [
+        before("epoch/active.cpp", "set_started(core, target, true);",
+               "if (OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);"),
+        Edit("epoch/active.cpp", "if (core.is_local(target)) sync::send_complete(",
+             "if (core.is_local(target) && !OSC_FAULT(complete_early)) sync::send_complete(")]),
+    Fault("wait_early", "MPI_Win_wait does not wait for complete", [
+        before("epoch/active.cpp", "const shm::WaitScope waits(shm::WaitKind::Completes,",
+               "if (OSC_FAULT(wait_early)) { epoch.posted = false; return Fault::None; }")]),
+    Fault("stale_regions", "a target's table of attached regions is read once", [
+        Edit("transport/shm/regions.cpp", "if (before == version_)",
+             "if (before == version_ || (OSC_FAULT(stale_regions) && regions_ != nullptr))")]),
+    Fault("last_region_unseen", "the last attached region is ignored", [
+        before("transport/shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
+               "if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;")]),
+    Fault("last_byte_lost", "the last byte of a contiguous put is lost", [
+        Edit("op/pack.cpp", "s.first_disp(), 0, bytes, 1);",
+             "s.first_disp(), 0, OSC_FAULT(last_byte_lost) ? bytes - 1 : bytes, 1);")]),
+    Fault("last_element_lost", "the last element of a long accumulate is lost", [
+        before(DIRECT, UPDATE, "if (OSC_FAULT(last_element_lost) && n > 4) --n;")]),
+    Fault("last_block_lost", "the last block of a batch of blocks is lost", [
+        Edit("op/cursor.h", "y.off, y.stride, x.bytes, n);",
+             "y.off, y.stride, x.bytes, OSC_FAULT(last_block_lost) && n > 1 ? n - 1 : n);")]),
+    Fault("piece_limit", "pieces of a cross-memory transfer beyond one system call's are lost", [
+        before("transport/cma/cma.cpp", "if (++count_ == kPieces)",
+               "if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;")]),
+    Fault("wrong_stride", "the stride of strided pieces is too long by one byte", [
+        Edit("op/cursor.h", "left_, run_.stride,", "left_, OSC_FAULT(wrong_stride) ? run_.stride + 1 : run_.stride,")]),
+    Fault("padding_overwritten", "accumulates by replacement copy the padding of pairs", [
+        before(DIRECT, UPDATE, """\
+            if (OSC_FAULT(padding_overwritten) && how.op == Op::Replace) {
+                std::memcpy(target, static_cast<const std::byte*>(origin) + skip, n * how.width);
+                return;
+            }""")]),
+    Fault("tie_keeps_index", "MINLOC and MAXLOC keep the target's index at a tie", [
+        before(DIRECT, UPDATE, """\
+            if (OSC_FAULT(tie_keeps_index) && (how.op == Op::Minloc || how.op == Op::Maxloc)) {
+                const auto* from = static_cast<const std::byte*>(origin) + skip;
+                for (; n > 0; --n, target += how.width, from += how.width)
+                    if (std::memcmp(target, from, op::data_runs(how.basic).run[0].size) != 0) how.apply(target, from, 1);
+                return;
+            }""")]),
+    Fault("extent_ignored", "the extent given to MPI_Type_create_resized is ignored", [
+        before("op/layout.cpp", "layout.data_ = Shape(data_.take(), extent);",
+               "if (OSC_FAULT(extent_ignored)) extent = static_cast<std::ptrdiff_t>(Shape(data_, extent).true_extent());")]),
+    Fault("negative_bound_ignored", "data before a datatype's origin is moved to the origin", [
+        before("op/layout.cpp", "layout.data_ = Shape(data_.take(), extent);", """\
+            if (OSC_FAULT(negative_bound_ignored))
+                for (Run& run : data_) run.disp = std::max<std::ptrdiff_t>(run.disp, 0);""")]),
+    Fault("result_layout_ignored", "results are left adjacent whatever the result datatype says", [
+        after("op/call.cpp", "void spread() {", "if (OSC_FAULT(result_layout_ignored) && copy_ != nullptr)"
+                             " return copy_element_(operand_.base, copy_.get(), elements_);")]),
+]
+
+# Most faults are in the general path. Once a fault is chosen, that path performs every operation.
+GENERAL_PATH = [
+    Edit("interpose/data_fast.h", "return peer->contains(", "return !OSC_FAULT_ANY && peer->contains("),
+    Edit("interpose/data_fast.cpp", "return epoch::opens(", "return !OSC_FAULT_ANY && epoch::opens("),
+    Edit("interpose/data_short.cpp", "return target.window != nullptr && target.window->remote_sync",
+         "return !OSC_FAULT_ANY && target.window != nullptr && target.window->remote_sync"),
+    Edit("interpose/data_short.cpp", "if (peer->fast_limit.load(", "if (OSC_FAULT_ANY || peer->fast_limit.load("),
+    before("epoch/updates.h", "return !is_quick ||", "if (OSC_FAULT_ANY) return false;"),
+    Edit("epoch/updates.h", "return move.bytes <= most &&", "return !OSC_FAULT_ANY && move.bytes <= most &&"),
+    after("transport/am/target/executor.cpp", "bool is_small(const ExposedWindow& window, const Record& record) {",
+          "if (OSC_FAULT_ANY) return false;"),
+]
+
+# Each synchronisation call performs the operations that a fault has postponed.
+SYNCHRONISATION = [
+    Edit("interpose/sync.cpp", 'shm::t_call = "MPI_" #name;', 'shm::t_call = "MPI_" #name; faults::synchronise(#name);'),
+]
+
+
+def edits():
+    """(name of the fault, edit) in the order in which they are made."""
+    for fault in FAULTS:
+        for edit in fault.edits:
+            yield fault.name, edit
+    for edit in GENERAL_PATH:
+        yield "any fault", edit
+    for edit in SYNCHRONISATION:
+        yield "postponed operations", edit
