@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "epoch/epoch.h"
-#include "transport/shm/regions.h"
+#include "reach/reach.h"
 
 namespace osc::epoch {
 namespace {
+
+using reach::Unmapped;
 
 constexpr std::uint32_t kLong = 32;  // updates of a run that the next ones are expected to continue
 
@@ -87,38 +89,10 @@ bool lengthen(UpdateRun& run) {
     return run.is_long;
 }
 
-// Bytes of a target that are not mapped here: their address in the target's process, and what their stripe follows
-// from.
-struct Place {
-    pid_t pid = 0;
-    std::uint64_t address = 0;
-    std::uint64_t offset = 0;
-};
-
-// Whether none of the bytes is mapped here, all are the window's, and process_vm_* reaches them. In a dynamic window
-// they must lie in the region that the last such operation has used.
-bool find_unmapped(Core& core, const Peer& peer, std::int64_t disp, std::uint64_t bytes, Place& place) {
-    const shm::ControlBlock& block = peer.control();
-    if (peer.path == Path::Dynamic) {
-        place.address = place.offset = static_cast<std::uint64_t>(disp);
-        if (peer.regions->last_unmapped.find(block, place.address, bytes) == nullptr) return false;
-    } else {
-        std::int64_t at = 0;
-        if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(peer.unit), &at)) return false;
-        place.offset = static_cast<std::uint64_t>(at);
-        if (bytes > block.size || place.offset > block.size - bytes) return false;
-        if (peer.path == Path::Mixed && place.offset < block.shared_end && place.offset + bytes > block.shared_first)
-            return false;
-        place.address = block.base + place.offset;
-    }
-    place.pid = core.pid_of(peer.rank);
-    return place.pid != 0;
-}
-
 // Whether an operation goes to the batch because its place is not mapped here. Those of a short run take the general
 // path.
-bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, Place& place) {
-    if (!may_batch(core, Memory::Unmapped) || !find_unmapped(core, peer, disp, bytes, place)) return false;
+bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, Unmapped& place) {
+    if (!may_batch(core, Memory::Unmapped) || !core.reach(peer).find_unmapped(peer, disp, bytes, place)) return false;
     UpdateRun& run = core.updates;
     note_order(core);
     if (peer.is_in_run() && !run.is_long) reopen(peer);
@@ -129,7 +103,7 @@ bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t byt
 }
 
 bool try_unmapped(Core& core, Peer& peer, std::int64_t disp, const SmallUpdate& update) {
-    Place place;
+    Unmapped place;
     if (!joins_unmapped(core, peer, disp, update.width, place)) return false;
     const shm::ElementUpdate element{reinterpret_cast<std::byte*>(place.address), update.apply, update.operands};
     begin_unmapped(core, peer)
@@ -167,7 +141,7 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
 
 bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move) {
     Peer& peer = core.peer(rank);
-    Place place;
+    Unmapped place;
     if (!joins_unmapped(core, peer, disp, move.bytes, place)) return false;
     cma::Moves& moves = begin_unmapped(core, peer).moves_of(place.pid);
     if (move.is_put)

@@ -18,11 +18,10 @@ inline std::size_t batch_key(const Peer& peer, std::uint64_t offset) {
     return peer.local_index * shm::kStripes + shm::ControlBlock::stripe_number(offset);
 }
 
-/// Whether memory of the target may be out of the fast paths' reach and in that of process_vm_*. With threads nothing
-/// is batched, and another one may be describing the target.
+/// Whether operations on the target may be batched because their memory is not mapped here. With threads nothing is
+/// batched, and another one may be describing the target.
 inline bool may_have_unmapped(const Core& core, const Peer& peer) {
-    if (core.threaded) return false;
-    return peer.path == Path::Cma || peer.path == Path::Mixed || peer.path == Path::Dynamic;
+    return !core.threaded && may_be_private(peer.way);
 }
 
 /// Whether an update that the fast paths did not perform goes through try_update(): one of a kind that they do not

@@ -20,7 +20,8 @@ using stats::Sync;
         static stats::Record& host = stats::host_served();
         host.operation(kind, DataPath::Host, bytes_of(count, type));
     } else if (window->stats != nullptr) {
-        window->stats->operation(kind, path_of(window->peer(static_cast<std::uint32_t>(rank))), bytes_of(count, type));
+        window->stats->operation(kind, window->peer(static_cast<std::uint32_t>(rank)).last_path(),
+                                 bytes_of(count, type));
     }
 }
 
@@ -31,8 +32,7 @@ inline void count(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatyp
     if (__builtin_expect(window == nullptr || rank < 0 || width < 0 || window->stats == nullptr, 0))
         return count_in_general(win, kind, rank, count, type);
     const Peer& peer = window->peers[static_cast<std::uint32_t>(rank)];
-    const DataPath path = __builtin_expect(peer.path == Path::Direct, 1) ? DataPath::LoadStore : path_of(peer);
-    window->stats->operation(kind, path, static_cast<std::uint64_t>(width * count));
+    window->stats->operation(kind, peer.last_path(), static_cast<std::uint64_t>(width * count));
 }
 
 // Counts a synchronisation call that has succeeded.

@@ -6,8 +6,8 @@
 #include "host/datatype.h"
 #include "interpose/data_fast.h"
 #include "interpose/serve.h"
+#include "reach/reach.h"
 #include "stats/counters.h"
-#include "transport/shm/regions.h"
 
 namespace osc::short_path {
 namespace {
@@ -73,10 +73,10 @@ struct InRegion {
     bool find(Window& window, int rank, MPI_Aint disp, std::int64_t bytes) {
         if (static_cast<std::uint32_t>(rank) >= window.size) return false;
         peer = &window.peers[static_cast<std::uint32_t>(rank)];
-        // The path is set before the limit.
-        if (peer->fast_limit.load(std::memory_order_acquire) == 0 || peer->path != Path::Dynamic) return false;
+        // The way is set before the limit.
+        if (peer->fast_limit.load(std::memory_order_acquire) == 0) return false;
         offset = static_cast<std::uint64_t>(disp);
-        place = peer->regions->last.find(peer->control(), offset, static_cast<std::uint64_t>(bytes));
+        place = window.reach(*peer).find_mapped(*peer, offset, static_cast<std::uint64_t>(bytes));
         if (place == nullptr) return false;
         stats::t_path = stats::DataPath::LoadStore;
         return true;

@@ -153,7 +153,7 @@ void record(Window& window, trace::Call call, std::uint64_t began, const Buffers
     const auto rank = static_cast<std::uint32_t>(buffers.target_rank);
     if (buffers.target_rank < 0) return;  // MPI_PROC_NULL
     const auto path =
-        static_cast<std::uint8_t>(rank < window.size ? path_of(window.peers[rank]) : stats::DataPath::Host);
+        static_cast<std::uint8_t>(rank < window.size ? window.peers[rank].last_path() : stats::DataPath::Host);
     std::uint64_t value = std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit;
     if (error == MPI_SUCCESS) value |= bytes_of(buffers.target_count, buffers.target_type);
     const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;

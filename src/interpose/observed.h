@@ -6,29 +6,9 @@
 #include <cstdint>
 
 #include "host/datatype.h"
-#include "stats/counters.h"
 #include "window/window.h"
 
 namespace osc {
-
-/// How the bytes of this thread's last operation, on `peer`, have travelled.
-inline stats::DataPath path_of(const Peer& peer) {
-    using stats::DataPath;
-    switch (peer.path) {
-        case Path::Direct:
-            return DataPath::LoadStore;
-        case Path::Cma:
-            return DataPath::ProcessVm;
-        case Path::Agent:
-            return DataPath::Agent;
-        case Path::Unknown:
-        case Path::Mixed:
-        case Path::Dynamic:
-        case Path::Net:
-            break;
-    }
-    return stats::t_path;
-}
 
 /// Bytes of `count` elements; 0 for a datatype that the host does not know.
 inline std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {

@@ -32,7 +32,7 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     if (target == window.size) return Fault::None;
     Peer& peer = window.peer(target);
     // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
-    if (peer.path != Path::Direct) return Fault::None;
+    if (!is_mapped(peer.way)) return Fault::None;
     size = static_cast<MPI_Aint>(peer.control().size);
     unit = static_cast<MPI_Aint>(peer.unit);
     base = target == window.me && window.program_view != nullptr ? window.program_view : peer.base;

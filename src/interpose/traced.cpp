@@ -47,7 +47,7 @@ void record(Call call, std::uint64_t begin, MPI_Win win, int rank, Elements targ
     stats::DataPath path = stats::DataPath::Host;
     Window* const window = find_window(win);
     if (window != nullptr && static_cast<std::uint32_t>(rank) < window->size)
-        path = path_of(window->peers[static_cast<std::uint32_t>(rank)]);
+        path = window->peers[static_cast<std::uint32_t>(rank)].last_path();
     const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target.count, target.type) : 0;
     const std::uint16_t number = window != nullptr ? window->trace : 0;
     trace::write(begin, end,

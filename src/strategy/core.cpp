@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <utility>
 
 #include "base/assert.h"
+#include "reach/reach.h"
 
 namespace osc {
 
@@ -81,15 +81,10 @@ Peer& Core::know(Peer& entry, std::uint32_t rank) {
     if (is_local(rank))
         entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->local_index[rank] : rank;
     describe(entry, block);
-    const bool mixed = entry.path == Path::Mixed;
-    if (mixed) entry.first = static_cast<std::int64_t>((block.shared_first + entry.unit - 1) / entry.unit);
-    // The fast path finds no displacement in a dynamic target, but the limit says whether an epoch has opened it.
-    const bool dynamic = entry.path == Path::Dynamic;
-    if (dynamic) entry.first = std::numeric_limits<std::int64_t>::max();
+    const reach::FastPart part = reach::fast_part(entry.way, block);
+    entry.first = static_cast<std::int64_t>((part.first + entry.unit - 1) / entry.unit);
     // The fast paths update elements themselves, so they may not if the network's provider does.
-    const bool mapped = mixed || dynamic || entry.path == Path::Direct;
-    const std::uint64_t end = mixed ? block.shared_end : dynamic ? 0 : block.size;
-    entry.full_limit = mapped && !provider_atomics ? end + 1 : 0;
+    entry.full_limit = part.opens && !provider_atomics ? part.end + 1 : 0;
     entry.block.store(&block, std::memory_order_release);
     return entry;
 }

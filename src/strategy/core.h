@@ -2,6 +2,7 @@
 // epochs. Epochs and strategies depend on this part only, so that unit tests can run them with ranks as threads.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/fault.h"
+#include "reach/peer.h"
 #include "stats/counters.h"
 #include "strategy/strategy.h"
 #include "sync/lock.h"
@@ -22,9 +24,6 @@
 
 namespace osc {
 
-namespace shm {
-class RegionView;
-}
 namespace strategy {
 class LockOrder;
 extern LockOrder g_lock_order;  // of this process
@@ -32,88 +31,9 @@ extern LockOrder g_lock_order;  // of this process
 namespace check {
 class Ledger;
 }
-
-/// How this process reaches the memory of a target.
-enum class Path : std::uint8_t {
-    Unknown,
-    Direct,   // load and store: shared memory, or this process's own memory
-    Mixed,    // load and store for whole pages that the target shares, else process_vm_* or its agent
-    Cma,      // process_vm_readv and process_vm_writev
-    Agent,    // messages to the target's agent
-    Dynamic,  // chosen for each attached region
-    Net,      // the network: the target is on another node
-};
-
-/// The lock that this process holds on a target.
-/// ExclusiveInUse: exclusive, and operations may be incomplete; the fast unlock rejects this state.
-/// SharedDeferred, ExclusiveDeferred: MPI_Win_lock has returned, but the lock is not requested yet; the window queues
-/// operations.
-/// SharedTwoLevel, ExclusiveTwoLevel: held in the two-level scheme; operations need no further check, as with NoCheck.
-enum class HeldLock : std::uint8_t {
-    None,
-    Shared,
-    Exclusive,
-    ExclusiveInUse,
-    NoCheck,
-    SharedDeferred,
-    ExclusiveDeferred,
-    SharedTwoLevel,
-    ExclusiveTwoLevel,
-};
-
-/// The post of a target for the open start.
-enum class Post : std::uint8_t { Open, Awaited, Taken };
-
-/// This process's description of one target. All zero until Core::peer() fills it; `block` is set last. The description
-/// is then valid for the window's life.
-struct alignas(64) Peer {
-    /// The fast path may load and store at `base` without asking the epoch, from displacement `first` to the byte
-    /// before this less one. 0 if no epoch is open, or if the memory is not mapped here.
-    std::atomic<std::uint64_t> fast_limit;
-    union {
-        std::byte* base;           // displacement 0 as mapped here, for Path::Direct and Mixed
-        shm::RegionView* regions;  // for Path::Dynamic
-    };
-    std::uint64_t unit;        // displacement unit, bytes
-    std::int64_t first;        // displacement; not 0 for Path::Mixed, if the first bytes are not mapped, and Dynamic
-    std::uint64_t full_limit;  // value of `fast_limit` while an epoch is open
-    std::atomic<shm::ControlBlock*> block;  // null: this description is not filled yet
-    std::uint32_t rank;
-    Path path;
-    HeldLock held_lock;
-    bool started;  // in the group of the open start
-    bool touched;  // in epoch.touched
-    std::atomic<Post> post;
-    bool batched;               // closed for the fast paths while its epoch is open, because its updates are batched
-    bool unmapped_run;          // some of its memory is not mapped here, and operations on that are batched
-    std::uint32_t local_index;  // among the window's processes on this node; 0 for one on another node
-
-    /// Whether [`first`, `limit` - 1) contains `bytes` bytes at displacement `disp`; `offset` is then their distance
-    /// from displacement 0. The first comparison leaves no negative displacement, so no difference overflows.
-    bool contains(std::int64_t disp, std::int64_t bytes, std::uint64_t limit, std::uint64_t& offset) const {
-        std::int64_t at = 0;
-        if (!__builtin_expect(disp >= first, 1)) return false;
-        if (!__builtin_expect(!__builtin_mul_overflow(disp, static_cast<std::int64_t>(unit), &at), 1)) return false;
-        offset = static_cast<std::uint64_t>(at);
-        return __builtin_expect(bytes < static_cast<std::int64_t>(limit) - at, 1);
-    }
-    /// Opens or closes the target for the fast path.
-    void allow() {
-        OSC_ASSERT(!batched);
-        fast_limit.store(full_limit, std::memory_order_release);
-    }
-    void close() { fast_limit.store(0, std::memory_order_relaxed); }
-    /// Closes it because its epoch ends.
-    void forbid() {
-        close();
-        batched = false;
-        unmapped_run = false;
-    }
-    /// Whether other operations than those of the run must let it be performed first.
-    bool is_in_run() const { return batched || unmapped_run; }
-    shm::ControlBlock& control() const { return *block.load(std::memory_order_relaxed); }
-};
-static_assert(sizeof(Peer) == 64);
+namespace reach {
+class Reach;
+}
 
 /// The access epoch of a process at a window. After a fence the state is Fence until the first operation, and FenceUsed
 /// from then on: in Fence, lock, start and post are still legal (MPI 4.1 section 12.5.1). MPI_Win_lock is legal in the
@@ -184,7 +104,7 @@ class StateLock {
 };
 
 /// A window as epochs and strategies see it. One class, because all of its functions act on the state below: control
-/// table, peers, epoch. Nine are hooks that the window overrides.
+/// table, peers, epoch. Eight are hooks that the window overrides.
 class Core : public sync::Liveness {
   public:
     Core(std::uint32_t rank, std::uint32_t processes);
@@ -224,8 +144,11 @@ class Core : public sync::Liveness {
         if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
     }
 
-    /// The process of a target of this node, if process_vm_* reaches it; else 0.
-    virtual pid_t pid_of(std::uint32_t) { return 0; }
+    /// The way to a described target's memory.
+    reach::Reach& reach(const Peer& target) const {
+        OSC_ASSERT(reaches[static_cast<std::size_t>(target.way)] != nullptr);
+        return *reaches[static_cast<std::size_t>(target.way)];
+    }
 
     /// Whether the window can queue operations on local targets.
     virtual bool can_defer() const { return false; }
@@ -265,8 +188,9 @@ class Core : public sync::Liveness {
 
     const std::uint32_t me;
     const std::uint32_t size;
-    const std::uint64_t exclusive;  // the lock word while this process holds a lock exclusively
-    Peer* const peers;              // `size` entries; in a large array unused pages take no memory
+    const std::uint64_t exclusive;               // the lock word while this process holds a lock exclusively
+    Peer* const peers;                           // `size` entries; in a large array unused pages take no memory
+    std::array<reach::Reach*, kWays> reaches{};  // by Way; null: no target has it
     shm::ControlTable controls;
     std::uint64_t id = 0;                     // of the window: equal on all its processes, unique in the job
     sync::RemoteSync* remote_sync = nullptr;  // null: all processes are on this node

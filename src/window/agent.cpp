@@ -1,6 +1,7 @@
 // Windows and agents: whether creation starts an agent, and the connection of an operation to one.
 #include "transport/am/channels/agent.h"
 
+#include "reach/private.h"
 #include "window/window.h"
 
 namespace osc {
@@ -60,27 +61,11 @@ void Window::end_service() {
     served_ = 0;
 }
 
-Fault Window::connect_agent(const Peer& target, am::AgentRoute*& route) {
-    const std::uint64_t mailbox = target.control().mailbox;
-    // Memory of a process that has died cannot be mapped: report the death then.
-    const auto death_or = [&](Fault fault) {
-        if (fault == Fault::None || alive(target.rank)) return fault;
-        return base::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
-    };
-    if (mailbox == 0)
-        return death_or(
-            base::fail(Fault::Other,
-                       "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
-                       "was started for the window",
-                       target.rank));
-    return death_or(am::Outbox::mine().connect(team.arena(target.rank), mailbox, route));
-}
-
 Fault Window::await_operations(std::uint32_t target) {
     static_assert(kEveryTarget == shm::kEveryTarget && kEveryTarget == am::kEveryRank &&
                   kEveryTarget == am::RemoteWindow::kAll);
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
-    const Fault local = am::Outbox::mine().complete_ops(pending_, target);
+    const Fault local = private_->complete(target);
     if (net_ == nullptr) return local;
     // A fault of local operations must not keep the remote ones from being completed.
     const std::string text = local != Fault::None ? base::fault_text() : "";

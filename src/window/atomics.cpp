@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "reach/net.h"
 #include "window/create.h"
 #include "window/window.h"
 
@@ -90,16 +91,12 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
         refuses_other_ops_ = agreed.any_op != 0;
         provider_atomics = !checks;  // the target must see each operation to check asserts
         if (checks) why = "OSC_CHECK is on";
+        if (provider_atomics) accumulates_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
     }
     info.emplace_back("osc_atomics", provider_atomics ? "provider" : "messages");
     if ((!asks && !provider_atomics) || me != 0 || !base::verbose("strategy")) return;
     base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), size,
               why.empty() ? "the provider's atomics" : ("messages, because " + why).c_str());
-}
-
-bool Window::fits_provider(const op::Call& call, const Update& what) const {
-    return provider_atomics && is_accumulate(call.kind) &&
-           atomics_.mechanism(what.basic, what.op, true) == am::Mechanism::Provider;
 }
 
 Fault Window::check_atomics(const op::Call& call, const Update& what) const {

@@ -217,6 +217,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     const shm::WaitScope waits(shm::WaitKind::Creation, 0, team->me());
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
+    window->make_ways();
     window->threaded = host::threads();
     window->adoption = wanted_adoption(request.info);
     window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "reach/reach.h"
 #include "sync/lock.h"
 #include "transport/am/origin/remote_window.h"
 #include "transport/shm/arena.h"
@@ -40,7 +41,7 @@ struct Process {
 
 /// Its public functions answer from what one collective creation has agreed, or map what it has found; the private ones
 /// are the steps of that creation (team.cpp, team_memory.cpp, team_network.cpp).
-class Team final : public sync::Liveness {
+class Team final : public sync::Liveness, public reach::Node {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
     /// `why` set, the same class on all processes. The caller owns one reference. `loads`: for a window whose memory
@@ -64,8 +65,9 @@ class Team final : public sync::Liveness {
     TeamShared& shared() const { return *shared_; }
     /// Only for a member on this node.
     Process& process(std::uint32_t rank) const { return *processes_[local_index(rank)]; }
+    shm::PeerArena& arena_of(std::uint32_t rank) const override { return process(rank).arena; }
     /// The arena of a member on this node, for users that may outlive the team.
-    std::shared_ptr<shm::PeerArena> arena(std::uint32_t rank) const {
+    std::shared_ptr<shm::PeerArena> arena(std::uint32_t rank) const override {
         return {processes_[local_index(rank)], &process(rank).arena};
     }
     /// The arena of any process of this machine; for the agent.
@@ -95,12 +97,15 @@ class Team final : public sync::Liveness {
     std::uint64_t creations() const { return creations_; }
 
     /// Maps a piece of a member's arena (this process's own included); null with errno if that fails.
-    std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const;
-    void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const;
+    std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const override;
+    void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const override;
 
     /// Whether process_vm_* reaches the memory of `rank`; probed once per process.
     bool cma_reaches(std::uint32_t rank) const;
     bool cma_reaches_all() const;
+    pid_t pid_of(std::uint32_t rank) const override {
+        return cma_reaches(rank) ? process(rank).arena.address().pid : 0;
+    }
 
     bool alive(std::uint32_t rank) override;
     int dead_in_collective() override;

@@ -25,6 +25,12 @@
 
 namespace osc {
 
+namespace reach {
+class Net;
+class Private;
+class Reach;
+class Regions;
+}  // namespace reach
 namespace stats {
 struct Record;
 }
@@ -32,12 +38,12 @@ struct Record;
 /// Info values in use, as MPI_Win_get_info reports them.
 using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
-/// Implements Core's hooks, executes operations by the target's path (window.cpp, net.cpp), and serves this process's
+/// Implements Core's hooks, lets operations go the target's way (window.cpp), and serves this process's
 /// memory to agents and other nodes (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
 class Window final : public Core, public am::Neighbours {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.
-    explicit Window(Team& owner) : Core(owner.me(), owner.size()), team(owner) {}
+    explicit Window(Team& owner);
     ~Window() override;
 
     /// What a process of this node does. Thread-safe.
@@ -55,7 +61,9 @@ class Window final : public Core, public am::Neighbours {
     /// stored, except with `pending`: an operation on another node may then still use the buffers, and `pending` refers
     /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent
     /// or another node executes it.
-    Fault execute(Peer& target, const op::Call& call, am::PendingOp* pending = nullptr);
+    /// `notification`: a counter of a target on another node, which its process increments then.
+    Fault execute(Peer& target, const op::Call& call, am::PendingOp* pending = nullptr,
+                  std::uint32_t notification = am::kNoNotification);
     /// The same; then increments a counter of the target, when the operation is complete there.
     Fault execute_notified(Peer& target, const op::Call& call, am::PendingOp* pending,
                            const Notification& notification);
@@ -65,9 +73,6 @@ class Window final : public Core, public am::Neighbours {
     /// Queues a call. Faults that do not depend on the time of execution are returned now.
     Fault defer(Peer& target, op::Deferral&& operation);
     // Overrides of Core.
-    pid_t pid_of(std::uint32_t rank) override {
-        return remote_path(rank) == Path::Cma ? team.process(rank).arena.address().pid : 0;
-    }
     // Dynamic windows queue nothing, because the call looks up the attached regions.
     bool can_defer() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
     bool has_deferred(std::uint32_t target) const override { return queue_.has(target); }
@@ -77,6 +82,8 @@ class Window final : public Core, public am::Neighbours {
     }
     std::vector<std::uint32_t> deferred_targets() const override { return queue_.targets(); }
 
+    /// Makes the ways to the targets of this node; `flavor` is known.
+    void make_ways();
     /// Makes the window's strategies. `fences`: the number of the fence strategy, on which all processes have agreed.
     void choose_strategies(MPI_Info hints, int fences);
 
@@ -156,35 +163,18 @@ class Window final : public Core, public am::Neighbours {
     void note_path(const Peer& target, const op::Call& call);
     const char* unfit_for_two_level() const;
     std::string refusal_text(int refusal) const;
-    /// Whether an accumulate goes by the provider's atomics in a window that uses them.
-    bool fits_provider(const op::Call& call, const Update& what) const;
     /// A fault if the operation is none of the provider's, and may meet others at the same element.
     Fault check_atomics(const op::Call& call, const Update& what) const;
     /// op::check() and check_atomics().
     Fault check_call(const op::Call& call, Update& what) const;
     /// The description of this process's memory for both channels.
     am::ExposedWindow exposed();
-    Fault connect_agent(const Peer& target, am::AgentRoute*& route);
-    Path remote_path(std::uint32_t rank) const;
-    Fault execute_net(Peer& target, const op::Call& call, const Update& what, am::PendingOp* pending,
-                      std::uint32_t notification = am::kNoNotification);
-    Fault find_stream(Peer& target, am::Stream*& stream);
-    Fault check_bounds(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing);
-    Fault reach_net(Peer& target, const op::Call& call, std::unique_lock<std::mutex>& stream_lock, am::Stream*& stream,
-                    std::int64_t& start, bool& nothing);
-    Fault execute_dynamic(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
-    Fault execute_mixed(Peer& target, const op::Call& call, const Update& what, std::int64_t start);
-    std::optional<std::vector<shm::Region>> read_regions(std::uint32_t rank, std::uint64_t offset,
-                                                         std::uint64_t count) const;
-
     struct Mapping {
         std::uint32_t arena_rank;
         std::uint64_t offset;
         std::byte* address;
         std::size_t bytes;
     };
-    template <class Execute>
-    Fault by_agent(Peer& target, std::uint64_t base, Execute&& execute);
 
     std::unique_ptr<am::RemoteWindow> net_;  // windows that span nodes
     std::uint64_t net_id_ = 0;               // the window's number on the network
@@ -196,10 +186,13 @@ class Window final : public Core, public am::Neighbours {
     std::unique_ptr<am::Leases> leases_;  // dynamic windows: regions that origins have cached
     op::Queue queue_;
     stats::Record* record_ = nullptr;
-    am::IncompleteOps pending_{incomplete, Fault::None, {}};
     std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served
     std::vector<Mapping> mapped_;  // a copy of the control blocks' data, because they may be unmapped before the memory
-    std::vector<std::unique_ptr<shm::RegionView>> views_;  // dynamic windows: regions of the used targets
+    std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; Core::reaches refers to them
+    reach::Private* private_ = nullptr;                // one of them
+    reach::Regions* regions_ = nullptr;                // one of them, in dynamic windows
+    std::unique_ptr<reach::Net> way_net_;              // uses net_
+    std::unique_ptr<reach::Net> accumulates_;          // in windows that use the provider's atomics: their way
 };
 
 void register_window(MPI_Win handle, Window* window);

@@ -8,7 +8,7 @@ import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
 ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
-         "transport/cma", "progress", "transport/am", "transport", "strategy", "epoch", "check", "host",
+         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "check", "host",
          "window", "report", "interpose"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
 FROM_TOOLS = {TOOLS, "base", "trace", "transport/fabric", "transport/cma"}

@@ -44,7 +44,7 @@ class LateCore final : public Core {
     }
 
   protected:
-    void describe(Peer& peer, const shm::ControlBlock&) override { peer.path = Path::Direct; }
+    void describe(Peer& peer, const shm::ControlBlock&) override { peer.way = Way::Mapped; }
 
   private:
     Ranks& ranks_;

@@ -35,7 +35,7 @@ class SpanningCore final : public Core {
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock&) override {
-        peer.path = is_local(peer.rank) ? Path::Direct : Path::Net;
+        peer.way = is_local(peer.rank) ? Way::Mapped : Way::Net;
         peer.base = reinterpret_cast<std::byte*>(ranks_.memory(peer.rank).data());
     }
     Fault await_operations(std::uint32_t) override {

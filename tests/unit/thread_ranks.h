@@ -176,7 +176,7 @@ inline bool RankCore::alive(std::uint32_t rank) {
 inline void RankCore::describe(Peer& peer, const shm::ControlBlock& /*block*/) {
     std::vector<std::uint64_t>& words = ranks_.memory(peer.rank);
     peer.base = reinterpret_cast<std::byte*>(words.data());
-    peer.path = Path::Direct;
+    peer.way = Way::Mapped;
 }
 
 /// The liveness test of a world without deaths.

@@ -32,7 +32,7 @@ UPDATE = "if (how.op != Op::NoOp) how.apply(target, static_cast<const std::byte*
 def postponed(name):
     """A put of adjacent bytes comes later."""
     put = "op::copy(*t.layout, t.count, there,"
-    return Edit("window/window.cpp", put, f"OSC_FAULT({name}) && t.layout->contiguous() && o.layout->contiguous() ? "
+    return Edit("reach/mapped.cpp", put, f"OSC_FAULT({name}) && t.layout->contiguous() && o.layout->contiguous() ? "
                 f"faults::postpone_put(there, o.base, o.count * o.layout->size()) : {put}")
 
 
@@ -44,13 +44,13 @@ def unlocked(name, condition):
 
 FAULTS = [
     Fault("drop_put", "a put does nothing", [
-        before("window/window.cpp", "if (checks && call.kind != op::OpKind::Get",
-               "if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return Fault::None;")]),
+        before("reach/reach.cpp", "std::int64_t start = 0;\n    bool nothing = false;",
+               "if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return {};")]),
     Fault("drop_accumulate", "an accumulate on mapped memory does nothing", [
         before(DIRECT, UPDATE, "if (OSC_FAULT(drop_accumulate)) return;")]),
     Fault("origin_unit", "the origin's displacement unit is used for the target's", [
-        Edit("window/window.cpp", "1 : target.unit;",
-             "1 : OSC_FAULT(origin_unit) ? static_cast<std::uint64_t>(unit) : target.unit;")]),
+        after("window/window.cpp", "peer.unit = block.unit;",
+              "if (OSC_FAULT(origin_unit)) peer.unit = static_cast<std::uint64_t>(unit);")]),
     Fault("lost_atomicity", "accumulates take no stripe lock", [
         before("sync/stripe.h", "std::uint32_t free = 0;", "if (OSC_FAULT(lost_atomicity)) return true;")]),
     Fault("stripe_base", "cross-memory access hashes addresses to other stripes than loads and stores", [

@@ -1,6 +1,6 @@
-// What one process sends to one target of one window over the network, in order: the operations and the synchronisation
-// of Path::Net. Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue);
-// FlowControl bounds what is in flight, and waits.
+// What one process sends to one target of one window over the network, in order: operations and synchronisation.
+// Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue); FlowControl
+// bounds what is in flight, and waits.
 //
 // A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a

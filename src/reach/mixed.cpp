@@ -1,16 +1,32 @@
 // Splits operations at the edges of the mapped part.
-#include "transport/mixed.h"
+#include "reach/mixed.h"
 
 #include <algorithm>
 
 #include "stats/counters.h"
 
-namespace osc {
+namespace osc::reach {
+
+Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+    const shm::ControlBlock& block = target.control();
+    Private::Access edges(edges_, target, block.base);
+    if (edges.fault() != Fault::None) return {edges.fault()};
+    const auto first = static_cast<std::int64_t>(block.shared_first);
+    const auto end = static_cast<std::int64_t>(block.shared_end);
+    MixedTransport transport(target.base + first, first, end, edges_.stripes(target), edges.transport());
+    return edges.outcome(op::execute(call, what, start, transport));
+}
+
+bool Mixed::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const {
+    const shm::ControlBlock& block = target.control();
+    return edges_.find_unmapped(target, disp, bytes, place) &&
+           (place.offset >= block.shared_end || place.offset + bytes <= block.shared_first);
+}
 
 // Calls f(transport, disp, units) for each part of `units` units of `unit` bytes from `disp` on. A unit across an edge
 // goes by the other transport as a whole.
 template <class F>
-void Mixed::split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f) {
+void MixedTransport::split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f) {
     const auto width = static_cast<std::int64_t>(unit);
     const auto within = [&](std::int64_t bytes) {
         return std::min(units, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0) / width));
@@ -29,7 +45,7 @@ void Mixed::split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f)
     step(edges_, units);
 }
 
-void Mixed::put(std::int64_t disp, const void* from, std::size_t bytes) {
+void MixedTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
     if (is_mapped(disp, bytes)) {
         stats::t_path = stats::DataPath::LoadStore;
         return mapped_.put(disp, from, bytes);
@@ -41,7 +57,7 @@ void Mixed::put(std::int64_t disp, const void* from, std::size_t bytes) {
     });
 }
 
-void Mixed::get(std::int64_t disp, void* to, std::size_t bytes) {
+void MixedTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
     if (is_mapped(disp, bytes)) {
         stats::t_path = stats::DataPath::LoadStore;
         return mapped_.get(disp, to, bytes);
@@ -53,7 +69,7 @@ void Mixed::get(std::int64_t disp, void* to, std::size_t bytes) {
     });
 }
 
-void Mixed::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
+void MixedTransport::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
     const auto* from = static_cast<const std::byte*>(origin);
     auto* back = static_cast<std::byte*>(result);
     split(disp, count, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
@@ -63,16 +79,16 @@ void Mixed::update(const Update& how, std::int64_t disp, const void* origin, voi
     });
 }
 
-void Mixed::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                             void* result) {
+void MixedTransport::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                                      void* result) {
     split(disp, 1, how.width,
           [&](Transport& to, std::int64_t at, std::size_t) { to.compare_and_swap(how, at, origin, compare, result); });
 }
 
-Fault Mixed::finish() {
+Fault MixedTransport::finish() {
     const Fault edges = edges_.finish();
     const Fault mapped = mapped_.finish();
     return edges != Fault::None ? edges : mapped;
 }
 
-}  // namespace osc
+}  // namespace osc::reach

@@ -1,16 +1,30 @@
-// The transport to a target of whose memory a part is mapped here: whole pages that its owner shares, between edges
-// that it does not. Each piece of an operation goes by load and store, or by another transport.
+// The way to a target of whose memory a part is mapped here: whole pages that its owner shares, between edges that it
+// does not. Each piece of an operation goes by load and store, or as to private memory.
 #pragma once
 
+#include "reach/private.h"
 #include "transport/direct/direct.h"
 
-namespace osc {
+namespace osc::reach {
 
-class Mixed final : public Transport {
+class Mixed final : public LocalReach {
+  public:
+    explicit Mixed(Private& edges) : edges_(edges) {}
+    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const override;
+
+  protected:
+    Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;
+    void note_path(const Peer& target) const override { edges_.note_path(target); }
+
+  private:
+    Private& edges_;
+};
+
+class MixedTransport final : public Transport {
   public:
     /// Displacements [first, end) are mapped here, with displacement `first` at `mapped`. `edges` is the transport to
     /// any displacement of the target. Both count as one mechanism: they take the same stripes.
-    Mixed(std::byte* mapped, std::int64_t first, std::int64_t end, shm::Stripes stripes, Transport& edges)
+    MixedTransport(std::byte* mapped, std::int64_t first, std::int64_t end, shm::Stripes stripes, Transport& edges)
         : mapped_(mapped, stripes, first), edges_(edges), first_(first), end_(end) {}
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
@@ -34,4 +48,4 @@ class Mixed final : public Transport {
     std::int64_t first_, end_;
 };
 
-}  // namespace osc
+}  // namespace osc::reach

@@ -1,0 +1,97 @@
+// Opens the target's stream, and lets an operation's pieces go by it.
+#include "reach/net.h"
+
+#include <atomic>
+#include <optional>
+
+#include "transport/am/network_stack.h"
+#include "transport/am/origin/attached.h"
+
+namespace osc::reach {
+namespace {
+
+// The stream of a target of another node, once used.
+std::atomic_ref<am::Stream*> stream_of(Peer& target) {
+    return std::atomic_ref<am::Stream*>(target.stream);
+}
+
+}  // namespace
+
+// Null with a fault.
+am::Stream* Net::find(Peer& target) {
+    if (!is_remote(target.way)) return window_.stream(target.rank);
+    am::Stream* stream = stream_of(target).load(std::memory_order_acquire);
+    if (stream != nullptr) return stream;
+    stream = window_.stream(target.rank);
+    if (stream != nullptr) stream_of(target).store(stream, std::memory_order_release);
+    return stream;
+}
+
+Fault Net::open(Peer& target, const op::Call& call, Opened& opened) {
+    opened.stream = find(target);
+    if (opened.stream == nullptr) return Fault::Other;
+    opened.lock = std::unique_lock(opened.stream->mutex());
+    am::Description there{};
+    if (const Fault fault = opened.stream->queries().describe(there); fault != Fault::None) return fault;
+    if (!dynamic_) return find_start_in(target.rank, there.size, there.unit, call, opened.start, opened.nothing);
+    op::Bounds touched;
+    const Fault fault = op::find_extent(call, 1, opened.start, touched);
+    opened.nothing = touched.lo == touched.hi;
+    return fault;
+}
+
+Fault Net::admit(Peer& target, const op::Call& call, bool& nothing) {
+    Opened opened;
+    stats::t_path = stats::DataPath::Message;
+    const Fault fault = open(target, call, opened);
+    nothing = opened.nothing;
+    return fault;
+}
+
+bool Net::goes_by_provider(const Update& what) const {
+    return atomics_ != nullptr && atomics_->mechanism(what.basic, what.op, true) == am::Mechanism::Provider;
+}
+
+Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) {
+    Opened opened;
+    const bool notifies = wishes.notification != am::kNoNotification;
+    if (const Fault fault = open(target, call, opened); fault != Fault::None || (opened.nothing && !notifies))
+        return {fault};
+    stats::t_path = stats::DataPath::Message;
+    am::Stream& stream = *opened.stream;
+    const bool by_provider = goes_by_provider(what);
+    if (atomics_ != nullptr && !by_provider) stream.accumulate_by_message();
+    // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
+    if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
+        stream.flow().operation.answers_now = true;
+    stream.flow().operation.notification = wishes.notification;
+    if (wishes.pending != nullptr) *wishes.pending = {stream.flow().issue(), &stream.flow(), target.rank};
+    am::Attached attached(stream);
+    const am::Description* const there = stream.queries().exposed();
+    std::optional<am::ProviderAtomics> rows;
+    if (by_provider && there != nullptr)
+        rows.emplace(stream, am::NetworkStack::mine().endpoint(), there->base, there->key);
+    Transport& transport = rows       ? static_cast<Transport&>(*rows)
+                           : dynamic_ ? static_cast<Transport&>(attached)
+                                      : stream;
+    const Fault fault = opened.nothing ? stream.finish() : op::execute(call, what, opened.start, transport);
+    stream.flow().operation.notification = am::kNoNotification;  // a refused operation has left it
+    if (wishes.pending != nullptr) stream.flow().issued();
+    return {fault, true};
+}
+
+bool Net::send(Peer& target, const am::SmallOperation& operation, bool threaded) {
+    am::Stream* const stream = stream_of(target).load(std::memory_order_acquire);
+    if (atomics_ != nullptr || stream == nullptr || !stream->try_small(operation, threaded)) return false;
+    stats::t_path = stats::DataPath::Message;
+    return true;
+}
+
+Fault Net::count_counters(Peer& target, std::uint32_t& count) {
+    am::Stream* const stream = find(target);
+    if (stream == nullptr) return Fault::Other;
+    const std::lock_guard lock(stream->mutex());
+    return stream->queries().count_counters(count);
+}
+
+}  // namespace osc::reach

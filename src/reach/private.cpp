@@ -1,0 +1,62 @@
+// Chooses between process_vm_* and the agent, for each operation.
+#include "reach/private.h"
+
+namespace osc::reach {
+
+Private::Access::Access(Private& way, Peer& target, std::uint64_t base) : way_(way) {
+    way.note_path(target);
+    if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
+        cross_.emplace(pid, base, way.stripes(target));
+        return;
+    }
+    waits_.emplace(shm::WaitKind::Operations, way.window_, way.me_, target.rank);
+    // A fault of an earlier operation is reported first.
+    if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.complete(am::kNoRank);
+    am::AgentRoute* route = nullptr;
+    if (fault_ == Fault::None) fault_ = way.connect(target, route);
+    if (fault_ == Fault::None)
+        agent_.emplace(am::Outbox::mine(), *route, target.control().served, base, target.rank, &way.pending_);
+}
+
+Outcome Private::Access::outcome(Fault fault) const {
+    return {fault, agent_ && way_.pending_.incomplete.load(std::memory_order_acquire) != 0};
+}
+
+Outcome Private::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+    Access access(*this, target, target.control().base);
+    if (access.fault() != Fault::None) return {access.fault()};
+    return access.outcome(op::execute(call, what, start, access.transport()));
+}
+
+void Private::note_path(const Peer& target) const {
+    stats::t_path = pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
+}
+
+bool Private::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const {
+    const shm::ControlBlock& block = target.control();
+    std::int64_t at = 0;
+    if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(target.unit), &at)) return false;
+    place.offset = static_cast<std::uint64_t>(at);
+    if (bytes > block.size || place.offset > block.size - bytes) return false;
+    place.address = block.base + place.offset;
+    place.pid = pid_of(target.rank);
+    return place.pid != 0;
+}
+
+Fault Private::connect(const Peer& target, am::AgentRoute*& route) {
+    const std::uint64_t mailbox = target.control().mailbox;
+    // Memory of a process that has died cannot be mapped: report the death then.
+    const auto death_or = [&](Fault fault) {
+        if (fault == Fault::None || liveness_.alive(target.rank)) return fault;
+        return base::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
+    };
+    if (mailbox == 0)
+        return death_or(
+            base::fail(Fault::Other,
+                       "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
+                       "was started for the window",
+                       target.rank));
+    return death_or(am::Outbox::mine().connect(node_.arena(target.rank), mailbox, route));
+}
+
+}  // namespace osc::reach

@@ -1,0 +1,67 @@
+// The way to memory that only its owner has mapped: process_vm_* where the system allows it, else messages to the
+// owner's agent.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+
+#include "reach/reach.h"
+#include "transport/am/origin/agent_transport.h"
+#include "transport/cma/cma_transport.h"
+#include "transport/shm/process_view.h"
+
+namespace osc::reach {
+
+class Private final : public LocalReach {
+  public:
+    /// Of process `me` of window number `window`. `incomplete` counts messages to agents that are not answered yet.
+    Private(std::uint32_t me, const std::uint64_t& window, sync::Liveness& liveness, const Node& node,
+            std::atomic<std::uint32_t>& incomplete)
+        : me_(me), window_(window), liveness_(liveness), node_(node), pending_{incomplete, Fault::None, {}} {}
+
+    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const override;
+
+    void note_path(const Peer& target) const override;
+
+    /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
+    Fault complete(std::uint32_t target) { return am::Outbox::mine().complete_ops(pending_, target); }
+
+    /// One operation's transport to a target's memory, of which displacement 0 is at address `base` there.
+    class Access {
+      public:
+        Access(Private& way, Peer& target, std::uint64_t base);
+        /// Not None: there is no transport.
+        Fault fault() const { return fault_; }
+        Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }
+        /// The end of the operation, whose fault is given.
+        Outcome outcome(Fault fault) const;
+
+      private:
+        Private& way_;
+        std::optional<cma::Cross> cross_;
+        std::optional<shm::WaitScope> waits_;  // for the agent
+        std::optional<am::AgentTransport> agent_;
+        Fault fault_ = Fault::None;
+    };
+
+    /// The process of a target, if process_vm_* reaches it; else 0.
+    pid_t pid_of(std::uint32_t rank) const { return rank == me_ ? ::getpid() : node_.pid_of(rank); }
+    const Node& node() const { return node_; }
+    shm::Stripes stripes(const Peer& target) const { return {target.control(), me_, liveness_}; }
+
+  protected:
+    Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;
+
+  private:
+    Fault connect(const Peer& target, am::AgentRoute*& route);
+
+    const std::uint32_t me_;
+    const std::uint64_t& window_;
+    sync::Liveness& liveness_;
+    const Node& node_;
+    am::IncompleteOps pending_;
+};
+
+}  // namespace osc::reach

@@ -1,0 +1,68 @@
+// What the ways have in common: the bounds of a target's memory.
+#include "reach/reach.h"
+
+#include <limits>
+
+namespace osc::reach {
+
+bool Reach::send(Peer& /*target*/, const am::SmallOperation& /*operation*/, bool /*threaded*/) {
+    return false;
+}
+
+std::byte* Reach::find_mapped(const Peer& /*target*/, std::uint64_t /*disp*/, std::uint64_t /*bytes*/) const {
+    return nullptr;
+}
+
+bool Reach::find_unmapped(const Peer& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/,
+                          Unmapped& /*place*/) const {
+    return false;
+}
+
+Outcome LocalReach::perform(Peer& target, const op::Call& call, const Update& what, const Wishes& /*wishes*/) {
+    std::int64_t start = 0;
+    bool nothing = false;
+    const Fault fault = find_start(target, call, start, nothing);
+    if (fault != Fault::None || nothing) return {fault};
+    return execute(target, call, what, start);
+}
+
+Fault LocalReach::admit(Peer& target, const op::Call& call, bool& nothing) {
+    std::int64_t start = 0;
+    note_path(target);
+    return find_start(target, call, start, nothing);
+}
+
+void LocalReach::note_path(const Peer& /*target*/) const {}
+
+Fault LocalReach::find_start(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
+    return find_start_in(target.rank, target.control().size, target.unit, call, start, nothing);
+}
+
+Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call,
+                    std::int64_t& start, bool& nothing) {
+    op::Bounds touched;
+    if (const Fault fault = op::find_extent(call, unit, start, touched); fault != Fault::None) return fault;
+    nothing = touched.lo == touched.hi;
+    if (nothing || (touched.lo >= 0 && static_cast<std::uint64_t>(touched.hi) <= size)) return Fault::None;
+    return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
+                      static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), rank,
+                      static_cast<unsigned long long>(size));
+}
+
+FastPart fast_part(Way way, const shm::ControlBlock& block) {
+    switch (way) {
+        case Way::Mapped:
+            return {0, block.size, true};
+        case Way::Mixed:
+            return {block.shared_first, block.shared_end, true};
+        case Way::Regions:  // no displacement, because addresses may be any
+            return {std::numeric_limits<std::int64_t>::max(), 0, true};
+        case Way::Unknown:
+        case Way::Private:
+        case Way::Net:
+            break;
+    }
+    return {};
+}
+
+}  // namespace osc::reach

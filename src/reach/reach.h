@@ -1,0 +1,109 @@
+// How operations reach the memory of targets: one class and one file for each way. A window has one object for each way
+// that its targets need. The way of a target is chosen once, when its process first needs it (Core::peer), and every
+// operation outside the fast paths is one call of that object.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/fault.h"
+#include "op/call.h"
+#include "reach/peer.h"
+#include "sync/remote_sync.h"
+#include "transport/am/origin/completion.h"
+#include "transport/am/origin/flow_control.h"
+#include "transport/shm/arena.h"
+
+namespace osc::am {
+struct SmallOperation;
+}
+
+namespace osc::reach {
+
+/// What became of an operation.
+struct Outcome {
+    Fault fault = Fault::None;
+    bool in_flight = false;  // it may be incomplete at the target: the window must complete it (Core::complete_ops)
+};
+
+/// What an operation may ask for beside its call.
+struct Wishes {
+    am::PendingOp* pending = nullptr;  // not null: the operation may still use its buffers when perform() returns,
+                                       // until the completion that this then refers to
+    std::uint32_t notification = am::kNoNotification;  // of a target on another node: the counter that it increments
+};
+
+/// Memory of a target that is not mapped here and that process_vm_* reaches.
+struct Unmapped {
+    pid_t pid = 0;
+    std::uint64_t address = 0;  // in that process
+    std::uint64_t offset = 0;   // from which the stripe of an element follows
+};
+
+/// The processes of this node, as a window's ways see them.
+class Node {
+  public:
+    virtual ~Node() = default;
+    virtual shm::PeerArena& arena_of(std::uint32_t rank) const = 0;
+    /// The same, for users that may outlive the window.
+    virtual std::shared_ptr<shm::PeerArena> arena(std::uint32_t rank) const = 0;
+    /// Maps a piece of a process's arena; null with errno if that fails.
+    virtual std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const = 0;
+    virtual void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const = 0;
+    /// The process, if process_vm_* reaches its memory; else 0. Probed once.
+    virtual pid_t pid_of(std::uint32_t rank) const = 0;
+};
+
+/// One way. Thread-safe as operations of MPI_THREAD_MULTIPLE need it.
+class Reach {
+  public:
+    virtual ~Reach() = default;
+
+    /// Performs a call on a target that the epoch has opened. On return results are stored and the origin's buffers are
+    /// free, unless the wishes allow otherwise.
+    virtual Outcome perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) = 0;
+    /// Refuses a call of which it is known now that perform() would refuse it, and notes the path that it will take.
+    /// `nothing`: the call touches no byte.
+    virtual Fault admit(Peer& target, const op::Call& call, bool& nothing) = 0;
+    /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
+    /// must.
+    virtual bool send(Peer& target, const am::SmallOperation& operation, bool threaded);
+    /// The place at which `bytes` bytes at displacement `disp` are mapped here, if the last operation on the target has
+    /// found their region; else null, also for ways whose mapped memory the fast paths know.
+    virtual std::byte* find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const;
+    /// Whether none of the bytes is mapped here, all are the window's, and process_vm_* reaches them.
+    virtual bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const;
+};
+
+/// A way to targets of this node: perform() is over when it returns, except messages to an agent.
+class LocalReach : public Reach {
+  public:
+    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) final;
+    Fault admit(Peer& target, const op::Call& call, bool& nothing) final;
+
+  protected:
+    /// What perform() and admit() have left to do: `start` is the call's first byte from displacement 0.
+    virtual Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
+    /// Notes the path of an operation whose target has memory that is not mapped here.
+    virtual void note_path(const Peer& target) const;
+    /// Computes the call's first byte; Fault::Range if it touches a byte outside the target's memory.
+    virtual Fault find_start(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing);
+};
+
+/// Computes the first byte of a call on `size` bytes with displacement unit `unit`; Fault::Range as above.
+Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call,
+                    std::int64_t& start, bool& nothing);
+
+/// The bytes of a target that the fast paths may load and store, as displacements in bytes: [first, end). None if
+/// `end` is 0.
+struct FastPart {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    bool opens = false;  // the limit of the fast paths says whether an epoch has opened the target
+};
+FastPart fast_part(Way way, const shm::ControlBlock& block);
+
+}  // namespace osc::reach
