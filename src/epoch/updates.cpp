@@ -12,7 +12,7 @@
 namespace osc::epoch {
 namespace {
 
-using reach::Unmapped;
+using reach::PrivatePlace;
 
 constexpr std::uint32_t kLong = 32;  // updates of a run that the next ones are expected to continue
 
@@ -91,7 +91,7 @@ bool lengthen(UpdateRun& run) {
 
 // Whether an operation goes to the batch because its place is not mapped here. Those of a short run take the general
 // path.
-bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, Unmapped& place) {
+bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) {
     if (!may_batch(core, Memory::Unmapped) || !core.reach(peer).find_unmapped(peer, disp, bytes, place)) return false;
     UpdateRun& run = core.updates;
     note_order(core);
@@ -103,7 +103,7 @@ bool joins_unmapped(Core& core, Peer& peer, std::int64_t disp, std::uint64_t byt
 }
 
 bool try_unmapped(Core& core, Peer& peer, std::int64_t disp, const SmallUpdate& update) {
-    Unmapped place;
+    PrivatePlace place;
     if (!joins_unmapped(core, peer, disp, update.width, place)) return false;
     const shm::ElementUpdate element{reinterpret_cast<std::byte*>(place.address), update.apply, update.operands};
     begin_unmapped(core, peer)
@@ -141,7 +141,7 @@ bool try_update(Core& core, std::uint32_t rank, std::int64_t disp, const SmallUp
 
 bool try_move(Core& core, std::uint32_t rank, std::int64_t disp, const SmallMove& move) {
     Peer& peer = core.peer(rank);
-    Unmapped place;
+    PrivatePlace place;
     if (!joins_unmapped(core, peer, disp, move.bytes, place)) return false;
     cma::Moves& moves = begin_unmapped(core, peer).moves_of(place.pid);
     if (move.is_put)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reach/reach.h"
+#include "sync/remote_sync.h"
 
 namespace osc::reach {
 

@@ -9,7 +9,7 @@ namespace osc::reach {
 
 Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
     const shm::ControlBlock& block = target.control();
-    Private::Access edges(edges_, target, block.base);
+    Private::Carrier edges(edges_, target, block.base);
     if (edges.fault() != Fault::None) return {edges.fault()};
     const auto first = static_cast<std::int64_t>(block.shared_first);
     const auto end = static_cast<std::int64_t>(block.shared_end);
@@ -17,7 +17,7 @@ Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, s
     return edges.outcome(op::execute(call, what, start, transport));
 }
 
-bool Mixed::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const {
+bool Mixed::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
     const shm::ControlBlock& block = target.control();
     return edges_.find_unmapped(target, disp, bytes, place) &&
            (place.offset >= block.shared_end || place.offset + bytes <= block.shared_first);
@@ -31,9 +31,9 @@ void MixedTransport::split(std::int64_t disp, std::size_t units, std::size_t uni
     const auto within = [&](std::int64_t bytes) {
         return std::min(units, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0) / width));
     };
-    const auto step = [&](Transport& way, std::size_t part) {
+    const auto step = [&](Transport& by, std::size_t part) {
         if (part == 0) return;
-        f(way, disp, part);
+        f(by, disp, part);
         disp += static_cast<std::int64_t>(part) * width;
         units -= part;
     };

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 
+#include "stats/counters.h"
 #include "transport/am/network_stack.h"
 #include "transport/am/origin/attached.h"
 
@@ -34,10 +35,7 @@ Fault Net::open(Peer& target, const op::Call& call, Opened& opened) {
     am::Description there{};
     if (const Fault fault = opened.stream->queries().describe(there); fault != Fault::None) return fault;
     if (!dynamic_) return find_start_in(target.rank, there.size, there.unit, call, opened.start, opened.nothing);
-    op::Bounds touched;
-    const Fault fault = op::find_extent(call, 1, opened.start, touched);
-    opened.nothing = touched.lo == touched.hi;
-    return fault;
+    return find_address(call, opened.start, opened.nothing);
 }
 
 Fault Net::admit(Peer& target, const op::Call& call, bool& nothing) {
@@ -52,9 +50,9 @@ bool Net::goes_by_provider(const Update& what) const {
     return atomics_ != nullptr && atomics_->mechanism(what.basic, what.op, true) == am::Mechanism::Provider;
 }
 
-Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) {
+Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) {
     Opened opened;
-    const bool notifies = wishes.notification != am::kNoNotification;
+    const bool notifies = extras.notification != am::kNoNotification;
     if (const Fault fault = open(target, call, opened); fault != Fault::None || (opened.nothing && !notifies))
         return {fault};
     stats::t_path = stats::DataPath::Message;
@@ -64,8 +62,8 @@ Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, con
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
         stream.flow().operation.answers_now = true;
-    stream.flow().operation.notification = wishes.notification;
-    if (wishes.pending != nullptr) *wishes.pending = {stream.flow().issue(), &stream.flow(), target.rank};
+    stream.flow().operation.notification = extras.notification;
+    if (extras.pending != nullptr) *extras.pending = {stream.flow().issue(), &stream.flow(), target.rank};
     am::Attached attached(stream);
     const am::Description* const there = stream.queries().exposed();
     std::optional<am::ProviderAtomics> rows;
@@ -76,13 +74,13 @@ Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, con
                                       : stream;
     const Fault fault = opened.nothing ? stream.finish() : op::execute(call, what, opened.start, transport);
     stream.flow().operation.notification = am::kNoNotification;  // a refused operation has left it
-    if (wishes.pending != nullptr) stream.flow().issued();
+    if (extras.pending != nullptr) stream.flow().issued();
     return {fault, true};
 }
 
 bool Net::send(Peer& target, const am::SmallOperation& operation, bool threaded) {
     am::Stream* const stream = stream_of(target).load(std::memory_order_acquire);
-    if (atomics_ != nullptr || stream == nullptr || !stream->try_small(operation, threaded)) return false;
+    if (stream == nullptr || !stream->try_small(operation, threaded)) return false;
     stats::t_path = stats::DataPath::Message;
     return true;
 }

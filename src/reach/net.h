@@ -17,7 +17,7 @@ class Net final : public Reach {
     Net(am::RemoteWindow& window, bool dynamic, const am::AtomicsTable* atomics = nullptr)
         : window_(window), dynamic_(dynamic), atomics_(atomics) {}
 
-    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) override;
+    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) override;
     Fault admit(Peer& target, const op::Call& call, bool& nothing) override;
     bool send(Peer& target, const am::SmallOperation& operation, bool threaded) override;
 

@@ -108,7 +108,8 @@ struct alignas(64) Peer {
         batched = false;
         unmapped_run = false;
     }
-    /// How the bytes of this thread's last operation on the target have travelled. The fast paths note none.
+    /// How the bytes of this thread's last operation on the target have travelled. The fast paths note nothing, so
+    /// after them it is right only where all memory is mapped.
     stats::DataPath last_path() const { return is_mapped(way) ? stats::DataPath::LoadStore : stats::t_path; }
     /// Whether other operations than those of the run must let it be performed first.
     bool is_in_run() const { return batched || unmapped_run; }

@@ -1,14 +1,17 @@
 // Chooses between process_vm_* and the agent, for each operation.
 #include "reach/private.h"
 
+#include "stats/counters.h"
+
 namespace osc::reach {
 
-Private::Access::Access(Private& way, Peer& target, std::uint64_t base) : way_(way) {
-    way.note_path(target);
+Private::Carrier::Carrier(Private& way, Peer& target, std::uint64_t base) {
     if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
+        stats::t_path = stats::DataPath::ProcessVm;
         cross_.emplace(pid, base, way.stripes(target));
         return;
     }
+    stats::t_path = stats::DataPath::Agent;
     waits_.emplace(shm::WaitKind::Operations, way.window_, way.me_, target.rank);
     // A fault of an earlier operation is reported first.
     if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.complete(am::kNoRank);
@@ -18,21 +21,17 @@ Private::Access::Access(Private& way, Peer& target, std::uint64_t base) : way_(w
         agent_.emplace(am::Outbox::mine(), *route, target.control().served, base, target.rank, &way.pending_);
 }
 
-Outcome Private::Access::outcome(Fault fault) const {
-    return {fault, agent_ && way_.pending_.incomplete.load(std::memory_order_acquire) != 0};
-}
-
 Outcome Private::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
-    Access access(*this, target, target.control().base);
-    if (access.fault() != Fault::None) return {access.fault()};
-    return access.outcome(op::execute(call, what, start, access.transport()));
+    Carrier carrier(*this, target, target.control().base);
+    if (carrier.fault() != Fault::None) return {carrier.fault()};
+    return carrier.outcome(op::execute(call, what, start, carrier.transport()));
 }
 
 void Private::note_path(const Peer& target) const {
     stats::t_path = pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
 }
 
-bool Private::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const {
+bool Private::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
     const shm::ControlBlock& block = target.control();
     std::int64_t at = 0;
     if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(target.unit), &at)) return false;

@@ -2,15 +2,16 @@
 // owner's agent.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <optional>
 
 #include "reach/reach.h"
+#include "sync/remote_sync.h"
+#include "transport/am/channels/outbox.h"
 #include "transport/am/origin/agent_transport.h"
 #include "transport/cma/cma_transport.h"
-#include "transport/shm/process_view.h"
+#include "transport/direct/locked.h"
+#include "transport/shm/activity.h"
 
 namespace osc::reach {
 
@@ -21,7 +22,7 @@ class Private final : public LocalReach {
             std::atomic<std::uint32_t>& incomplete)
         : me_(me), window_(window), liveness_(liveness), node_(node), pending_{incomplete, Fault::None, {}} {}
 
-    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const override;
+    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const override;
 
     void note_path(const Peer& target) const override;
 
@@ -29,17 +30,17 @@ class Private final : public LocalReach {
     Fault complete(std::uint32_t target) { return am::Outbox::mine().complete_ops(pending_, target); }
 
     /// One operation's transport to a target's memory, of which displacement 0 is at address `base` there.
-    class Access {
+    class Carrier {
       public:
-        Access(Private& way, Peer& target, std::uint64_t base);
+        Carrier(Private& way, Peer& target, std::uint64_t base);
         /// Not None: there is no transport.
         Fault fault() const { return fault_; }
         Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }
-        /// The end of the operation, whose fault is given.
-        Outcome outcome(Fault fault) const;
+        bool is_agent() const { return agent_.has_value(); }
+        /// Of the operation that the transport has executed with this fault.
+        Outcome outcome(Fault fault) const { return {fault, is_agent()}; }
 
       private:
-        Private& way_;
         std::optional<cma::Cross> cross_;
         std::optional<shm::WaitScope> waits_;  // for the agent
         std::optional<am::AgentTransport> agent_;
@@ -47,7 +48,9 @@ class Private final : public LocalReach {
     };
 
     /// The process of a target, if process_vm_* reaches it; else 0.
-    pid_t pid_of(std::uint32_t rank) const { return rank == me_ ? ::getpid() : node_.pid_of(rank); }
+    pid_t pid_of(std::uint32_t rank) const {
+        return rank == me_ ? node_.arena_of(me_).address().pid : node_.pid_of(rank);
+    }
     const Node& node() const { return node_; }
     shm::Stripes stripes(const Peer& target) const { return {target.control(), me_, liveness_}; }
 

@@ -14,15 +14,18 @@ std::byte* Reach::find_mapped(const Peer& /*target*/, std::uint64_t /*disp*/, st
 }
 
 bool Reach::find_unmapped(const Peer& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/,
-                          Unmapped& /*place*/) const {
+                          PrivatePlace& /*place*/) const {
     return false;
 }
 
-Outcome LocalReach::perform(Peer& target, const op::Call& call, const Update& what, const Wishes& /*wishes*/) {
+Outcome LocalReach::perform(Peer& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {
     std::int64_t start = 0;
     bool nothing = false;
     const Fault fault = find_start(target, call, start, nothing);
-    if (fault != Fault::None || nothing) return {fault};
+    if (fault != Fault::None || nothing) {
+        note_path(target);
+        return {fault};
+    }
     return execute(target, call, what, start);
 }
 
@@ -47,6 +50,13 @@ Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, 
     return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                       static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), rank,
                       static_cast<unsigned long long>(size));
+}
+
+Fault find_address(const op::Call& call, std::int64_t& start, bool& nothing) {
+    op::Bounds touched;
+    const Fault fault = op::find_extent(call, 1, start, touched);
+    nothing = touched.lo == touched.hi;
+    return fault;
 }
 
 FastPart fast_part(Way way, const shm::ControlBlock& block) {

@@ -1,6 +1,6 @@
-// How operations reach the memory of targets: one class and one file for each way. A window has one object for each way
-// that its targets need. The way of a target is chosen once, when its process first needs it (Core::peer), and every
-// operation outside the fast paths is one call of that object.
+// How operations reach the memory of targets: one class and one file for each way, and in a window one object. The way
+// of a target is chosen once, when this process first uses it (Core::peer), and every operation outside the fast paths
+// is one call of that object.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,6 @@
 #include "base/fault.h"
 #include "op/call.h"
 #include "reach/peer.h"
-#include "sync/remote_sync.h"
 #include "transport/am/origin/completion.h"
 #include "transport/am/origin/flow_control.h"
 #include "transport/shm/arena.h"
@@ -29,15 +28,15 @@ struct Outcome {
     bool in_flight = false;  // it may be incomplete at the target: the window must complete it (Core::complete_ops)
 };
 
-/// What an operation may ask for beside its call.
-struct Wishes {
+/// What an operation asks for beside its call.
+struct Extras {
     am::PendingOp* pending = nullptr;  // not null: the operation may still use its buffers when perform() returns,
                                        // until the completion that this then refers to
     std::uint32_t notification = am::kNoNotification;  // of a target on another node: the counter that it increments
 };
 
 /// Memory of a target that is not mapped here and that process_vm_* reaches.
-struct Unmapped {
+struct PrivatePlace {
     pid_t pid = 0;
     std::uint64_t address = 0;  // in that process
     std::uint64_t offset = 0;   // from which the stripe of an element follows
@@ -63,10 +62,10 @@ class Reach {
     virtual ~Reach() = default;
 
     /// Performs a call on a target that the epoch has opened. On return results are stored and the origin's buffers are
-    /// free, unless the wishes allow otherwise.
-    virtual Outcome perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) = 0;
-    /// Refuses a call of which it is known now that perform() would refuse it, and notes the path that it will take.
-    /// `nothing`: the call touches no byte.
+    /// free, unless the extras allow otherwise.
+    virtual Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) = 0;
+    /// For a call that is queued: refuses what perform() would refuse whatever happens until then, and notes the path
+    /// that its private parts will take. `nothing`: it touches no byte.
     virtual Fault admit(Peer& target, const op::Call& call, bool& nothing) = 0;
     /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
     /// must.
@@ -75,17 +74,17 @@ class Reach {
     /// found their region; else null, also for ways whose mapped memory the fast paths know.
     virtual std::byte* find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const;
     /// Whether none of the bytes is mapped here, all are the window's, and process_vm_* reaches them.
-    virtual bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const;
+    virtual bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const;
 };
 
 /// A way to targets of this node: perform() is over when it returns, except messages to an agent.
 class LocalReach : public Reach {
   public:
-    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Wishes& wishes) final;
+    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) final;
     Fault admit(Peer& target, const op::Call& call, bool& nothing) final;
 
   protected:
-    /// What perform() and admit() have left to do: `start` is the call's first byte from displacement 0.
+    /// The rest of perform(), with the call's first byte from displacement 0.
     virtual Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
     /// Notes the path of an operation whose target has memory that is not mapped here.
     virtual void note_path(const Peer& target) const;
@@ -96,6 +95,8 @@ class LocalReach : public Reach {
 /// Computes the first byte of a call on `size` bytes with displacement unit `unit`; Fault::Range as above.
 Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call,
                     std::int64_t& start, bool& nothing);
+/// The same where displacements are addresses: the regions of the bytes are looked up later.
+Fault find_address(const op::Call& call, std::int64_t& start, bool& nothing);
 
 /// The bytes of a target that the fast paths may load and store, as displacements in bytes: [first, end). None if
 /// `end` is 0.

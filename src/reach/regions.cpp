@@ -9,78 +9,71 @@
 
 #include "reach/mixed.h"
 #include "stats/counters.h"
+#include "transport/direct/direct.h"
 
 namespace osc::reach {
+namespace {
 
-std::optional<std::vector<shm::Region>> Regions::read(std::uint32_t rank, std::uint64_t offset,
-                                                      std::uint64_t count) const {
-    std::vector<shm::Region> copy(count);
-    if (count == 0) return copy;
-    const std::size_t length = count * sizeof(shm::Region);
-    std::byte* table = unmapped_.node().map(rank, offset, length);
-    if (table == nullptr) return std::nullopt;
-    auto* from = reinterpret_cast<std::uint64_t*>(table);
-    auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
-    for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
-        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
-    unmapped_.node().unmap(rank, offset, table, length);
-    return copy;
-}
+// A part of the target's addresses, and the place at which its first byte is mapped here; null: not mapped.
+struct MappedPart {
+    std::byte* here = nullptr;
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+};
 
-Fault Regions::find_start(Peer& /*target*/, const op::Call& call, std::int64_t& start, bool& nothing) {
-    op::Bounds touched;
-    const Fault fault = op::find_extent(call, 1, start, touched);
-    nothing = touched.lo == touched.hi;
-    return fault;
-}
+// The transport of one operation. Displacements are addresses of the target.
+class RegionsTransport final : public Transport {
+  public:
+    // `view` notes the places that are found; `notes_unmapped`: also of regions of which nothing is mapped here.
+    // `arena` of the target's process; null: the target is this process.
+    RegionsTransport(std::shared_ptr<const shm::AttachedRegions> regions, shm::RegionView& view, bool notes_unmapped,
+                     shm::PeerArena* arena, shm::Stripes stripes, Transport& unmapped)
+        : regions_(std::move(regions)),
+          view_(view),
+          notes_unmapped_(notes_unmapped),
+          arena_(arena),
+          stripes_(stripes),
+          unmapped_(unmapped) {}
 
-Outcome Regions::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
-    const std::uint32_t rank = target.rank;
-    auto attached = target.regions->current(
-        target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read(rank, offset, count); },
-        [&] { return !liveness_.alive(rank); });
-    const int error = errno;
-    if (attached == nullptr && !liveness_.alive(rank))
-        return {base::fail(Fault::Dead, "rank %u died, and its memory with it", rank)};
-    if (attached == nullptr)
-        return {base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
-                           std::strerror(error))};
-    const bool own = rank == me_;
-    const bool agent = unmapped_.pid_of(rank) == 0;
-    shm::PeerArena& arena = unmapped_.node().arena_of(rank);
-    const shm::AttachedRegions& copy = *attached;
-    const auto locate = [&](const shm::Region& region) {
-        RegionsTransport::Mapped mapped{reinterpret_cast<std::byte*>(region.base), region.base,
-                                        region.base + region.size};
-        if (!own) mapped = {copy.locate(region, arena), region.shared.first, region.shared.end};
-        if (mapped.here != nullptr)
-            target.regions->last.note(copy.version(), mapped.first, mapped.end, mapped.here);
-        else if (!agent && !region.shared)
-            target.regions->last_unmapped.note(copy.version(), region.base, region.base + region.size,
-                                               reinterpret_cast<std::byte*>(region.base));
-        return mapped;
-    };
-    Private::Access unmapped(unmapped_, target, 0);
-    if (unmapped.fault() != Fault::None) return {unmapped.fault()};
-    // By reference: no allocation.
-    RegionsTransport transport(std::move(attached), unmapped_.stripes(target), std::ref(locate), unmapped.transport());
-    return unmapped.outcome(op::execute(call, what, start, transport));
-}
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override;
 
-std::byte* Regions::find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const {
-    return target.regions->last.find(target.control(), disp, bytes);
-}
+  private:
+    MappedPart locate(const shm::Region& region);
+    // Calls f(transport, disp, bytes) for each part of [disp, disp + bytes) that lies in one region.
+    template <class F>
+    void split(std::int64_t disp, std::size_t bytes, F&& f);
+    template <class F>
+    void by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t bytes, F&& f);
 
-bool Regions::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, Unmapped& place) const {
-    place.address = place.offset = static_cast<std::uint64_t>(disp);
-    if (target.regions->last_unmapped.find(target.control(), place.address, bytes) == nullptr) return false;
-    place.pid = unmapped_.pid_of(target.rank);
-    return place.pid != 0;
+    const std::shared_ptr<const shm::AttachedRegions> regions_;
+    shm::RegionView& view_;
+    const bool notes_unmapped_;
+    shm::PeerArena* const arena_;
+    const shm::Stripes stripes_;
+    Transport& unmapped_;
+    Fault fault_ = Fault::None;
+};
+
+// The part of a region that is mapped here. Notes it for the next operation.
+MappedPart RegionsTransport::locate(const shm::Region& region) {
+    auto* const own = reinterpret_cast<std::byte*>(region.base);  // its address in the target's process
+    MappedPart mapped{own, region.base, region.base + region.size};
+    if (arena_ != nullptr) mapped = {regions_->locate(region, *arena_), region.shared.first, region.shared.end};
+    if (mapped.here != nullptr)
+        view_.last.note(regions_->version(), mapped.first, mapped.end, mapped.here);
+    else if (notes_unmapped_ && !region.shared)
+        view_.last_unmapped.note(regions_->version(), region.base, region.base + region.size, own);
+    return mapped;
 }
 
 // Displacements stay addresses of the target, so that an element has the same stripe on every path.
 template <class F>
-void RegionsTransport::by_load_and_store(const Mapped& mapped, std::int64_t disp, std::size_t bytes, F&& f) {
+void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t bytes, F&& f) {
     const auto first = static_cast<std::int64_t>(mapped.first);
     const auto end = static_cast<std::int64_t>(mapped.end);
     if (disp >= first && disp + static_cast<std::int64_t>(bytes) <= end) {
@@ -115,7 +108,7 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, F&& f) {
         const shm::Region* region =
             first != nullptr ? std::exchange(first, nullptr) : shm::find_region(regions_->list(), address);
         const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
-        if (const Mapped mapped = locate_(*region); mapped.here != nullptr)
+        if (const MappedPart mapped = locate(*region); mapped.here != nullptr)
             by_load_and_store(mapped, disp, part, f);
         else
             f(unmapped_, disp, part);
@@ -169,6 +162,53 @@ void RegionsTransport::compare_and_swap(const Update& how, std::int64_t disp, co
 Fault RegionsTransport::finish() {
     const Fault unmapped = unmapped_.finish();
     return fault_ != Fault::None ? fault_ : unmapped;
+}
+
+}  // namespace
+
+std::optional<std::vector<shm::Region>> Regions::read(std::uint32_t rank, std::uint64_t offset,
+                                                      std::uint64_t count) const {
+    std::vector<shm::Region> copy(count);
+    if (count == 0) return copy;
+    const std::size_t length = count * sizeof(shm::Region);
+    std::byte* table = unmapped_.node().map(rank, offset, length);
+    if (table == nullptr) return std::nullopt;
+    auto* from = reinterpret_cast<std::uint64_t*>(table);
+    auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
+    for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
+        to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
+    unmapped_.node().unmap(rank, offset, table, length);
+    return copy;
+}
+
+Outcome Regions::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+    const std::uint32_t rank = target.rank;
+    auto attached = target.regions->current(
+        target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read(rank, offset, count); },
+        [&] { return !liveness_.alive(rank); });
+    const int error = errno;
+    if (attached == nullptr && !liveness_.alive(rank))
+        return {base::fail(Fault::Dead, "rank %u died, and its memory with it", rank)};
+    if (attached == nullptr)
+        return {base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
+                           std::strerror(error))};
+    Private::Carrier unmapped(unmapped_, target, 0);
+    if (unmapped.fault() != Fault::None) return {unmapped.fault()};
+    RegionsTransport transport(std::move(attached), *target.regions, !unmapped.is_agent(),
+                               rank == me_ ? nullptr : &unmapped_.node().arena_of(rank), unmapped_.stripes(target),
+                               unmapped.transport());
+    return unmapped.outcome(op::execute(call, what, start, transport));
+}
+
+std::byte* Regions::find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const {
+    return target.regions->last.find(target.control(), disp, bytes);
+}
+
+bool Regions::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
+    place.address = place.offset = static_cast<std::uint64_t>(disp);
+    if (target.regions->last_unmapped.find(target.control(), place.address, bytes) == nullptr) return false;
+    place.pid = unmapped_.pid_of(target.rank);
+    return place.pid != 0;
 }
 
 }  // namespace osc::reach

@@ -168,8 +168,8 @@ class OperationWait {
     std::int64_t waited_ = 0;
 };
 
-/// The path that this thread's last operation took, where the target's description does not say it: in windows between
-/// nodes and in dynamic ones.
+/// The path that this thread's last operation took, where the target's way does not say it: to all targets but those
+/// whose memory is mapped here.
 inline thread_local DataPath t_path = DataPath::LoadStore;
 
 }  // namespace osc::stats

@@ -1,4 +1,5 @@
-// Windows and agents: whether creation starts an agent, and the connection of an operation to one.
+// Windows and agents: whether creation starts one; the end of the service of this process's memory; the wait for
+// operations.
 #include "transport/am/channels/agent.h"
 
 #include "reach/private.h"
@@ -65,7 +66,7 @@ Fault Window::await_operations(std::uint32_t target) {
     static_assert(kEveryTarget == shm::kEveryTarget && kEveryTarget == am::kEveryRank &&
                   kEveryTarget == am::RemoteWindow::kAll);
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
-    const Fault local = private_->complete(target);
+    const Fault local = private_way_->complete(target);
     if (net_ == nullptr) return local;
     // A fault of local operations must not keep the remote ones from being completed.
     const std::string text = local != Fault::None ? base::fault_text() : "";

@@ -91,7 +91,7 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
         refuses_other_ops_ = agreed.any_op != 0;
         provider_atomics = !checks;  // the target must see each operation to check asserts
         if (checks) why = "OSC_CHECK is on";
-        if (provider_atomics) accumulates_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
+        if (provider_atomics) accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
     }
     info.emplace_back("osc_atomics", provider_atomics ? "provider" : "messages");
     if ((!asks && !provider_atomics) || me != 0 || !base::verbose("strategy")) return;

@@ -1,12 +1,9 @@
-// Windows that span nodes: the service of this process's memory, and operations on targets of other nodes.
+// Windows that span nodes: the service of this process's memory.
 #include "reach/net.h"
 
-#include <atomic>
-#include <optional>
-
 #include "base/options.h"
-#include "epoch/epoch.h"
-#include "transport/am/origin/attached.h"
+#include "transport/am/network_stack.h"
+#include "transport/am/target/leases.h"
 #include "window/window.h"
 
 namespace osc {
@@ -36,8 +33,8 @@ void Window::serve_network(bool wants_two_level) {
     net_id_ = serving.id;
     net_ = std::make_unique<am::RemoteWindow>(network, *team.job(), net_id_, me, protocol(), incomplete);
     remote_sync = net_.get();
-    way_net_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
-    reaches[static_cast<std::size_t>(Way::Net)] = way_net_.get();
+    net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
+    reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
     costs = team.costs();
     if (wants_two_level && unfit_for_two_level() == nullptr) {
         lock_words_ = std::make_unique<am::LockWords>(network, *team.job(), *net_, me);
@@ -65,7 +62,7 @@ Fault Window::await_local(std::uint32_t target) {
 }
 
 Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
-    return way_net_->count_counters(peer(rank), count);
+    return net_way_->count_counters(peer(rank), count);
 }
 
 }  // namespace osc

@@ -36,14 +36,14 @@ void Window::make_ways() {
         ways_.push_back(std::move(made));
     };
     auto unmapped = std::make_unique<reach::Private>(me, id, *this, team, incomplete);
-    private_ = unmapped.get();
+    private_way_ = unmapped.get();
     if (flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-        auto regions_way = std::make_unique<reach::Regions>(me, *this, *private_);
-        regions_ = regions_way.get();
-        add(Way::Regions, std::move(regions_way));
+        auto by_region = std::make_unique<reach::Regions>(me, *this, *private_way_);
+        regions_way_ = by_region.get();
+        add(Way::Regions, std::move(by_region));
     }
     add(Way::Mapped, std::make_unique<reach::Mapped>(me, *this));
-    add(Way::Mixed, std::make_unique<reach::Mixed>(*private_));
+    add(Way::Mixed, std::make_unique<reach::Mixed>(*private_way_));
     add(Way::Private, std::move(unmapped));
 }
 
@@ -59,7 +59,7 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
             return;
         case shm::Memory::Dynamic:
             peer.way = Way::Regions;
-            peer.regions = regions_->view();
+            peer.regions = regions_way_->view();
             return;
         case shm::Memory::Private:
         case shm::Memory::Mixed:
@@ -106,7 +106,7 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
     const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
     if (checks && is_local(target.rank) && call.kind != op::OpKind::Get && what.op != Op::NoOp)
         target.control().note_update(me);
-    reach::Reach& way = accumulates && accumulates_ != nullptr ? *accumulates_ : reach(target);
+    reach::Reach& way = accumulates && accumulate_way_ != nullptr ? *accumulate_way_ : reach(target);
     const reach::Outcome outcome = way.perform(target, call, what, {pending, notification});
     if (outcome.in_flight && incomplete.load(std::memory_order_acquire) != 0) epoch::mark_incomplete(*this, target);
     return outcome.fault;
@@ -127,7 +127,7 @@ bool Window::try_small(std::uint32_t rank, const am::SmallOperation& operation) 
     Peer& target = peers[rank];
     if (target.block.load(std::memory_order_acquire) == nullptr || !is_remote(target.way)) return false;
     const bool accumulates = operation.record.opcode != am::Opcode::Put && operation.record.opcode != am::Opcode::Get;
-    if (accumulates && accumulates_ != nullptr) return false;
+    if (accumulates && accumulate_way_ != nullptr) return false;
     {
         const StateGuard guard(*this);
         if (!epoch::is_prepared(*this, target)) return false;
@@ -150,9 +150,11 @@ Fault Window::defer(Peer& target, op::Deferral&& operation) {
 }
 
 // A put or get that was counted as a message when it was queued may go directly after all.
-void Window::note_path(const Peer& target, const op::Call& call) {
-    if (stats == nullptr || target.last_path() != stats::DataPath::Direct) return;
-    const stats::Kind kind = call.kind == op::OpKind::Put ? stats::Kind::Put : stats::Kind::Get;
+void Window::recount(const Peer& target, const op::Call& call) {
+    const bool is_put = call.kind == op::OpKind::Put;
+    if (stats == nullptr || !is_remote(target.way) || (!is_put && call.kind != op::OpKind::Get)) return;
+    if (stats::t_path != stats::DataPath::Direct) return;
+    const stats::Kind kind = is_put ? stats::Kind::Put : stats::Kind::Get;
     stats->reroute(kind, stats::DataPath::Message, stats::DataPath::Direct,
                    call.target.count * call.target.layout->size());
 }
@@ -163,7 +165,7 @@ Fault Window::perform_deferred(std::uint32_t target) {
         if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None)
             first = fault;
         else
-            note_path(peer(target), operation.call);
+            recount(peer(target), operation.call);
     });
     return first;
 }

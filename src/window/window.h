@@ -5,8 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +12,6 @@
 #include "op/call.h"
 #include "op/queue.h"
 #include "strategy/core.h"
-#include "transport/am/channels/outbox.h"
 #include "transport/am/origin/completion.h"
 #include "transport/am/origin/lock_words.h"
 #include "transport/am/origin/provider_atomics.h"
@@ -61,7 +58,7 @@ class Window final : public Core, public am::Neighbours {
     /// stored, except with `pending`: an operation on another node may then still use the buffers, and `pending` refers
     /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent
     /// or another node executes it.
-    /// `notification`: a counter of a target on another node, which its process increments then.
+    /// `notification`: a counter of a target on another node, which rises when the operation is complete there.
     Fault execute(Peer& target, const op::Call& call, am::PendingOp* pending = nullptr,
                   std::uint32_t notification = am::kNoNotification);
     /// The same; then increments a counter of the target, when the operation is complete there.
@@ -160,7 +157,7 @@ class Window final : public Core, public am::Neighbours {
     Fault await_local(std::uint32_t target) override;
 
   private:
-    void note_path(const Peer& target, const op::Call& call);
+    void recount(const Peer& target, const op::Call& call);
     const char* unfit_for_two_level() const;
     std::string refusal_text(int refusal) const;
     /// A fault if the operation is none of the provider's, and may meet others at the same element.
@@ -189,10 +186,10 @@ class Window final : public Core, public am::Neighbours {
     std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served
     std::vector<Mapping> mapped_;  // a copy of the control blocks' data, because they may be unmapped before the memory
     std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; Core::reaches refers to them
-    reach::Private* private_ = nullptr;                // one of them
-    reach::Regions* regions_ = nullptr;                // one of them, in dynamic windows
-    std::unique_ptr<reach::Net> way_net_;              // uses net_
-    std::unique_ptr<reach::Net> accumulates_;          // in windows that use the provider's atomics: their way
+    reach::Private* private_way_ = nullptr;            // one of them
+    reach::Regions* regions_way_ = nullptr;            // one of them, in dynamic windows
+    std::unique_ptr<reach::Net> net_way_;              // uses net_
+    std::unique_ptr<reach::Net> accumulate_way_;       // in windows that use the provider's atomics: their way
 };
 
 void register_window(MPI_Win handle, Window* window);
