@@ -1,6 +1,6 @@
 // What each process waits for inside libosc, in shared memory, so that peers can read it while the process does not
-// run: the hang reporter's view of a process (docs/ARCHITECTURE.md, "Hang reporter"). A wait that begins to sleep
-// writes a note; its end clears the note. No fast path writes here.
+// run: the hang reporter's view of a process. A wait that begins to sleep writes a note; its end clears the note. No
+// fast path writes here.
 #pragma once
 
 #include <atomic>

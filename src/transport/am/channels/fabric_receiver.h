@@ -1,5 +1,5 @@
-// The fabric channel, receiving: takes messages from the provider and from eager slots, in the order in which they were
-// sent, checks the frames and delivers each with its connection. Nothing above knows how a message travelled.
+// The fabric channel, receiving: takes messages from the provider in the order in which they were sent, checks the
+// frames and delivers each with its connection.
 #pragma once
 
 #include <cstddef>
