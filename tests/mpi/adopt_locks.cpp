@@ -203,6 +203,7 @@ CASE(a_cancelled_thread_finishes_its_calls) {
     ::munmap(memory, kLarge / 2);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
 ucontext_t g_main, g_small;
@@ -215,7 +216,6 @@ void unmap_on_small_stack() {
 
 }  // namespace
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 CASE(calls_need_little_stack) {
     constexpr std::size_t kStack = std::size_t{16} << 10, kGuard = std::size_t{1} << 20;
     g_memory = static_cast<char*>(map_pages(kLarge));
