@@ -27,9 +27,9 @@ bool can_start_requests();
 int start_request(Awaited& what, MPI_Request* request);
 void complete_request(MPI_Request request);
 
-/// A completed request with a handle of its own, for the usage checker: constant_request() is the same one for every
-/// operation. Returns an error code of the host.
-int unique_completed_request(MPI_Request* request);
+/// Replaces constant_request(), which many operations share, by a completed request with a handle of its own, for the
+/// usage checker; other requests stay. Returns an error code of the host.
+int give_own_handle(MPI_Request* request);
 
 /// Whether an error of a completing call would end the program: the host uses the error handler of requests without a
 /// communicator.

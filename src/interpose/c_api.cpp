@@ -57,11 +57,8 @@ constinit Routes g_pmpi = {
 #undef OSC_ENTRY
 };
 
-constinit Routes g_own = {
-#define OSC_ENTRY(kind, name, parameters, arguments) nullptr,
-#include "interpose/entries.def"
-#undef OSC_ENTRY
-};
+constinit Routes g_own{};
+constinit Routes g_checked{};
 
 }  // namespace osc
 

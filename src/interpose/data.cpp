@@ -5,7 +5,7 @@
 
 #include "epoch/epoch.h"
 #include "host/datatype.h"
-#include "interpose/verified.h"
+#include "window/checker.h"
 #include "window/request.h"
 
 namespace osc {
@@ -129,7 +129,7 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
         return finish(window, function, fault);
     };
     if (window.ledger == nullptr) return perform(buffers);
-    return verify_notified(function, kind, buffers, op, window.handle, index, request, perform);
+    return g_checker->notified(function, kind, buffers, op, window.handle, index, request, perform);
 }
 
 // The body of a general entry point: finds the window and performs `kind` with the buffers.

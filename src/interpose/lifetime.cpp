@@ -6,12 +6,11 @@
 #include "base/options.h"
 #include "host/datatype.h"
 #include "host/finalize_hook.h"
-#include "interpose/checker_comm.h"
 #include "interpose/job_line.h"
 #include "interpose/serve.h"
 #include "interpose/statistics.h"
 #include "interpose/timeline.h"
-#include "interpose/verified.h"
+#include "window/checker.h"
 #include "window/request.h"
 
 namespace osc {
@@ -37,7 +36,7 @@ void end_windows() {
 // The host is about to end.
 void end() {
     end_windows();
-    release_checker_comms();
+    if (g_checker != nullptr) g_checker->end();
     request::reap();
     host::release_types();
     Team::release_keyval();
@@ -46,7 +45,7 @@ void end() {
 }
 
 void report() {
-    if (base::values().check != "0") report_at_end();
+    if (g_checker != nullptr) g_checker->report_at_end();
     report_statistics();
     finish_timeline();
     if (base::verbose("counters")) report_counters();

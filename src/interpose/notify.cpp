@@ -6,14 +6,13 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "check/races.h"
 #include "epoch/epoch.h"
 #include "interpose/counted.h"
 #include "interpose/data.h"
 #include "interpose/data_fast.h"
 #include "interpose/observed.h"
-#include "interpose/verified.h"
 #include "strategy/targets.h"
+#include "window/checker.h"
 
 namespace osc {
 namespace {
@@ -37,7 +36,7 @@ int refuse(MPI_Win win, const char* function) {
 // A call returns the value of a counter: the usage checker takes what follows for ordered.
 void observed(Window& window, int counter, std::uint64_t value, bool resets = false) {
     if (!OSC_LIKELY(window.ledger == nullptr))
-        note_notification(window, static_cast<std::uint32_t>(counter), value, resets);
+        g_checker->counter_read(window, static_cast<std::uint32_t>(counter), value, resets);
 }
 
 // Makes progress for a program that polls a counter.
@@ -112,7 +111,7 @@ Fault set_counters(Window& window, int number) {
         return fault;
     }
     const Fault fault = window.notifications.set(window, static_cast<std::uint32_t>(number));
-    if (window.ledger != nullptr && window.ledger->races() != nullptr) window.ledger->races()->on_new_counters();
+    if (window.ledger != nullptr) g_checker->counters_made(window);
     return fault;
 }
 

@@ -28,9 +28,10 @@ struct Routes {
 #undef OSC_ENTRY
 };
 
-extern Routes g_mpi;   // calls of MPI_X
-extern Routes g_pmpi;  // calls of PMPI_X
-extern Routes g_own;   // libosc's own functions, for those that count (counted.h)
+extern Routes g_mpi;      // calls of MPI_X
+extern Routes g_pmpi;     // calls of PMPI_X
+extern Routes g_own;      // libosc's own functions, for those that count (counted.h)
+extern Routes g_checked;  // what the usage checker's entry points call; null if it is off
 
 /// The routes of entry points that a foreign host lacks in every form: host::refuse_missing().
 extern const Routes kMissing;

@@ -12,8 +12,8 @@
 #include "base/warn.h"
 #include "host/real.h"
 #include "interpose/counted.h"
+#include "interpose/plugins.h"
 #include "interpose/traced.h"
-#include "interpose/verified.h"
 #include "osc/osc.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
@@ -49,7 +49,7 @@ void serve() {
 #undef OSC_ENTRY
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
-    if (base::values().check != "0" && !disabled) verify_calls();  // outermost: behind all other layers
+    if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
     if (!disabled) share_heap();
     if (const int processes = base::launcher::size(); !disabled && processes > 1)
         fabric::announce_processes(static_cast<std::uint32_t>(processes));

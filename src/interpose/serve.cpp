@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "host/errhandler.h"
-#include "interpose/verified.h"
+#include "window/checker.h"
 
 namespace osc {
 namespace {
@@ -22,7 +22,7 @@ void abort_job(int error) {
 int raise(Window& window, const char* function, Fault fault) {
     const int error = error_class(fault);
     const host::Real& mpi = host::real();
-    if (window.ledger != nullptr) report_fault(window, function, fault);
+    if (window.ledger != nullptr) g_checker->fault(window, function, fault);
     if (host::window_errors_are_fatal(window.handle)) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int length = 0;

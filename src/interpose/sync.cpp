@@ -5,7 +5,6 @@
 #include "epoch/check.h"
 #include "epoch/updates.h"
 #include "interpose/serve.h"
-#include "interpose/verified.h"
 #include "transport/shm/compare.h"
 
 namespace osc {
@@ -277,7 +276,7 @@ int flush_local(int rank, MPI_Win win) {
 }  // namespace
 
 void serve_one_thread() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
         if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
         if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
         if (routes->Win_flush == as_route(&entry::Win_flush)) routes->Win_flush = as_route(&flush<false>);
@@ -288,7 +287,7 @@ void serve_one_thread() {
 
 // Other threads may call through the routes meanwhile: a call that still takes the old route has no deferred lock.
 void serve_deferred_locks() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
         const std::atomic_ref route(routes->Win_lock);
         const auto now = route.load(std::memory_order_relaxed);
         if (now == as_route(&entry::Win_lock)) route.store(as_route(&fast_lock<true, true>), std::memory_order_relaxed);
@@ -298,7 +297,7 @@ void serve_deferred_locks() {
 }
 
 void serve_threads() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_verified}) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
         for (const auto fast :
              {as_route(&fast_lock<false, false>), as_route(&fast_lock<false, true>), as_route(&fast_lock<true, true>)})
             if (routes->Win_lock == fast) routes->Win_lock = as_route(&entry::Win_lock);

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "check/ledger.h"
 #include "host/host.h"
 #include "report/peers.h"
 #include "report/report.h"
+#include "window/checker.h"
 
 namespace osc::report {
 namespace {
@@ -254,11 +254,7 @@ void report_unmatched(Window& window, const char* call, const std::vector<std::s
     for (const std::string& line : lines) {
         if (!line.starts_with("deadlock, a post") && !line.starts_with("deadlock, a start")) continue;
         if (line.find("unless another thread") != std::string::npos) continue;
-        check::Finding finding{check::Rule::Unmatched, window.ledger->name(), {}};
-        finding.lines.push_back({std::string(call) + ": " + line, check::t_call_site});
-        for (check::Line& epoch : window.ledger->open_epochs())
-            finding.lines.push_back(std::move(epoch));
-        check::report(finding);
+        g_checker->deadlock(window, call, line);
         return;
     }
 }

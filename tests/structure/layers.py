@@ -8,19 +8,19 @@ import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
 ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
-         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "check", "host",
-         "window", "report", "interpose"]
+         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "host",
+         "window", "report", "interpose", "plugins/verify"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
 FROM_TOOLS = {TOOLS, "base", "trace", "transport/fabric", "transport/cma"}
-WITH_MPI = {"host", "window", "report", "interpose"}
+WITH_MPI = {"host", "window", "report", "interpose", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
 # Rooms that include nothing of these, although they lie above them: interpose, report and window alone call the host.
-NOT_FROM = {"host": {"window", "report", "interpose"}}
+NOT_FROM = {"host": {"window", "report", "interpose", "plugins/verify"}}
 
 
 def room_of(path):
     parts = path.split("/")
-    if parts[0] == "transport" and len(parts) > 2:
+    if parts[0] in ("transport", "plugins") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0] if len(parts) > 1 else ""
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "check/bytes.h"
-#include "check/local_buffers.h"
+#include "plugins/verify/bytes.h"
+#include "plugins/verify/local_buffers.h"
 
 namespace osc::check {
 namespace {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "check/notification_log.h"
-#include "check/page_guard.h"
-#include "check/race_finder.h"
 #include "check_sites.h"
+#include "plugins/verify/notification_log.h"
+#include "plugins/verify/page_guard.h"
+#include "plugins/verify/race_finder.h"
 
 namespace osc::check {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "check/pieces.h"
+#include "plugins/verify/pieces.h"
 
 namespace osc::check {
 namespace {

@@ -12,8 +12,8 @@
 #include <set>
 #include <vector>
 
-#include "check/access_log.h"
-#include "check/race_finder.h"
+#include "plugins/verify/access_log.h"
+#include "plugins/verify/race_finder.h"
 
 namespace osc::check {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "check/races.h"
 #include "check_history.h"
 #include "check_sites.h"
+#include "plugins/verify/races.h"
 
 namespace osc::check {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/race_finder.h"
+#include "plugins/verify/race_finder.h"
 
 namespace osc::check {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
 
+#include "base/beside.h"
 #include "base/descriptor.h"
 #include "transport/fabric/describe.h"
 #include "transport/fabric/endpoint.h"
@@ -38,25 +38,9 @@ std::size_t set_variables(std::uint32_t processes) {
 
 // A function of libosc_ofi.so; null with the reason in `why`. `buffer`: see set_variables().
 void* load(const char* name, const char* folder, std::uint32_t processes, std::size_t& buffer, std::string& why) {
-    Dl_info here{};
-    if (folder == nullptr &&
-        (::dladdr(reinterpret_cast<const void*>(&open), &here) == 0 || here.dli_fname == nullptr)) {
-        why = "cannot find out where libosc lies";
-        return nullptr;
-    }
-    const std::filesystem::path beside =
-        folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(here.dli_fname).parent_path();
-    const std::filesystem::path library = beside / "libosc_ofi.so";
     static const std::size_t size = set_variables(processes);
     buffer = size;
-    void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (loaded == nullptr) {
-        why = ::dlerror();
-        return nullptr;
-    }
-    void* const function = ::dlsym(loaded, name);
-    if (function == nullptr) why = library.string() + " is not libosc's";
-    return function;  // the library stays loaded: providers have threads and handlers of their own
+    return base::function_beside("libosc_ofi.so", name, folder, why);
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+// The rules of conflicting accesses.
+#include "plugins/verify/access.h"
+
+#include <algorithm>
+
+#include "op/kernels.h"
+
+namespace osc::check {
+namespace {
+
+// Types that the standard counts as different, but that processors access alike, are one: signed and unsigned integers,
+// logicals, bytes and characters of one size.
+Basic family(Basic basic) {
+    const bool integer = (basic >= Basic::I8 && basic <= Basic::U64) || (basic >= Basic::Bool && basic <= Basic::Char4);
+    if (!integer) return basic;
+    switch (op::element_size(basic)) {
+        case 1:
+            return Basic::I8;
+        case 2:
+            return Basic::I16;
+        case 4:
+            return Basic::I32;
+        case 8:
+            return Basic::I64;
+        default:
+            return Basic::I128;
+    }
+}
+
+// MPI_Compare_and_swap has no operation; programs combine it with others on one location.
+bool any_op(const Access& access) {
+    return access.kind == op::OpKind::CompareAndSwap;
+}
+
+bool operations_agree(const Access& a, const Access& b, Promises promises) {
+    if (a.op == b.op || any_op(a) || any_op(b)) return true;
+    return !promises.same_op && (a.op == Op::NoOp || b.op == Op::NoOp);
+}
+
+}  // namespace
+
+std::int64_t element_of(const Access& access) {
+    const std::size_t size = op::element_size(access.basic);
+    return access.atomic() && size > 0 && size == op::significant_size(access.basic) ? static_cast<std::int64_t>(size)
+                                                                                     : 1;
+}
+
+Clash clash(const Access& a, const Access& b, bool same_origin, Promises promises) {
+    if (a.reads() && b.reads()) return Clash::None;
+    if (!a.atomic() || !b.atomic()) return Clash::Update;
+    if (family(a.basic) != family(b.basic)) return Clash::Types;
+    const bool ordered = same_origin && promises.ordered && !promises.one_op;
+    if (!ordered && !operations_agree(a, b, promises)) return Clash::Operations;
+    return Clash::Elements;
+}
+
+bool share(const Entry& a, const Entry& b, Clash clash, Bytes& where) {
+    const std::int64_t size = element_of(a.access);
+    auto one = a.pieces.begin();
+    auto other = b.pieces.begin();
+    while (one != a.pieces.end() && other != b.pieces.end()) {
+        if (clash == Clash::Elements ? crosses(*one, *other, size, where) : overlap(*one, *other, where)) return true;
+        if (one->hi() <= other->hi())
+            ++one;
+        else
+            ++other;
+    }
+    return false;
+}
+
+}  // namespace osc::check

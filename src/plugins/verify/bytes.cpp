@@ -1,0 +1,92 @@
+// Walks layouts block by block.
+#include "plugins/verify/bytes.h"
+
+#include <algorithm>
+
+namespace osc::check {
+namespace {
+
+constexpr std::size_t kMostRanges = 4096;
+
+}  // namespace
+
+bool find_bytes(const op::Layout& layout, std::size_t count, std::int64_t start, std::vector<Bytes>& bytes) {
+    op::Bounds bounds;
+    if (count == 0 || layout.size() == 0 || !layout.bounds(count, bounds)) return true;
+    const op::Shape& shape = layout.data();
+    if (shape.one_piece(count)) {
+        bytes.push_back({start + bounds.lo, start + bounds.hi});
+        return true;
+    }
+    if (shape.blocks() > kMostRanges / count) {
+        bytes.push_back({start + bounds.lo, start + bounds.hi});
+        return false;
+    }
+    std::vector<Bytes> all;
+    for (std::size_t element = 0; element < count; ++element)
+        for (const op::Run& run : shape.runs())
+            for (std::size_t block = 0; block < run.count; ++block) {
+                const std::int64_t lo = start + static_cast<std::int64_t>(element) * shape.extent() + run.disp +
+                                        static_cast<std::int64_t>(block) * run.stride;
+                all.push_back({lo, lo + static_cast<std::int64_t>(run.bytes)});
+            }
+    std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) { return a.lo < b.lo; });
+    for (const Bytes& range : all) {
+        if (!bytes.empty() && range.lo <= bytes.back().hi)
+            bytes.back().hi = std::max(bytes.back().hi, range.hi);
+        else
+            bytes.push_back(range);
+    }
+    return true;
+}
+
+std::string text_of(const std::vector<Bytes>& bytes) {
+    if (bytes.empty()) return "none";
+    std::string text = "[" + std::to_string(bytes.front().lo) + ", " + std::to_string(bytes.front().hi) + ")";
+    if (bytes.size() > 1) text += " and " + std::to_string(bytes.size() - 1) + " more ranges";
+    return text;
+}
+
+std::int64_t alignment_of(Basic basic) {
+    switch (basic) {
+        case Basic::I16:
+        case Basic::U16:
+        case Basic::F16:
+        case Basic::Bf16:
+        case Basic::C16:
+        case Basic::Logical2:
+            return 2;
+        case Basic::I32:
+        case Basic::U32:
+        case Basic::F32:
+        case Basic::C32:
+        case Basic::Logical4:
+        case Basic::Char4:
+        case Basic::FloatInt:
+        case Basic::ShortInt:
+        case Basic::IntInt:
+        case Basic::TwoF32:
+            return 4;
+        case Basic::I64:
+        case Basic::U64:
+        case Basic::F64:
+        case Basic::C64:
+        case Basic::Logical8:
+        case Basic::DoubleInt:
+        case Basic::LongInt:
+        case Basic::TwoF64:
+            return 8;
+        case Basic::I128:
+        case Basic::LongDouble:
+        case Basic::F128:
+        case Basic::CLongDouble:
+        case Basic::C128:
+        case Basic::Logical16:
+        case Basic::LongDoubleInt:
+            return 16;
+        default:
+            return 1;
+    }
+}
+
+}  // namespace osc::check

@@ -1,0 +1,94 @@
+// Entry points of the usage checker (OSC_CHECK), in front of all others. They tell the window's check::Ledger what the
+// program does, look for mistakes before a call, and call the function that the route had before. Only the routes lead
+// to them, and only if OSC_CHECK is on.
+#pragma once
+
+#include <functional>
+
+#include "interpose/data.h"
+#include "interpose/routes.h"
+#include "interpose/serve.h"
+#include "plugins/verify/imports.h"
+#include "plugins/verify/ledger.h"
+
+namespace osc {
+
+/// Replaces libosc's functions in the tables of routes by the verified ones.
+void verify_calls();
+
+/// Checker::fault(), with a text.
+void report_mistake(Window& window, const char* function, Fault fault, const std::string& text);
+inline void report_unless_none(Window& window, const char* function, Fault fault) {
+    if (fault != Fault::None) report_mistake(window, function, fault, base::fault_text());
+}
+
+/// The call that this thread is in; for reports that are made below the entry points.
+struct CurrentCall {
+    check::Site site;
+    std::string operation;    // the operation's target and bytes, for a data call; else ""
+    bool mismatched = false;  // a mismatch of its datatypes has been reported
+};
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local CurrentCall* t_current_call;
+
+/// Marks a call for report_fault() while it runs.
+class CallScope {
+  public:
+    explicit CallScope(check::Site site) : before_(t_current_call) {
+        current_.site = site;
+        t_current_call = &current_;
+        check::t_call_site = site;
+    }
+    ~CallScope() {
+        t_current_call = before_;
+        check::t_call_site = before_ != nullptr ? before_->site : check::Site{};
+    }
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+    CurrentCall* operator->() { return &current_; }
+
+  private:
+    CurrentCall current_;
+    CurrentCall* const before_;
+};
+
+/// Checker::notified().
+int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
+                    MPI_Request* request, const std::function<int(const Buffers&)>& below);
+
+/// Follows a request of an operation to the call that completes it. Replaces the host's constant request, which many
+/// operations share, by one of its own.
+void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request);
+/// Before the window's ledger is deleted: its requests have nothing to report to.
+void forget_ledger(const check::Ledger& ledger);
+/// Reports the requests that no call has completed; part of report_at_end().
+void report_open_requests();
+/// Checker::report_at_end().
+void report_at_end();
+
+/// The window's name for a report: window 0xa0000000 "halo".
+std::string name_for_report(MPI_Win handle);
+
+/// The window and its ledger; null for windows that the checker does not watch (the host serves them).
+inline Window* watched(MPI_Win win) {
+    Window* const window = find_window(win);
+    return window != nullptr && window->ledger != nullptr ? window : nullptr;
+}
+
+namespace verified {
+// Not all of the queries are defined.
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_VERIFIED_##kind(name, parameters)
+#define OSC_VERIFIED_Data(name, parameters) int name parameters;
+#define OSC_VERIFIED_Sync(name, parameters) int name parameters;
+#define OSC_VERIFIED_Window(name, parameters) int name parameters;
+#define OSC_VERIFIED_Query(name, parameters) int name parameters;
+#define OSC_VERIFIED_Comm(name, parameters)
+#include "interpose/entries.def"
+#undef OSC_VERIFIED_Data
+#undef OSC_VERIFIED_Sync
+#undef OSC_VERIFIED_Window
+#undef OSC_VERIFIED_Query
+#undef OSC_VERIFIED_Comm
+#undef OSC_ENTRY
+}  // namespace verified
+
+}  // namespace osc

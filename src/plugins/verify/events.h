@@ -1,0 +1,93 @@
+// What a program does with a window, as the usage checker sees it: operations and synchronisation calls. No MPI types.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "op/call.h"
+#include "plugins/verify/bytes.h"
+#include "plugins/verify/site.h"
+#include "strategy/core.h"
+
+namespace osc::check {
+
+inline constexpr std::uint32_t kEveryTarget = Core::kEveryTarget;
+
+/// One operation that has been issued.
+struct Operation {
+    op::OpKind kind = op::OpKind::Put;
+    Op op = Op::None;           // of accumulates
+    Basic basic = Basic::None;  // the predefined type that the target's datatype is made of; None: several
+    const char* call = "";      // "MPI_Put"
+    std::uint32_t target = 0;   // rank in the window
+    /// The bytes at the target, from displacement 0; in a dynamic window their addresses. Ascending, disjoint. If
+    /// `exact` is false there are too many, and one range covers them all.
+    std::vector<Bytes> bytes;
+    bool exact = true;
+    /// The addresses that the operation reads and writes in this process, as `bytes`; empty if `exact_here` is false.
+    std::vector<Bytes> reads_here;
+    std::vector<Bytes> writes_here;
+    bool exact_here = true;
+    std::int64_t notification = -1;  // the counter of a notified operation at its target; -1: none
+    std::int64_t began = 0;          // of a notified operation: ns, not later than its call
+    bool request = false;            // a request completes it at the origin
+    std::uint64_t number = 0;        // counts the operations of this process in the window, from 1
+    Site site;
+
+    bool reads() const { return kind == op::OpKind::Get || op == Op::NoOp; }  // it leaves the target as it is
+};
+
+/// The synchronisation calls. Wait stands for a successful MPI_Win_test too. Request is the completion of a
+/// request-based operation by MPI_Wait and the like.
+enum class Act : std::uint8_t {
+    Fence,
+    Start,
+    Complete,
+    Post,
+    Wait,
+    Lock,
+    Unlock,
+    LockAll,
+    UnlockAll,
+    Flush,
+    FlushAll,
+    FlushLocal,
+    FlushLocalAll,
+    Sync,
+    Request,
+    Free,
+};
+
+struct Synchronisation {
+    Act act = Act::Fence;
+    const char* call = "";  // "MPI_Win_fence"
+    Site site;
+    std::uint32_t target = kEveryTarget;   // Lock, Unlock, Flush, FlushLocal: a rank in the window
+    bool exclusive = false;                // Lock
+    unsigned asserts = 0;                  // as the host counts them
+    bool exposes = false;                  // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
+    std::span<const std::uint32_t> group;  // Start, Post: the group; Complete, Wait: of the epoch that ends
+    std::uint64_t operation = 0;           // Request: Operation::number
+};
+
+/// Sees what this process does with one window. Functions run in the thread of the call, one at a time for a window,
+/// and may report (report.h). They hold no lock of libosc but the checker's.
+class Watcher {
+  public:
+    Watcher() = default;
+    Watcher(const Watcher&) = delete;
+    Watcher& operator=(const Watcher&) = delete;
+    virtual ~Watcher() = default;
+
+    /// The call has succeeded. The operation need not be complete.
+    virtual void on_operation(const Operation& operation) = 0;
+    /// Before libosc's function runs: what the call releases must be published now.
+    virtual void before(const Synchronisation& call) = 0;
+    /// The call has succeeded: what other processes released is visible.
+    virtual void after(const Synchronisation& call) = 0;
+};
+
+}  // namespace osc::check

@@ -1,0 +1,99 @@
+// Keeps the open epochs and passes events to the watchers.
+#include "plugins/verify/ledger.h"
+
+#include <utility>
+
+#include "plugins/verify/local_buffers.h"
+#include "plugins/verify/races.h"
+
+namespace osc::check {
+
+Ledger::Ledger(Core& core, std::function<std::string()> name, Earlier created)
+    : window(core), name_(std::move(name)), created_(created) {
+    watchers_.push_back(std::make_unique<LocalBuffers>(*this));
+}
+
+void Ledger::watch_races(std::unique_ptr<Races> races) {
+    races_ = races.get();
+    watchers_.push_back(std::move(races));
+}
+
+std::uint64_t Ledger::on_operation(Operation operation) {
+    const std::lock_guard lock(mutex_);
+    operation.number = ++operations_;
+    for (const auto& watcher : watchers_)
+        watcher->on_operation(operation);
+    return operation.number;
+}
+
+void Ledger::before(const Synchronisation& call) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& watcher : watchers_)
+        watcher->before(call);
+}
+
+void Ledger::after(const Synchronisation& call) {
+    const std::lock_guard lock(mutex_);
+    track(call);
+    for (const auto& watcher : watchers_)
+        watcher->after(call);
+}
+
+void Ledger::track(const Synchronisation& call) {
+    switch (call.act) {
+        case Act::Fence:
+        case Act::Start:
+        case Act::LockAll:
+            access_ = {call.call, call.site};
+            is_fence_ = call.act == Act::Fence;
+            break;
+        case Act::Complete:
+        case Act::UnlockAll:
+            access_ = {};
+            break;
+        case Act::Post:
+            exposure_ = {call.call, call.site};
+            break;
+        case Act::Wait:
+            exposure_ = {};
+            break;
+        case Act::Lock:
+            locks_[call.target] = {call.call, call.site};
+            break;
+        case Act::Unlock:
+            locks_.erase(call.target);
+            break;
+        case Act::Flush:
+        case Act::FlushAll:
+        case Act::FlushLocal:
+        case Act::FlushLocalAll:
+        case Act::Sync:
+        case Act::Request:
+        case Act::Free:
+            break;
+    }
+}
+
+std::vector<Line> Ledger::open_epochs() const {
+    constexpr std::size_t kMostLocks = 3;
+    const std::lock_guard lock(mutex_);
+    std::vector<Line> lines;
+    if (access_.call != nullptr)
+        lines.push_back({std::string(access_.call) + (is_fence_ ? " was the last one" : " has opened the access epoch"),
+                         access_.site});
+    for (const auto& [target, opened] : locks_) {
+        if (lines.size() > kMostLocks) break;
+        lines.push_back({std::string(opened.call) + " has locked rank " + std::to_string(target), opened.site});
+    }
+    if (exposure_.call != nullptr)
+        lines.push_back({std::string(exposure_.call) + " has opened the exposure epoch", exposure_.site});
+    if (lines.empty()) lines.push_back({"no epoch is open", {}});
+    return lines;
+}
+
+bool Ledger::has_open_epoch() const {
+    const std::lock_guard lock(mutex_);
+    return !locks_.empty() || exposure_.call != nullptr || (access_.call != nullptr && !is_fence_);
+}
+
+}  // namespace osc::check

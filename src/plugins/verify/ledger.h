@@ -1,0 +1,75 @@
+// What the usage checker knows of one window on this process: the epochs that are open and where the program opened
+// them, and the watchers that look for single kinds of mistakes. The entry points of src/interpose/verified.cpp feed
+// it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/verify/events.h"
+#include "plugins/verify/report.h"
+
+namespace osc::check {
+
+class Races;
+
+/// A call that the program made earlier.
+struct Earlier {
+    const char* call = nullptr;  // null: none
+    Site site;
+};
+
+class Ledger {
+  public:
+    /// `name`: the window's name now, as Finding::window has it. `created`: the call that made the window.
+    Ledger(Core& window, std::function<std::string()> name, Earlier created);
+
+    /// Operations and synchronisation calls, in order. Thread-safe. Returns the operation's number.
+    std::uint64_t on_operation(Operation operation);
+    void before(const Synchronisation& call);
+    void after(const Synchronisation& call);
+
+    std::string name() const { return name_(); }
+    Earlier created() const { return created_; }
+    /// Lines for a report: the epochs that are open now, and the calls that opened them; one line that says so if none
+    /// is. Of the locks, at most three. Thread-safe.
+    std::vector<Line> open_epochs() const;
+    /// Whether an epoch is open that MPI_Win_free or MPI_Finalize must not meet. A fence's is none. Thread-safe.
+    bool has_open_epoch() const;
+
+    /// Starts conflict detection, which takes part from now on; it ends at stop_races(). Before the first call.
+    void watch_races(std::unique_ptr<Races> races);
+    void stop_races() { races_ = nullptr; }
+    /// Null if not all processes of the window run the checker.
+    Races* races() const { return races_; }
+
+    /// Gives the displacement units of all processes, by rank. Before the first call.
+    void know_units(std::vector<std::uint64_t> units) { units_ = std::move(units); }
+    std::uint64_t unit_of(std::uint32_t rank, std::uint64_t otherwise) const {
+        return rank < units_.size() ? units_[rank] : otherwise;
+    }
+
+    Core& window;
+
+  private:
+    void track(const Synchronisation& call);
+
+    const std::function<std::string()> name_;
+    const Earlier created_;
+    mutable std::mutex mutex_;
+    std::uint64_t operations_ = 0;
+    Earlier access_;                          // the last fence, or the open start or lock_all
+    bool is_fence_ = false;                   // access_ is a fence
+    Earlier exposure_;                        // the open post
+    std::map<std::uint32_t, Earlier> locks_;  // of single targets
+    std::vector<std::unique_ptr<Watcher>> watchers_;
+    Races* races_ = nullptr;  // one of them
+    std::vector<std::uint64_t> units_;
+};
+
+}  // namespace osc::check

@@ -1,0 +1,237 @@
+// The verified operations.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "epoch/epoch.h"
+#include "host/datatype.h"
+#include "host/signature.h"
+#include "interpose/data.h"
+#include "op/kernels.h"
+#include "plugins/verify/entries.h"
+#include "plugins/verify/page_guard.h"
+#include "plugins/verify/races.h"
+
+namespace osc {
+namespace {
+
+using check::alignment_of;
+using check::Bytes;
+using check::find_bytes;
+using check::Operation;
+
+// The displacement unit of a target; false if this process does not know it (a target on another node).
+bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+        unit = 1;
+        return true;
+    }
+    unit = window.is_local(rank) ? window.peer(rank).unit : 0;
+    return window.is_local(rank);
+}
+
+// The addresses of a local buffer. False: too many ranges.
+bool find_here(const void* base, MPI_Count count, MPI_Datatype type, std::vector<Bytes>& bytes) {
+    const op::TypeInfo* const info = check::g_libosc.type_info(type);
+    if (info == nullptr || count <= 0) return true;
+    return find_bytes(info->layout, static_cast<std::size_t>(count),
+                      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base)), bytes);
+}
+
+void find_local(Operation& operation, const Buffers& buffers) {
+    std::vector<Bytes>& origin = operation.kind == op::OpKind::Get ? operation.writes_here : operation.reads_here;
+    bool exact = true;
+    if (operation.op != Op::NoOp) exact = find_here(buffers.origin, buffers.origin_count, buffers.origin_type, origin);
+    if (buffers.result_type != MPI_DATATYPE_NULL)
+        exact = find_here(buffers.result, buffers.result_count, buffers.result_type, operation.writes_here) && exact;
+    if (!exact) {
+        operation.reads_here.clear();
+        operation.writes_here.clear();
+    }
+    operation.exact_here = exact;
+}
+
+// Looks for elements that no variable of their type can be at: of a predefined type, and of any type in accumulates.
+// A layout with many blocks is looked at in its first element. The base of a target on another node counts as aligned.
+void look_at_alignment(Window& window, const Operation& operation, const op::TypeInfo& type) {
+    const bool accumulates = operation.kind != op::OpKind::Put && operation.kind != op::OpKind::Get;
+    if (!accumulates && !type.predefined) return;
+    const std::int64_t alignment = alignment_of(type.basic);
+    const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
+    const auto base = known_base ? static_cast<std::int64_t>(window.peer(operation.target).control().base) : 0;
+    for (const Bytes& range : operation.bytes)
+        if ((base + range.lo) % alignment != 0) {
+            check::report(
+                {check::Rule::Alignment,
+                 window.ledger->name(),
+                 {{std::string(operation.call) + t_current_call->operation + ": elements of type " +
+                       op::name(type.basic) + " need an address that is a multiple of " + std::to_string(alignment) +
+                       (base % alignment != 0 ? ", but displacement 0 of the target is not at one" : ""),
+                   operation.site}}});
+            return;
+        }
+}
+
+// Arithmetic, order or logic.
+bool is_arithmetic(Op op) {
+    switch (op) {
+        case Op::None:
+        case Op::Band:
+        case Op::Bor:
+        case Op::Bxor:
+        case Op::Minloc:
+        case Op::Maxloc:
+        case Op::Replace:
+        case Op::NoOp:
+            return false;
+        default:
+            return true;
+    }
+}
+
+// What can be seen before libosc performs the operation.
+void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
+    look_at_alignment(window, operation, type);
+    const auto report = [&](check::Rule rule, const std::string& text) {
+        check::report({rule,
+                       window.ledger->name(),
+                       {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}}});
+    };
+    if (type.basic == Basic::Byte && is_arithmetic(operation.op))
+        report(check::Rule::Argument, std::string(op::name(operation.op)) +
+                                          " is not defined for MPI_BYTE (6.9.2); libosc takes it for unsigned char");
+    const host::TypedCount target{buffers.target_type, buffers.target_count};
+    std::optional<std::string> mismatch;
+    if (operation.op != Op::NoOp)
+        mismatch = host::find_mismatch("origin", {buffers.origin_type, buffers.origin_count}, target);
+    if (!mismatch && buffers.result_type != MPI_DATATYPE_NULL)
+        mismatch = host::find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
+    if (!mismatch) return;
+    t_current_call->mismatched = true;
+    report(check::Rule::Signature, *mismatch);
+}
+
+// Runs `below`, and tells the ledger if it has succeeded.
+template <class Below>
+int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, MPI_Request* request,
+            const void* returns_to, Below&& below, int notification = -1) {
+    Window* const window = watched(win);
+    const int rank = buffers.target_rank;
+    if (window == nullptr || rank == MPI_PROC_NULL) return below();
+    CallScope scope(check::site_of(returns_to));
+    scope->operation = " to rank " + std::to_string(rank);
+    const op::TypeInfo* const type = check::g_libosc.type_info(buffers.target_type);
+    const bool known =
+        type != nullptr && buffers.target_count >= 0 && rank >= 0 && static_cast<std::uint32_t>(rank) < window->size;
+    Operation operation;
+    if (known) {
+        operation.kind = kind;
+        operation.op = op_of(op);
+        operation.basic = type->basic;
+        operation.call = call;
+        operation.target = static_cast<std::uint32_t>(rank);
+        operation.request = request != nullptr;
+        operation.notification = notification;
+        operation.began = notification >= 0 ? now_ns() : 0;
+        operation.site = scope->site;
+        std::uint64_t unit = 1;
+        if (!unit_of(*window, operation.target, unit))
+            unit = window->ledger->unit_of(operation.target, static_cast<std::uint64_t>(window->unit));
+        std::int64_t start = 0;
+        if (!__builtin_mul_overflow(buffers.disp, static_cast<std::int64_t>(unit), &start))
+            operation.exact =
+                find_bytes(type->layout, static_cast<std::size_t>(buffers.target_count), start, operation.bytes);
+        find_local(operation, buffers);
+        scope->operation += ", bytes " + check::text_of(operation.bytes);
+    }
+    if (request != nullptr && notification < 0) report_unless_none(*window, call, epoch::must_not_request(*window));
+    if (known) look_before(*window, operation, *type, buffers);
+    const int error = below();
+    if (error != MPI_SUCCESS || !known) return error;
+    const std::uint64_t number = window->ledger->on_operation(std::move(operation));
+    if (request != nullptr) follow_request(*window, {call + scope->operation, scope->site}, number, *request);
+    return MPI_SUCCESS;
+}
+
+// libosc's address of a buffer, which may lie in memory that the program sees through a view.
+template <class T>
+T* own(T* address) {
+    return static_cast<T*>(check::own_address(address));
+}
+
+}  // namespace
+
+int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
+                    MPI_Request* request, const std::function<int(const Buffers&)>& below) {
+    buffers.origin = own(buffers.origin);
+    buffers.result = own(buffers.result);
+    return operate(
+        call, kind, buffers, op, win, request, __builtin_return_address(0), [&] { return below(buffers); }, counter);
+}
+
+namespace verified {
+
+#define OSC_V_TO(C) int target_rank, MPI_Aint target_disp, C target_count, MPI_Datatype target_datatype
+#define OSC_V_PUT(C) const void *origin_addr, C origin_count, MPI_Datatype origin_datatype, OSC_V_TO(C)
+#define OSC_V_GET(C) void *origin_addr, C origin_count, MPI_Datatype origin_datatype, OSC_V_TO(C)
+#define OSC_V_FETCH(C)                                                                                        \
+    const void *origin_addr, C origin_count, MPI_Datatype origin_datatype, void *result_addr, C result_count, \
+        MPI_Datatype result_datatype, OSC_V_TO(C), MPI_Op op
+#define OSC_V_A_PUT origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
+#define OSC_V_A_FETCH                                                                                                 \
+    origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
+        target_count, target_datatype, op
+
+#define OSC_V_OWN_PUT origin_addr = own(origin_addr);
+#define OSC_V_OWN_FETCH             \
+    origin_addr = own(origin_addr); \
+    result_addr = own(result_addr);
+#define OSC_V_OWN_SWAP \
+    OSC_V_OWN_FETCH    \
+    compare_addr = own(compare_addr);
+
+#define OSC_VERIFIED(name, kind, handle, request, parameters, buffers, arguments, owns)           \
+    int name parameters {                                                                         \
+        owns return operate("MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, win, request, \
+                            __builtin_return_address(0),                                          \
+                            [&] { return through(check::g_libosc.behind->name) arguments; });     \
+    }
+
+// Both forms of a function: with int and with MPI_Count.
+#define OSC_VERIFIED_FORMS(suffix, C)                                                                                  \
+    OSC_VERIFIED(Put##suffix, Put, MPI_OP_NULL, nullptr, (OSC_V_PUT(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
+    OSC_VERIFIED(Get##suffix, Get, MPI_OP_NULL, nullptr, (OSC_V_GET(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
+                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
+    OSC_VERIFIED(Accumulate##suffix, Accumulate, op, nullptr, (OSC_V_PUT(C), MPI_Op op, MPI_Win win),                  \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, op, win), OSC_V_OWN_PUT)                                          \
+    OSC_VERIFIED(Get_accumulate##suffix, GetAccumulate, op, nullptr, (OSC_V_FETCH(C), MPI_Win win), OSC_FETCH_BUFFERS, \
+                 (OSC_V_A_FETCH, win), OSC_V_OWN_FETCH)                                                                \
+    OSC_VERIFIED(Rput##suffix, Put, MPI_OP_NULL, request, (OSC_V_PUT(C), MPI_Win win, MPI_Request * request),          \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
+    OSC_VERIFIED(Rget##suffix, Get, MPI_OP_NULL, request, (OSC_V_GET(C), MPI_Win win, MPI_Request * request),          \
+                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
+    OSC_VERIFIED(Raccumulate##suffix, Accumulate, op, request,                                                         \
+                 (OSC_V_PUT(C), MPI_Op op, MPI_Win win, MPI_Request * request), OSC_TRANSFER_BUFFERS,                  \
+                 (OSC_V_A_PUT, op, win, request), OSC_V_OWN_PUT)                                                       \
+    OSC_VERIFIED(Rget_accumulate##suffix, GetAccumulate, op, request,                                                  \
+                 (OSC_V_FETCH(C), MPI_Win win, MPI_Request * request), OSC_FETCH_BUFFERS,                              \
+                 (OSC_V_A_FETCH, win, request), OSC_V_OWN_FETCH)
+OSC_VERIFIED_FORMS(, int)
+OSC_VERIFIED_FORMS(_c, MPI_Count)
+
+OSC_VERIFIED(Fetch_and_op, GetAccumulate, op, nullptr,
+             (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
+              MPI_Op op, MPI_Win win),
+             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank, target_disp, 1,
+                      datatype}),
+             (origin_addr, result_addr, datatype, target_rank, target_disp, op, win), OSC_V_OWN_FETCH)
+OSC_VERIFIED(Compare_and_swap, CompareAndSwap, MPI_OP_NULL, nullptr,
+             (const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
+              int target_rank, MPI_Aint target_disp, MPI_Win win),
+             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank, target_disp,
+                      1, datatype}),
+             (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win), OSC_V_OWN_SWAP)
+
+}  // namespace verified
+}  // namespace osc

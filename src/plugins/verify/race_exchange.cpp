@@ -1,0 +1,150 @@
+// Collectives over a communicator of the checker (checker_comm.h).
+#include "plugins/verify/race_exchange.h"
+
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/warn.h"
+#include "epoch/epoch.h"
+#include "host/host.h"
+#include "interpose/collect.h"
+#include "plugins/verify/checker_comm.h"
+#include "plugins/verify/imports.h"
+#include "plugins/verify/ledger.h"
+#include "plugins/verify/races.h"
+
+namespace osc {
+namespace {
+
+using check::Message;
+
+constexpr std::uint64_t kLeastPage = 4096;
+
+// Waits for a collective; false if it failed or a process died. The host may then still use the buffers.
+bool finish(Window& window, MPI_Request& request) {
+    return await_all(request, {&window});
+}
+
+struct ExchangeBuffers {
+    explicit ExchangeBuffers(std::size_t processes)
+        : sent(processes), got(processes), sent_at(processes), got_at(processes) {}
+    std::vector<int> sent, got, sent_at, got_at;  // bytes, and where they lie
+    Message out, in;
+};
+
+// The places of parts one behind the other; the sum of their bytes, or -1 if it does not fit.
+std::int64_t lay_out(const std::vector<int>& bytes, std::vector<int>& at) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (sum > INT_MAX - bytes[i]) return -1;
+        at[i] = static_cast<int>(sum);
+        sum += bytes[i];
+    }
+    return sum;
+}
+
+// check::Races::Exchange.
+bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, std::vector<Message>& in) {
+    const host::Real& mpi = host::real();
+    const std::size_t processes = window.size;
+    auto buffers = std::make_unique<ExchangeBuffers>(processes);
+    ExchangeBuffers& all = *buffers;
+    for (std::size_t i = 0; i < processes; ++i)
+        if (out[i].size() <= INT_MAX / processes) {  // what is larger is not compared
+            all.sent[i] = static_cast<int>(out[i].size());
+            all.out.insert(all.out.end(), out[i].begin(), out[i].end());
+        }
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool done = mpi.Ialltoall(all.sent.data(), 1, MPI_INT, all.got.data(), 1, MPI_INT, comm, &request) == MPI_SUCCESS &&
+                finish(window, request);
+    if (done) {
+        lay_out(all.sent, all.sent_at);
+        all.in.resize(static_cast<std::size_t>(lay_out(all.got, all.got_at)));
+        done = mpi.Ialltoallv(all.out.data(), all.sent.data(), all.sent_at.data(), MPI_BYTE, all.in.data(),
+                              all.got.data(), all.got_at.data(), MPI_BYTE, comm, &request) == MPI_SUCCESS &&
+               finish(window, request);
+    }
+    if (!done) {
+        static_cast<void>(buffers.release());
+        return false;
+    }
+    in.resize(processes);
+    for (std::size_t i = 0; i < processes; ++i)
+        in[i].assign(all.in.begin() + all.got_at[i], all.in.begin() + all.got_at[i] + all.got[i]);
+    return true;
+}
+
+void gather_units(Window& window, MPI_Comm comm) {
+    auto units = std::make_unique<std::vector<std::uint64_t>>(window.size);
+    auto mine = std::make_unique<std::uint64_t>(static_cast<std::uint64_t>(window.unit));
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (host::real().Iallgather(mine.get(), 1, MPI_UINT64_T, units->data(), 1, MPI_UINT64_T, comm, &request) ==
+            MPI_SUCCESS &&
+        finish(window, request)) {
+        window.ledger->know_units(std::move(*units));
+    } else {
+        static_cast<void>(units.release());
+        static_cast<void>(mine.release());
+    }
+}
+
+check::Promises promises_of(const Window& window) {
+    check::Promises promises;
+    promises.one_op = window.promised_ops;
+    for (const auto& [key, value] : window.info) {
+        if (key == "accumulate_ops") promises.same_op = value == "same_op";
+        if (key == "accumulate_ordering") promises.ordered = value.find("waw") != std::string::npos;
+    }
+    return promises;
+}
+
+}  // namespace
+
+void watch_races(Window& window, MPI_Comm comm) {
+    const std::shared_ptr<CheckerComm> own = CheckerComm::of(window, comm);
+    if (own != nullptr) gather_units(window, own->handle());
+    check::Races::Setting setting;
+    setting.me = window.me;
+    setting.processes = window.size;
+    setting.promises = promises_of(window);
+    setting.addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    setting.threads = host::threads();
+    setting.name = [&window] { return window.ledger->name(); };
+    setting.exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
+        return own != nullptr && exchange(window, own->handle(), out, in);
+    };
+    window.ledger->watch_races(std::make_unique<check::Races>(std::move(setting)));
+}
+
+void watch_memory(Window& window) {
+    const auto bytes = static_cast<std::size_t>(window.bytes);
+    if (window.ledger->races() == nullptr || window.flavor != MPI_WIN_FLAVOR_ALLOCATE || bytes == 0) return;
+    for (const auto& [key, value] : window.info)  // a view keeps the alignment up to that of a page
+        if (key == "mpi_minimum_memory_alignment" && std::strtoull(value.c_str(), nullptr, 10) > kLeastPage) return;
+    std::byte* const view = shm::Arena::mine().map_view(window.mine().offset, bytes);
+    auto guard = view != nullptr ? check::PageGuard::make(view, static_cast<std::byte*>(window.base), bytes) : nullptr;
+    if (guard == nullptr) {
+        if (view != nullptr) shm::Arena::mine().unmap_view(view);
+        check::g_libosc.warn_for_group(
+            "OSC_CHECK: no mapping left for a window; its loads and stores are not looked at");
+        return;
+    }
+    window.program_view = view;
+    window.ledger->races()->watch_memory(std::move(guard));
+}
+
+void compare_after_fence(Window& window) {
+    if (window.ledger->races() != nullptr) window.ledger->races()->compare();
+}
+
+void compare_before_free(Window& window) {
+    check::Races* const races = window.ledger->races();
+    if (races == nullptr || epoch::may_free(window) != Fault::None) return;
+    if (check::g_libosc.meet(window)) races->compare();
+    window.ledger->stop_races();
+}
+
+}  // namespace osc

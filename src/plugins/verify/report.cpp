@@ -1,0 +1,80 @@
+// Prints findings.
+#include "plugins/verify/report.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "base/log.h"
+#include "base/warn.h"
+
+namespace osc::check {
+namespace {
+
+struct RuleText {
+    const char* name;
+    const char* section;
+};
+constexpr RuleText kTexts[] = {
+#define OSC_RULE(id, name, section) {name, section},
+#include "plugins/verify/rules.def"
+#undef OSC_RULE
+};
+
+// Equal for findings that are one report: the same rule at the same sites. Findings without any site differ by text.
+std::uint64_t key_of(const Finding& finding) {
+    std::uint64_t key = 14695981039346656037ULL;  // FNV-1a
+    const auto add = [&](std::uint64_t word) { key = (key ^ word) * 1099511628211ULL; };
+    add(static_cast<std::uint64_t>(finding.rule) + 1);
+    std::vector<Site> sites;
+    for (const Line& line : finding.lines)
+        if (line.site != Site{}) sites.push_back(line.site);
+    std::sort(sites.begin(), sites.end());  // two processes may find the same conflict from both sides
+    for (const Site site : sites)
+        add(site.value);
+    if (sites.empty())
+        for (const char byte : finding.window + finding.lines.front().text)
+            add(static_cast<unsigned char>(byte));
+    return key;
+}
+
+// Never destroyed: exit handlers may report.
+struct State {
+    std::mutex mutex;
+    std::set<std::uint64_t> printed;
+    std::array<std::uint64_t, kRules> counts{};
+};
+State& state() {
+    static auto* made = new State;
+    return *made;
+}
+
+}  // namespace
+
+const char* name_of(Rule rule) {
+    return kTexts[static_cast<std::size_t>(rule)].name;
+}
+
+void report(const Finding& finding) {
+    const std::uint64_t key = key_of(finding);
+    {
+        const std::lock_guard lock(state().mutex);
+        if (!state().printed.insert(key).second || !base::claim_for_job(key)) return;
+        ++state().counts[static_cast<std::size_t>(finding.rule)];
+    }
+    const RuleText& rule = kTexts[static_cast<std::size_t>(finding.rule)];
+    std::string text = std::string("OSC_CHECK: ") + rule.name + " (MPI 4.1, " + rule.section + ")";
+    if (!finding.window.empty()) text += ", " + finding.window;
+    for (const Line& line : finding.lines) {
+        text += "\n  " + line.text;
+        if (line.site != Site{}) text += "\n    called by " + text_of(line.site);
+    }
+    base::say_text(text);
+}
+
+std::array<std::uint64_t, kRules> counts() {
+    const std::lock_guard lock(state().mutex);
+    return state().counts;
+}
+
+}  // namespace osc::check

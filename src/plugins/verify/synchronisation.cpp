@@ -1,0 +1,181 @@
+// The verified synchronisation calls.
+#include <vector>
+
+#include "epoch/epoch.h"
+#include "host/host.h"
+#include "plugins/verify/entries.h"
+#include "plugins/verify/race_exchange.h"
+
+namespace osc {
+namespace {
+
+using check::Act;
+using check::Synchronisation;
+
+using Ranks = std::vector<std::uint32_t>;
+
+// The members of a group as ranks in the window; empty if the group is not valid, which libosc's function reports.
+Ranks ranks_of(Window& window, MPI_Group group) {
+    const host::Real& mpi = host::real();
+    int count = 0;
+    if (group == MPI_GROUP_NULL || mpi.Group_size(group, &count) != MPI_SUCCESS || count <= 0) return {};
+    const auto members = static_cast<std::size_t>(count);
+    std::vector<int> from(members);
+    std::vector<int> to(members);
+    for (std::size_t i = 0; i < members; ++i)
+        from[i] = static_cast<int>(i);
+    if (mpi.Group_translate_ranks(group, count, from.data(), window.team.group(), to.data()) != MPI_SUCCESS) return {};
+    Ranks ranks;
+    for (const int rank : to)
+        if (rank >= 0) ranks.push_back(static_cast<std::uint32_t>(rank));
+    return ranks;
+}
+
+// Copies, because another thread of a program that is wrong may end the epoch meanwhile.
+Ranks copy_of(Window& window, const Ranks& ranks) {
+    const StateGuard guard(window);
+    return ranks;
+}
+
+// The number of fences that this process has completed in the window; none counts after a process has died.
+std::uint64_t fences_of(Window& window, std::uint64_t if_failed) {
+    const StateGuard guard(window);
+    return window.epoch.fence_failed ? if_failed : window.epoch.fences;
+}
+
+// Runs `below` between the two events of a call.
+template <class Below>
+int synchronise(Window& window, Synchronisation call, Below&& below) {
+    const CallScope scope(call.site);
+    check::Ledger& ledger = *window.ledger;
+    ledger.before(call);
+    const int error = below();
+    if (error == MPI_SUCCESS) ledger.after(call);
+    return error;
+}
+
+Fault no_rule(Core&, std::uint32_t) {
+    return Fault::None;  // libosc's function knows all rules
+}
+
+Synchronisation at(Act act, const char* name, const void* returns_to) {
+    Synchronisation call;
+    call.act = act;
+    call.call = name;
+    call.site = check::site_of(returns_to);
+    return call;
+}
+
+}  // namespace
+
+namespace verified {
+
+// Passes a call on a window that the checker does not watch.
+#define OSC_VERIFY(name, act, arguments)                                                \
+    const auto below = [&] { return through(check::g_libosc.behind->name) arguments; }; \
+    Window* const window = watched(win);                                                \
+    if (window == nullptr) return below();                                              \
+    Synchronisation call = at(Act::act, "MPI_" #name, __builtin_return_address(0))
+
+// A call at one target; nothing happens at MPI_PROC_NULL. `must_not` finds what libosc serves against the rules.
+#define OSC_VERIFIED_ONE(name, act, must_not)                                      \
+    int name(int rank, MPI_Win win) {                                              \
+        OSC_VERIFY(name, act, (rank, win));                                        \
+        if (rank == MPI_PROC_NULL) return below();                                 \
+        call.target = static_cast<std::uint32_t>(rank);                            \
+        const CallScope scope(call.site);                                          \
+        report_unless_none(*window, "MPI_" #name, must_not(*window, call.target)); \
+        return synchronise(*window, call, below);                                  \
+    }
+
+int Win_fence(int assert, MPI_Win win) {
+    OSC_VERIFY(Win_fence, Fence, (assert, win));
+    call.asserts = static_cast<unsigned>(assert);
+    call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
+    const std::uint64_t made = fences_of(*window, 0);
+    const int error = synchronise(*window, call, below);
+    if (fences_of(*window, made) != made) compare_after_fence(*window);
+    return error;
+}
+
+int Win_post(MPI_Group group, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_post, Post, (group, assert, win));
+    const Ranks ranks = ranks_of(*window, group);
+    call.asserts = static_cast<unsigned>(assert);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_start(MPI_Group group, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_start, Start, (group, assert, win));
+    const Ranks ranks = ranks_of(*window, group);
+    call.asserts = static_cast<unsigned>(assert);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_complete(MPI_Win win) {
+    OSC_VERIFY(Win_complete, Complete, (win));
+    const Ranks ranks = copy_of(*window, window->epoch.group);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_wait(MPI_Win win) {
+    OSC_VERIFY(Win_wait, Wait, (win));
+    const Ranks ranks = copy_of(*window, window->epoch.origins);
+    call.group = ranks;
+    return synchronise(*window, call, below);
+}
+
+int Win_test(MPI_Win win, int* flag) {
+    OSC_VERIFY(Win_test, Wait, (win, flag));
+    const Ranks ranks = copy_of(*window, window->epoch.origins);
+    call.group = ranks;
+    const CallScope scope(call.site);
+    const int error = below();
+    if (error == MPI_SUCCESS && *flag != 0) window->ledger->after(call);
+    return error;
+}
+
+int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    OSC_VERIFY(Win_lock, Lock, (lock_type, rank, assert, win));
+    if (rank == MPI_PROC_NULL) return below();
+    call.target = static_cast<std::uint32_t>(rank);
+    call.exclusive = lock_type == MPI_LOCK_EXCLUSIVE;
+    call.asserts = static_cast<unsigned>(assert);
+    return synchronise(*window, call, below);
+}
+
+int Win_lock_all(int assert, MPI_Win win) {
+    OSC_VERIFY(Win_lock_all, LockAll, (assert, win));
+    call.asserts = static_cast<unsigned>(assert);
+    return synchronise(*window, call, below);
+}
+
+OSC_VERIFIED_ONE(Win_unlock, Unlock, no_rule)
+OSC_VERIFIED_ONE(Win_flush, Flush, epoch::must_not_flush)
+OSC_VERIFIED_ONE(Win_flush_local, FlushLocal, epoch::must_not_flush)
+
+int Win_unlock_all(MPI_Win win) {
+    OSC_VERIFY(Win_unlock_all, UnlockAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_flush_all(MPI_Win win) {
+    OSC_VERIFY(Win_flush_all, FlushAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_flush_local_all(MPI_Win win) {
+    OSC_VERIFY(Win_flush_local_all, FlushLocalAll, (win));
+    return synchronise(*window, call, below);
+}
+
+int Win_sync(MPI_Win win) {
+    OSC_VERIFY(Win_sync, Sync, (win));
+    return synchronise(*window, call, below);
+}
+
+}  // namespace verified
+}  // namespace osc

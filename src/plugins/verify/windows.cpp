@@ -1,0 +1,172 @@
+// The verified creation and free of windows, and the end: windows that the program never frees, and the summary.
+#include <cstring>
+#include <memory>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "plugins/verify/entries.h"
+#include "plugins/verify/race_exchange.h"
+
+namespace osc {
+
+namespace {
+
+// Watches a window that has just been made, if libosc serves it.
+void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
+    Window* const window = find_window(win);
+    if (window == nullptr) return;
+    window->ledger = new check::Ledger(*window, [win] { return name_for_report(win); }, {call, site});
+    if (window->all_check) watch_races(*window, comm);
+    if (base::values().check == "2") watch_memory(*window);
+}
+
+// The report at MPI_Finalize, before libosc ends the window itself.
+void report_leak(Window& window) {
+    check::Finding finding;
+    finding.rule = check::Rule::Leak;
+    finding.window = window.ledger->name();
+    const check::Earlier created = window.ledger->created();
+    finding.lines.push_back(
+        {std::string(created.call) + " has made the window; MPI_Finalize found it alive", created.site});
+    if (window.ledger->has_open_epoch())
+        for (check::Line& line : window.ledger->open_epochs())
+            finding.lines.push_back(std::move(line));
+    check::report(finding);
+}
+
+void summarise() {
+    std::uint64_t reports = 0;
+    unsigned kinds = 0;
+    for (const std::uint64_t count : check::counts()) {
+        reports += count;
+        kinds += count > 0 ? 1 : 0;
+    }
+    if (reports > 0)
+        base::say("OSC_CHECK: %llu report%s of %u kind%s", static_cast<unsigned long long>(reports),
+                  reports == 1 ? "" : "s", kinds, kinds == 1 ? "" : "s");
+}
+
+// `baseptr`: where a call that allocates memory stores its address; null for other calls.
+template <class Below>
+int create(MPI_Win* win, const char* call, MPI_Comm comm, void* baseptr, const void* returns_to, Below&& below) {
+    const check::Site site = check::site_of(returns_to);
+    const CallScope scope(site);
+    const int error = below();
+    if (error != MPI_SUCCESS) return error;
+    watch(*win, call, site, comm);
+    if (const Window* const window = find_window(*win); window != nullptr && window->program_view != nullptr)
+        std::memcpy(baseptr, &window->program_view, sizeof window->program_view);
+    return MPI_SUCCESS;
+}
+
+// Any call on a window that only needs its call site.
+template <class Below>
+int pass(const void* returns_to, Below&& below) {
+    const CallScope scope(check::site_of(returns_to));
+    return below();
+}
+
+}  // namespace
+
+namespace verified {
+
+#define OSC_VERIFIED_CREATE(name, baseptr, parameters, arguments)                       \
+    int name parameters {                                                               \
+        return create(win, "MPI_" #name, comm, baseptr, __builtin_return_address(0),    \
+                      [&] { return through(check::g_libosc.behind->name) arguments; }); \
+    }
+#define OSC_VERIFIED_BOTH(suffix, unit_type)                                                                          \
+    OSC_VERIFIED_CREATE(Win_create##suffix, nullptr,                                                                  \
+                        (void* base, MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win), \
+                        (base, size, disp_unit, info, comm, win))                                                     \
+    OSC_VERIFIED_CREATE(                                                                                              \
+        Win_allocate##suffix, baseptr,                                                                                \
+        (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
+        (size, disp_unit, info, comm, baseptr, win))                                                                  \
+    OSC_VERIFIED_CREATE(                                                                                              \
+        Win_allocate_shared##suffix, baseptr,                                                                         \
+        (MPI_Aint size, unit_type disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),              \
+        (size, disp_unit, info, comm, baseptr, win))
+OSC_VERIFIED_BOTH(, int)
+OSC_VERIFIED_BOTH(_c, MPI_Aint)
+OSC_VERIFIED_CREATE(Win_create_dynamic, nullptr, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
+
+int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    return pass(__builtin_return_address(0),
+                [&] { return through(check::g_libosc.behind->Win_attach)(win, base, size); });
+}
+
+int Win_detach(MPI_Win win, const void* base) {
+    return pass(__builtin_return_address(0), [&] { return through(check::g_libosc.behind->Win_detach)(win, base); });
+}
+
+int Win_free(MPI_Win* win) {
+    Window* const window = win != nullptr ? watched(*win) : nullptr;
+    if (window == nullptr) return through(check::g_libosc.behind->Win_free)(win);
+    check::Synchronisation call;
+    call.act = check::Act::Free;
+    call.call = "MPI_Win_free";
+    call.site = check::site_of(__builtin_return_address(0));
+    const CallScope scope(call.site);
+    check::Ledger* const ledger = window->ledger;
+    std::byte* const view = window->program_view;
+    if (window->epoch.access == Access::FenceUsed)
+        report_mistake(*window, call.call, Fault::Sync, "operations since the last fence have no fence behind them");
+    ledger->before(call);
+    compare_before_free(*window);
+    const int error = through(check::g_libosc.behind->Win_free)(win);
+    if (*win == MPI_WIN_NULL) {
+        forget_ledger(*ledger);
+        delete ledger;
+        if (view != nullptr) shm::Arena::mine().unmap_view(view);
+    }
+    return error;
+}
+
+int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+    return pass(__builtin_return_address(0),
+                [&] { return through(check::g_libosc.behind->Alloc_mem)(size, info, baseptr); });
+}
+
+int Free_mem(void* base) {
+    return pass(__builtin_return_address(0), [&] { return through(check::g_libosc.behind->Free_mem)(base); });
+}
+
+}  // namespace verified
+
+void report_at_end() {
+    for (Window* window : live_windows())
+        if (window->ledger != nullptr) report_leak(*window);
+    report_open_requests();
+    summarise();
+}
+
+void verify_calls() {
+    const check::Imports& libosc = check::g_libosc;
+// A tool behind libosc keeps its place: only the routes that lead to libosc change.
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_INSTALL_##kind(name)
+#define OSC_INSTALL(name)                                                                                  \
+    do {                                                                                                   \
+        libosc.behind->name = libosc.profiled->name;                                                       \
+        if (libosc.called->name == libosc.profiled->name) libosc.called->name = as_route(&verified::name); \
+        libosc.profiled->name = as_route(&verified::name);                                                 \
+    } while (0);
+#define OSC_INSTALL_Data OSC_INSTALL
+#define OSC_INSTALL_Sync OSC_INSTALL
+#define OSC_INSTALL_Window OSC_INSTALL
+#define OSC_INSTALL_Query(name)
+#define OSC_INSTALL_Comm(name)
+#include "interpose/entries.def"
+#undef OSC_ENTRY
+    OSC_INSTALL(Wait)
+    OSC_INSTALL(Test)
+    OSC_INSTALL(Waitall)
+    OSC_INSTALL(Waitany)
+    OSC_INSTALL(Waitsome)
+    OSC_INSTALL(Testall)
+    OSC_INSTALL(Testany)
+    OSC_INSTALL(Testsome)
+    OSC_INSTALL(Request_free)
+}
+
+}  // namespace osc
