@@ -31,9 +31,8 @@ std::uint64_t clock_number() {
 
 template <class T>
 void append(Message& message, const T* data, std::size_t count) {
-    const std::size_t before = message.size();
-    message.resize(before + count * sizeof(T));
-    std::memcpy(message.data() + before, data, count * sizeof(T));
+    const auto* const bytes = reinterpret_cast<const std::byte*>(data);
+    message.insert(message.end(), bytes, bytes + count * sizeof(T));
 }
 
 // Takes values from the front of a message; false at its end.
