@@ -14,25 +14,21 @@ using stats::DataPath;
 using stats::Kind;
 using stats::Sync;
 
-[[gnu::noinline]] void count_in_general(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatype type) {
+// Counts an operation that has succeeded.
+void count(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatype type, const stats::OperationTimer& timer) {
     if (rank < 0) return;  // MPI_PROC_NULL
+    stats::Counters* counters = nullptr;
+    DataPath path = DataPath::Host;
     if (Window* const window = find_window(win); window == nullptr) {
         static stats::Record& host = stats::host_served();
-        host.operation(kind, DataPath::Host, bytes_of(count, type));
+        counters = &host;
     } else if (window->stats != nullptr) {
-        window->stats->operation(kind, window->peer(static_cast<std::uint32_t>(rank)).last_path(),
-                                 bytes_of(count, type));
+        counters = window->stats;
+        path = window->peer(static_cast<std::uint32_t>(rank)).last_path();
     }
-}
-
-// Counts an operation that has succeeded.
-inline void count(MPI_Win win, Kind kind, int rank, MPI_Count count, MPI_Datatype type) {
-    Window* const window = find_front(win);
-    const std::int64_t width = host::plain_size(type);
-    if (__builtin_expect(window == nullptr || rank < 0 || width < 0 || window->stats == nullptr, 0))
-        return count_in_general(win, kind, rank, count, type);
-    const Peer& peer = window->peers[static_cast<std::uint32_t>(rank)];
-    window->stats->operation(kind, peer.last_path(), static_cast<std::uint64_t>(width * count));
+    if (counters == nullptr) return;
+    counters->operation(kind, path, bytes_of(count, type));
+    timer.count(*counters, kind, path);
 }
 
 // Counts a synchronisation call that has succeeded.
@@ -43,11 +39,12 @@ inline void count(MPI_Win win, Sync sync) {
 }
 
 // `counting` is the name of the counting form of `name`.
-#define OSC_COUNTED(counting, name, kind, parameters, arguments, elements, type)                            \
-    int counting parameters {                                                                               \
-        const int error = entry::name arguments;                                                            \
-        if (__builtin_expect(error == MPI_SUCCESS, 1)) count(win, Kind::kind, target_rank, elements, type); \
-        return error;                                                                                       \
+#define OSC_COUNTED(counting, name, kind, parameters, arguments, elements, type)                                   \
+    int counting parameters {                                                                                      \
+        const stats::OperationTimer timer;                                                                         \
+        const int error = entry::name arguments;                                                                   \
+        if (__builtin_expect(error == MPI_SUCCESS, 1)) count(win, Kind::kind, target_rank, elements, type, timer); \
+        return error;                                                                                              \
     }
 
 #define OSC_TAKES_TO(C) int target_rank, MPI_Aint target_disp, C target_count, MPI_Datatype target_datatype
@@ -88,8 +85,9 @@ inline void count(MPI_Win win, Sync sync) {
 
 }  // namespace
 
-void count_operation(MPI_Win win, Kind kind, int rank, MPI_Count elements, MPI_Datatype type) {
-    count(win, kind, rank, elements, type);
+void count_operation(MPI_Win win, Kind kind, int rank, MPI_Count elements, MPI_Datatype type,
+                     const stats::OperationTimer& timer) {
+    count(win, kind, rank, elements, type, timer);
 }
 
 namespace counted {

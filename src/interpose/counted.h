@@ -10,8 +10,10 @@ namespace osc {
 /// Replaces libosc's own functions by the counting ones in the tables of routes. Before the first call.
 void count_calls();
 
-/// Counts an operation that has succeeded, of `count` elements at the target. Does nothing for MPI_PROC_NULL.
-void count_operation(MPI_Win win, stats::Kind kind, int rank, MPI_Count count, MPI_Datatype type);
+/// Counts an operation that has succeeded, of `count` elements at the target; `timer` began with it. Does nothing for
+/// MPI_PROC_NULL.
+void count_operation(MPI_Win win, stats::Kind kind, int rank, MPI_Count count, MPI_Datatype type,
+                     const stats::OperationTimer& timer);
 
 /// The counting forms of operations and synchronisation calls. They count calls that succeed.
 namespace counted {

@@ -42,7 +42,6 @@ bool reads_origin(op::OpKind kind, Op op) {
 
 Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle,
                   am::PendingOp* asked = nullptr, const int* counter = nullptr) {
-    const stats::OperationWait waits(window.stats);
     op::Call call;
     call.kind = kind;
     if (kind == op::OpKind::Accumulate || kind == op::OpKind::GetAccumulate) {

@@ -18,7 +18,6 @@ using namespace fast;
 
 bool opens(Window* window, int rank) {
     if (window == nullptr) return false;
-    const stats::OperationWait waits(window->stats);
     return epoch::opens(*window, static_cast<std::uint32_t>(rank));
 }
 

@@ -175,10 +175,11 @@ int general(MPI_Win win, const char* function, trace::Call call, op::OpKind kind
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, function);
     const std::uint64_t began = begin(*window);
+    const stats::OperationTimer timer(window->stats != nullptr);
     const int error = perform_notified(*window, function, kind, buffers, op, index, request);
     if (began != 0) record(*window, call, began, buffers, index, error);
     if (error == MPI_SUCCESS && window->stats != nullptr)
-        count_operation(win, counted, buffers.target_rank, buffers.target_count, buffers.target_type);
+        count_operation(win, counted, buffers.target_rank, buffers.target_count, buffers.target_type, timer);
     return error;
 }
 

@@ -103,7 +103,7 @@ void waits(const WindowReport& window, Findings& findings) {
         findings.push_back(
             {window.title(), percent(part) + " of its time in MPI_Win_start, MPI_Win_complete and MPI_Win_wait waiting",
              "call MPI_Win_post earlier, compute between start and complete, and test with MPI_Win_test"});
-    const std::uint64_t locking = window.value(Sync::Win_lock, kWaiting) + window.value(Other::OperationWaiting);
+    const std::uint64_t locking = window.value(Sync::Win_lock, kWaiting) + window.operations_waiting();
     const std::uint64_t locks = window.value(Sync::Win_lock, kCallsMade) + window.value(Sync::Win_lock_all, kCallsMade);
     const std::uint64_t contended = window.value(Other::LockContended);
     if (const double part = share(locking, life); part > 0.2 && contended >= kFew && locks > 0)

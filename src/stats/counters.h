@@ -1,6 +1,6 @@
 // The counters of one window in one process (OSC_STATS): a flat array, so that the report can encode, add up and look
-// up all of them alike. Counting needs no lock and no clock; src/interpose/counted.cpp calls it for operations, and
-// SyncTimer for synchronisation calls.
+// up all of them alike. Counting needs no lock; src/interpose/counted.cpp calls it for operations, and SyncTimer for
+// synchronisation calls.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ enum class Kind : std::uint8_t {
 
 /// How the bytes of an operation travel.
 enum class DataPath : std::uint8_t {
-#define OSC_STATS_PATH(id, name, text) id,
+#define OSC_STATS_PATH(id, name) id,
 #include "stats/names.def"
     Count
 };
@@ -49,28 +49,34 @@ inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::Count);
 inline constexpr std::size_t kPaths = static_cast<std::size_t>(DataPath::Count);
 inline constexpr std::size_t kSyncs = static_cast<std::size_t>(Sync::Count);
 
-/// Of a group of operations.
+/// Of the operations of one kind, path and size.
 enum OperationField : std::size_t { kOperations, kBytes, kOperationFields };
+/// Of those of one kind and path. Puts and gets that end in a fast path are counted and not timed.
+enum TimeField : std::size_t { kTimedOperations, kOperationNs, kOperationWaiting, kTimeFields };
 /// Of a synchronisation call. Calls that end in a fast path are counted and not timed.
 enum SyncField : std::size_t { kCallsMade, kTimedCalls, kNanoseconds, kWaiting, kSyncFields };
 /// The others.
 enum class Other : std::uint8_t {
-    OperationWaiting,  // ns that operations waited for a lock, a post, a fence or another process
-    LockContended,     // acquisitions that found the lock taken, on this node; requests of other nodes at their target
-    LockHandOvers,     // releases that found a waiter, on this node
-    FenceLast,         // fences that this process entered last; only in windows on one node
-    Lifetime,          // ns between creation and free, or the report
-    OwnBytes,          // bytes of libosc's own memory for the window
+    LockContended,  // acquisitions that found the lock taken, on this node; requests of other nodes at their target
+    LockHandOvers,  // releases that found a waiter, on this node
+    FenceLast,      // fences that this process entered last; only in windows on one node
+    Lifetime,       // ns between creation and free, or the report
+    OwnBytes,       // bytes of libosc's own memory for the window
     Count
 };
 
-inline constexpr std::size_t kFirstSync = kKinds * kPaths * kSizes * kOperationFields;
+inline constexpr std::size_t kFirstTime = kKinds * kPaths * kSizes * kOperationFields;
+inline constexpr std::size_t kFirstSync = kFirstTime + kKinds * kPaths * kTimeFields;
 inline constexpr std::size_t kFirstOther = kFirstSync + kSyncs * kSyncFields;
 inline constexpr std::size_t kValues = kFirstOther + static_cast<std::size_t>(Other::Count);
 
 constexpr std::size_t index_of(Kind kind, DataPath path, std::size_t size, OperationField field = kOperations) {
     return ((static_cast<std::size_t>(kind) * kPaths + static_cast<std::size_t>(path)) * kSizes + size) *
                kOperationFields +
+           field;
+}
+constexpr std::size_t index_of(Kind kind, DataPath path, TimeField field) {
+    return kFirstTime + (static_cast<std::size_t>(kind) * kPaths + static_cast<std::size_t>(path)) * kTimeFields +
            field;
 }
 constexpr std::size_t index_of(Sync sync, SyncField field) {
@@ -89,6 +95,13 @@ class Counters {
         const std::size_t at = index_of(kind, path, size_class(bytes));
         add(at + kOperations, 1);
         add(at + kBytes, bytes);
+    }
+    /// How long such an operation took, and how much of it the thread spent in libosc's wait loops, in ns.
+    void operation_took(Kind kind, DataPath path, std::int64_t ns, std::int64_t waiting) {
+        const std::size_t at = index_of(kind, path, kTimedOperations);
+        add(at + kTimedOperations, 1);
+        add(at + kOperationNs, static_cast<std::uint64_t>(ns));
+        add(at + kOperationWaiting, static_cast<std::uint64_t>(waiting));
     }
     /// Corrects the path of an operation that was counted when it was queued.
     void reroute(Kind kind, DataPath from, DataPath to, std::uint64_t bytes) {
@@ -149,22 +162,21 @@ class SyncTimer {
     std::int64_t waited_ = 0;
 };
 
-/// Counts the time that one operation spends in libosc's wait loops. `counters` may be null.
-class OperationWait {
+/// Times one operation. Off, it does nothing.
+class OperationTimer {
   public:
-    explicit OperationWait(Counters* counters) : counters_(counters) {
-        if (__builtin_expect(counters_ != nullptr, 0)) waited_ = base::waited_ns();
+    explicit OperationTimer(bool on = true) {
+        if (!on) return;
+        waited_ = base::waited_ns();
+        began_ = now_ns();
     }
-    ~OperationWait() {
-        if (__builtin_expect(counters_ == nullptr, 1)) return;
-        if (const std::int64_t waited = base::waited_ns() - waited_; waited > 0)
-            counters_->other(Other::OperationWaiting, static_cast<std::uint64_t>(waited));
+    /// The operation has ended.
+    void count(Counters& counters, Kind kind, DataPath path) const {
+        counters.operation_took(kind, path, now_ns() - began_, base::waited_ns() - waited_);
     }
-    OperationWait(const OperationWait&) = delete;
-    OperationWait& operator=(const OperationWait&) = delete;
 
   private:
-    Counters* const counters_;
+    std::int64_t began_ = 0;
     std::int64_t waited_ = 0;
 };
 

@@ -36,6 +36,9 @@ void write_operations(Json& json, const WindowReport& window) {
             json.key(name_of(path)).begin_object();
             json.key("operations").value(window.of(kind, path));
             json.key("bytes").value(window.of(kind, path, kBytes));
+            json.key("timed_operations").value(window.of(kind, path, kTimedOperations));
+            json.key("seconds").seconds(window.of(kind, path, kOperationNs));
+            json.key("waiting_seconds").seconds(window.of(kind, path, kOperationWaiting));
             write_sizes(json, window, kind, path);
             json.end_object();
         }
@@ -52,7 +55,7 @@ void write_operations(Json& json, const WindowReport& window) {
         json.end_object();
     }
     json.end_object();
-    json.key("operations_waiting_seconds").seconds(window.value(Other::OperationWaiting));
+    json.key("operations_waiting_seconds").seconds(window.operations_waiting());
 }
 
 void write_synchronisation(Json& json, const WindowReport& window) {

@@ -1,5 +1,7 @@
 // Statistics by name, for osc_window_stat(): KIND, PATH and to_SIZE in this order, each of which may be left out, then
-// operations or bytes; or SYNC.calls, SYNC.timed_calls, SYNC.ns, SYNC.waiting_ns; or one of kOthers.
+// operations or bytes, or without to_SIZE timed_operations, ns or waiting_ns; or SYNC.calls, SYNC.timed_calls, SYNC.ns,
+// SYNC.waiting_ns; or one of kOthers.
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 
@@ -14,7 +16,6 @@ struct Named {
     Other what;
 };
 constexpr Named kOthers[] = {
-    {"operations.waiting_ns", Other::OperationWaiting},
     {"locks.contended", Other::LockContended},
     {"locks.handed_over", Other::LockHandOvers},
     {"fences_last", Other::FenceLast},
@@ -22,6 +23,8 @@ constexpr Named kOthers[] = {
 };
 constexpr std::string_view kFields[] = {"calls", "timed_calls", "ns", "waiting_ns"};
 static_assert(std::size(kFields) == kSyncFields);
+constexpr std::string_view kTimes[] = {"timed_operations", "ns", "waiting_ns"};
+static_assert(std::size(kTimes) == kTimeFields);
 
 // The index of the first word of `rest` among the names of an enumeration, taken off it; -1 if it is none of them.
 template <class Enum>
@@ -72,14 +75,23 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value) {
     const int kind = take<Kind>(rest);
     const int path = take<DataPath>(rest);
     const int size = take_size(rest);
-    if (rest != "operations" && rest != "bytes") return false;
+    const auto* const time = std::find(std::begin(kTimes), std::end(kTimes), rest);
+    const bool is_time = time != std::end(kTimes) && size < 0;
+    if (rest != "operations" && rest != "bytes" && !is_time) return false;
     const OperationField field = rest == "bytes" ? kBytes : kOperations;
     value = 0;
     for (std::size_t k = 0; k < kKinds; ++k)
-        for (std::size_t p = 0; p < kPaths; ++p)
+        for (std::size_t p = 0; p < kPaths; ++p) {
+            if (!fits(kind, k) || !fits(path, p)) continue;
+            const auto of = static_cast<Kind>(k);
+            const auto by = static_cast<DataPath>(p);
+            if (is_time) {
+                value += counters.value(index_of(of, by, static_cast<TimeField>(time - std::begin(kTimes))));
+                continue;
+            }
             for (std::size_t s = 0; s < kSizes; ++s)
-                if (fits(kind, k) && fits(path, p) && fits(size, s))
-                    value += counters.value(index_of(static_cast<Kind>(k), static_cast<DataPath>(p), s, field));
+                if (fits(size, s)) value += counters.value(index_of(of, by, s, field));
+        }
     return true;
 }
 

@@ -12,11 +12,7 @@ constexpr const char* kKindNames[] = {
 #include "stats/names.def"
 };
 constexpr const char* kPathNames[] = {
-#define OSC_STATS_PATH(id, name, text) name,
-#include "stats/names.def"
-};
-constexpr const char* kPathTexts[] = {
-#define OSC_STATS_PATH(id, name, text) text,
+#define OSC_STATS_PATH(id, name) name,
 #include "stats/names.def"
 };
 constexpr const char* kSyncNames[] = {
@@ -90,9 +86,6 @@ const char* name_of(Kind kind) {
 const char* name_of(DataPath path) {
     return kPathNames[static_cast<std::size_t>(path)];
 }
-const char* text_of(DataPath path) {
-    return kPathTexts[static_cast<std::size_t>(path)];
-}
 const char* name_of(Sync sync) {
     return kSyncNames[static_cast<std::size_t>(sync)];
 }
@@ -144,6 +137,11 @@ std::uint64_t WindowReport::of_path(DataPath path, OperationField field) const {
     for (std::size_t kind = 0; kind < kKinds; ++kind)
         total += of(static_cast<Kind>(kind), path, field);
     return total;
+}
+
+std::uint64_t WindowReport::operations_waiting() const {
+    return sum_of(
+        *this, [](const Member& member) { return member.sum(kFirstTime, kFirstSync, kTimeFields, kOperationWaiting); });
 }
 
 std::string WindowReport::title() const {

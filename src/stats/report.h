@@ -21,8 +21,8 @@ struct Member {
     std::uint64_t value(std::size_t index) const;
     /// Sums over a range of indices. `field` of every `step` values.
     std::uint64_t sum(std::size_t first, std::size_t last, std::size_t step, std::size_t field) const;
-    std::uint64_t operations() const { return sum(0, kFirstSync, kOperationFields, kOperations); }
-    std::uint64_t bytes() const { return sum(0, kFirstSync, kOperationFields, kBytes); }
+    std::uint64_t operations() const { return sum(0, kFirstTime, kOperationFields, kOperations); }
+    std::uint64_t bytes() const { return sum(0, kFirstTime, kOperationFields, kBytes); }
     std::uint64_t waiting(Sync sync) const { return value(index_of(sync, kWaiting)); }
 };
 
@@ -42,6 +42,9 @@ struct WindowReport {
     std::uint64_t of_kind(Kind kind, OperationField field = kOperations) const;
     std::uint64_t of_path(DataPath path, OperationField field = kOperations) const;
     std::uint64_t of(Kind kind, DataPath path, OperationField field = kOperations) const;
+    std::uint64_t of(Kind kind, DataPath path, TimeField field) const { return value(index_of(kind, path, field)); }
+    /// ns that operations waited for a lock, a post, a fence or another process.
+    std::uint64_t operations_waiting() const;
     /// How a reader knows the window: its name, or how and as which it was made.
     std::string title() const;
 
@@ -81,7 +84,6 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value);
 
 const char* name_of(Kind kind);
 const char* name_of(DataPath path);
-const char* text_of(DataPath path);
 const char* name_of(Sync sync);
 /// "MPI_Win_fence".
 const char* function_of(Sync sync);

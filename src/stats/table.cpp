@@ -34,12 +34,11 @@ std::string amount(std::uint64_t bytes) {
     return text;
 }
 
-double seconds(std::uint64_t nanoseconds) {
-    return static_cast<double>(nanoseconds) / 1e9;
-}
-
-double percent(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+// A number of nanoseconds in a column of milliseconds; "-" if no call was timed.
+std::string milliseconds(std::uint64_t nanoseconds, std::uint64_t timed) {
+    char text[32] = "-";
+    if (timed != 0) std::snprintf(text, sizeof text, "%.3f", static_cast<double>(nanoseconds) / 1e6);
+    return text;
 }
 
 unsigned long long wide(std::uint64_t value) {
@@ -64,26 +63,32 @@ void add_window(Lines& lines, const WindowReport& window) {
     const std::string size = is_one ? std::string(", ").append(std::to_string(window.processes)) + " processes" : "";
     lines.add("%s%s%s: %llu operations, %s", window.title().c_str(), how.c_str(), size.c_str(),
               wide(window.operations()), amount(window.bytes()).c_str());
+    const auto row = [&lines](const std::string& call, const std::string& count, const std::string& path,
+                              const std::string& kib, const std::string& time, const std::string& wait,
+                              const std::string& sizes) {
+        lines.add("    %-22s %12s  %-10s %12s %12s %12s%s%s", call.c_str(), count.c_str(), path.c_str(), kib.c_str(),
+                  time.c_str(), wait.c_str(), sizes.empty() ? "" : "  ", sizes.c_str());
+    };
+    row("call", "count", "path", "KiB", "time/ms", "wait/ms", "sizes");
     for (std::size_t k = 0; k < kKinds; ++k)
         for (std::size_t p = 0; p < kPaths; ++p) {
             const auto kind = static_cast<Kind>(k);
             const auto path = static_cast<DataPath>(p);
             if (window.of(kind, path) == 0) continue;
-            lines.add("    %-16s %12llu by %s, %s (%s)", name_of(kind), wide(window.of(kind, path)), text_of(path),
-                      amount(window.of(kind, path, kBytes)).c_str(), sizes(window, kind, path).c_str());
+            char kib[32];
+            std::snprintf(kib, sizeof kib, "%.1f", static_cast<double>(window.of(kind, path, kBytes)) / 1024);
+            const std::uint64_t timed = window.of(kind, path, kTimedOperations);
+            row(name_of(kind), std::to_string(window.of(kind, path)), name_of(path), kib,
+                milliseconds(window.of(kind, path, kOperationNs), timed),
+                milliseconds(window.of(kind, path, kOperationWaiting), timed), sizes(window, kind, path));
         }
-    if (const std::uint64_t waiting = window.value(Other::OperationWaiting); waiting != 0)
-        lines.add("    operations waited %.3f s for locks, posts, fences or other processes", seconds(waiting));
     for (std::size_t s = 0; s < kSyncs; ++s) {
         const auto sync = static_cast<Sync>(s);
         const std::uint64_t calls = window.value(sync, kCallsMade);
-        const std::uint64_t time = window.value(sync, kNanoseconds);
+        const std::uint64_t timed = window.value(sync, kTimedCalls);
         if (calls == 0) continue;
-        if (window.value(sync, kTimedCalls) == 0)
-            lines.add("    %-16s %12llu calls", name_of(sync), wide(calls));
-        else
-            lines.add("    %-16s %12llu calls, %.3f s, %.0f %% of it waiting", name_of(sync), wide(calls),
-                      seconds(time), percent(window.value(sync, kWaiting), time));
+        row(name_of(sync), std::to_string(calls), "", "", milliseconds(window.value(sync, kNanoseconds), timed),
+            milliseconds(window.value(sync, kWaiting), timed), "");
     }
     if (const std::uint64_t contended = window.value(Other::LockContended); contended != 0)
         lines.add("    locks: %llu found taken, %llu handed over", wide(contended),
@@ -100,7 +105,7 @@ void add_window(Lines& lines, const WindowReport& window) {
 
 std::string table_of(const Report& report, std::span<const Finding> findings, std::span<const char* const> names) {
     Lines lines;
-    lines.add("statistics (OSC_STATS) of %u processes; times are sums over them", report.processes);
+    lines.add("statistics (OSC_STATS) of %u processes: sums over them. -: no call was timed", report.processes);
     if (report.reporting < report.processes)
         lines.add("a process died: these are the statistics of %u of them", report.reporting);
     for (const WindowReport& window : report.windows)

@@ -24,7 +24,7 @@ constexpr CallName kCalls[] = {
 static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::Count));
 
 constexpr const char* kPaths[] = {
-#define OSC_STATS_PATH(id, name, text) text,
+#define OSC_STATS_PATH(id, name) name,
 #include "stats/names.def"
 };
 

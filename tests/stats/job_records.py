@@ -72,6 +72,10 @@ def compare(window, wanted, paths, wrong):
             wrong.append("%s: %s add up to %s" % (name, key, sums))
     for kind, of in window["kinds"].items():
         for path in of["paths"].values():
+            if not 0 <= path["waiting_seconds"] <= path["seconds"] or path["timed_operations"] > path["operations"]:
+                wrong.append("%s: %s %s" % (name, kind, path))
+            if kind not in ("put", "get") and path["timed_operations"] != path["operations"]:
+                wrong.append("%s: not each %s was timed: %s" % (name, kind, path))
             if sum(path["sizes"].values()) != path["operations"]:
                 wrong.append("%s: sizes of %s add up to %s" % (name, kind, path["sizes"]))
             if of["operations"] == path["operations"] == 1 and path["sizes"] != {size_class(path["bytes"]): 1}:

@@ -1,7 +1,9 @@
 // Counters, the encoding and the sums of a job's statistics, names, JSON, and the advice on made-up figures.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -100,6 +102,8 @@ TEST(Counters, NamesAddUp) {
     counters.operation(Kind::Put, DataPath::Message, 8);
     counters.operation(Kind::Put, DataPath::Direct, 5000);
     counters.operation(Kind::Rget, DataPath::Message, 64);
+    counters.operation_took(Kind::Put, DataPath::Message, 30, 7);
+    counters.operation_took(Kind::Rget, DataPath::Message, 5, 0);
     counters.synchronisation(Sync::Win_fence, kWaiting, 12);
     counters.other(Other::LockHandOvers, 3);
     const std::map<std::string, std::uint64_t> wanted = {
@@ -111,6 +115,10 @@ TEST(Counters, NamesAddUp) {
         {"to_64.bytes", 64},
         {"put.direct.to_32768.operations", 1},
         {"get.operations", 0},
+        {"put.message.ns", 30},
+        {"put.timed_operations", 1},
+        {"ns", 35},
+        {"waiting_ns", 7},
         {"fence.waiting_ns", 12},
         {"locks.handed_over", 3},
         {"fence.calls", 0},
@@ -121,10 +129,42 @@ TEST(Counters, NamesAddUp) {
         EXPECT_EQ(found, value) << name;
     }
     for (const char* name :
-         {"", "put", "put.calls", "fence", "fence.bytes", "message.put.bytes", "operations.", "locks"}) {
+         {"", "put", "put.calls", "fence", "fence.bytes", "message.put.bytes", "operations.", "locks", "put.to_8.ns"}) {
         std::uint64_t found = 0;
         EXPECT_FALSE(look_up(counters, name, found)) << name;
     }
+}
+
+// The cells of the table's line that begins with `call`.
+std::vector<std::string> row_of(const std::string& table, const std::string& call) {
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line.substr(line.find(' ')));
+        std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
+        if (!row.empty() && row.front() == call) return row;
+    }
+    return {};
+}
+
+TEST(Table, HasTimesOfTimedCallsOnly) {
+    Report report;
+    report.processes = report.reporting = 1;
+    report.windows.push_back(window("times", {{{index_of(Kind::Put, DataPath::LoadStore, 0), 3},
+                                               {index_of(Kind::Put, DataPath::LoadStore, 0, kBytes), 3 * 512},
+                                               {index_of(Kind::FetchAndOp, DataPath::Message, 0), 2},
+                                               {index_of(Kind::FetchAndOp, DataPath::Message, kTimedOperations), 2},
+                                               {index_of(Kind::FetchAndOp, DataPath::Message, kOperationNs), 1500000},
+                                               {index_of(Kind::FetchAndOp, DataPath::Message, kOperationWaiting), 1000},
+                                               {index_of(Sync::Win_flush, kCallsMade), 4}}}));
+    finish(report);
+    const std::string text = table_of(report, {}, {});
+    using Row = std::vector<std::string>;
+    EXPECT_EQ(row_of(text, "call"), (Row{"call", "count", "path", "KiB", "time/ms", "wait/ms", "sizes"})) << text;
+    EXPECT_EQ(row_of(text, "put"), (Row{"put", "3", "load_store", "1.5", "-", "-", "3", "to", "8", "B"})) << text;
+    EXPECT_EQ(row_of(text, "fetch_and_op"),
+              (Row{"fetch_and_op", "2", "message", "0.0", "1.500", "0.001", "2", "to", "8", "B"}))
+        << text;
+    EXPECT_EQ(row_of(text, "flush"), (Row{"flush", "4", "-", "-"})) << text;
 }
 
 TEST(Table, SaysHowManyOperationsOfEachSize) {
@@ -135,8 +175,8 @@ TEST(Table, SaysHowManyOperationsOfEachSize) {
                                                {index_of(Kind::Put, DataPath::Direct, kSizes - 1), 5}}}));
     finish(report);
     const std::string text = table_of(report, {}, {});
-    EXPECT_NE(text.find("(3 to 8 B, 4 to "), std::string::npos) << text;
-    EXPECT_NE(text.find(", 5 larger)"), std::string::npos) << text;
+    EXPECT_NE(text.find("  3 to 8 B, 4 to "), std::string::npos) << text;
+    EXPECT_NE(text.find(", 5 larger"), std::string::npos) << text;
 }
 
 // Two "processes" with the records of this one: sums double, and windows are matched by their number.

@@ -31,8 +31,9 @@ std::uint64_t clock_number() {
 
 template <class T>
 void append(Message& message, const T* data, std::size_t count) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(data);
-    message.insert(message.end(), bytes, bytes + count * sizeof(T));
+    const std::size_t before = message.size();
+    message.resize(before + count * sizeof(T));
+    if (count != 0) std::memcpy(message.data() + before, data, count * sizeof(T));
 }
 
 // Takes values from the front of a message; false at its end.
