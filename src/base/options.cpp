@@ -1,13 +1,13 @@
-// Reads the options from the environment, once. Reports invalid values and unknown OSC_ variables, because a misspelt
-// option that is silently ignored costs its user a day.
+// Reads the options from the environment, once. Reports invalid values, unknown OSC_ variables and unknown keys of
+// OSC_DEBUG, because a misspelt option that is silently ignored costs its user a day.
 #include "base/options.h"
 
 #include <strings.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <vector>
@@ -47,27 +47,51 @@ constexpr char kLockHelp[] = "when locks are acquired"
     ;
 
 const Option kTable[] = {
-#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) \
-    {variable, key, Type::type, limits, on_off, fallback, help},
+#define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) \
+    {name, key, Type::type, limits, on_off, fallback, help},
 #include "base/options.def"
 #undef OSC_OPTION
 };
 
-// Options with a new name. Version 2 will not accept the old one.
-struct Renamed {
-    const char* before;
-    const char* now;
-};
-constexpr Renamed kRenamed[] = {
-    {"OSC_HOST_POLLS", "OSC_HOST_PROGRESS_HOOK"},
-    {"OSC_NODES", "OSC_FAKE_NODES"},
-    {"OSC_TIMEOUT", "OSC_PEER_TIMEOUT"},
+// A setting of OSC_DEBUG. A key of a switch without a value is on; `option` is null if no key takes the setting.
+struct Setting {
+    std::string_view text;
+    std::string_view key;
+    std::string_view value;
+    const Option* option;
 };
 
-// The value of an environment variable; null if it is unset or empty.
-const char* value_of(const char* variable) {
-    const char* value = std::getenv(variable);
-    return value != nullptr && *value != '\0' ? value : nullptr;
+std::vector<Setting> debug_settings() {
+    const char* const text = std::getenv("OSC_DEBUG");
+    std::string_view rest = text != nullptr ? text : "";
+    std::vector<Setting> all;
+    while (!rest.empty()) {
+        const std::string_view setting = next_word(rest, ',');
+        std::string_view value = setting;
+        const std::string_view key = next_word(value, '=');
+        const bool has_value = key.size() < setting.size();
+        const auto takes = [&](const Option& option) {
+            return option.is_debug() && option.name == key && (has_value || *option.on_off != '\0');
+        };
+        const auto* const option = std::find_if(std::begin(kTable), std::end(kTable), takes);
+        if (!setting.empty())
+            all.push_back({setting, key, has_value ? value : "on", option != std::end(kTable) ? option : nullptr});
+    }
+    return all;
+}
+
+// The value that the environment gives an option, the last one of a repeated key; "" if none.
+std::string_view given(const Option& option) {
+    const char* const variable = option.is_debug() ? nullptr : std::getenv(option.name);
+    std::string_view value = variable != nullptr ? variable : "";
+    for (const Setting& setting : debug_settings())
+        if (setting.option == &option) value = setting.value;
+    return value;
+}
+
+// An option's name in messages.
+std::string name_of(const Option& option) {
+    return std::string(option.is_debug() ? "OSC_DEBUG: " : "").append(option.name);
 }
 
 bool is_same(std::string_view word, std::string_view other) {
@@ -89,17 +113,8 @@ std::string_view spelled(const Option& option, std::string_view value) {
 }
 
 std::string text_of(const Option& option) {
-    const char* value = value_of(option.variable);
-    for (const Renamed& renamed : kRenamed)
-        if (value == nullptr && std::strcmp(renamed.now, option.variable) == 0) value = value_of(renamed.before);
-    return std::string(value != nullptr ? spelled(option, value) : option.fallback);
-}
-
-void report_renamed() {
-    for (const auto& [before, now] : kRenamed)
-        if (value_of(before) != nullptr)
-            warn_for_job("%s is called %s now%s; version 2 will not know the old name", before, now,
-                         value_of(now) != nullptr ? ", whose value counts" : "");
+    const std::string_view value = given(option);
+    return std::string(!value.empty() ? spelled(option, value) : option.fallback);
 }
 
 bool parse(const char* text, long& out) {
@@ -136,7 +151,7 @@ std::string list_of(std::string_view words) {
 void read_into(std::string& field, const Option& option) {
     field = text_of(option);
     if (is_taken(field, option)) return;
-    warn_for_job("%s=%s: the values are %s; using \"%s\"", option.variable, field.c_str(),
+    warn_for_job("%s=%s: the values are %s; using \"%s\"", name_of(option).c_str(), field.c_str(),
                  list_of(option.limits).c_str(), option.fallback);
     field = option.fallback;
 }
@@ -146,7 +161,7 @@ void read_into(long& field, const Option& option) {
     long least = 0;
     parse(option.limits, least);
     if (parse(text.c_str(), field) && field >= least) return;
-    warn_for_job("%s=%s is not an integer from %s on; using %s", option.variable, text.c_str(), option.limits,
+    warn_for_job("%s=%s is not an integer from %s on; using %s", name_of(option).c_str(), text.c_str(), option.limits,
                  option.fallback);
     parse(option.fallback, field);
 }
@@ -155,29 +170,39 @@ void read_into(bool& field, const Option& option) {
     const std::string text = text_of(option);
     field = (text == "1" || text == "0" ? text : option.fallback) == "1";
     if (text != "1" && text != "0")
-        warn_for_job("%s=%s is neither on (1, true, yes) nor off (0, false, no); using %s", option.variable,
+        warn_for_job("%s=%s is neither on (1, true, yes) nor off (0, false, no); using %s", name_of(option).c_str(),
                      text.c_str(), option.fallback);
 }
 
-void report_unknown() {
-    for (const UnknownOption& unknown : unknown_options()) {
-        if (unknown.nearest.empty())
-            warn_for_job("unknown option %s; osc_info lists the options", unknown.name.c_str());
-        else
-            warn_for_job("unknown option %s; did you mean %s?", unknown.name.c_str(), unknown.nearest.c_str());
-    }
+std::string upper(std::string text) {
+    for (char& letter : text)
+        letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    return text;
+}
+
+// Asks whether the option nearest to a variable was meant; a debug key counts as the variable OSC_KEY. "" if none is
+// near.
+std::string meant(const std::string& variable) {
+    std::vector<std::string> variables;
+    for (const Option& option : kTable)
+        variables.push_back(upper(std::string(option.is_debug() ? "OSC_" : "") + option.name));
+    const auto near = nearest(upper(variable), {variables.begin(), variables.end()}, "OSC_");
+    const auto row = std::find(variables.begin(), variables.end(), near) - variables.begin();
+    if (near.empty()) return "";
+    const Option& option = kTable[row];
+    const std::string name = option.name;
+    return "did you mean " + (option.is_debug() ? "OSC_DEBUG=" + name + "=..." : name) + "?";
 }
 
 Values read() {
     Values values;
     std::size_t row = 0;
-#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
+#define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
 #include "base/options.def"
 #undef OSC_OPTION
-    if (!values.disable) {
-        report_renamed();
-        report_unknown();
-    }
+    if (values.disable) return values;
+    for (const UnknownOption& unknown : unknown_options())
+        warn_for_job("unknown option %s; %s", unknown.name.c_str(), unknown.remedy.c_str());
     return values;
 }
 
@@ -189,25 +214,29 @@ const Values& values() {
 }
 
 std::vector<UnknownOption> unknown_options() {
-    std::vector<std::string_view> names;
-    for (const Option& option : kTable)
-        names.emplace_back(option.variable);
     std::vector<UnknownOption> unknown;
+    const auto add = [&](std::string_view name, const std::string& variable, const char* list) {
+        const std::string question = meant(variable);
+        unknown.push_back({std::string(name), question.empty() ? list : question});
+    };
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text(*entry);
         const std::string_view name = text.substr(0, text.find('='));
         if (!name.starts_with("OSC_") || name.size() == text.size() || name.starts_with("OSC_TEST")) continue;
-        const auto is_old = [&](const Renamed& option) { return name == option.before; };
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-        if (std::find_if(std::begin(kRenamed), std::end(kRenamed), is_old) != std::end(kRenamed)) continue;
-        unknown.push_back({std::string(name), std::string(nearest(name, names, "OSC_"))});
+        const auto has_name = [&](const Option& option) { return name == option.name; };
+        if (std::none_of(std::begin(kTable), std::end(kTable), has_name))
+            add(name, std::string(name), "osc_info lists the options");
     }
+    for (const Setting& setting : debug_settings())
+        if (setting.option == nullptr)
+            add(std::string("OSC_DEBUG=").append(setting.text), std::string("OSC_").append(setting.key),
+                "osc_info --debug-options lists the keys");
     return unknown;
 }
 
-std::string_view spelled(std::string_view variable, std::string_view value) {
+std::string_view spelled(std::string_view name, std::string_view value) {
     for (const Option& option : kTable)
-        if (option.variable == variable) return spelled(option, value);
+        if (option.name == name) return spelled(option, value);
     return value;
 }
 

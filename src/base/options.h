@@ -12,13 +12,15 @@ enum class Type { Bool, Int, Word, List, Text };
 
 /// One row of the option table.
 struct Option {
-    const char* variable;  // environment variable
+    const char* name;      // environment variable, or a key of OSC_DEBUG in small letters
     const char* info_key;  // info key of the same meaning, or ""
     Type type;
     const char* limits;    // Int: the least value; Word, List: the words, separated by bars; Text: a description
     const char* on_off;    // the values of "on" and "off", separated by a bar, or ""
     const char* fallback;  // default, as text
     const char* help;
+
+    bool is_debug() const { return !std::string_view(name).starts_with("OSC_"); }
 };
 
 /// The values in use. An invalid value leaves the default and is reported once on stderr.
@@ -28,7 +30,7 @@ struct Values {
 #define OSC_FIELD_Word std::string
 #define OSC_FIELD_List std::string
 #define OSC_FIELD_Text std::string
-#define OSC_OPTION(id, variable, key, type, limits, on_off, fallback, help) OSC_FIELD_##type id{};
+#define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) OSC_FIELD_##type id{};
 #include "base/options.def"
 #undef OSC_OPTION
 #undef OSC_FIELD_Bool
@@ -46,16 +48,16 @@ const Option* table(std::size_t& count);
 
 /// `value` of an option as the table spells it: the value that a word for on or off stands for, if the option is a
 /// switch; else `value`. Thread-safe.
-std::string_view spelled(std::string_view variable, std::string_view value);
+std::string_view spelled(std::string_view name, std::string_view value);
 
 /// The value of OSC_HANG_REPORT in ns; 0: off. Thread-safe.
 std::int64_t hang_limit();
 
-/// A variable of the environment that begins with OSC_ and is no option; `nearest` is the option that was probably
-/// meant, or "".
+/// A variable of the environment that begins with OSC_ and is no option, or a setting of OSC_DEBUG that no key takes.
+/// `remedy`: the option that was probably meant, or the command that lists all.
 struct UnknownOption {
     std::string name;
-    std::string nearest;
+    std::string remedy;
 };
 std::vector<UnknownOption> unknown_options();
 

@@ -173,7 +173,7 @@ std::string set_wait_policy(const base::CoreSharing& sharing) {
     policy.sleep_ms = options.sleep_ms;
     policy.progress = &progress;
     shm::set_wait_policy(policy);
-    if (options.spin >= 0) return "waits poll OSC_SPIN times";
+    if (options.spin >= 0) return "waits poll " + std::to_string(options.spin) + " times (OSC_DEBUG=spin)";
     return (crowded ? "waits yield at once: " : "waits spin: ") + g_sharing.text();
 }
 

@@ -178,7 +178,7 @@ void Ending::merge_files() {
     }
     merged_ = 1;
     if (merged.dropped > 0)
-        base::say("the timeline in %s lacks %llu records of %llu, for which OSC_TRACE_MIB=%ld had no room",
+        base::say("the timeline in %s lacks %llu records of %llu, for which OSC_DEBUG=trace_mib=%ld had no room",
                   path_.c_str(), static_cast<unsigned long long>(merged.dropped),
                   static_cast<unsigned long long>(merged.dropped + merged.records), base::values().trace_mib);
 }

@@ -141,7 +141,7 @@ int find(SyncKind kind, const char* name);
 std::unique_ptr<FenceStrategy> make_fence(int number);
 std::unique_ptr<PscwStrategy> make_pscw(int number);
 std::unique_ptr<LockStrategy> make_lock(int number);
-/// The strategy of windows with the two-level scheme (OSC_LOCK_SCHEME); OSC_LOCK does not matter there.
+/// The strategy of windows with the two-level scheme (OSC_DEBUG=lock_scheme); OSC_LOCK does not matter there.
 /// `allows_batches`: of the strategy that the user wants.
 std::unique_ptr<LockStrategy> make_two_level_lock(bool allows_batches);
 

@@ -59,8 +59,7 @@ std::string memory_limit() {
 
 void check_options(Findings& findings) {
     for (const base::UnknownOption& unknown : base::unknown_options())
-        add_problem(findings, "options", "unknown option " + unknown.name,
-                    unknown.nearest.empty() ? "osc_info lists the options" : "did you mean " + unknown.nearest + "?");
+        add_problem(findings, "options", "unknown option " + unknown.name, unknown.remedy);
 }
 
 void check_container(Findings& findings) {

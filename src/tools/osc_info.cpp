@@ -2,9 +2,9 @@
 // from, and checks the machine (check.h). It works without MPI and without a launcher, so that it runs wherever the
 // library is installed.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/options.h"
 #include "tools/check_main.h"
@@ -18,9 +18,10 @@ using osc::base::Type;
 constexpr int kWrongArguments = 2;
 
 const char* const kUsage =
-    "usage: osc_info [--check [--json] [PROGRAM] | --merge FILE | --counters | --markdown | --providers | --version | "
-    "--help]\n"
-    "  without arguments: the version and the options with default, value in use and meaning\n"
+    "usage: osc_info [--check [--json] [PROGRAM] | --merge FILE | --counters | --debug-options | --markdown | "
+    "--providers |\n"
+    "                 --version | --help]\n"
+    "  without arguments: the version, and the options with the values in use\n"
     "  --check: checks this machine and advises; under mpiexec all nodes of the job and the ways between them; with\n"
     "    --json as JSON. Exit status 0: no problem, 1: problems\n"
     "  --check PROGRAM: whether libosc takes effect in the program that this environment starts, and why not\n"
@@ -28,7 +29,8 @@ const char* const kUsage =
     "crashed,\n"
     "    from the files FILE.rank-* of its processes\n"
     "  --counters: the names that osc_counter(), osc_served() and osc_forwarded() take\n"
-    "  --markdown: the table of options as it stands in docs/GUIDE.md\n"
+    "  --debug-options: the keys of OSC_DEBUG=key=value,... with the values in use\n"
+    "  --markdown: values, default and meaning of each option and key, as in docs/GUIDE.md\n"
     "  --providers: what libfabric offers on this machine, and what libosc makes of it, as tables\n";
 
 // The statistics of interpose/public_api.cpp.
@@ -71,22 +73,38 @@ std::string values_of(const Option& option) {
     return "";
 }
 
-void print_options() {
-    std::printf(
-        "libosc %s\n\noptions (environment variables); where a value is a switch, 1, true, yes and on are one value, "
-        "and\n"
-        "0, false, no and off are another:\n",
-        OSC_VERSION_TEXT);
+std::string text_of(bool value) {
+    return value ? "1" : "0";
+}
+std::string text_of(long value) {
+    return std::to_string(value);
+}
+std::string text_of(const std::string& value) {
+    return value;
+}
+
+// One line for each option, or for each key of OSC_DEBUG. Those that the environment changes come first.
+void print_options(bool debug) {
+    const osc::base::Values& values = osc::base::values();
+    const std::string in_use[] = {
+#define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) text_of(values.id),
+#include "base/options.def"
+#undef OSC_OPTION
+    };
+    std::printf("libosc %s\n\n%s; * where the environment changes the value; osc_info --markdown has all values:\n",
+                OSC_VERSION_TEXT, debug ? "keys of OSC_DEBUG=key=value,..." : "options (environment variables)");
     std::size_t count = 0;
-    const Option* table = osc::base::table(count);
-    for (const Option* option = table; option != table + count; ++option) {
-        const char* set = std::getenv(option->variable);
-        const bool given = set != nullptr && *set != '\0';
-        std::printf("\n%s=%s%s\n", option->variable, given ? set : option->fallback, given ? "  (set)" : "");
-        std::printf("    %s; default \"%s\"", values_of(*option).c_str(), option->fallback);
-        if (*option->info_key != '\0') std::printf("; info key %s", option->info_key);
-        std::printf("\n    %s\n", option->help);
-    }
+    const Option* const table = osc::base::table(count);
+    for (const bool changed : {true, false})
+        for (std::size_t i = 0; i < count; ++i) {
+            const Option& option = table[i];
+            if (option.is_debug() != debug || (in_use[i] != option.fallback) != changed) continue;
+            const std::string setting = option.name + ("=" + in_use[i]);
+            const std::string_view help = option.help;
+            const std::string_view meaning = help.substr(0, help.find_first_of(".;"));
+            std::printf("%c %-22s %.*s\n", changed ? '*' : ' ', setting.c_str(), static_cast<int>(meaning.size()),
+                        meaning.data());
+        }
 }
 
 void print_counters() {
@@ -108,17 +126,17 @@ std::string cell(const char* text) {
     return result;
 }
 
-void print_markdown() {
-    std::puts("| variable | value | default | meaning |");
-    std::puts("|---|---|---|---|");
+void print_markdown(bool debug) {
+    std::printf("| %s | value | default | meaning |\n|---|---|---|---|\n", debug ? "key of `OSC_DEBUG`" : "variable");
     std::size_t count = 0;
     const Option* table = osc::base::table(count);
     for (const Option* option = table; option != table + count; ++option) {
+        if (option->is_debug() != debug) continue;
         std::string fallback = cell(option->fallback);
         if (!fallback.empty()) fallback.insert(0, 1, '`').append(1, '`');
         std::string meaning = cell(option->help);
         if (*option->info_key != '\0') meaning.append("; info key `").append(option->info_key).append(1, '`');
-        std::printf("| `%s` | %s | %s | %s |\n", option->variable, values_of(*option).c_str(), fallback.c_str(),
+        std::printf("| `%s` | %s | %s | %s |\n", option->name, values_of(*option).c_str(), fallback.c_str(),
                     meaning.c_str());
     }
 }
@@ -157,11 +175,15 @@ int main(int argc, char** argv) {
         return kWrongArguments;
     }
     if (*what == '\0') {
-        print_options();
+        print_options(false);
+    } else if (std::strcmp(what, "--debug-options") == 0) {
+        print_options(true);
     } else if (std::strcmp(what, "--counters") == 0) {
         print_counters();
     } else if (std::strcmp(what, "--markdown") == 0) {
-        print_markdown();
+        print_markdown(false);
+        std::puts("");
+        print_markdown(true);
     } else if (std::strcmp(what, "--providers") == 0) {
         return osc::tools::print_providers();
     } else if (std::strcmp(what, "--version") == 0) {

@@ -282,7 +282,7 @@ void Merge::write_process(Output& out, std::size_t number) const {
     fact("process_name", 0, "name", "rank " + std::to_string(rank) + " on " + file.host());
     fact("process_sort_index", 0, "sort_index", rank);
     if (file.dropped() > 0)
-        fact("process_labels", 0, "labels", std::to_string(file.dropped()) + " records dropped (OSC_TRACE_MIB)");
+        fact("process_labels", 0, "labels", std::to_string(file.dropped()) + " records dropped (OSC_DEBUG=trace_mib)");
     for (const File::Thread& thread : file.threads())
         fact("thread_name", thread.number, "name", thread.helper ? "libosc: " + thread.name : thread.name);
     std::vector<Event> calls;

@@ -31,7 +31,7 @@ using base::launcher::process_of;
 
 constinit std::atomic<bool> g_has_name{false};
 
-// The options of which all processes of a window need the same value, besides OSC_FAKE_NODES.
+// The options of which all processes of a window need the same value, besides OSC_DEBUG=fake_nodes.
 constexpr const char* kSwitches[] = {"OSC_DISABLE", "OSC_STATS", "OSC_TRACE"};
 
 // The beginning of the names of this job's processes on this node; "" if the job has no name.
@@ -152,7 +152,7 @@ std::string text_of(const Settings& settings) {
                        std::to_string(settings.version % kThousand);
     for (std::size_t i = 0; i < std::size(kSwitches); ++i)
         if ((settings.switches >> i & 1U) != 0) text.append(" with ").append(kSwitches[i]);
-    if (settings.fake_nodes > 1) text.append(" with OSC_FAKE_NODES=").append(std::to_string(settings.fake_nodes));
+    if (settings.fake_nodes > 1) text.append(" with OSC_DEBUG=fake_nodes=").append(std::to_string(settings.fake_nodes));
     return text;
 }
 

@@ -86,7 +86,7 @@ bool ensure_keyval(int& keyval) {
 }
 
 // The node of this process: the rank in `comm` of the first process on it, by the host or, if `made_up`, by
-// OSC_FAKE_NODES. -1 if the host does not know.
+// OSC_DEBUG=fake_nodes. -1 if the host does not know.
 int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
     if (!made_up) return host::node_of(comm, rank, false);
     const long nodes = std::min<long>(base::values().fake_nodes, size);

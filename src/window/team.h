@@ -45,7 +45,7 @@ class Team final : public sync::Liveness, public reach::Node {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
     /// `why` set, the same class on all processes. The caller owns one reference. `loads`: for a window whose memory
-    /// all processes load and store, where OSC_FAKE_NODES does not apply. `atomics`: this process asks for the
+    /// all processes load and store, where OSC_DEBUG=fake_nodes does not apply. `atomics`: this process asks for the
     /// network's atomics, if the call opens the network.
     static int of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& why);
 

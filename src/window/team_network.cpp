@@ -251,7 +251,8 @@ int Team::measure_network(MPI_Comm comm) {
         if (me_ == 0)
             base::warn_for_group(
                 "no TCP connections between the nodes over IPv4 (no address, or a firewall): a process that does not "
-                "answer for OSC_PEER_TIMEOUT seconds counts as dead, even if it is stopped or behind a long transfer; "
+                "answer for the seconds of OSC_DEBUG=peer_timeout counts as dead, even if it is stopped or behind a "
+                "long transfer; "
                 "OSC_OFI_IFACE names another interface");
     }
     // std::bit_width returns int in C++20 as published, and its argument's type in libstdc++ before GCC 13.

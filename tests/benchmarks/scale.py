@@ -84,7 +84,7 @@ def main():
         expect(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and not wrong.stdout, f"{words}: {wrong.stderr.strip()}")
 
     # The messages that libosc sends: each rank a node of its own.
-    done = run([options.mpiexec, "-n", str(RANKS), "-genv", "LD_PRELOAD", options.preload, "-genv", "OSC_FAKE_NODES", str(RANKS),
+    done = run([options.mpiexec, "-n", str(RANKS), "-genv", "LD_PRELOAD", options.preload, "-genv", "OSC_DEBUG", f"fake_nodes={RANKS}",
                 "-genv", "OSC_FALLBACK", "error", "-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1",
                 os.path.join(programs, "scale_bench"), "--repeats", "20", "fence", "fence_put", "pscw", "pscw.3", "lock_all",
                 "lock_all.3", "contended_lock", "window"])

@@ -22,8 +22,13 @@ def check(what, holds):
 plain = run()
 check("no arguments: exit 0", plain.returncode == 0)
 check("no arguments: the version", plain.stdout.startswith(f"libosc {VERSION}\n"))
-check("no arguments: defaults", "\nOSC_SPIN=-1\n" in plain.stdout)
-check("the environment: value in use", "\nOSC_SPIN=7  (set)\n" in run(OSC_SPIN="7").stdout)
+check("no arguments: defaults", "\n  OSC_FALLBACK=host " in plain.stdout and "\n* " not in plain.stdout)
+check("no arguments: no keys", "spin=" not in plain.stdout)
+changed = run(OSC_LOCK="deferred", OSC_STATS="on", OSC_FENCE="auto").stdout.splitlines()
+check("the environment: changed options first", [line[:17] for line in changed[3:6]] == ["* OSC_STATS=1    ", "* OSC_LOCK=deferr", "  OSC_DISABLE=0  "])
+check("--debug-options", run("--debug-options", OSC_DEBUG="cma=off").stdout.splitlines()[3:5]
+      == ["* cma=off                access to memory that is not shared",
+          "  spin=-1                polls before a waiting process yields its core"])
 check("--version", run("--version").stdout == VERSION + "\n")
 counters = run("--counters").stdout
 check("--counters: a statistic", " windows.live " in counters)

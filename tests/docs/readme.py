@@ -1,4 +1,4 @@
-"""README.md shows the two commands first; docs/GUIDE.md has the table of options that osc_info prints, and README names no other ones.
+"""README.md shows the two commands first; docs/GUIDE.md has the tables of options that osc_info prints, and README names no other ones.
 
 usage: readme.py OSC_INFO README GUIDE [--write]"""
 import re
@@ -14,19 +14,6 @@ def first_commands(text):
     before, _, rest = text.partition("\n```")
     block = rest.split("\n```", 1)[0].splitlines()[1:]
     return [line.split("#")[0].strip() for line in block if line.strip()], "\n## " in before
-
-
-def option_table(text):
-    """The rows of the table whose head names the variables, as they stand."""
-    rows = []
-    inside = False
-    for line in text.splitlines():
-        inside = inside or line.startswith("| variable |")
-        if inside and not line.startswith("|"):
-            break
-        if inside:
-            rows.append(line)
-    return rows
 
 
 def main():
@@ -45,12 +32,12 @@ def main():
         user_guide = before + BEGIN + "\n" + "\n".join(printed) + "\n\n" + END + rest.split(END, 1)[1]
         with open(guide, "w", encoding="utf-8") as file:
             file.write(user_guide)
-    table = option_table(user_guide)
+    table = user_guide.split(BEGIN)[1].split(END)[0].strip().splitlines()
     if table != printed:
-        wrong.append("the table of options differs from `osc_info --markdown`:")
+        wrong.append("the tables of options differ from `osc_info --markdown`:")
         wrong += [f"  only in GUIDE:    {row}" for row in table if row not in printed]
         wrong += [f"  only in osc_info: {row}" for row in printed if row not in table]
-    known = {name for row in printed for name in re.findall(r"OSC_[A-Z_]+", row.split("|")[1])}
+    known = re.findall(r"^\| `(OSC_[A-Z_]+)`", "\n".join(printed), re.MULTILINE)
     rows = "\n".join(line for line in text.splitlines() if line.startswith("| `OSC_"))
     wrong += [f"README's table has {name}, which is no option" for name in re.findall(r"OSC_[A-Z_]+", rows) if name not in known]
     print("\n".join(wrong))

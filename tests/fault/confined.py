@@ -3,7 +3,7 @@
 
   confined.py WORLD --ranks N [--env K=V]... -- program [argument]...
 
-Worlds: descriptors (64 of them), addresses (2 GB of address space, and an OSC_POOL_MIB beyond it), small_shm, pid_namespaces (one for each rank), pid_namespaces_below (for each but the
+Worlds: descriptors (64 of them), addresses (2 GB of address space, and an OSC_DEBUG=pool_mib beyond it), small_shm, pid_namespaces (one for each rank), pid_namespaces_below (for each but the
 first), net_namespaces (one of both kinds for each rank).
 
 In small_shm and pid_namespaces_below the host goes over TCP, where its MPI_Finalize sometimes does not end: with and
@@ -91,7 +91,7 @@ def main():
     if options.world == "descriptors":
         command += ranks + ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"] + program
     elif options.world == "addresses":
-        command += ranks + ["sh", "-c", 'ulimit -v 2000000; OSC_POOL_MIB=4000 exec "$@"', "sh"] + program
+        command += ranks + ["sh", "-c", 'ulimit -v 2000000; OSC_DEBUG=pool_mib=4000 exec "$@"', "sh"] + program
     elif options.world != "small_shm":
         own = NAMESPACE + (["--net"] if options.world == "net_namespaces" else [])
         if not can(own + ["true"]):

@@ -35,7 +35,7 @@ def run(what, expected, settings, line=None):
     """Rank 1 has the settings. `line`: what stderr says once."""
     if options.only not in what or not (full or what in SHORT):
         return
-    settings = {"FAKE_FI_RANK": "1", "OSC_FAKE_NODES": "2", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1", **settings,
+    settings = {"FAKE_FI_RANK": "1", "OSC_DEBUG": "fake_nodes=2", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1", **settings,
                 "LD_PRELOAD": f"{options.preload}:{options.fake}"}
     command = [options.mpiexec]
     for name, value in settings.items():
@@ -68,7 +68,7 @@ run("the only provider does not wake", "served", deaf,
     "rank 0: tcp;ofi_rxm: messages do not reach a sleeping process; .* because no other provider can be used")
 run("a provider that does not open", "served", {"OSC_FALLBACK": "error", "FAKE_FI_FAIL": "enable", "FAKE_FI_ONCE": "1"},
     "rank 1: not used: (net|tcp): fi_enable")
-served = {"OSC_FALLBACK": "error", "OSC_LOCK_SCHEME": "two_level"}
+served = {"OSC_FALLBACK": "error", "OSC_DEBUG": "fake_nodes=2,lock_scheme=two_level"}
 # An adapter has a queue pair for each connection: one to the other rank, and two for the endpoint's own probes.
 pairs = {"FAKE_FI_VERBS": "1", "OSC_OFI_PROVIDER": "verbs;ofi_rxm"}
 reason = r"verbs;ofi_rxm: .* has 2 queue pairs \(max_qp\), and connections to 1 process of other nodes and to itself take 3"
@@ -84,10 +84,10 @@ run("no registration", "served", {"FAKE_FI_FAIL": "mr", **served})
 run("later registrations fail", "served", {"FAKE_FI_FAIL": "mr", "FAKE_FI_AFTER": "5", **served})
 run("few registrations", "served", {"FAKE_FI_REGISTRATIONS": "12", **LOCAL, **served})
 run("large memory cannot be registered", "no_memory", {"FAKE_FI_LARGEST": str(3 << 20), **LOCAL, "OSC_FALLBACK": "error",
-                                                       "OSC_NET_PROTOCOL": "direct"})
+                                                       "OSC_DEBUG": "fake_nodes=2,net_protocol=direct"})
 run("rank 0 cannot be reached", "insert", {"FAKE_FI_FAIL": "insert", "FAKE_FI_AFTER": "1", "OSC_FALLBACK": "error",
-                                           "OSC_PEER_TIMEOUT": "3"})
-run("few descriptors", "descriptors", {"OSC_PEER_TIMEOUT": "10"})
-run("few descriptors, net", "descriptors", {"OSC_PEER_TIMEOUT": "10", "OSC_OFI_PROVIDER": "net"})
+                                           "OSC_DEBUG": "fake_nodes=2,peer_timeout=3"})
+run("few descriptors", "descriptors", {"OSC_DEBUG": "fake_nodes=2,peer_timeout=10"})
+run("few descriptors, net", "descriptors", {"OSC_DEBUG": "fake_nodes=2,peer_timeout=10", "OSC_OFI_PROVIDER": "net"})
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -1,4 +1,4 @@
-// More ranks than cores take turns at an exclusive lock, with OSC_SPIN=0 and OSC_SLEEP_MS=0: a waiter sleeps until it
+// More ranks than cores take turns at an exclusive lock, with OSC_DEBUG=spin=0,sleep_ms=0: a waiter sleeps until it
 // is woken, and no timeout repeats a wake-up, so a lost one hangs the test. The same with shared locks in between, and
 // with fences and posts. The sums show that the lock excludes.
 #include "../mpi/harness.h"

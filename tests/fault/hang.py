@@ -77,31 +77,31 @@ CASES = {
                                        r"rank 1 \(pid \d+\) may notify it: " + COMPUTES,
                                        r"rank {} \(pid \d+\) may notify it: it waits in OSC_Win_wait_notify for its notification "
                                        "counter 3 to reach 2 ".format(2 - rank) + WINDOW] for rank in (0, 2)}),
-    # Between nodes: OSC_FAKE_NODES=2.
+    # Between nodes: OSC_DEBUG=fake_nodes=2.
     "nodes_lock_cycle": Case(2, {
         0: [r"has waited .* for (the lock of rank 1|its operations at rank 1 to complete) " + WINDOW,
             LOCKED.format(1) + WAITS, "deadlock, a cycle of locks: rank 0 waits for rank 1, which waits for rank 0"],
         1: [LOCKED.format(0) + WAITS, "deadlock, a cycle of locks: rank 1 waits for rank 0"]},
-        program="lock_cycle", OSC_FAKE_NODES="2"),
-    "nodes_holder_computes": Case(2, {0: [LOCKED.format(1) + COMPUTES]}, program="holder_computes", OSC_FAKE_NODES="2"),
+        program="lock_cycle", OSC_DEBUG="fake_nodes=2"),
+    "nodes_holder_computes": Case(2, {0: [LOCKED.format(1) + COMPUTES]}, program="holder_computes", OSC_DEBUG="fake_nodes=2"),
     "nodes_shared_holder": Case(4, {rank: [r"rank 3 \(pid \d+\) holds the lock shared: " + COMPUTES] for rank in (0, 1, 2)},
-                                program="shared_holder", OSC_FAKE_NODES="2"),
+                                program="shared_holder", OSC_DEBUG="fake_nodes=2"),
     "nodes_missing_start": Case(2, {1: [r"rank 0 \(pid \d+\) has not called MPI_Win_start and MPI_Win_complete: " + COMPUTES]},
-                                program="missing_start", OSC_FAKE_NODES="2"),
+                                program="missing_start", OSC_DEBUG="fake_nodes=2"),
     "nodes_missing_post": Case(2, {0: [r"rank 1 \(pid \d+\) has not called MPI_Win_post: " + COMPUTES]},
-                               program="missing_post", OSC_FAKE_NODES="2"),
+                               program="missing_post", OSC_DEBUG="fake_nodes=2"),
     "nodes_fence_late": Case(4, {rank: [FENCE, r"rank 3 \(pid \d+\) has not entered it: " + COMPUTES] for rank in (0, 1, 2)},
-                             program="fence_late", OSC_FAKE_NODES="2"),
+                             program="fence_late", OSC_DEBUG="fake_nodes=2"),
     "nodes_no_notification": Case(3, {rank: [NOTIFICATION.format(int(rank == 2)),
                                              r"rank 1 \(pid \d+\) may notify it: " + COMPUTES] for rank in (0, 2)},
-                                  program="no_notification", OSC_FAKE_NODES="2"),
+                                  program="no_notification", OSC_DEBUG="fake_nodes=2"),
     # Another process of its node sees that it is stopped.
     "nodes_flush_stopped": Case(4, {rank: [r"MPI_\w+ has waited .* for its operations at rank 3 to complete " + WINDOW,
                                            r"rank 3 \(pid \d+\) has not answered: it is stopped by a signal"]
-                                    for rank in (0, 1)}, program="flush_stopped", OSC_FAKE_NODES="2"),
+                                    for rank in (0, 1)}, program="flush_stopped", OSC_DEBUG="fake_nodes=2"),
     # Nothing but its kernel answers.
     "nodes_alone_stopped": Case(2, {0: ["rank 1 has not answered: it does not answer, but its node does"]},
-                                program="flush_stopped", OSC_FAKE_NODES="2"),
+                                program="flush_stopped", OSC_DEBUG="fake_nodes=2"),
     "on_demand": Case(2, {0: [LOCK.format(1), LOCKED.format(1) + COMPUTES]}, program="holder_computes", signals=True,
                       OSC_HANG_REPORT="3600"),
 }

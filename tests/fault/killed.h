@@ -2,10 +2,12 @@
 // make fail.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
 
+#include "debug_setting.h"
 #include "survivors.h"
 
 namespace fault {
@@ -110,8 +112,7 @@ inline bool unlock(int target, bool good) {
 // With two-level locks, rank 0's word is part of all exclusive locks and lock_alls, and a process that dies in a
 // lock_all keeps the locks of all.
 inline bool two_level() {
-    const char* scheme = std::getenv("OSC_LOCK_SCHEME");
-    return scheme != nullptr && std::strcmp(scheme, "two_level") == 0;
+    return osct::debug_setting("lock_scheme") == "two_level";
 }
 
 // Checks that a process whose calls all worked did not need the dead one. No process needs the third; and on its own
@@ -124,8 +125,7 @@ inline void must_have_noticed(bool went_well, bool needs_the_dead) {
 }
 
 inline bool far_from(int rank) {
-    const char* text = std::getenv("OSC_FAKE_NODES");
-    const int nodes = text != nullptr ? std::atoi(text) : 1;
+    const int nodes = std::max(std::atoi(osct::debug_setting("fake_nodes").c_str()), 1);
     return rank * nodes / 4 != g_rank * nodes / 4;
 }
 

@@ -18,12 +18,12 @@ KINDS = ["fence", "pscw", "exclusive", "shared", "lock_all", "request", "create"
 # How the processes reach each other, and the arguments of the program for it. Only the machine of tests/rdma has verbs.
 WORLDS = {
     "node": ([], []),
-    "tcp": (["OSC_FAKE_NODES=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
-    "net": (["OSC_FAKE_NODES=2", "OSC_OFI_PROVIDER=net"], []),
-    "verbs": (["OSC_FAKE_NODES=2", "OSC_OFI_PROVIDER=verbs;ofi_rxm"], []),
-    "two_level": (["OSC_FAKE_NODES=4", "OSC_OFI_PROVIDER=tcp;ofi_rxm", "OSC_LOCK_SCHEME=two_level"], []),
+    "tcp": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
+    "net": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=net"], []),
+    "verbs": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=verbs;ofi_rxm"], []),
+    "two_level": (["OSC_DEBUG=fake_nodes=4,lock_scheme=two_level", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
     "cma": ([], ["private"]),
-    "agent": (["OSC_CMA=off"], ["private"]),
+    "agent": (["OSC_DEBUG=cma=off"], ["private"]),
 }
 
 

@@ -234,7 +234,7 @@ CASE(regions_overlap_other_windows) {
 
 // A result that is under way may land in any memory: none is exchanged meanwhile.
 CASE(operations_in_flight_keep_memory_private) {
-    SKIP_IF(std::getenv("OSC_FAKE_NODES") == nullptr || size() < 4);
+    SKIP_IF(osct::debug_setting("fake_nodes").empty() || size() < 4);
     auto* const memory = static_cast<char*>(map_pages(4 * kEnough));
     std::memset(memory, 5, 4 * kEnough);
     std::vector<char> results(static_cast<std::size_t>(size()));

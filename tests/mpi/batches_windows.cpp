@@ -175,7 +175,7 @@ bool reached_by_process_vm(const Window& window, int target) {
     const iovec to{&word, sizeof word};
     const iovec from{reinterpret_cast<void*>(there.address), sizeof word};
     const bool allowed = ::process_vm_readv(static_cast<pid_t>(there.pid), &to, 1, &from, 1, 0) == sizeof word;
-    for (const char* option : {"OSC_CMA", "OSC_ADOPT", "OSC_FAKE_NODES", "OSC_LOCK", "OSC_FENCE", "OSC_CHECK"})
+    for (const char* option : {"OSC_DEBUG", "OSC_ADOPT", "OSC_LOCK", "OSC_FENCE", "OSC_CHECK"})
         if (std::getenv(option) != nullptr) return false;
     return allowed && target != rank() && osct::served_by_osc();
 }

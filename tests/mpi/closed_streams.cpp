@@ -81,7 +81,7 @@ class ClosedStreams {
 };
 
 bool between_nodes() {
-    return std::getenv("OSC_FAKE_NODES") != nullptr;
+    return !osct::debug_setting("fake_nodes").empty();
 }
 
 // A number that is still closed refuses the text.

@@ -193,8 +193,7 @@ MPI_Group group_of(const std::vector<int>& ranks) {
     return group;
 }
 bool same_node(int peer) {
-    const char* text = std::getenv("OSC_FAKE_NODES");
-    const long nodes = std::min<long>(text != nullptr ? std::atol(text) : 1, size());
+    const long nodes = std::min<long>(std::atol(debug_setting("fake_nodes").c_str()), size());
     if (nodes < 2) return node_of[peer] == node_of[rank()];
     return peer * nodes / size() == rank() * nodes / size();
 }

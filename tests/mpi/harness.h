@@ -19,6 +19,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "debug_setting.h"
+
 namespace osct {
 
 /// Rank and size of MPI_COMM_WORLD.
@@ -33,7 +35,7 @@ inline int left() {
 }
 /// True when libosc serves this process (present and not switched off by OSC_DISABLE).
 bool served_by_osc();
-/// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_FAKE_NODES makes nodes up.
+/// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_DEBUG=fake_nodes makes nodes up.
 bool same_node(int peer);
 /// A group of ranks of MPI_COMM_WORLD, in this order; the caller frees it.
 MPI_Group group_of(const std::vector<int>& ranks);

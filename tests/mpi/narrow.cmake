@@ -11,8 +11,8 @@ endforeach()
 osc_mpi_add_run(split_type.narrow.many.n2 test_split_type 2 TIMEOUT 120 BELOW narrow_host ENV OSC_TEST_ROUNDS=many
   ARGS many_splits_leave_nothing)
 osc_mpi_add_run(split_type.narrow.pairs.n5 test_split_type 5 BELOW narrow_host ENV OSC_TEST_NODE_RANKS=2)
-osc_mpi_add_run(split_type.narrow.left.n4 test_split_type 4 BELOW narrow_host ENV OSC_SPLIT_TYPE=host)
+osc_mpi_add_run(split_type.narrow.left.n4 test_split_type 4 BELOW narrow_host ENV OSC_DEBUG=split_type=host)
 osc_mpi_add_run(split_type.narrow.left_pairs.n5 test_split_type 5 BELOW narrow_host
-  ENV OSC_SPLIT_TYPE=host OSC_TEST_NODE_RANKS=2)
+  ENV OSC_DEBUG=split_type=host OSC_TEST_NODE_RANKS=2)
 # Made-up nodes stay what they are.
-osc_mpi_add_run(strategies.narrow.nodes.n4 test_strategies 4 TIMEOUT 120 BELOW narrow_host ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(strategies.narrow.nodes.n4 test_strategies 4 TIMEOUT 120 BELOW narrow_host ENV OSC_DEBUG=fake_nodes=2)

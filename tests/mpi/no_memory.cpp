@@ -109,8 +109,7 @@ std::size_t address_space() {
 }
 
 bool nodes_made_up() {
-    const char* const nodes = std::getenv("OSC_FAKE_NODES");
-    return nodes != nullptr && std::atoi(nodes) > 1;
+    return std::atoi(osct::debug_setting("fake_nodes").c_str()) > 1;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Request-based operations that cannot complete yet: the call returns an open request, which completes with its
 // operation. The target is on another node, and another process holds its lock until it receives a message.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -70,8 +69,7 @@ bool cannot_be_held_back() {
 }
 
 bool all_goes_directly() {
-    const char* protocol = std::getenv("OSC_NET_PROTOCOL");
-    return protocol != nullptr && std::string(protocol) == "direct";
+    return osct::debug_setting("net_protocol") == "direct";
 }
 
 constexpr int kMany = 10000;

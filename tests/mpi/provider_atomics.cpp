@@ -1,5 +1,5 @@
-// Accumulates by the provider's atomics (OSC_ATOMICS, osc_atomics): the agreement of the processes, results, order and
-// atomicity on targets of this process, its node and others, and the operations that the provider lacks.
+// Accumulates by the provider's atomics (OSC_DEBUG=atomics, osc_atomics): the agreement of the processes, results,
+// order and atomicity on targets of this process, its node and others, and the operations that the provider lacks.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -65,10 +65,9 @@ std::string in_use(MPI_Win win) {
 }
 
 bool available() {
-    const char* const nodes = std::getenv("OSC_FAKE_NODES");
     const char* const provider = std::getenv("OSC_OFI_PROVIDER");
     const bool net = provider != nullptr && std::strcmp(provider, "net") == 0;
-    return nodes != nullptr && std::atoi(nodes) > 1 && size() > 1 && !net;
+    return std::atoi(osct::debug_setting("fake_nodes").c_str()) > 1 && size() > 1 && !net;
 }
 
 template <class Call>

@@ -146,7 +146,7 @@ CASE(a_full_heap_leaves_the_rest_to_the_c_library) {
     std::free(again);
 }
 
-// But for what OSC_REUSE_MIB lets libosc keep, which is nothing in this run.
+// But for what OSC_DEBUG=reuse_mib lets libosc keep, which is nothing in this run.
 CASE(freed_memory_returns_to_the_system) {
     const long long before = adopt::arena_bytes();
     auto* const piece = static_cast<char*>(unknown(std::malloc(kPiece)));

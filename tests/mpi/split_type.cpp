@@ -1,6 +1,6 @@
 // MPI_Comm_split_type: the members of the communicator, their order, and the properties that it inherits. It runs with
 // the host unchanged; with a host that takes the ranks for several nodes (narrow_host.cpp), where libosc returns the
-// larger communicator; and with OSC_SPLIT_TYPE=host, where libosc returns the host's.
+// larger communicator; and with OSC_DEBUG=split_type=host, where libosc returns the host's.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -24,7 +24,7 @@ std::string setting(const char* name) {
 // Ranks of a node in the answer that this world gives.
 int node_ranks() {
     const bool narrow = setting("LD_PRELOAD").find("narrow_host") != std::string::npos;
-    const bool leaves = !osct::served_by_osc() || setting("OSC_SPLIT_TYPE") == "host";
+    const bool leaves = !osct::served_by_osc() || osct::debug_setting("split_type") == "host";
     const int ranks = std::atoi(setting("OSC_TEST_NODE_RANKS").c_str());
     if (!narrow) return ranks > 0 ? ranks : size();  // of a real host
     if (!leaves) return size();
@@ -222,7 +222,7 @@ CASE(a_machine_is_one_node) {
 
 // tests/multihost: memory is of one host, and what is between them goes by the network.
 CASE(hosts_share_nothing) {
-    SKIP_IF(node_ranks() == size() || setting("OSC_SPLIT_TYPE") == "host");
+    SKIP_IF(node_ranks() == size() || osct::debug_setting("split_type") == "host");
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);

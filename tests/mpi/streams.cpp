@@ -94,8 +94,7 @@ CASE(the_users_settings_of_libfabric_stay) {
 }
 
 CASE(a_process_inside_the_host_looks_for_messages_itself) {
-    const char* off = std::getenv("OSC_HOST_PROGRESS_HOOK");
-    const bool wanted = off == nullptr || off[0] != '0';
+    const bool wanted = osct::debug_setting("host_progress_hook") != "0";
     SKIP_IF(!osct::served_by_osc() || all_on_one_node());
     long* base = nullptr;
     MPI_Win win;

@@ -1,5 +1,5 @@
-// Two-level locks (OSC_LOCK_SCHEME, osc_lock_scheme): the agreement of the processes, mutual exclusion, and the number
-// of network atomics, which does not depend on the number of ranks.
+// Two-level locks (OSC_DEBUG=lock_scheme, osc_lock_scheme): the agreement of the processes, mutual exclusion, and the
+// number of network atomics, which does not depend on the number of ranks.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -55,7 +55,7 @@ std::string setting(const char* name) {
 }
 
 bool available() {
-    return std::atoi(setting("OSC_FAKE_NODES").c_str()) >= size() && setting("OSC_OFI_PROVIDER") != "net";
+    return std::atoi(osct::debug_setting("fake_nodes").c_str()) >= size() && setting("OSC_OFI_PROVIDER") != "net";
 }
 
 template <class Call>
@@ -83,7 +83,7 @@ CASE(all_agree_on_the_scheme) {
     CHECK_OK(MPI_Win_set_info(one.win, info));
     MPI_Info_free(&info);
     CHECK_EQ(one.scheme(), wanted);
-    const bool everywhere = setting("OSC_LOCK_SCHEME") == "two_level" && size() > 1 && available();
+    const bool everywhere = osct::debug_setting("lock_scheme") == "two_level" && size() > 1 && available();
     CHECK_EQ(Chosen("queued").scheme(), everywhere ? "two_level" : "queued");
     CHECK_EQ(Chosen("neither").scheme(), everywhere ? "two_level" : "queued");
 }

@@ -1,8 +1,6 @@
 // A thread that waits in libosc blocks itself only: it goes on with everything else that this process has begun, and
 // leaves the window to the other threads.
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 
 #include "harness.h"
@@ -50,8 +48,8 @@ bool comes(const Window& win, double seconds) {
 // Whether puts travel in messages only: a put that gives a request is then complete once its data is copied, and the
 // last of its messages goes with the flush.
 bool puts_are_copied() {
-    const char* protocol = std::getenv("OSC_NET_PROTOCOL");
-    return protocol != nullptr && (std::strcmp(protocol, "messages") == 0 || std::strcmp(protocol, "buffered") == 0);
+    const std::string protocol = osct::debug_setting("net_protocol");
+    return protocol == "messages" || protocol == "buffered";
 }
 
 }  // namespace
@@ -130,8 +128,7 @@ CASE(requests_do_not_block_a_receive) {
 CASE(a_blocked_flush_blocks_its_thread_only) {
     SKIP_IF(cannot_be_held_back());
     // A direct write reads the origin's buffer after the lock was granted, so the call does not return before.
-    const char* protocol = std::getenv("OSC_NET_PROTOCOL");
-    SKIP_IF(protocol != nullptr && std::strcmp(protocol, "direct") == 0);
+    SKIP_IF(osct::debug_setting("net_protocol") == "direct");
     for (const bool local : {false, true}) {
         Window win(osct::WindowKind::Allocate, 64);
         if (holds_back(win)) {

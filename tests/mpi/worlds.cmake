@@ -1,4 +1,4 @@
-# The same programs with their ranks on made-up nodes (OSC_FAKE_NODES): libosc's network path without a second host. By net,
+# The same programs with their ranks on made-up nodes (OSC_DEBUG=fake_nodes): libosc's network path without a second host. By net,
 # the default of the software providers, or by tcp;ofi_rxm, so that every room of the code meets both. tests/multihost has real
 # hosts.
 foreach(run
@@ -12,7 +12,7 @@ foreach(run
   set(name ${CMAKE_MATCH_1})
   set(ranks ${CMAKE_MATCH_2})
   set(provider ${CMAKE_MATCH_3})
-  set(environment OSC_FAKE_NODES=2)
+  set(environment OSC_DEBUG=fake_nodes=2)
   if(provider STREQUAL "tcp")
     list(APPEND environment OSC_OFI_PROVIDER=tcp)
   endif()
@@ -22,32 +22,32 @@ endforeach()
 # The network's descriptors, and those of a trace.
 foreach(provider tcp net)
   osc_mpi_add_run(closed_streams.nodes.${provider}.n5 test_closed_streams 5 TIMEOUT 60
-    ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=${provider} OSC_TRACE=${CMAKE_CURRENT_BINARY_DIR}/closed_streams.${provider}.json)
+    ENV OSC_DEBUG=fake_nodes=2 OSC_OFI_PROVIDER=${provider} OSC_TRACE=${CMAKE_CURRENT_BINARY_DIR}/closed_streams.${provider}.json)
 endforeach()
 
 # The ways in which operations travel, forced.
 foreach(protocol messages buffered direct)
   foreach(name put_get datatypes dynamic)
-    osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+    osc_mpi_add_run(${name}.nodes.${protocol}.n2 test_${name} 2 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
   endforeach()
 endforeach()
 
 # The notification behind a direct transfer, and behind a large put by message.
 foreach(protocol messages direct)
-  osc_mpi_add_run(notify.nodes.${protocol}.n2 test_notify 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol}
+  osc_mpi_add_run(notify.nodes.${protocol}.n2 test_notify 2 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol}
     ARGS a_notification_implies_its_data a_notified_get_has_read request_forms)
 endforeach()
 
 foreach(protocol messages buffered direct)
   osc_mpi_add_run(open_requests.nodes.${protocol}.n3 test_open_requests 3 TIMEOUT 120
-    ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+    ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
 endforeach()
 
 # When fences have their operations done, chosen and forced; also with a number of nodes that is no power of two, and
 # with several processes on each.
 foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred:5:5:net immediate:4:2:tcp)
   string(REGEX MATCH "^(.*):(.*):(.*):(.*)$" _ ${run})
-  set(environment OSC_FAKE_NODES=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
+  set(environment OSC_DEBUG=fake_nodes=${CMAKE_MATCH_3} OSC_FENCE=${CMAKE_MATCH_1})
   if(CMAKE_MATCH_4 STREQUAL "tcp")
     list(APPEND environment OSC_OFI_PROVIDER=tcp)
   endif()
@@ -55,12 +55,12 @@ foreach(run auto:2:2:tcp auto:4:2:net deferred:3:3:tcp deferred:8:4:tcp deferred
     ENV ${environment})
 endforeach()
 # What is said comes in one order, the verdict on the other stream anywhere.
-osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
+osc_mpi_add_run(fence_epochs.nodes.told.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_DEBUG=fake_nodes=2 OSC_VERBOSE=strategy
   ARGS each_epoch_is_whole_when_its_fence_returns)
 set_tests_properties(fence_epochs.nodes.told.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "2 processes on several nodes: fences auto .deferred until.*fences are immediate from now on.*fences are deferred from now on"
   FAIL_REGULAR_EXPRESSION "FAILED|BAD TERMINATION")
-osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
+osc_mpi_add_run(fence_epochs.nodes.stays.n2 test_fence_epochs 2 TIMEOUT 60 ENV OSC_DEBUG=fake_nodes=2 OSC_VERBOSE=strategy
   ARGS empty_epochs_cast_no_vote)
 set_tests_properties(fence_epochs.nodes.stays.n2 PROPERTIES
   PASS_REGULAR_EXPRESSION "a message's way [0-9.]+ us.*fence 2 of .*65536 directly would take.*immediate from now on"
@@ -68,19 +68,19 @@ set_tests_properties(fence_epochs.nodes.stays.n2 PROPERTIES
 # Large puts by message, the first behind a fence.
 foreach(protocol messages buffered)
   osc_mpi_add_run(fence_epochs.nodes.${protocol}.n2 test_fence_epochs 2 TIMEOUT 60
-    ENV OSC_FAKE_NODES=2 OSC_FENCE=deferred OSC_NET_PROTOCOL=${protocol} ARGS empty_epochs_cast_no_vote)
+    ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} OSC_FENCE=deferred ARGS empty_epochs_cast_no_vote)
 endforeach()
-osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=tcp)
-osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
-osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_FAKE_NODES=3 OSC_OFI_PROVIDER=net)
+osc_mpi_add_run(strategies.nodes.tcp.n2 test_strategies 2 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2 OSC_OFI_PROVIDER=tcp)
+osc_mpi_add_run(strategies.nodes.tcp.n4 test_strategies 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2)
+osc_mpi_add_run(strategies.nodes.net.n3 test_strategies 3 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=3 OSC_OFI_PROVIDER=net)
 foreach(mode immediate deferred)
-  osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_FENCE=${mode})
+  osc_mpi_add_run(fence.nodes.${mode}.n4 test_fence 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2 OSC_FENCE=${mode})
 endforeach()
 
 # A wait for one process goes on with what is asked of others: each is a node.
 foreach(run auto:net messages:net buffered:net direct:net auto:tcp)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
-  set(environment OSC_FAKE_NODES=3 OSC_NET_PROTOCOL=${CMAKE_MATCH_1})
+  set(environment OSC_DEBUG=fake_nodes=3,net_protocol=${CMAKE_MATCH_1})
   set(provider "")
   if(CMAKE_MATCH_2 STREQUAL "tcp")
     list(APPEND environment OSC_OFI_PROVIDER=tcp)
@@ -88,34 +88,34 @@ foreach(run auto:net messages:net buffered:net direct:net auto:tcp)
   endif()
   osc_mpi_add_run(waits.nodes.${CMAKE_MATCH_1}${provider}.n3 test_waits 3 TIMEOUT 120 ENV ${environment})
 endforeach()
-osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(waits.nodes.two.n4 test_waits 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2)
 
-osc_mpi_add_run(connections.nodes.n8 test_connections 8 TIMEOUT 60 ENV OSC_FAKE_NODES=2)
+osc_mpi_add_run(connections.nodes.n8 test_connections 8 TIMEOUT 60 ENV OSC_DEBUG=fake_nodes=2)
 # Of four processes that contend for a lock on two cores one often runs alone, so shares say little of the lock then.
-osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_FAKE_NODES=4
+osc_mpi_add_run(message_counts.nodes.net.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=4
   ARGS lock_all_sends_nothing_by_itself an_operation_under_a_lock_is_one_round_trip post_start_complete_wait_costs_three_messages
     a_single_operation_goes_directly adjacent_puts_are_merged)
-osc_mpi_add_run(message_counts.nodes.net.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_FAKE_NODES=8)
+osc_mpi_add_run(message_counts.nodes.net.n8 test_message_counts 8 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=8)
 # Messages over ofi_rxm are too short for the counts of large puts.
-osc_mpi_add_run(message_counts.nodes.tcp.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=tcp
+osc_mpi_add_run(message_counts.nodes.tcp.n4 test_message_counts 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2 OSC_OFI_PROVIDER=tcp
   ARGS lock_all_sends_nothing_by_itself an_operation_under_a_lock_is_one_round_trip post_start_complete_wait_costs_three_messages
     a_single_operation_goes_directly)
 
 # Two-level locks where each process is a node, and the fallback and its report where they are not possible.
 foreach(ranks 2 4 8)
-  osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120 ENV OSC_FAKE_NODES=${ranks}
-    OSC_LOCK_SCHEME=two_level)
+  osc_mpi_add_run(two_level.nodes.n${ranks} test_two_level ${ranks} TIMEOUT 120
+    ENV OSC_DEBUG=fake_nodes=${ranks},lock_scheme=two_level)
 endforeach()
 # The first one of the software providers has no atomics, and the program's first window does not ask for them.
 file(STRINGS ${OSC_LIBFABRIC_INCLUDE}/rdma/fabric.h libfabric REGEX "define FI_MAJOR_VERSION")
-set(wish_beside_lock_key OSC_ATOMICS=provider)
-set(wish_beside_atomics_key OSC_LOCK_SCHEME=two_level)
+set(wish_beside_lock_key atomics=provider)
+set(wish_beside_atomics_key lock_scheme=two_level)
 osc_mpi_add_run(two_level.nodes.key.n3 test_two_level 3 TIMEOUT 60
-  ENV OSC_FAKE_NODES=3 OSC_VERBOSE=strategy ${wish_beside_lock_key}
+  ENV OSC_DEBUG=fake_nodes=3,${wish_beside_lock_key} OSC_VERBOSE=strategy
   ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.key.n3 PROPERTIES PASS_REGULAR_EXPRESSION
   "locks two-level, by the network's atomics.*PASSED: 2 cases|PASSED: 2 cases.*locks two-level, by the network's atomics")
-osc_mpi_add_run(two_level.nodes.shared.n4 test_two_level 4 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_VERBOSE=strategy
+osc_mpi_add_run(two_level.nodes.shared.n4 test_two_level 4 TIMEOUT 60 ENV OSC_DEBUG=fake_nodes=2 OSC_VERBOSE=strategy
   ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.shared.n4 PROPERTIES PASS_REGULAR_EXPRESSION
   "locks queued, because two processes of the window share a node.*PASSED: 2 cases|PASSED: 2 cases.*locks queued, because two processes of the window share a node")
@@ -126,22 +126,22 @@ else()
   set(net_scheme "locks queued, because tcp has no atomics")
 endif()
 osc_mpi_add_run(two_level.nodes.net.n3 test_two_level 3 TIMEOUT 60
-  ENV OSC_FAKE_NODES=3 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy
+  ENV OSC_DEBUG=fake_nodes=3 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy
   ARGS all_agree_on_the_scheme locks_behind_fences)
 set_tests_properties(two_level.nodes.net.n3 PROPERTIES PASS_REGULAR_EXPRESSION
   "${net_scheme}.*PASSED: 2 cases|PASSED: 2 cases.*${net_scheme}")
 foreach(run locks:2 lock_all:4 deadlock:4 blocking:3 requests:3 threads:2 error_classes:2 dynamic:2)
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   osc_mpi_add_run(${CMAKE_MATCH_1}.nodes.two_level.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 120
-    ENV OSC_FAKE_NODES=${CMAKE_MATCH_2} OSC_LOCK_SCHEME=two_level)
+    ENV OSC_DEBUG=fake_nodes=${CMAKE_MATCH_2},lock_scheme=two_level)
 endforeach()
 
 # Accumulates by the provider's atomics, one process on each node and two, and the fallback and its report.
-osc_mpi_add_run(provider_atomics.nodes.n2 test_provider_atomics 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 ${wish_beside_atomics_key})
-osc_mpi_add_run(provider_atomics.nodes.shared.n4 test_provider_atomics 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_FENCE=deferred
-  OSC_PSCW=deferred OSC_LOCK=deferred ${wish_beside_atomics_key})
+osc_mpi_add_run(provider_atomics.nodes.n2 test_provider_atomics 2 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,${wish_beside_atomics_key})
+osc_mpi_add_run(provider_atomics.nodes.shared.n4 test_provider_atomics 4 TIMEOUT 120
+  ENV OSC_DEBUG=fake_nodes=2,${wish_beside_atomics_key} OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
 osc_mpi_add_run(provider_atomics.nodes.net.n2 test_provider_atomics 2 TIMEOUT 60
-  ENV OSC_FAKE_NODES=2 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ARGS all_agree calls_keep_their_order)
+  ENV OSC_DEBUG=fake_nodes=2 OSC_OFI_PROVIDER=net OSC_VERBOSE=strategy ARGS all_agree calls_keep_their_order)
 set(net_accumulates "accumulates by messages, because (net|tcp) has no atomics")
 set_tests_properties(provider_atomics.nodes.net.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "${net_accumulates}.*PASSED: 2 cases|PASSED: 2 cases.*${net_accumulates}")
@@ -152,30 +152,30 @@ endif()
 foreach(run ${runs})
   string(REGEX MATCH "^(.*):(.*)$" _ ${run})
   osc_mpi_add_run(${CMAKE_MATCH_1}.nodes.provider_atomics.n${CMAKE_MATCH_2} test_${CMAKE_MATCH_1} ${CMAKE_MATCH_2} TIMEOUT 300
-    ENV OSC_FAKE_NODES=2 OSC_ATOMICS=provider)
+    ENV OSC_DEBUG=fake_nodes=2,atomics=provider)
 endforeach()
 
 # Asserts that are checked; and programs whose asserts are true, which notice nothing.
-osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_CHECK=1)
+osc_mpi_add_run(checked.nodes.tcp.n4 test_checked 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2 OSC_CHECK=1)
 osc_mpi_add_run(checked.deferred.n2 test_checked 2 TIMEOUT 120 ENV OSC_CHECK=1 OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
 foreach(name fence pscw blocking)
   osc_mpi_add_run(${name}.checked.n3 test_${name} 3 TIMEOUT 120 ENV OSC_CHECK=1)
 endforeach()
-osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_CHECK=1)
+osc_mpi_add_run(fence.nodes.checked.n3 test_fence 3 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2 OSC_CHECK=1)
 
 # The thread alone, also while the application waits inside the host.
-osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_HOST_PROGRESS_HOOK=0)
+osc_mpi_add_run(streams.nodes.thread_only.n2 test_streams 2 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,host_progress_hook=0)
 # The user's buffers hold no whole message: they are made to, or messages would lose their order.
 osc_mpi_add_run(streams.nodes.small_buffers.n2 test_streams 2 TIMEOUT 120
-  ENV OSC_FAKE_NODES=2 FI_OFI_RXM_BUFFER_SIZE=4096 FI_OFI_RXM_MSG_RX_SIZE=256)
-osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_FAKE_NODES=2 OSC_HOST_PROGRESS_HOOK=0)
+  ENV OSC_DEBUG=fake_nodes=2 FI_OFI_RXM_BUFFER_SIZE=4096 FI_OFI_RXM_MSG_RX_SIZE=256)
+osc_mpi_add_run(locks.nodes.thread_only.n4 test_locks 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,host_progress_hook=0)
 
 # No provider, no interface: all processes agree on the host, or on the error.
 osc_mpi_add_run(operands.nodes.no_provider.n2 test_operands 2 TIMEOUT 60
-  ENV OSC_FAKE_NODES=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)
+  ENV OSC_DEBUG=fake_nodes=2 OSC_FALLBACK=host OSC_OFI_PROVIDER=none)
 set_tests_properties(operands.nodes.no_provider.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "the host MPI serves this window, because the network cannot be used: none")
-osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_FAKE_NODES=2 OSC_OFI_IFACE=nope0)
+osc_mpi_add_run(operands.nodes.no_interface.n2 test_operands 2 TIMEOUT 60 ENV OSC_DEBUG=fake_nodes=2 OSC_OFI_IFACE=nope0)
 set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES PASS_REGULAR_EXPRESSION
   "rank [01]: .*no interface nope0 ")  # the first rank to say it may end the other
 
@@ -188,9 +188,9 @@ endforeach()
 osc_mpi_add_run(batches.adopted.n2 test_batches 2 TIMEOUT 60 ENV OSC_ADOPT=always
   ARGS memory_of_every_kind runs_of_puts_and_gets runs_at_the_edges_of_adopted_memory)
 # Its edges by the target's agent instead of process_vm_*.
-osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_CMA=off)
+osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_DEBUG=cma=off)
 # Peers on the node load and store, those of the other node send messages, to the same memory.
-osc_mpi_add_run(adopt.nodes.n4 test_adopt 4 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_FAKE_NODES=2
+osc_mpi_add_run(adopt.nodes.n4 test_adopt 4 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_DEBUG=fake_nodes=2
   ARGS arrays_of_every_kind_become_shared atomics_are_atomic_on_and_across_edges attached_memory_becomes_shared
     atomics_are_atomic_on_and_across_edges_of_a_region a_region_is_attached_again regions_overlap_other_windows
     operations_in_flight_keep_memory_private)

@@ -1,6 +1,6 @@
 // The network between two hosts is cut in the middle of a lock_all epoch: calls that wait for the other host end with
-// an error soon after OSC_PEER_TIMEOUT, and so does every later call. With the argument `transfer` the cut is in the
-// middle of large transfers in both directions. The program ends without MPI_Finalize, which could not complete.
+// an error soon after OSC_DEBUG=peer_timeout, and so does every later call. With the argument `transfer` the cut is in
+// the middle of large transfers in both directions. The program ends without MPI_Finalize, which could not complete.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "debug_setting.h"
 #include "network.h"
 
 namespace {
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double waited = argc > 1 ? transfer(1 - rank, rank == 0, win) : small(1 - rank, rank == 0, win);
     // The rest is for a machine without a core to spare.
-    expect(waited < std::atof(std::getenv("OSC_PEER_TIMEOUT")) + 4, "within the time-out");
+    expect(waited < std::atof(osct::debug_setting("peer_timeout").c_str()) + 4, "within the time-out");
     const Clock::time_point again = Clock::now();
     MPI_Put(&value, 1, MPI_LONG, 1 - rank, 0, 1, MPI_LONG, win);
     expect(MPI_Win_flush(1 - rank, win) != MPI_SUCCESS, "the next flush fails too");

@@ -1,5 +1,5 @@
-// Transfers over a slow network that take longer than OSC_PEER_TIMEOUT, in both directions at once: nothing of them is
-// an error, because the processes live. Arguments: the kinds of transfer to run; none: all.
+// Transfers over a slow network that take longer than OSC_DEBUG=peer_timeout, in both directions at once: nothing of
+// them is an error, because the processes live. Arguments: the kinds of transfer to run; none: all.
 #include <mpi.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <cstring>
 #include <initializer_list>
 #include <vector>
+
+#include "debug_setting.h"
 
 namespace {
 
@@ -79,7 +81,7 @@ void run(const char* kind) {
     expect(error == MPI_SUCCESS, kind, "an error");
     expect(holds(gets ? own.data() : g_base, 1 - g_rank), kind, "wrong data");
     // Else the transfer shows nothing.
-    expect(took > 1.2 * std::atof(std::getenv("OSC_PEER_TIMEOUT")), kind, "shorter than the time-out");
+    expect(took > 1.2 * std::atof(osct::debug_setting("peer_timeout").c_str()), kind, "shorter than the time-out");
     std::printf("rank %d: %s took %.1f s\n", g_rank, kind, took);
 }
 

@@ -1,5 +1,5 @@
-// A process is stopped for longer than OSC_PEER_TIMEOUT, as by a debugger or a batch system, in each role in turn; the
-// others wait for it meanwhile. It lives, so every call works and the data is right.
+// A process is stopped for longer than OSC_DEBUG=peer_timeout, as by a debugger or a batch system, in each role in
+// turn; the others wait for it meanwhile. It lives, so every call works and the data is right.
 #include <mpi.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+
+#include "debug_setting.h"
 
 namespace {
 
@@ -34,7 +36,7 @@ bool ok(int error) {
 // Stops this process until a child continues it.
 void stop() {
     const pid_t parent = ::getpid();
-    const double seconds = 2.5 * std::atof(std::getenv("OSC_PEER_TIMEOUT"));
+    const double seconds = 2.5 * std::atof(osct::debug_setting("peer_timeout").c_str());
     const pid_t child = ::fork();
     if (child == 0) {
         ::usleep(static_cast<useconds_t>(seconds * 1e6));

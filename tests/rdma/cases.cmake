@@ -59,7 +59,7 @@ osc_rdma_case(unit.messenger_test SECONDS 300 FILES unit_provider
   COMMAND $<TARGET_FILE:unit_provider> --sources=messenger_test --gtest_filter=-*.MessagesAreMeasuredOnce)
 
 # Few cases of the programs below, for a short run.
-set(settings ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=auto)
+set(settings ENV OSC_DEBUG=fake_nodes=2,net_protocol=auto)
 osc_rdma_mpi(smoke.stale_memory PROGRAM test_stale_memory RANKS 2 ${settings} ARGS munmap_and_mmap counters_under_a_lock)
 osc_rdma_mpi(smoke.put_get PROGRAM test_put_get RANKS 2 ${settings} ARGS words_on_create)
 osc_rdma_mpi(smoke.locks PROGRAM test_locks RANKS 2 ${settings} ARGS several_targets_at_once)
@@ -69,35 +69,35 @@ foreach(protocol auto direct)
   foreach(ranks 2 3)
     foreach(name stale_memory put_get locks fence pscw dynamic region_detach region_cache requests datatypes notify threads)
       osc_rdma_mpi(mpi.${name}.${protocol}.n${ranks} PROGRAM test_${name} RANKS ${ranks}
-        ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+        ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
     endforeach()
     # Two million operations; the window of three ranks has the same two nodes.
     if(ranks EQUAL 2)
       osc_rdma_mpi(mpi.streams.${protocol}.n2 PROGRAM test_streams RANKS 2 SECONDS 1200
-        ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+        ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
     endif()
     osc_rdma_mpi(mpi.progress.${protocol}.n${ranks} PROGRAM test_progress RANKS ${ranks} SECONDS 600
-      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} OSC_TEST_BUSY=3)
+      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} OSC_TEST_BUSY=3)
     # Not aligned_words_do_not_tear: soft-RoCE copies bytes as the processor's `rep movsb` does, one by one in an emulator.
     osc_rdma_mpi(mpi.atomicity.${protocol}.n${ranks} PROGRAM test_atomicity RANKS ${ranks}
-      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} ARGS all_processes_add_to_one_double every_form_on_the_same_elements
+      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} ARGS all_processes_add_to_one_double every_form_on_the_same_elements
         tickets_are_unique small_and_large_keep_their_order)
     osc_rdma_mpi(mpi.differential.${protocol}.n${ranks} PROGRAM test_differential RANKS ${ranks}
-      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol} ARGS --seconds 30)
+      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} ARGS --seconds 30)
     osc_rdma_mpi(mpi.two_level.${protocol}.n${ranks} PROGRAM test_two_level RANKS ${ranks}
-      ENV OSC_FAKE_NODES=${ranks} OSC_LOCK_SCHEME=two_level OSC_NET_PROTOCOL=${protocol})
+      ENV OSC_DEBUG=fake_nodes=${ranks},lock_scheme=two_level,net_protocol=${protocol})
     osc_rdma_mpi(mpi.locks.two_level.${protocol}.n${ranks} PROGRAM test_locks RANKS ${ranks}
-      ENV OSC_FAKE_NODES=${ranks} OSC_LOCK_SCHEME=two_level OSC_NET_PROTOCOL=${protocol})
+      ENV OSC_DEBUG=fake_nodes=${ranks},lock_scheme=two_level,net_protocol=${protocol})
     osc_rdma_mpi(mpi.provider_atomics.${protocol}.n${ranks} PROGRAM test_provider_atomics RANKS ${ranks}
-      ENV OSC_FAKE_NODES=2 OSC_NET_PROTOCOL=${protocol})
+      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
   endforeach()
 endforeach()
-osc_rdma_mpi(mpi.reductions.provider_atomics.n2 PROGRAM test_reductions RANKS 2 ENV OSC_FAKE_NODES=2 OSC_ATOMICS=provider)
-osc_rdma_mpi(mpi.large_counts.n2 PROGRAM test_large_counts RANKS 2 SECONDS 600 ENV OSC_FAKE_NODES=2)
+osc_rdma_mpi(mpi.reductions.provider_atomics.n2 PROGRAM test_reductions RANKS 2 ENV OSC_DEBUG=fake_nodes=2,atomics=provider)
+osc_rdma_mpi(mpi.large_counts.n2 PROGRAM test_large_counts RANKS 2 SECONDS 600 ENV OSC_DEBUG=fake_nodes=2)
 
 # What an operation asks of the device.
 if(TARGET rdma_count_work)
-  osc_rdma_mpi(counts.n2 PROGRAM test_work_counts RANKS 2 SECONDS 300 BELOW rdma_count_work ENV OSC_FAKE_NODES=2)
+  osc_rdma_mpi(counts.n2 PROGRAM test_work_counts RANKS 2 SECONDS 300 BELOW rdma_count_work ENV OSC_DEBUG=fake_nodes=2)
 endif()
 
 # Its time beside perftest's.
@@ -110,7 +110,7 @@ endif()
 # Hosts: MPICH over UCX as it is, without UCX's memory events, and a host whose own verbs domain is open. libosc
 # takes verbs unasked and says how its registrations follow the memory.
 foreach(host events events_off own_domain)
-  set(environment OSC_FAKE_NODES=2)
+  set(environment OSC_DEBUG=fake_nodes=2)
   set(library "")
   set(below)
   set(registrations "cached, by UCX")
@@ -138,7 +138,7 @@ endforeach()
 
 # A device that refuses: locked memory, registrations, queue pairs, entries of a completion queue. libosc serves the windows
 # or leaves them to the host with a line; the data is right.
-set(mpi mpiexec.mpich -n 3 -genv OSC_FAKE_NODES 2)
+set(mpi mpiexec.mpich -n 3 -genv OSC_DEBUG fake_nodes=2)
 foreach(kilobytes 64 1024 16384)
   osc_rdma_case(refused.locked_memory.${kilobytes} SECONDS 300 FILES fault_fabric_faults
     COMMAND sh ../source/tests/rdma/refused.sh sh ../source/tests/rdma/confined.sh ${kilobytes}
@@ -155,11 +155,11 @@ if(TARGET rdma_small_device)
         -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
   endforeach()
   # Enough for the job: libosc serves the windows.
-  osc_rdma_mpi(served.max_cqe.8192 PROGRAM test_put_get RANKS 3 BELOW rdma_small_device ENV OSC_FAKE_NODES=3 RDMA_MAX_CQE=8192)
+  osc_rdma_mpi(served.max_cqe.8192 PROGRAM test_put_get RANKS 3 BELOW rdma_small_device ENV OSC_DEBUG=fake_nodes=3 RDMA_MAX_CQE=8192)
 endif()
 
 # Two devices on one link, and the link that goes down.
-set(ends mpiexec.mpich -genv OSC_FAKE_NODES 2 -genv LD_PRELOAD $<TARGET_FILE:osc>)
+set(ends mpiexec.mpich -genv OSC_DEBUG fake_nodes=2 -genv LD_PRELOAD $<TARGET_FILE:osc>)
 foreach(program test_put_get:-:put_get rdma_link_down:put:down.put rdma_link_down:get:down.get)
   string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${program})
   osc_program(command ${CMAKE_MATCH_1})
@@ -174,10 +174,10 @@ endforeach()
 # A peer is killed.
 set(dies --mpiexec mpiexec.mpich --env LD_PRELOAD=$<TARGET_FILE:osc>)
 osc_rdma_case(killed.holder SECONDS 400 FILES fault_dead_holder COMMAND python3 ../source/tests/fault/run_fault.py ${dies}
-  --ranks 4 --seconds 360 --env OSC_FAKE_NODES=2 -- $<TARGET_FILE:fault_dead_holder>
+  --ranks 4 --seconds 360 --env OSC_DEBUG=fake_nodes=2 -- $<TARGET_FILE:fault_dead_holder>
   locks epochs test notify memory run collectives create)
 osc_rdma_case(killed.region SECONDS 400 FILES fault_dead_region COMMAND python3 ../source/tests/fault/run_fault.py ${dies}
-  --ranks 4 --seconds 360 --env OSC_FAKE_NODES=2 -- $<TARGET_FILE:fault_dead_region>)
+  --ranks 4 --seconds 360 --env OSC_DEBUG=fake_nodes=2 -- $<TARGET_FILE:fault_dead_region>)
 foreach(death fence:target.verbs.1 exclusive:origin.verbs.0 lock_all:target.verbs.2 request:target.verbs.0 create:third.verbs.1)
   string(REGEX MATCH "^(.*):(.*)$" _ ${death})
   osc_rdma_case(killed.${CMAKE_MATCH_1} SECONDS 300 FILES fault_killed COMMAND python3 ../source/tests/fault/killed.py ${dies}

@@ -1,6 +1,6 @@
 // The link between two devices goes down while a large put or get is in flight (two_devices.sh). The flush ends with
-// an error soon after OSC_PEER_TIMEOUT, and so does every later operation. The processes live and reach each other over
-// the host MPI.
+// an error soon after OSC_DEBUG=peer_timeout, and so does every later operation. The processes live and reach each
+// other over the host MPI.
 //
 //   rdma_link_down put|get
 #include <mpi.h>

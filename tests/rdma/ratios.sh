@@ -18,7 +18,7 @@ perftest() {
 
 # libosc PROGRAM BYTES
 libosc() {
-    mpiexec.mpich -n 2 -genv LD_PRELOAD "$library" -genv OSC_FAKE_NODES 2 "$programs/$1" -m "$2:$2" -i 450 -x 50 |
+    mpiexec.mpich -n 2 -genv LD_PRELOAD "$library" -genv OSC_DEBUG fake_nodes=2 "$programs/$1" -m "$2:$2" -i 450 -x 50 |
         awk -v bytes="$2" '$1 == bytes { print $2 }'
 }
 

@@ -116,7 +116,7 @@ def main():
             compare(window, wanted[name], next((paths[key] for key in paths if key in name), None), wrong)
         if args.put_path and set(window["kinds"]["put"]["paths"]) != {args.put_path}:
             wrong.append("%s: puts went by %s" % (name, window["kinds"]["put"]["paths"]))
-        if "fence" in window["synchronisation"] and not any("FAKE_NODES" in setting for setting in args.env):
+        if "fence" in window["synchronisation"] and not any("fake_nodes" in setting for setting in args.env):
             last = sum(rank["fences_last"] for rank in window["ranks"])
             if last * int(args.ranks) != window["synchronisation"]["fence"]["calls"]:
                 wrong.append("%s: %d last arrivals" % (name, last))

@@ -126,14 +126,14 @@ check("one node: nodes", [n["ranks"] for n in node["nodes"]] == [[0, 1, 2, 3]] a
 has("one node", node, "shared_memory", "ok", "ranks 0-3 share memory")
 cores = os.sched_getaffinity(0)
 check("one node: shared cores", any(f["check"] == "shared_cores" for f in all_of(node)) == (len(cores) < 4), str(node["job"]))
-two = job("two nodes", "-genv", "OSC_FAKE_NODES", "2", "-n", "4", *INFO)
+two = job("two nodes", "-genv", "OSC_DEBUG", "fake_nodes=2", "-n", "4", *INFO)
 check("two nodes: nodes", [n["ranks"] for n in two["nodes"]] == [[0, 1], [2, 3]], str(two["nodes"]))
 check("two nodes: ways", [(w["from"], w["to"], w["arrives"]) for w in two["ways"]] == [(0, 2, True)], str(two["ways"]))
 check("two nodes: latency", all(w["put_flush_ns"] > 100 for w in two["ways"]), str(two["ways"]))
-apart = job("no network, other settings", "-genv", "OSC_FAKE_NODES", "2", "-genv", "OSC_OFI_PROVIDER", "nonsense",
-            "-n", "1", *INFO, ":", "-n", "1", "-env", "OSC_SPIN", "3", options.without, "process_vm", *INFO)
+apart = job("no network, other settings", "-genv", "OSC_DEBUG", "fake_nodes=2", "-genv", "OSC_OFI_PROVIDER", "nonsense",
+            "-n", "1", *INFO, ":", "-n", "1", "-env", "OSC_DEBUG", "fake_nodes=2,spin=3", options.without, "process_vm", *INFO)
 has("no network", apart, "windows", "problem", "the host MPI serves", "OSC_DISABLE")
-has("other settings", apart, "settings", "problem", "OSC_SPIN=3", "rank", "-genv")
+has("other settings", apart, "settings", "problem", "OSC_DEBUG=fake_nodes=2,spin=3", "rank", "-genv")
 if run([options.without, "memfd", "true"]).returncode == 0:
     has("one rank's process_vm", apart, "process_vm_ranks", "problem", "ranks 0", "MPI_Win_allocate")
 # Another library's launcher: each process is alone, and one reports.

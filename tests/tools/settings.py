@@ -52,7 +52,7 @@ job("only one with it", {SERVED + "rank 0: no libosc; rank 1: libosc": 1, SERVED
 job("the halves agree", {SERVED: 1}, ranks(2), ranks(2, libosc=False))
 job("disabled on one", {SERVED + "rank 0: libosc": 1, "rank 1: libosc 0.1.0 with OSC_DISABLE": 1}, ranks(1),
     ranks(1, OSC_DISABLE="yes"))
-job("made-up nodes", {"rank 1: libosc 0.1.0 with OSC_FAKE_NODES=2": 1}, ranks(1), ranks(1, OSC_FAKE_NODES="2"))
+job("made-up nodes", {"rank 1: libosc 0.1.0 with OSC_DEBUG=fake_nodes=2": 1}, ranks(1), ranks(1, OSC_DEBUG="fake_nodes=2"))
 job("statistics", {"rank 0: libosc 0.1.0 with OSC_STATS; rank 1: libosc 0.1.0": 2,
                    "OSC_STATS: no statistics, because": 1}, ranks(1, OSC_STATS="1"), ranks(1))
 job("a timeline", {"OSC_TRACE: the processes differ: rank 0: libosc 0.1.0; rank 1: libosc 0.1.0 with OSC_TRACE": 1},
@@ -63,8 +63,8 @@ job("an error instead", {"OSC_FALLBACK=error forbids": 1}, ranks(1, OSC_FALLBACK
 
 # Ranks that believe to be on several nodes: their first exchange finds settings that differ.
 APART = ("sh", "-c", 'MPI_LOCALNRANKS=1 exec "$0"', RUN)
-job("made-up nodes on one of two nodes", {"rank 1: libosc 0.1.0 with OSC_FAKE_NODES=2": 1}, ranks(1, *APART),
-    ranks(1, *APART, OSC_FAKE_NODES="2"))
+job("made-up nodes on one of two nodes", {"rank 1: libosc 0.1.0 with OSC_DEBUG=fake_nodes=2": 1}, ranks(1, *APART),
+    ranks(1, *APART, OSC_DEBUG="fake_nodes=2"))
 job("no libosc on one of two nodes", {"never comes": 1}, ranks(1, *APART), ranks(1, *APART, libosc=False), ends=False,
     OSC_HANG_REPORT="1")
 print("\n".join(wrong))

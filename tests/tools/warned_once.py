@@ -37,8 +37,8 @@ RUN = options.program
 SHELL = ["sh", "-c", 'exec "$0"', RUN]
 expect("a shell around each rank",
        {UNKNOWN: 1, "libosc: unknown option OSC_QQQQQQ; osc_info lists the options": 1,
-        "libosc: OSC_SPIN=many is not an integer": 1},
-       job("-n", "2", RUN, ":", "-n", "2", *SHELL, OSC_FENSE="deferred", OSC_QQQQQQ="1", OSC_SPIN="many"))
+        "libosc: OSC_DEBUG: spin=many is not an integer": 1},
+       job("-n", "2", RUN, ":", "-n", "2", *SHELL, OSC_FENSE="deferred", OSC_QQQQQQ="1", OSC_DEBUG="spin=many"))
 expect("only ranks 1 and 2 have it", {UNKNOWN: 1}, job("-n", "1", RUN, ":", "-n", "2", "-env", "OSC_FENSE", "deferred", RUN))
 # Ranks that believe to be on several nodes, each with one of them.
 SEVERAL = ["sh", "-c", 'MPI_LOCALNRANKS=1 exec "$0"', RUN]
@@ -48,7 +48,7 @@ expect("several nodes, the first rank lacks it", {UNKNOWN: 0},
 # Six windows on three communicators.
 expect("windows of the host",
        {"libosc: rank 0: MPI_Win_allocate: the host MPI serves this window, because the network cannot be used": 1},
-       job("-n", "4", RUN, OSC_FAKE_NODES="2", OSC_OFI_PROVIDER="nonsense"))
+       job("-n", "4", RUN, OSC_DEBUG="fake_nodes=2", OSC_OFI_PROVIDER="nonsense"))
 expect("no shared heap", {"libosc: OSC_SHARE_HEAP=64: libosc_heap.so is not loaded": 1}, job("-n", "2", RUN, OSC_SHARE_HEAP="64"))
 expect("no launcher", {UNKNOWN: 1}, ["env", f"LD_PRELOAD={options.preload}", "OSC_FENSE=deferred", RUN])
 print("\n".join(wrong))

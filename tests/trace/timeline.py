@@ -6,7 +6,7 @@ track nest, arrows go forward in time, epochs begin and end in pairs, and the ca
   timeline.py [--mpiexec M] --info OSC_INFO [--env K=V]... --ranks N [option]... -- program [argument]...
 
 --arrows: messages have arrows. --puts N: each rank has made so many puts. --crash: the job ends without MPI_Finalize, and
-osc_info --merge writes the timeline. --full: OSC_TRACE_MIB has no room for all puts. --unwritable: FILE is in no folder.
+osc_info --merge writes the timeline. --full: OSC_DEBUG=trace_mib has no room for all puts. --unwritable: FILE is in no folder.
 --apart: each rank has a folder of its own, as on hosts without a common file system.
 """
 import argparse

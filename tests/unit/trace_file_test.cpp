@@ -29,7 +29,7 @@ class TraceFile : public testing::Test {
         std::filesystem::create_directory(folder);
         g_path = folder / "job.json";
         ::setenv("OSC_TRACE", g_path.c_str(), 1);
-        ::setenv("OSC_TRACE_MIB", "1", 1);
+        ::setenv("OSC_DEBUG", "trace_mib=1", 1);
     }
     static void TearDownTestSuite() { std::filesystem::remove_all(std::filesystem::path(g_path).parent_path()); }
 };

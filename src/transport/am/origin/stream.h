@@ -18,7 +18,7 @@
 
 namespace osc::am {
 
-/// How operations travel; see OSC_NET_PROTOCOL.
+/// How operations travel; see OSC_DEBUG=net_protocol.
 enum class Protocol : std::uint8_t {
     Auto,
     Messages,  // each operation in a message of its own
