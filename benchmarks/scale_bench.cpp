@@ -116,7 +116,7 @@ void way(const std::string& name, int words) {
 }
 
 // Of messages one behind the other, each of which is answered: what sending one and receiving one costs together. To be
-// run with OSC_NET_PROTOCOL=messages.
+// run with OSC_DEBUG=net_protocol=messages.
 void gap(const std::string& name) {
     constexpr int kPuts = 200;
     Longs window(2 * kPuts);

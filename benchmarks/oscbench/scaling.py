@@ -78,7 +78,7 @@ class Runs:
         network's."""
         many = 50 * self.args.repeats
         lines = self.bench(2, ["way", "way.4096", "host_way", "host_split", "own_window"], many)
-        gap = self.ns(self.bench(2, ["gap"], many, {"OSC_NET_PROTOCOL": "messages"}), "gap")
+        gap = self.ns(self.bench(2, ["gap"], many, {"OSC_DEBUG": "net_protocol=messages"}), "gap")
         half = min(gap, self.ns(lines, "way")) / 2
         # The reply carries the bytes, the request does not.
         byte = max(self.ns(lines, "way.4096") - self.ns(lines, "way"), 0) * 2 / 4096
@@ -151,7 +151,7 @@ class Runs:
         for provider in net.PROVIDERS:
             for processes, nodes in RESIDENT_JOBS:
                 command = self.tools.mpiexec(launch.LIBOSC)
-                for name, value in (("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"), ("OSC_FAKE_NODES", str(nodes)),
+                for name, value in (("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"), ("OSC_DEBUG", "fake_nodes=%d" % nodes),
                                     ("OSC_OFI_PROVIDER", provider)):
                     command += ["-genv", name, value]
                 outcome = launch.run(command + ["-n", str(processes), self.tools.program("window_state"),
