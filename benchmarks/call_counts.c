@@ -19,6 +19,11 @@ COUNTED void counted_fetch_and_op(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_get_accumulate(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_rput_wait(MPI_Win win, int64_t* value, int n);
 COUNTED void counted_lock_unlock(MPI_Win win, int64_t* value, int n);
+COUNTED void counted_put_region(MPI_Win win, int64_t* value, int n);
+COUNTED void counted_put_nodes(MPI_Win win, int64_t* value, int n);
+
+// The address of the target's attached memory.
+static MPI_Aint region;
 
 void counted_put(MPI_Win win, int64_t* value, int n) {
     for (int i = 0; i < n; ++i)
@@ -61,18 +66,45 @@ void counted_lock_unlock(MPI_Win win, int64_t* value, int n) {
     }
 }
 
+void counted_put_region(MPI_Win win, int64_t* value, int n) {
+    for (int i = 0; i < n; ++i)
+        MPI_Put(value, 1, MPI_INT64_T, kTarget, region, 1, MPI_INT64_T, win);
+}
+
+// The processes count as two nodes. The places differ, because puts that follow each other become one record.
+void counted_put_nodes(MPI_Win win, int64_t* value, int n) {
+    for (int i = 0; i < n; ++i)
+        MPI_Put(value, 1, MPI_INT64_T, kTarget, i % 2 * 16, 1, MPI_INT64_T, win);
+}
+
+enum window_kind { ALLOCATED, DYNAMIC, WINDOWS };
+
 static const struct {
     const char* name;
     void (*run)(MPI_Win, int64_t*, int);
     int own_epoch;
+    enum window_kind window;
 } kinds[] = {
-    {"put", counted_put, 0},
-    {"put_flush", counted_put_flush, 0},
-    {"fetch_and_op", counted_fetch_and_op, 0},
-    {"get_accumulate", counted_get_accumulate, 0},
-    {"rput_wait", counted_rput_wait, 0},
-    {"lock_unlock", counted_lock_unlock, 1},
+    {"put", counted_put, 0, ALLOCATED},
+    {"put_flush", counted_put_flush, 0, ALLOCATED},
+    {"fetch_and_op", counted_fetch_and_op, 0, ALLOCATED},
+    {"get_accumulate", counted_get_accumulate, 0, ALLOCATED},
+    {"rput_wait", counted_rput_wait, 0, ALLOCATED},
+    {"lock_unlock", counted_lock_unlock, 1, ALLOCATED},
+    {"put_region", counted_put_region, 0, DYNAMIC},
+    {"put_nodes", counted_put_nodes, 0, ALLOCATED},
 };
+
+// A dynamic window over memory that is attached at the target.
+static void make_dynamic(int rank, MPI_Win* win, int64_t** memory) {
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, win);
+    MPI_Alloc_mem(64, MPI_INFO_NULL, memory);
+    if (rank == kTarget) {
+        MPI_Win_attach(*win, *memory, 64);
+        MPI_Get_address(*memory, &region);
+    }
+    MPI_Bcast(&region, 1, MPI_AINT, kTarget, MPI_COMM_WORLD);
+}
 
 static void count_one(void (*run)(MPI_Win, int64_t*, int), int own_epoch, MPI_Win win, int n) {
     int64_t value = 1;
@@ -97,19 +129,25 @@ int main(int argc, char** argv) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int64_t* memory = NULL;
-    MPI_Win win = MPI_WIN_NULL;
-    MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    int64_t* attached = NULL;
+    MPI_Win wins[WINDOWS];
+    MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &wins[ALLOCATED]);
+    make_dynamic(rank, &wins[DYNAMIC], &attached);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 3; rank == 0 && i < argc; ++i) {
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
             if (strcmp(kinds[k].name, argv[i]) != 0) continue;
+            const MPI_Win win = wins[kinds[k].window];
             count_one(kinds[k].run, kinds[k].own_epoch, win, n);
             count_one(kinds[k].run, kinds[k].own_epoch, win, n);
             count_one(kinds[k].run, kinds[k].own_epoch, win, 2 * n);
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_free(&win);
+    if (rank == kTarget) MPI_Win_detach(wins[DYNAMIC], attached);
+    for (int k = 0; k < WINDOWS; ++k)
+        MPI_Win_free(&wins[k]);
+    MPI_Free_mem(attached);
     MPI_Finalize();
     return 0;
 }
