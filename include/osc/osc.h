@@ -38,9 +38,9 @@ int osc_counter(const char* name, unsigned long long* value);
  *    raccumulate, rget_accumulate; those of notify.h end in _notify. PATH: load_store, process_vm, agent, message,
  *    direct. SIZE: 8, 64, 512, 4096, 32768, 262144, 2097152 bytes at most, and more than the class before; "more" in
  *    place of to_SIZE: all larger ones.
- *  - [KIND.][PATH.]timed_operations, [KIND.][PATH.]ns, [KIND.][PATH.]waiting_ns: the operations that were timed, how long
- *    they took and how much of that they waited for a lock, a post, a fence or another process. Puts and gets on memory
- *    that this process loads and stores are hardly ever timed.
+ *  - [KIND.][PATH.]timed_operations, [KIND.][PATH.]ns, [KIND.][PATH.]waiting_ns: the operations that were timed, how
+ * long they took and how much of that they waited for a lock, a post, a fence or another process. Puts and gets on
+ * memory that this process loads and stores are hardly ever timed.
  *  - CALL.calls, CALL.timed_calls, CALL.ns, CALL.waiting_ns. CALL: fence, post, start, complete, wait, test, lock,
  *    unlock, lock_all, unlock_all, flush, flush_all, flush_local, flush_local_all, sync; of notify.h set_num_notify,
  *    get_notify_value, reset_notify_value, wait_notify, test_notify, wait_any_notify. A call that cannot wait is

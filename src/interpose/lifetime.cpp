@@ -7,9 +7,10 @@
 #include "host/datatype.h"
 #include "host/finalize_hook.h"
 #include "interpose/job_line.h"
+#include "interpose/reports.h"
 #include "interpose/serve.h"
-#include "interpose/statistics.h"
-#include "interpose/timeline.h"
+#include "stats/record.h"
+#include "trace/recorder.h"
 #include "window/checker.h"
 #include "window/request.h"
 
@@ -46,8 +47,8 @@ void end() {
 
 void report() {
     if (g_checker != nullptr) g_checker->report_at_end();
-    report_statistics();
-    finish_timeline();
+    if (stats::enabled()) g_reports->statistics();
+    if (trace::enabled()) g_reports->timeline();
     if (base::verbose("counters")) report_counters();
     describe_job_without_windows();
 }

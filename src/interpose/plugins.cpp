@@ -9,19 +9,23 @@
 #include "host/errhandler.h"
 #include "host/host.h"
 #include "host/request.h"
-#include "interpose/checker_imports.h"
 #include "interpose/collect.h"
+#include "interpose/counter_values.h"
+#include "interpose/plugin_imports.h"
+#include "interpose/reports.h"
 #include "transport/shm/machine.h"
+#include "window/checker.h"
+#include "window/settings.h"
 
 namespace osc {
 namespace {
 
-const check::Imports kForChecker = {
+const plugin::Imports kLibosc = {
     .version = OSC_VERSION_TEXT,
+    .host = &host::detail::g_real,
     .called = &g_mpi,
     .profiled = &g_pmpi,
     .behind = &g_checked,
-    .host = &host::detail::g_real,
     .values = &base::values,
     .fault_text = &base::fault_text,
     .say_text = &base::say_text,
@@ -55,19 +59,45 @@ const check::Imports kForChecker = {
     .find_window = [](MPI_Win handle) { return find_window(handle); },
     .live_windows = &live_windows,
     .await_all = &await_all,
+    .difference_in = &difference_in,
+    .describe_statistics = &Window::describe_statistics,
+    .visit_records = &stats::visit,
+    .counter_names = &counter_names,
+    .counter_values = &counter_values,
+    .trace_facts = &trace::facts,
+    .trace_contents = &trace::contents,
+    .trace_close = &trace::close,
+    .note_clock_message = &trace::note_clock_message,
 };
+
+// What a plugin offers; null with the reason in `why`.
+template <class Offer>
+Offer* open(const char* file, const char* function, std::string& why) {
+    using Open = Offer*(const plugin::Imports* libosc);
+    auto* const found = reinterpret_cast<Open*>(base::function_beside(file, function, nullptr, why));
+    Offer* const offer = found != nullptr ? found(&kLibosc) : nullptr;
+    if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version";
+    return offer;
+}
 
 }  // namespace
 
 void load_checker() {
     std::string why;
-    const auto open =
-        reinterpret_cast<check::Open*>(base::function_beside("libosc_verify.so", "osc_verify_open", nullptr, why));
-    if (open != nullptr) g_checker = open(&kForChecker);
-    if (open != nullptr && g_checker == nullptr) why = "libosc_verify.so is of another version";
+    g_checker = open<Checker>("libosc_verify.so", "osc_verify_open", why);
     if (g_checker == nullptr)
         base::warn_for_job("OSC_CHECK=%s: the program runs unchecked, because the checker cannot be loaded: %s",
                            base::values().check.c_str(), why.c_str());
+}
+
+void load_reports() {
+    if (!stats::enabled() && !trace::enabled()) return;
+    std::string why;
+    g_reports = open<Reports>("libosc_reports.so", "osc_reports_open", why);
+    if (g_reports != nullptr) return;
+    base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s", why.c_str());
+    stats::turn_off();
+    trace::turn_off();
 }
 
 }  // namespace osc

@@ -40,6 +40,7 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
 void serve() {
     const bool disabled = base::values().disable;
     base::note_affinity();
+    if (!disabled) load_reports();
     announce_settings();
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
     choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \

@@ -2,11 +2,14 @@
 // or get by load and store reads it once, and a flush behind it with nothing to wait for not at all.
 #include "interpose/traced.h"
 
+#include <algorithm>
+#include <mutex>
+
+#include "base/launcher.h"
 #include "epoch/epoch.h"
 #include "interpose/data_fast.h"
 #include "interpose/observed.h"
 #include "interpose/serve.h"
-#include "interpose/timeline.h"
 #include "trace/recorder.h"
 
 namespace osc {
@@ -96,6 +99,22 @@ template <Call kCall>
     count_served(kLocal ? Entry::Win_flush_local : Entry::Win_flush);
     if (__builtin_expect(epoch::order_and_count(*window), 0)) slow::ordered(*window);
     return true;
+}
+
+// Begins to record, once, at the creation of the first window.
+void begin_timeline() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        int initialized = 0;
+        int rank = base::launcher::rank();
+        int processes = base::launcher::size();
+        host::real().Initialized(&initialized);
+        if (initialized != 0) {
+            host::real().Comm_rank(MPI_COMM_WORLD, &rank);
+            host::real().Comm_size(MPI_COMM_WORLD, &processes);
+        }
+        trace::open(static_cast<std::uint32_t>(std::max(rank, 0)), static_cast<std::uint32_t>(std::max(processes, 1)));
+    });
 }
 
 constexpr bool makes_window(Call call) {

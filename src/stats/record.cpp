@@ -43,7 +43,16 @@ bool has_counted(const Record& record) {
 
 }  // namespace
 
+namespace {
+constinit bool g_off = false;
+}
+
+void turn_off() {
+    g_off = true;
+}
+
 bool enabled() {
+    if (g_off) return false;
     static const bool kEnabled = [] {
         const std::string& wanted = base::values().stats;
         if (wanted.empty() || base::values().disable) return false;

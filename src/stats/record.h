@@ -9,8 +9,10 @@
 
 namespace osc::stats {
 
-/// Whether OSC_STATS asks for statistics. Constant.
+/// Whether OSC_STATS asks for statistics. Constant from the first call of the program on.
 bool enabled();
+/// There are none, because nothing can report them. Before the first call of the program.
+void turn_off();
 
 /// A window's record. The strings change under the registry's lock, in describe() only.
 struct Record : Counters {

@@ -7,24 +7,6 @@
 namespace osc::stats {
 namespace {
 
-constexpr const char* kKindNames[] = {
-#define OSC_STATS_KIND(id, name) name,
-#include "stats/names.def"
-};
-constexpr const char* kPathNames[] = {
-#define OSC_STATS_PATH(id, name) name,
-#include "stats/names.def"
-};
-constexpr const char* kSyncNames[] = {
-#define OSC_STATS_SYNC(id, name) name,
-#include "stats/names.def"
-};
-constexpr const char* kFunctions[] = {
-#define OSC_STATS_SYNC(id, name) "MPI_" #id,
-#define OSC_STATS_NOTIFY(id, name) "OSC_" #id,
-#include "stats/names.def"
-};
-
 void put_text(std::vector<std::uint64_t>& words, const std::string& text) {
     words.push_back(text.size());
     for (std::size_t at = 0; at < text.size(); at += sizeof(std::uint64_t)) {
@@ -79,19 +61,6 @@ std::uint64_t sum_of(const WindowReport& window, Each&& each) {
 }
 
 }  // namespace
-
-const char* name_of(Kind kind) {
-    return kKindNames[static_cast<std::size_t>(kind)];
-}
-const char* name_of(DataPath path) {
-    return kPathNames[static_cast<std::size_t>(path)];
-}
-const char* name_of(Sync sync) {
-    return kSyncNames[static_cast<std::size_t>(sync)];
-}
-const char* function_of(Sync sync) {
-    return kFunctions[static_cast<std::size_t>(sync)];
-}
 
 std::uint64_t Member::value(std::size_t index) const {
     const auto found = std::lower_bound(values.begin(), values.end(), index,

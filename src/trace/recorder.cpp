@@ -145,7 +145,16 @@ void populate(void* memory, std::size_t bytes) {
 
 }  // namespace
 
+namespace {
+constinit bool g_off = false;
+}
+
+void turn_off() {
+    g_off = true;
+}
+
 bool enabled() {
+    if (g_off) return false;
     static const bool kEnabled = !base::values().trace.empty() && !base::values().disable;
     return kEnabled;
 }
@@ -199,6 +208,11 @@ std::span<const std::byte> contents() {
     if (g_file == nullptr) return {};
     const std::size_t chunks = g_file->header.used.load(std::memory_order_acquire);
     return {reinterpret_cast<const std::byte*>(g_file), kFirstChunk + chunks * sizeof(Chunk)};
+}
+
+void note_clock_message(Kind kind, std::uint64_t flow) {
+    const std::uint64_t now = base::stamp();
+    write(now, now, pack(kind, 0, 0), flow);
 }
 
 std::uint64_t new_flow() {

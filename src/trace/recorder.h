@@ -14,8 +14,10 @@ namespace detail {
 inline std::atomic<bool> g_open{false};
 }
 
-/// Whether OSC_TRACE asks for a timeline. Constant.
+/// Whether OSC_TRACE asks for a timeline. Constant from the first call of the program on.
 bool enabled();
+/// There is none, because nothing can write it. Before the first call of the program.
+void turn_off();
 
 /// Makes the file of this process and begins to record; `rank` and `processes` are those of the job. If the system
 /// refuses, prints one line and records nothing. Called once, at the first window.
@@ -36,6 +38,9 @@ struct Facts {
 Facts facts();
 /// The used part of the file.
 std::span<const std::byte> contents();
+
+/// Records a message that only measures clocks.
+void note_clock_message(Kind kind, std::uint64_t flow);
 
 /// A new number for the arrow of a message that carries it.
 std::uint64_t new_flow();

@@ -1,5 +1,5 @@
-# Usage: missing.sh MPIEXEC LIBOSC PROGRAM: OSC_CHECK with a libosc.so that has no libosc_verify.so beside it, or one of
-# another kind. The job says so in one line and runs.
+# Usage: missing.sh MPIEXEC LIBOSC PROGRAM: a libosc.so that has no plugins beside it, or files of another kind. The job says
+# so in one line and runs.
 set -eu
 mpiexec=$1
 library=$2
@@ -8,19 +8,28 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp "$library" "$folder/libosc.so"
 
-# expect NAME TEXT: the job ends well with one line that has TEXT.
+# expect OPTION TEXT REASON: the job ends well with one line that has both texts.
 expect() {
-    if ! OSC_CHECK=1 timeout -k 5 60 "$mpiexec" -n 2 -genv LD_PRELOAD "$folder/libosc.so" "$program" right >"$folder/out" 2>&1; then
+    if ! env "$1" timeout -k 5 60 "$mpiexec" -n 2 -genv LD_PRELOAD "$folder/libosc.so" "$program" right >"$folder/out" 2>&1; then
         echo "$1: the job failed"
         cat "$folder/out"
         exit 1
     fi
-    if [ "$(grep -c "libosc: .*OSC_CHECK=1: the program runs unchecked.*$2" "$folder/out")" != 1 ]; then
-        echo "$1: not one line with \"$2\""
+    if [ "$(grep -c "libosc: .*$2.*$3" "$folder/out")" != 1 ]; then
+        echo "$1: not one line with \"$2\" and \"$3\""
         cat "$folder/out"
         exit 1
     fi
 }
-expect missing 'libosc_verify.so: cannot open shared object file'
+
+checker='OSC_CHECK=1: the program runs unchecked'
+reports='OSC_STATS and OSC_TRACE are off'
+expect OSC_CHECK=1 "$checker" 'libosc_verify.so: cannot open shared object file'
+expect OSC_STATS=1 "$reports" 'libosc_reports.so: cannot open shared object file'
+expect OSC_TRACE="$folder/trace.json" "$reports" 'libosc_reports.so: cannot open shared object file'
+if [ -e "$folder/trace.json" ] || ls "$folder" | grep -q 'rank-'; then
+    echo "a timeline was recorded that nothing merges"
+    exit 1
+fi
 echo 'no library' >"$folder/libosc_verify.so"
-expect broken 'libosc_verify.so: '
+expect OSC_CHECK=1 "$checker" 'libosc_verify.so: '

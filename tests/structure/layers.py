@@ -9,13 +9,13 @@ import sys
 # From the bottom up. A room is a folder of src/, or of src/transport/.
 ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
          "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "host",
-         "window", "report", "interpose", "plugins/verify"]
+         "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
 FROM_TOOLS = {TOOLS, "base", "trace", "transport/fabric", "transport/cma"}
-WITH_MPI = {"host", "window", "report", "interpose", "plugins/verify"}
+WITH_MPI = {"host", "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
 # Rooms that include nothing of these, although they lie above them: interpose, report and window alone call the host.
-NOT_FROM = {"host": {"window", "report", "interpose", "plugins/verify"}}
+NOT_FROM = {"host": {"window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}}
 
 
 def room_of(path):

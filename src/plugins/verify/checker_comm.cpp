@@ -8,7 +8,7 @@
 #include "base/warn.h"
 #include "host/errhandler.h"
 #include "host/host.h"
-#include "plugins/verify/imports.h"
+#include "plugins/imports.h"
 
 namespace osc {
 namespace {
@@ -48,7 +48,7 @@ constinit std::atomic<int> g_comms{0};
 
 std::shared_ptr<CheckerComm> without(const Window& window) {
     if (window.me == 0)
-        check::g_libosc.warn_for_group(
+        plugin::g_libosc.warn_for_group(
             "OSC_CHECK: the checker has no communicator left for a window; conflicts between its processes are not "
             "looked for");
     return nullptr;

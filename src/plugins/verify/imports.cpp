@@ -1,45 +1,22 @@
-// The names under which the checker's code calls libosc.so. Owns the table, and the plugin's copy of the host's
-// functions.
-#include "plugins/verify/imports.h"
+// The names under which the checker's code calls libosc.so, beside those of all plugins.
+#include "plugins/imports.h"
 
 #include <sched.h>
 
-#include <cstdarg>
-#include <cstdio>
-
 #include "base/fault.h"
-#include "base/log.h"
 #include "base/warn.h"
 #include "epoch/epoch.h"
 #include "host/errhandler.h"
 #include "host/host.h"
-#include "interpose/collect.h"
 #include "transport/shm/machine.h"
 
 namespace osc {
 
-namespace check {
-Imports g_libosc;
-}
-using check::g_libosc;
+using plugin::g_libosc;
 
 namespace base {
-const Values& values() {
-    return g_libosc.values();
-}
 const char* fault_text() {
     return g_libosc.fault_text();
-}
-void say(const char* format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    g_libosc.say_text(text);
-}
-void say_text(const std::string& text) {
-    g_libosc.say_text(text);
 }
 bool claim_for_job(std::uint64_t key) {
     return g_libosc.claim_for_job(key);
@@ -94,12 +71,6 @@ int Team::largest(MPI_Comm comm, std::span<int> values) {
 Window* find_window(MPI_Win handle) {
     return g_libosc.find_window(handle);
 }
-std::vector<Window*> live_windows() {
-    return g_libosc.live_windows();
-}
-bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
-    return g_libosc.await_all(request, windows);
-}
 
 namespace epoch {
 Fault may_free(Core& core) {
@@ -114,9 +85,6 @@ Fault must_not_request(Core& core) {
 }  // namespace epoch
 
 namespace host {
-namespace detail {
-Real g_real;
-}
 bool threads() {
     return g_libosc.threads();
 }

@@ -32,7 +32,7 @@ bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
 
 // The addresses of a local buffer. False: too many ranges.
 bool find_here(const void* base, MPI_Count count, MPI_Datatype type, std::vector<Bytes>& bytes) {
-    const op::TypeInfo* const info = check::g_libosc.type_info(type);
+    const op::TypeInfo* const info = plugin::g_libosc.type_info(type);
     if (info == nullptr || count <= 0) return true;
     return find_bytes(info->layout, static_cast<std::size_t>(count),
                       static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base)), bytes);
@@ -120,7 +120,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     if (window == nullptr || rank == MPI_PROC_NULL) return below();
     CallScope scope(check::site_of(returns_to));
     scope->operation = " to rank " + std::to_string(rank);
-    const op::TypeInfo* const type = check::g_libosc.type_info(buffers.target_type);
+    const op::TypeInfo* const type = plugin::g_libosc.type_info(buffers.target_type);
     const bool known =
         type != nullptr && buffers.target_count >= 0 && rank >= 0 && static_cast<std::uint32_t>(rank) < window->size;
     Operation operation;
@@ -194,7 +194,7 @@ namespace verified {
     int name parameters {                                                                         \
         owns return operate("MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, win, request, \
                             __builtin_return_address(0),                                          \
-                            [&] { return through(check::g_libosc.behind->name) arguments; });     \
+                            [&] { return through(plugin::g_libosc.behind->name) arguments; });    \
     }
 
 // Both forms of a function: with int and with MPI_Count.

@@ -11,8 +11,8 @@
 #include "epoch/epoch.h"
 #include "host/host.h"
 #include "interpose/collect.h"
+#include "plugins/imports.h"
 #include "plugins/verify/checker_comm.h"
-#include "plugins/verify/imports.h"
 #include "plugins/verify/ledger.h"
 #include "plugins/verify/races.h"
 
@@ -128,7 +128,7 @@ void watch_memory(Window& window) {
     auto guard = view != nullptr ? check::PageGuard::make(view, static_cast<std::byte*>(window.base), bytes) : nullptr;
     if (guard == nullptr) {
         if (view != nullptr) shm::Arena::mine().unmap_view(view);
-        check::g_libosc.warn_for_group(
+        plugin::g_libosc.warn_for_group(
             "OSC_CHECK: no mapping left for a window; its loads and stores are not looked at");
         return;
     }
@@ -143,7 +143,7 @@ void compare_after_fence(Window& window) {
 void compare_before_free(Window& window) {
     check::Races* const races = window.ledger->races();
     if (races == nullptr || epoch::may_free(window) != Fault::None) return;
-    if (check::g_libosc.meet(window)) races->compare();
+    if (plugin::g_libosc.meet(window)) races->compare();
     window.ledger->stop_races();
 }
 

@@ -63,7 +63,7 @@ int completing(const char* name, const void* returns_to, int count, MPI_Request*
 }  // namespace
 
 void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request) {
-    if (check::g_libosc.give_own_handle(&request) != MPI_SUCCESS) return;
+    if (plugin::g_libosc.give_own_handle(&request) != MPI_SUCCESS) return;
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
     all.followed.insert_or_assign(request,
@@ -88,10 +88,10 @@ void report_open_requests() {
 
 namespace verified {
 
-#define OSC_COMPLETING(name, count, handles, parameters, arguments)                         \
-    int name parameters {                                                                   \
-        return completing("MPI_" #name, __builtin_return_address(0), count, handles,        \
-                          [&] { return through(check::g_libosc.behind->name) arguments; }); \
+#define OSC_COMPLETING(name, count, handles, parameters, arguments)                          \
+    int name parameters {                                                                    \
+        return completing("MPI_" #name, __builtin_return_address(0), count, handles,         \
+                          [&] { return through(plugin::g_libosc.behind->name) arguments; }); \
     }
 OSC_COMPLETING(Wait, 1, request, (MPI_Request * request, MPI_Status* status), (request, status))
 OSC_COMPLETING(Test, 1, request, (MPI_Request * request, int* flag, MPI_Status* status), (request, flag, status))
@@ -118,7 +118,7 @@ int Request_free(MPI_Request* request) {
                        {{"MPI_Request_free of the request of an operation, which only a wait or test may complete",
                          check::site_of(__builtin_return_address(0))},
                         {entry.issued.text, entry.issued.site}}});
-    return through(check::g_libosc.behind->Request_free)(request);
+    return through(plugin::g_libosc.behind->Request_free)(request);
 }
 
 }  // namespace verified

@@ -71,10 +71,10 @@ Synchronisation at(Act act, const char* name, const void* returns_to) {
 namespace verified {
 
 // Passes a call on a window that the checker does not watch.
-#define OSC_VERIFY(name, act, arguments)                                                \
-    const auto below = [&] { return through(check::g_libosc.behind->name) arguments; }; \
-    Window* const window = watched(win);                                                \
-    if (window == nullptr) return below();                                              \
+#define OSC_VERIFY(name, act, arguments)                                                 \
+    const auto below = [&] { return through(plugin::g_libosc.behind->name) arguments; }; \
+    Window* const window = watched(win);                                                 \
+    if (window == nullptr) return below();                                               \
     Synchronisation call = at(Act::act, "MPI_" #name, __builtin_return_address(0))
 
 // A call at one target; nothing happens at MPI_PROC_NULL. `must_not` finds what libosc serves against the rules.

@@ -1,9 +1,8 @@
 // The usage checker as a plugin: how libosc.so loads it, and what it tells it beside the calls of the program.
-#include <cstring>
-
 #include "plugins/verify/checker_comm.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/races.h"
+#include "window/checker.h"
 
 namespace osc {
 namespace {
@@ -40,10 +39,8 @@ Verifier g_verifier;
 }  // namespace
 
 // One thread, before the first call of the program.
-extern "C" __attribute__((visibility("default"))) Checker* osc_verify_open(const check::Imports* libosc) {
-    if (std::strcmp(libosc->version, OSC_VERSION_TEXT) != 0) return nullptr;
-    check::g_libosc = *libosc;
-    host::detail::g_real = *libosc->host;
+extern "C" __attribute__((visibility("default"))) Checker* osc_verify_open(const plugin::Imports* libosc) {
+    if (!plugin::take(libosc)) return nullptr;
     verify_calls();
     return &g_verifier;
 }

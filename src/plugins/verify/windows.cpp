@@ -70,10 +70,10 @@ int pass(const void* returns_to, Below&& below) {
 
 namespace verified {
 
-#define OSC_VERIFIED_CREATE(name, baseptr, parameters, arguments)                       \
-    int name parameters {                                                               \
-        return create(win, "MPI_" #name, comm, baseptr, __builtin_return_address(0),    \
-                      [&] { return through(check::g_libosc.behind->name) arguments; }); \
+#define OSC_VERIFIED_CREATE(name, baseptr, parameters, arguments)                        \
+    int name parameters {                                                                \
+        return create(win, "MPI_" #name, comm, baseptr, __builtin_return_address(0),     \
+                      [&] { return through(plugin::g_libosc.behind->name) arguments; }); \
     }
 #define OSC_VERIFIED_BOTH(suffix, unit_type)                                                                          \
     OSC_VERIFIED_CREATE(Win_create##suffix, nullptr,                                                                  \
@@ -93,16 +93,16 @@ OSC_VERIFIED_CREATE(Win_create_dynamic, nullptr, (MPI_Info info, MPI_Comm comm, 
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     return pass(__builtin_return_address(0),
-                [&] { return through(check::g_libosc.behind->Win_attach)(win, base, size); });
+                [&] { return through(plugin::g_libosc.behind->Win_attach)(win, base, size); });
 }
 
 int Win_detach(MPI_Win win, const void* base) {
-    return pass(__builtin_return_address(0), [&] { return through(check::g_libosc.behind->Win_detach)(win, base); });
+    return pass(__builtin_return_address(0), [&] { return through(plugin::g_libosc.behind->Win_detach)(win, base); });
 }
 
 int Win_free(MPI_Win* win) {
     Window* const window = win != nullptr ? watched(*win) : nullptr;
-    if (window == nullptr) return through(check::g_libosc.behind->Win_free)(win);
+    if (window == nullptr) return through(plugin::g_libosc.behind->Win_free)(win);
     check::Synchronisation call;
     call.act = check::Act::Free;
     call.call = "MPI_Win_free";
@@ -114,7 +114,7 @@ int Win_free(MPI_Win* win) {
         report_mistake(*window, call.call, Fault::Sync, "operations since the last fence have no fence behind them");
     ledger->before(call);
     compare_before_free(*window);
-    const int error = through(check::g_libosc.behind->Win_free)(win);
+    const int error = through(plugin::g_libosc.behind->Win_free)(win);
     if (*win == MPI_WIN_NULL) {
         forget_ledger(*ledger);
         delete ledger;
@@ -125,11 +125,11 @@ int Win_free(MPI_Win* win) {
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     return pass(__builtin_return_address(0),
-                [&] { return through(check::g_libosc.behind->Alloc_mem)(size, info, baseptr); });
+                [&] { return through(plugin::g_libosc.behind->Alloc_mem)(size, info, baseptr); });
 }
 
 int Free_mem(void* base) {
-    return pass(__builtin_return_address(0), [&] { return through(check::g_libosc.behind->Free_mem)(base); });
+    return pass(__builtin_return_address(0), [&] { return through(plugin::g_libosc.behind->Free_mem)(base); });
 }
 
 }  // namespace verified
@@ -142,7 +142,7 @@ void report_at_end() {
 }
 
 void verify_calls() {
-    const check::Imports& libosc = check::g_libosc;
+    const plugin::Imports& libosc = plugin::g_libosc;
 // A tool behind libosc keeps its place: only the routes that lead to libosc change.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_INSTALL_##kind(name)
 #define OSC_INSTALL(name)                                                                                  \

@@ -4,8 +4,6 @@
 // Records of one window are matched by its number (Team::window_id): a random number of the team, which its processes
 // exchange when it is made, and how many windows the team has created before. Creations are collective, so all
 // processes of the window count alike.
-#include "interpose/statistics.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,10 +18,11 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/warn.h"
 #include "host/host.h"
 #include "interpose/collect.h"
 #include "interpose/counter_values.h"
+#include "plugins/imports.h"
+#include "plugins/reports/reports.h"
 #include "stats/report.h"
 #include "window/settings.h"
 #include "window/window.h"
@@ -69,7 +68,6 @@ void write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 void report_statistics() {
-    if (!stats::enabled()) return;
     const std::vector<Window*> windows = live_windows();
     for (Window* window : windows)
         window->describe_statistics();
@@ -80,7 +78,7 @@ void report_statistics() {
     auto data = std::make_unique<Gathering>();
     data->mine = stats::encode(counter_values());
     if (const std::string differs = difference_in(MPI_COMM_WORLD); !differs.empty())
-        return base::warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
+        return plugin::g_libosc.warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
     const bool complete = gather(*data, rank, processes, windows);
     if (rank == 0) {
         stats::Report report;

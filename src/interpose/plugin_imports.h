@@ -1,7 +1,8 @@
-// What the usage checker (src/plugins/verify) may call of libosc.so. The plugin is not linked to libosc.so, whose C++
-// functions are hidden: libosc hands it this table.
+// What plugins (src/plugins) may call of libosc.so. They are not linked to libosc.so, whose C++ functions are hidden:
+// libosc hands them this table.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,18 +13,19 @@
 #include "host/signature.h"
 #include "interpose/route_table.h"
 #include "op/kernels.h"
+#include "stats/record.h"
+#include "trace/recorder.h"
 #include "transport/shm/arena.h"
-#include "window/checker.h"
 #include "window/window.h"
 
-namespace osc::check {
+namespace osc::plugin {
 
 struct Imports {
     const char* version;  // of libosc; the plugin's is the same
-    Routes* called;       // routes of MPI_X
-    Routes* profiled;     // routes of PMPI_X
-    Routes* behind;       // what the checker's entry points call
     const host::Real* host;
+    Routes* called;    // routes of MPI_X
+    Routes* profiled;  // routes of PMPI_X
+    Routes* behind;    // what the checker's entry points call
 
     const base::Values& (*values)();
     const char* (*fault_text)();
@@ -59,10 +61,16 @@ struct Imports {
     Window* (*find_window)(MPI_Win handle);
     std::vector<Window*> (*live_windows)();
     bool (*await_all)(MPI_Request& request, const std::vector<Window*>& windows);
+
+    std::string (*difference_in)(MPI_Comm comm);
+    void (Window::*describe_statistics)();
+    void (*visit_records)(const std::function<void(const stats::Record&)>& visit);
+    std::span<const char* const> (*counter_names)();
+    std::vector<std::uint64_t> (*counter_values)();
+    trace::Facts (*trace_facts)();
+    std::span<const std::byte> (*trace_contents)();
+    void (*trace_close)();
+    void (*note_clock_message)(trace::Kind kind, std::uint64_t flow);
 };
 
-/// The one function that the plugin exports, under the name osc_verify_open: the checker, whose entry points are in
-/// the routes now. Null if the plugin belongs to another libosc.
-using Open = Checker*(const Imports* libosc);
-
-}  // namespace osc::check
+}  // namespace osc::plugin

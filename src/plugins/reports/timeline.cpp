@@ -1,22 +1,19 @@
 // Compares the clocks once more, closes the processes' files, and brings those that rank 0 cannot see to it. Recording
 // needs no communication, so only the end has any.
-#include "interpose/timeline.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
 #include "interpose/collect.h"
+#include "plugins/reports/reports.h"
 #include "trace/file.h"
 #include "trace/merge.h"
 #include "trace/output.h"
@@ -118,17 +115,13 @@ bool Ending::ping(int peer) {
     const int other = rank_ == 0 ? peer : 0;
     const std::uint64_t there = all_[static_cast<std::size_t>(other)].run;
     std::uint64_t token = 0;
-    const auto note = [](trace::Kind kind, std::uint64_t flow) {
-        const std::uint64_t now = base::stamp();
-        trace::write(now, now, trace::pack(kind, 0, 0), flow);
-    };
     for (std::uint64_t i = 0; i < 2 * kPings; ++i) {
         if ((i % 2 == 0) == (rank_ == 0)) {
-            note(trace::Kind::ClockSend, trace::flow_of(mine_.run, there, i));
+            trace::note_clock_message(trace::Kind::ClockSend, trace::flow_of(mine_.run, there, i));
             if (!send(&token, sizeof token, other)) return false;
         } else {
             if (!receive(&token, sizeof token, other)) return false;
-            note(trace::Kind::ClockReceive, trace::flow_of(there, mine_.run, i));
+            trace::note_clock_message(trace::Kind::ClockReceive, trace::flow_of(there, mine_.run, i));
         }
     }
     return true;
@@ -211,24 +204,7 @@ bool Ending::run() {
 
 }  // namespace
 
-void begin_timeline() {
-    static std::once_flag once;
-    if (!trace::enabled()) return;
-    std::call_once(once, [] {
-        int initialized = 0;
-        int rank = base::launcher::rank();
-        int processes = base::launcher::size();
-        host::real().Initialized(&initialized);
-        if (initialized != 0) {
-            host::real().Comm_rank(MPI_COMM_WORLD, &rank);
-            host::real().Comm_size(MPI_COMM_WORLD, &processes);
-        }
-        trace::open(static_cast<std::uint32_t>(std::max(rank, 0)), static_cast<std::uint32_t>(std::max(processes, 1)));
-    });
-}
-
 void finish_timeline() {
-    if (!trace::enabled()) return;
     const std::string differs = difference_in(MPI_COMM_WORLD);
     if (!differs.empty()) {
         trace::close();

@@ -1,0 +1,24 @@
+// What a job reports at MPI_Finalize, as the rest of libosc sees it: a plugin, libosc_reports.so (src/plugins/reports),
+// which is in memory only if OSC_STATS or OSC_TRACE asks for a report.
+#pragma once
+
+namespace osc {
+
+class Reports {
+  public:
+    /// Gathers the statistics of all processes and prints them. Collective, at MPI_Finalize.
+    virtual void statistics() = 0;
+    /// Ends the recording of the timeline, and rank 0 merges the files of all processes. Collective, at MPI_Finalize.
+    /// If that fails, or a process has died as far as the live windows of this process tell, the files stay, for
+    /// `osc_info
+    /// --merge`.
+    virtual void timeline() = 0;
+
+  protected:
+    ~Reports() = default;
+};
+
+/// Null: nothing is reported. Constant once the routes are set.
+inline constinit Reports* g_reports = nullptr;
+
+}  // namespace osc

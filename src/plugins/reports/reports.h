@@ -1,0 +1,11 @@
+// The reports at MPI_Finalize: the statistics of a job (OSC_STATS) and its timeline (OSC_TRACE).
+#pragma once
+
+namespace osc {
+
+/// Reports::statistics().
+void report_statistics();
+/// Reports::timeline().
+void finish_timeline();
+
+}  // namespace osc
