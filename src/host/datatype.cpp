@@ -31,25 +31,9 @@ int share(MPI_Datatype, int, void*, void* value, void* copy, int* wanted) {
 
 // Runs before the host reissues the handle.
 int drop(MPI_Datatype type, int, void* value, void*) {
-    detail::g_types.erase(handle_key(type));
+    detail::g_types.erase(abi::handle_key(type));
     static_cast<const TypeInfo*>(value)->release();
     return MPI_SUCCESS;
-}
-
-template <class Handle>
-Handle handle_of(std::uint64_t key) {
-    if constexpr (std::is_pointer_v<Handle>)
-        return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(key));
-    else
-        return static_cast<Handle>(static_cast<std::uint32_t>(key));
-}
-
-// Handles that are no datatype at all; MPICH dereferences them when it composes its error message.
-bool plausible(MPI_Datatype type) {
-    if (type == MPI_DATATYPE_NULL) return false;
-    if constexpr (std::is_pointer_v<MPI_Datatype>) return true;
-    const std::uint64_t key = handle_key(type);
-    return (key & 0x3c000000) == 0x0c000000 && key >> 30 != 0;
 }
 
 // MPI has no query for this. MPI_Pack of no elements is local, and the host checks the type first. A send to
@@ -72,7 +56,7 @@ const TypeInfo* attached(MPI_Datatype type, int keyval) {
 }
 
 const TypeInfo* enter(MPI_Datatype type, int keyval) {
-    const std::uint64_t key = handle_key(type);
+    const std::uint64_t key = abi::handle_key(type);
     // A duplicate has inherited the attribute.
     if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
     const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false, detail::is_unnamed(type)));
@@ -95,7 +79,7 @@ namespace detail {
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept {
     const int keyval = g_keyval.load(std::memory_order_acquire);
     error = MPI_ERR_TYPE;
-    if (!plausible(type)) return nullptr;
+    if (!abi::may_be_datatype(type)) return nullptr;
     error = MPI_ERR_OTHER;
     if (keyval == MPI_KEYVAL_INVALID) return nullptr;
     error = check_committed(type, g_self.load(std::memory_order_relaxed));
@@ -134,7 +118,7 @@ void release_types() noexcept {
         if (!info.predefined) derived.push_back(key);
     });
     for (const std::uint64_t key : derived)
-        real().Type_delete_attr(handle_of<MPI_Datatype>(key), keyval);
+        real().Type_delete_attr(abi::handle_of<MPI_Datatype>(static_cast<abi::HandleKey>(key)), keyval);
     real().Type_free_keyval(&keyval);
 }
 

@@ -23,7 +23,7 @@ std::vector<T> room(N n) {
 
 // Predefined types, named or made by MPI_Type_create_f90_*, are not returned as new references.
 bool is_reference(MPI_Datatype type) {
-    return !predefined(type) && combiner_of(type) != MPI_COMBINER_NAMED && !is_unnamed(type);
+    return !abi::predefined(type) && combiner_of(type) != MPI_COMBINER_NAMED && !is_unnamed(type);
 }
 
 // Hosts before MPI 4.0 have no large counts.
@@ -59,6 +59,8 @@ Contents::Contents(MPI_Datatype type) {
     else
         fetch_small(type);
     if (!large_.empty()) counts_ = addresses_ = &large_;
+    const int modern = abi::modern_combiner(combiner_);
+    if (std::exchange(combiner_, modern) != modern) addresses_ = &integers_;
 }
 
 Contents::~Contents() {

@@ -27,6 +27,8 @@ class Contents {
     Contents& operator=(const Contents&) = delete;
     ~Contents();
 
+    /// A combiner of MPI 2 or newer: the readers also hide that Fortran 77's binding keeps displacements among the
+    /// integers.
     [[nodiscard]] int combiner() const noexcept { return combiner_; }
     /// The constituent types; valid as long as this object.
     [[nodiscard]] const std::vector<MPI_Datatype>& types() const noexcept { return types_; }
@@ -41,8 +43,6 @@ class Contents {
     /// A displacement, stride or bound in bytes.
     std::int64_t address() { return addresses_->next(); }
     std::vector<std::int64_t> addresses(std::size_t n) { return addresses_->next(n); }
-    /// The combiners of Fortran 77's binding keep displacements among the integers.
-    void addresses_are_integers() noexcept { addresses_ = &integers_; }
 
   private:
     class List {

@@ -57,7 +57,7 @@ void add_struct(LayoutBuilder& to, Contents& from) {
     if (from.types().size() != count) throw std::invalid_argument("struct");
     for (std::size_t i = 0; i < count; ++i) {
         if (lengths[i] == 0) continue;
-        const auto [entry, is_new] = known.try_emplace(handle_key(from.types()[i]));
+        const auto [entry, is_new] = known.try_emplace(abi::handle_key(from.types()[i]));
         if (is_new) entry->second = flatten(from.types()[i]);
         to.add(displacements[i], size_of(lengths[i]), entry->second);
     }
@@ -184,25 +184,16 @@ void rebuild(LayoutBuilder& to, Contents& from) {
             return to.add(0, size_of(from.count()), flatten(from.type()));
         case MPI_COMBINER_VECTOR:
             return add_vector(to, from, flatten(from.type()), false);
-        case MPI_COMBINER_HVECTOR_INTEGER:
-            from.addresses_are_integers();
-            return add_vector(to, from, flatten(from.type()), true);
         case MPI_COMBINER_HVECTOR:
             return add_vector(to, from, flatten(from.type()), true);
         case MPI_COMBINER_INDEXED:
             return add_indexed(to, from, flatten(from.type()), false);
-        case MPI_COMBINER_HINDEXED_INTEGER:
-            from.addresses_are_integers();
-            return add_indexed(to, from, flatten(from.type()), true);
         case MPI_COMBINER_HINDEXED:
             return add_indexed(to, from, flatten(from.type()), true);
         case MPI_COMBINER_INDEXED_BLOCK:
             return add_indexed_block(to, from, flatten(from.type()), false);
         case MPI_COMBINER_HINDEXED_BLOCK:
             return add_indexed_block(to, from, flatten(from.type()), true);
-        case MPI_COMBINER_STRUCT_INTEGER:
-            from.addresses_are_integers();
-            return add_struct(to, from);
         case MPI_COMBINER_STRUCT:
             return add_struct(to, from);
         case MPI_COMBINER_SUBARRAY:
@@ -217,8 +208,8 @@ void rebuild(LayoutBuilder& to, Contents& from) {
 }  // namespace
 
 Layout flatten(MPI_Datatype type) {
-    if (const TypeInfo* info = predefined(type)) return info->layout;
-    if (const TypeInfo* info = g_types.find(handle_key(type))) return info->layout;
+    if (const TypeInfo* info = abi::predefined(type)) return info->layout;
+    if (const TypeInfo* info = g_types.find(abi::handle_key(type))) return info->layout;
     Contents contents(type);
     switch (contents.combiner()) {
         case MPI_COMBINER_F90_REAL:

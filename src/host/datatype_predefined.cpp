@@ -1,13 +1,12 @@
-// The predefined datatypes of C, C++ and Fortran by representation: one table for all hosts.
+// The predefined datatypes of C, C++ and Fortran by representation: one table for all hosts, and the types that only
+// some have.
 #include <initializer_list>
+#include <span>
 #include <type_traits>
 
 #include "host/datatype.h"
 
 namespace osc::host::detail {
-
-const TypeInfo* g_predefined[256];
-Basic g_plain_basic[256];
 
 namespace {
 
@@ -26,24 +25,14 @@ constexpr Basic integer() {
     }
 }
 
-struct Predefined {
-    MPI_Datatype type;
-    Basic basic;
-};
+// A host that lacks a type names it MPI_DATATYPE_NULL.
+void enter(std::span<const abi::PredefinedType> types) {
+    for (const auto& [type, basic] : types)
+        if (type != MPI_DATATYPE_NULL) abi::enter_type(type, basic);
+}
 
-// A host that lacks a type names it MPI_DATATYPE_NULL; the objects live as long as the process.
-void enter(std::initializer_list<Predefined> types) {
-    for (const auto& [type, basic] : types) {
-        if (type == MPI_DATATYPE_NULL) continue;
-        const std::uint64_t key = handle_key(type);
-        if constexpr (std::is_pointer_v<MPI_Datatype>) {
-            if (!g_types.find(key)) g_types.insert(key, new TypeInfo(key, op::Layout::leaf(basic), true));
-        } else {
-            const TypeInfo*& slot = g_predefined[predefined_slot(key)];
-            if (!slot) slot = new TypeInfo(key, op::Layout::leaf(basic), true);
-            if (slot->contiguous && (key >> 24) == 0x4c) g_plain_basic[key & 0xff] = basic;
-        }
-    }
+void enter(std::initializer_list<abi::PredefinedType> types) {
+    enter(std::span(types));
 }
 
 }  // namespace
@@ -95,7 +84,7 @@ void enter_predefined() {
         {MPI_2INT, Basic::IntInt},
         {MPI_LONG_DOUBLE_INT, Basic::LongDoubleInt},
     });
-    // Fortran's default kinds, as gfortran and every compiler that MPICH's ABI fixes have them.
+    // Fortran's default kinds, as gfortran and every compiler that a host supports have them.
     enter({
         {MPI_CHARACTER, integer<char>()},
         {MPI_LOGICAL, Basic::Logical4},
@@ -108,7 +97,7 @@ void enter_predefined() {
         {MPI_2REAL, Basic::TwoF32},
         {MPI_2DOUBLE_PRECISION, Basic::TwoF64},
     });
-    // Types that the standard leaves to the host, and those that it has removed.
+    // Types that the standard leaves to the host.
     enter({
 #ifdef MPI_INTEGER1
         {MPI_INTEGER1, Basic::I8},
@@ -164,33 +153,8 @@ void enter_predefined() {
 #ifdef MPI_LOGICAL16
         {MPI_LOGICAL16, Basic::Logical16},
 #endif
-#ifdef MPIX_BFLOAT16
-        {MPIX_BFLOAT16, Basic::Bf16},
-#endif
-#ifdef MPIX_C_FLOAT16
-        {MPIX_C_FLOAT16, Basic::F16},
-#endif
-#ifdef MPI_LB
-        {MPI_LB, Basic::None},
-#endif
-#ifdef MPI_UB
-        {MPI_UB, Basic::None},
-#endif
     });
-#ifdef MPICH_NUMVERSION
-    // Types that MPICH has from 5.0 on, by the handles of its ABI: a library built with an older one serves them too.
-    enter({
-        {0x4c001032, Basic::I128},       // MPI_INTEGER16
-        {0x4c000226, Basic::F16},        // MPI_REAL2
-        {0x4c00042e, Basic::C16},        // MPI_COMPLEX4
-        {0x4c000147, Basic::Logical1},   // MPI_LOGICAL1
-        {0x4c000248, Basic::Logical2},   // MPI_LOGICAL2
-        {0x4c000449, Basic::Logical4},   // MPI_LOGICAL4
-        {0x4c00084a, Basic::Logical8},   // MPI_LOGICAL8
-        {0x4c00104b, Basic::Logical16},  // MPI_LOGICAL16
-        {0x4c00024c, Basic::Bf16},       // MPIX_BFLOAT16
-    });
-#endif
+    enter(abi::own_types());
 }
 
 }  // namespace osc::host::detail

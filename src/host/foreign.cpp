@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "abi/abi.h"
+
 namespace osc::host {
 namespace {
 
-// Open MPI's handles are addresses of its data; this one is MPI_COMM_WORLD.
-constexpr const char* kOpenMpiWorld = "ompi_mpi_comm_world";
 // MPI 5.0 limits the version text to MPI_MAX_LIBRARY_VERSION_STRING, which is 8192 in its ABI and less in Open MPI's.
 constexpr std::size_t kLongestVersion = 8192;
 
@@ -41,12 +41,12 @@ std::string version_of(Find find) {
 }  // namespace
 
 bool is_foreign(Find find) {
-    return find(kOpenMpiWorld) != nullptr || standard_abi(find) >= 1;
+    return !abi::is_host(find) || standard_abi(find) >= 1;
 }
 
 std::string describe(Find find) {
     std::string text = version_of(find);
-    if (text.empty()) text = find(kOpenMpiWorld) != nullptr ? "Open MPI" : "an MPI library";
+    if (text.empty()) text = "an MPI library";
     if (standard_abi(find) >= 1) text += " with the ABI of the MPI standard";
     Dl_info info{};
     if (::dladdr(find("PMPI_Initialized"), &info) != 0 && info.dli_fname != nullptr)

@@ -1,5 +1,5 @@
-// Recognises MPI libraries with another ABI than MPICH's by functions and data that only they have. libosc reads none
-// of their handles.
+// Recognises MPI libraries with another ABI than libosc is built for, by functions and data that only they have. libosc
+// reads none of their handles.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace osc::host {
 /// The address of a symbol of the library, or null.
 using Find = void* (*)(const char* symbol);
 
-/// Whether the library is Open MPI or has the ABI of the MPI 5 standard. Calls MPI_Abi_get_version of a library that
-/// has it, which may be called at any time.
+/// Whether the library has another ABI, that of the MPI 5 standard among them. Calls MPI_Abi_get_version of a library
+/// that has it, which may be called at any time.
 bool is_foreign(Find find);
 
 /// Name, version and file of that library. Calls MPI_Get_library_version, which may be called at any time.

@@ -7,17 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <type_traits>
 
 namespace osc::host {
-
-template <class Handle>
-std::uint64_t handle_key(Handle handle) noexcept {
-    if constexpr (std::is_pointer_v<Handle>)
-        return reinterpret_cast<std::uintptr_t>(handle);
-    else
-        return static_cast<std::uint32_t>(handle);
-}
 
 /// An open-addressing hash table whose removed entries keep their key. Hosts reuse handles, so the keys ever seen stay
 /// few, and insertions and removals of other keys do not disturb a reader's probing. Outgrown tables stay, because a

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <type_traits>
 
 #include "base/options.h"
 #include "transport/shm/wait.h"
@@ -42,20 +41,14 @@ int pending_cancel(void*, int) {
     return MPI_SUCCESS;
 }
 
-// A send to MPI_PROC_NULL gives a completed request. MPICH from 3.4 on (src/mpi/request/mpir_request.c) keeps one
-// builtin object per kind of request for that: it counts no references of it, and MPI_Wait and MPI_Request_free leave
-// it as it is. Such a handle says so in its two highest bits. Other hosts count references, and their completed
-// requests must be made one by one.
+// A send to MPI_PROC_NULL gives a completed request. Some hosts keep one object for all of them. Others count
+// references, and their completed requests must be made one by one.
 MPI_Request find_constant_request(MPI_Comm self) {
     MPI_Request made[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     for (MPI_Request& request : made)
         if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS) return kNoRequest;
     const MPI_Request handle = made[0];
-    bool constant = made[0] == made[1];
-    if constexpr (std::is_integral_v<MPI_Request>)
-        constant = constant && static_cast<std::uint32_t>(handle) >> 30 == 1;
-    else
-        constant = false;
+    const bool constant = made[0] == made[1] && abi::is_constant_request(handle);
     for (MPI_Request& request : made)
         real().Wait(&request, MPI_STATUS_IGNORE);
     return constant ? handle : kNoRequest;

@@ -58,8 +58,8 @@ extern std::atomic<MPI_Request> g_completed;
 [[gnu::noinline]] int progress_with_request();
 }  // namespace detail
 
-/// The value of "none" among request handles: a handle of the host has at least one of its two highest bits set.
-inline constexpr MPI_Request kNoRequest = 0x0badc0de;
+/// The value of "none" among request handles.
+inline constexpr MPI_Request kNoRequest{};
 
 /// The host's handle of a request that is complete and may be given to the user any number of times; kNoRequest if
 /// the host has none, or before self_comm() is made.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "abi/openmpi/recognise.h"
 #include "base/warn.h"
 #include "host/real.h"
 
@@ -18,11 +19,6 @@ namespace {
 using Word = std::uintptr_t;
 template <class>
 using WordOf = Word;
-
-// The same numbers in MPICH, Open MPI and the ABI of the standard; MPI_ERR_OTHER in the last two.
-constexpr int kErrCount = 2;
-constexpr int kForeignErrOther = 16;
-static_assert(MPI_ERR_COUNT == kErrCount);
 
 // Calls the host's handler `function` of the argument that `parameter` declares, if there is one. The text of the
 // parameters may begin with a macro of several, so the argument is found from the end.
@@ -67,7 +63,7 @@ struct IntForm<Form, kProfiled, int (*)(Large...), int (*)(Small...)> {
                 "with int arguments",
                 Form::kEntry.name, describe_host().c_str());
             const Word arguments[] = {words...};
-            return refuse(Form::kEntry, arguments, kErrCount);
+            return refuse(Form::kEntry, arguments, MPI_ERR_COUNT);  // the same number in all ABIs
         }
         int result = 0;
         const int error = small((kIsNarrowerResult<Large, Small> ? reinterpret_cast<Word>(&result) : words)...);
@@ -127,7 +123,7 @@ void* int_form(const char* symbol) {
 int refuse_missing(const EntryText& entry, std::span<const Word> arguments) {
     base::warn_for_group("the program calls %s, which its MPI library (%s) does not have", entry.name,
                          describe_host().c_str());
-    return refuse(entry, arguments, kForeignErrOther);
+    return refuse(entry, arguments, abi::openmpi::kErrOther);
 }
 
 }  // namespace osc::host

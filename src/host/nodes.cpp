@@ -1,36 +1,9 @@
-// Asks the host for nodes, and the environment for simulated ones.
+// Asks the host for nodes.
 #include "host/nodes.h"
-
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
 #include "host/host.h"
 
 namespace osc::host {
-namespace {
-
-// The value of a variable of MPICH, which has three prefixes; null if it is not set.
-const char* variable(const char* name) {
-    for (const char* prefix : {"MPIR_CVAR_", "MPICH_", "MPIR_PARAM_"})
-        if (const char* text = std::getenv((std::string(prefix) + name).c_str()); text != nullptr) return text;
-    return nullptr;
-}
-
-bool is_on(const char* name) {
-    const char* text = variable(name);
-    if (text == nullptr) return false;
-    for (const char* off : {"", "0", "no", "NO", "false", "FALSE", "off", "OFF"})
-        if (std::strcmp(text, off) == 0) return false;
-    return true;
-}
-
-bool is_above_one(const char* name) {
-    const char* text = variable(name);
-    return text != nullptr && std::atoi(text) > 1;
-}
-
-}  // namespace
 
 int least(MPI_Comm comm, int mine, int& result) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -47,13 +20,6 @@ int node_of(MPI_Comm comm, int rank, bool alone) {
     const int error = least(node, rank, first);
     real().Comm_free(&node);
     return error == MPI_SUCCESS ? first : -1;
-}
-
-bool nodes_made_up() {
-    static const bool kMadeUp = is_above_one("NUM_CLIQUES") || is_above_one("NUM_CLIQUE") ||
-                                is_on("ODD_EVEN_CLIQUES") || is_on("EVEN_ODD_CLIQUES") || is_on("NOLOCAL") ||
-                                is_on("NO_LOCAL");
-    return kMadeUp;
 }
 
 }  // namespace osc::host

@@ -1,4 +1,4 @@
-// The host MPI's nodes: which processes share one, and whether the user has the host simulate nodes.
+// The host MPI's nodes: which processes share one.
 #pragma once
 
 #include <mpi.h>
@@ -11,9 +11,5 @@ int node_of(MPI_Comm comm, int rank, bool alone);
 
 /// Computes the minimum of a value over the processes of `comm`; collective. A host error code.
 int least(MPI_Comm comm, int mine, int& result);
-
-/// Whether the user has the host simulate nodes, by MPICH's variables for tests (MPIR_CVAR_NUM_CLIQUES and the like).
-/// libosc then uses the host's nodes without joining any.
-bool nodes_made_up();
 
 }  // namespace osc::host

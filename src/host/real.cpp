@@ -64,11 +64,8 @@ void fill(Real& table) {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
-#define OSC_REAL_EXTENSION(name) \
-    table.MPIX_##name = reinterpret_cast<decltype(table.MPIX_##name)>(host_symbol("PMPIX_" #name));
 #include "host/real.def"
 #include "host/real_types.def"
-#undef OSC_REAL_EXTENSION
 #undef OSC_REAL
 }
 
@@ -81,8 +78,8 @@ Host find_host() {
     if (found != Host::None) return found;
     g_library = next_symbol(kHostFunction) != nullptr ? open_next(kHostFunction) : open_hidden(kHostFunction);
     if (host_symbol(kHostFunction) == nullptr) return Host::None;
-    found = is_foreign(&library_symbol) ? Host::Foreign : Host::Mpich;
-    if (found == Host::Mpich) fill(detail::g_real);
+    found = is_foreign(&library_symbol) ? Host::Foreign : Host::Ours;
+    if (found == Host::Ours) fill(detail::g_real);
     return found;
 }
 

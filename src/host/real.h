@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "abi/abi.h"
 #include "base/assert.h"
 #include "base/helper_thread.h"
 
@@ -17,10 +18,8 @@ struct Real {
 #include "interpose/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
-#define OSC_REAL_EXTENSION(name) decltype(&::PMPIX_##name) MPIX_##name = nullptr;
 #include "host/real.def"
 #include "host/real_types.def"
-#undef OSC_REAL_EXTENSION
 #undef OSC_REAL
 };
 
@@ -28,7 +27,7 @@ namespace detail {
 extern Real g_real;
 }
 
-/// The table; find_host() fills it if it returns Host::Mpich.
+/// The table; find_host() fills it if it returns Host::Ours.
 inline const Real& real() {
     OSC_ASSERT(!base::t_helper_thread);
     return detail::g_real;
@@ -37,7 +36,7 @@ inline const Real& real() {
 /// The MPI library that the process has loaded.
 enum class Host {
     None,
-    Mpich,    // of MPICH's ABI: libosc works over it
+    Ours,     // of the ABI that libosc is built for: libosc works over it
     Foreign,  // of another ABI: libosc passes calls on, and reads no handle
 };
 
@@ -47,9 +46,6 @@ Host find_host();
 
 /// A text with the host's name, version and file. Valid after find_host() has found a host.
 std::string describe_host();
-
-/// The host's definition of `symbol`, or int_form() of it, or null. Valid after find_host() has found a host.
-void* host_symbol(const char* symbol);
 
 /// The C library's dlsym(), because libosc exports one of its own (interpose/dlsym.cpp). Thread-safe.
 using Dlsym = void* (*)(void* library, const char* name) noexcept;

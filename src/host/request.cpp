@@ -1,9 +1,6 @@
-// Generalized requests with the host's extension.
-//
-// MPICH (by src/mpi/request of 4.0.2) calls the poll function in MPI_Wait, in the calls for some or any, and in all
-// tests; it calls the wait function in MPI_Waitall, for one request at a time. It holds no lock meanwhile. The status
-// that it passes may be invalid, so these functions do not write to it. In MPI_Wait and MPI_Waitall only these
-// functions drive the host, which may have to send a peer the rest of a message (invariant I3).
+// The functions of requests that the host polls. The status that a host passes to poll() and wait() may be invalid, so
+// they do not write to it. While the application waits, only they may drive the host, which may have to send a peer the
+// rest of a message (invariant I3).
 #include "host/request.h"
 
 #include <sched.h>
@@ -67,12 +64,8 @@ int cancel(void*, int) {
 
 }  // namespace
 
-bool can_start_requests() {
-    return real().MPIX_Grequest_start != nullptr;
-}
-
 int start_request(Awaited& what, MPI_Request* request) {
-    return real().MPIX_Grequest_start(&query, &release_state, &cancel, &poll, &wait, &what, request);
+    return abi::start_polled_request({&query, &release_state, &cancel, &poll, &wait}, &what, request);
 }
 
 void complete_request(MPI_Request request) {

@@ -1,5 +1,5 @@
-// Requests that libosc completes: generalized requests that the host polls in its own wait and test calls, which is an
-// extension of MPICH.
+// Requests that libosc completes: generalized requests that the host polls in its own wait and test calls
+// (abi::PolledRequest).
 #pragma once
 
 #include <mpi.h>
@@ -22,8 +22,7 @@ class Awaited {
     ~Awaited() = default;
 };
 
-/// Whether the host has the extension.
-bool can_start_requests();
+/// Only if abi::can_poll_requests().
 int start_request(Awaited& what, MPI_Request* request);
 void complete_request(MPI_Request request);
 

@@ -45,8 +45,7 @@ Signature signature_of(MPI_Datatype type) {
     if (layout.basic() != Basic::None) return {{layout.basic(), elements_in(layout.basic(), layout.size())}};
     detail::Contents contents(type);
     Signature signature;
-    const int combiner = contents.combiner();
-    if (combiner != MPI_COMBINER_STRUCT && combiner != MPI_COMBINER_STRUCT_INTEGER) {
+    if (contents.combiner() != MPI_COMBINER_STRUCT) {
         const Signature part = signature_of(contents.type());
         append(signature, part, layout.size() / detail::flatten(contents.type()).size());
         return signature;

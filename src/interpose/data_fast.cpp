@@ -83,7 +83,7 @@ namespace slow {
 
 // Batches a put or get in a run of operations on memory that is not mapped here (epoch/updates.h).
 bool move_in_run(Window* window, void* here, int count, MPI_Datatype type, int rank, MPI_Aint disp, bool is_put) {
-    const Basic basic = host::plain_basic(type);
+    const Basic basic = abi::plain_basic(type);
     if (window == nullptr || basic == Basic::None || count <= 0) return false;
     const std::size_t width = op::element_size(basic);
     const epoch::SmallMove move{here, width * static_cast<std::uint64_t>(count), is_put};
@@ -122,7 +122,7 @@ bool move_in_run(Window* window, void* here, int count, MPI_Datatype type, int r
 template <bool kFetch>
 bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin,
                   void* result) {
-    switch (host::plain_basic(type)) {
+    switch (abi::plain_basic(type)) {
         case Basic::I64:
         case Basic::U64:
             return fast::quick_update<std::uint64_t, kFetch>(window, rank, disp, op, origin, result);
@@ -145,7 +145,7 @@ struct SmallKernel {
     bool is_quick = false;
 };
 SmallKernel small_kernel(MPI_Datatype type, MPI_Op op) {
-    const Basic basic = host::plain_basic(type);
+    const Basic basic = abi::plain_basic(type);
     const Op known = op_of(op);
     if (basic == Basic::None || known == Op::None || known == Op::NoOp) return {};
     const std::size_t width = op::element_size(basic);
@@ -227,7 +227,7 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
                                MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     if (origin_addr == nullptr || compare_addr == nullptr || result_addr == nullptr)
         return Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
-    const Basic basic = host::plain_basic(datatype);
+    const Basic basic = abi::plain_basic(datatype);
     Window* const window = find_front(win);
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
     const bool wide = basic == Basic::I64 || basic == Basic::U64;
@@ -291,7 +291,7 @@ int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_da
 int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                  MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     bool done = false;
-    if (OSC_LIKELY(op == MPI_SUM && host::plain_integer64(datatype)) &&
+    if (OSC_LIKELY(op == MPI_SUM && abi::plain_integer64(datatype)) &&
         OSC_LIKELY(origin_addr != nullptr && result_addr != nullptr))
         done = quick_update<std::uint64_t, true>(find_front(win), target_rank, target_disp, MPI_SUM, origin_addr,
                                                  result_addr);
@@ -303,7 +303,7 @@ int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype dataty
 int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
                      int target_rank, MPI_Aint target_disp, MPI_Win win) {
     if (!OSC_LIKELY(origin_addr != nullptr && compare_addr != nullptr && result_addr != nullptr &&
-                    host::plain_integer64(datatype) &&
+                    abi::plain_integer64(datatype) &&
                     quick_swap<std::uint64_t>(find_front(win), target_rank, target_disp, origin_addr, compare_addr,
                                               result_addr)))
         return slow::swap_any(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);

@@ -39,11 +39,11 @@ inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank
                           std::uint64_t& bytes) {
     if (!OSC_LIKELY(window != nullptr)) return false;
     // One 64-bit element is apart, so that its path needs few registers.
-    if (OSC_LIKELY(host::is_plain_of_8(type)) && OSC_LIKELY(count == 1)) {
+    if (OSC_LIKELY(abi::is_plain_of_8(type)) && OSC_LIKELY(count == 1)) {
         bytes = 8;
         return fast_address(*window, rank, disp, 8, target);
     }
-    const std::int64_t width = host::plain_size(type);
+    const std::int64_t width = abi::plain_size(type);
     if (!OSC_LIKELY(width >= 0)) return false;
     const std::int64_t length = width * count;
     bytes = static_cast<std::uint64_t>(length);
@@ -191,7 +191,7 @@ inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op
 template <bool kFetch, class Place = InWindow>
 inline bool quick_any(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
                       const void* origin, void* result) {
-    switch (host::plain_basic(type)) {
+    switch (abi::plain_basic(type)) {
         case Basic::I64:
         case Basic::U64:
             return quick_row<std::uint64_t, kFetch, Place>(window, count, rank, disp, op, origin, result);

@@ -40,7 +40,7 @@ inline bool requested_transfer(MPI_Win win, int origin_count, MPI_Datatype origi
 // The most frequent case comes first: a counter or a queue adds to one 64-bit integer.
 inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
                         const void* origin, void* result) {
-    if (OSC_LIKELY(count == 1 && op == MPI_SUM && host::plain_integer64(type)))
+    if (OSC_LIKELY(count == 1 && op == MPI_SUM && abi::plain_integer64(type)))
         return quick_update<std::uint64_t, true>(window, rank, disp, MPI_SUM, origin, result);
     return quick_any<true>(type, window, count, rank, disp, op, origin, result);
 }

@@ -38,7 +38,7 @@ bool send(const Target& target, Opcode opcode, Basic basic, Op op, std::uint64_t
 bool send_update(const Target& target, Opcode opcode, int count, MPI_Datatype type, MPI_Op op, const void* origin,
                  void* result) {
     if (!may_send(target)) return false;
-    const Basic basic = host::plain_basic(type);
+    const Basic basic = abi::plain_basic(type);
     const Op known = op_of(op);
     if (basic == Basic::None || known == Op::None || !op::admits(known, basic)) return false;
     if (known == Op::NoOp && opcode == Opcode::Update) return false;  // an error
@@ -51,13 +51,13 @@ bool send_update(const Target& target, Opcode opcode, int count, MPI_Datatype ty
 bool send_transfer(const Target& target, Opcode opcode, int count, MPI_Datatype type, const void* origin,
                    void* result) {
     if (!may_send(target)) return false;
-    const std::uint64_t bytes = bytes_of(count, host::plain_size(type));
+    const std::uint64_t bytes = bytes_of(count, abi::plain_size(type));
     return bytes != 0 && send(target, opcode, Basic::None, Op::None, bytes, origin, nullptr, result);
 }
 
 bool send_swap(const Target& target, const void* origin, const void* compare, void* result, MPI_Datatype type) {
     if (!may_send(target)) return false;
-    const Basic basic = host::plain_basic(type);
+    const Basic basic = abi::plain_basic(type);
     if (basic == Basic::None || !op::admits_compare(basic)) return false;
     const std::size_t width = op::element_size(basic);
     return op::significant_size(basic) == width &&
@@ -87,7 +87,7 @@ struct InRegion {
 // The place of a transfer in the last region; null if that does not contain it.
 std::byte* place_in_region(const Target& target, int count, MPI_Datatype type, std::uint64_t& bytes) {
     if (target.window == nullptr) return nullptr;
-    const std::int64_t length = host::plain_size(type) * count;
+    const std::int64_t length = abi::plain_size(type) * count;
     bytes = static_cast<std::uint64_t>(length);
     InRegion region;
     return length > 0 && count > 0 && region.find(*target.window, target.rank, target.disp, length) ? region.place
@@ -95,7 +95,7 @@ std::byte* place_in_region(const Target& target, int count, MPI_Datatype type, s
 }
 
 bool swap_in_region(const Target& target, const void* origin, const void* compare, void* result, MPI_Datatype type) {
-    switch (host::plain_basic(type)) {
+    switch (abi::plain_basic(type)) {
         case Basic::I64:
         case Basic::U64:
             return fast::quick_swap<std::uint64_t, InRegion>(target.window, target.rank, target.disp, origin, compare,

@@ -32,7 +32,7 @@ void* own_symbol(const char* name) {
 // What a look-up of an MPI function in a library gives.
 void* find_for_program(void* library, const char* name) {
     void* const found = host::loader_dlsym()(library, name);
-    if (found == nullptr || base::values().disable || host::find_host() != host::Host::Mpich ||
+    if (found == nullptr || base::values().disable || host::find_host() != host::Host::Ours ||
         !host::in_host_library(found))
         return found;
     void* const own = own_symbol(name);

@@ -2,10 +2,10 @@
 // callbacks at MPI_Finalize (MPI 4.1 section 11.2.4), and is made anew if the program starts MPI again by a session.
 #include <vector>
 
+#include "abi/abi.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/datatype.h"
-#include "host/finalize_hook.h"
 #include "interpose/job_line.h"
 #include "interpose/reports.h"
 #include "interpose/serve.h"
@@ -56,7 +56,7 @@ void report() {
 void end_world() {
     report();
     if (host::sessions() == 0) end();
-    if (base::values().host_progress_hook) host::hook_finalize();
+    if (base::values().host_progress_hook) abi::hook_finalize();
     shm::note_finalize();
 }
 

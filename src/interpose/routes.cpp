@@ -70,9 +70,9 @@ void stand_aside() {
 #undef OSC_ENTRY
     if (base::values().disable) return;
     base::warn_for_job(
-        "the program's MPI library (%s) has another ABI than MPICH's: libosc serves nothing and passes every call on; "
-        "it needs a program built for MPICH or a library of its ABI",
-        host::describe_host().c_str());
+        "the program's MPI library (%s) has another ABI than %s's: libosc serves nothing and passes every call on; "
+        "it needs a program built for %s or a library of its ABI",
+        host::describe_host().c_str(), abi::kName, abi::kName);
 }
 
 // Sets the routes once. False if there is no host yet, or if it is a foreign one and this is not a call (`called`): the

@@ -49,12 +49,6 @@ namespace slow {
 int ordered(Window& window);
 }  // namespace slow
 
-/// The operation of a handle: a predefined one, or Op::None.
-inline Op op_of(MPI_Op op) {
-    // MPICH numbers its predefined operations 0x58000001 (MPI_MAX) to 0x5800000e (MPI_NO_OP) in the order of Op.
-    static_assert(MPI_MAX == 0x58000001 && MPI_NO_OP == 0x5800000e && static_cast<int>(Op::NoOp) == 14);
-    const auto index = static_cast<unsigned>(op) - 0x58000000u;
-    return index < static_cast<unsigned>(Op::Count) ? static_cast<Op>(index) : Op::None;
-}
+using abi::op_of;
 
 }  // namespace osc

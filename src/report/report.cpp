@@ -9,9 +9,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "abi/abi.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "host/progress_hook.h"
 #include "transport/shm/arena.h"
 
 namespace osc::report {
@@ -65,7 +65,7 @@ void start() {
         shm::Activity& activity = shm::Arena::mine().activity();
         shm::use_activity(activity);
         // Also without a network: the polls show peers that this process is inside the host.
-        if (base::values().host_progress_hook && host::hook_progress(nullptr))
+        if (base::values().host_progress_hook && abi::hook_progress(nullptr))
             activity.counts_polls.store(1, std::memory_order_relaxed);
         shm::set_threaded(host::threads());
         take_signal();

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "abi/openmpi/recognise.h"
 #include "base/launcher.h"
 #include "tools/check.h"
 
@@ -27,7 +28,7 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     HostMpi* const host = open();
     const std::string version = host->version();
     const std::string path = host->path();
-    const bool foreign = ::dlsym(library, "ompi_mpi_comm_world") != nullptr;
+    const bool foreign = ::dlsym(library, abi::openmpi::kWorld) != nullptr;
     const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", foreign ? "Open MPI" : "MPICH"}};
     if (foreign)
         add_problem(findings, "host_mpi", version + ", " + path + ": another ABI than MPICH's",

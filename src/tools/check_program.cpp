@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/openmpi/recognise.h"
 #include "base/launcher.h"
 #include "base/options.h"
 #include "tools/check.h"
@@ -186,7 +187,7 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
         return add_note(findings, kCheck, path + " loads " + all[ours] + ", and no MPI library at its start",
                         "libosc serves the MPI library that the program opens later; OSC_VERBOSE=1 shows it");
     const bool is_standard = all[mpi].find("/libmpi_abi.so") != std::string::npos;
-    if (is_standard || Elf(all[mpi]).defines("ompi_mpi_comm_world"))
+    if (is_standard || Elf(all[mpi]).defines(abi::openmpi::kWorld))
         return add_problem(findings, kCheck, path + " uses " + all[mpi] + ", whose ABI is not MPICH's",
                            "libosc passes every call on: build the program for MPICH or a library of its ABI");
     if (mpi < ours)

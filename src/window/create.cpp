@@ -164,7 +164,7 @@ std::recursive_mutex g_handles;
 
 int make_handle(Window& window) {
     const std::lock_guard lock(g_handles);
-    return host::real().Win_create(nullptr, 0, 1, MPI_INFO_NULL, host::self_comm(), &window.handle);
+    return abi::make_window(host::self_comm(), &window.handle);
 }
 
 void drop_memory(void* owned, std::byte* controls, bool owns_controls) {

@@ -2,7 +2,7 @@
 // memory belong to a file: the system does not free them with the mapping, MADV_DONTNEED would keep their contents, and
 // mremap would keep them shared.
 //
-// The calls are redirected where they are made (host/imports.h). If libosc exported these names, a library that patches
+// The calls are redirected where they are made (base/imports.h). If libosc exported these names, a library that patches
 // the code of the C library's functions, as UCX does, would patch libosc's instead and not see the C library's own
 // calls. A call that is not redirected, because the caller keeps the function's address in its data or was loaded
 // later, takes memory until the next adoption, and does no harm otherwise.
@@ -21,7 +21,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "host/imports.h"
+#include "base/imports.h"
 #include "transport/shm/adoption.h"
 #include "window/shared_heap.h"
 
@@ -149,14 +149,14 @@ int watched_madvise(void* address, std::size_t bytes, int advice) {
 
 template <class Function>
 bool find(const char* name, Function& function) {
-    if (function == nullptr) function = reinterpret_cast<Function>(host::called_function(name));
+    if (function == nullptr) function = reinterpret_cast<Function>(base::called_function(name));
     return function != nullptr;
 }
 
 template <class Function>
 void watch(const char* name, Function by, Function& before) {
     if (find(name, before))
-        host::replace_all_imports(name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by));
+        base::replace_all_imports(name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by));
 }
 
 const void* library_of(const void* function, bool& c_library) {

@@ -11,7 +11,7 @@ namespace detail {
 constinit Front g_front;
 
 void Front::clear(std::size_t index) {
-    handles[index].store(index == 0 ? kOther : MPI_Win{}, std::memory_order_relaxed);
+    handles[index].store(index == 0 ? 1 : 0, std::memory_order_relaxed);
     windows[index].store(nullptr, std::memory_order_relaxed);
 }
 
@@ -56,24 +56,24 @@ Freed& freed() {
 
 Window* find_window(MPI_Win handle) {
     if (Window* window = find_front(handle)) return window;
-    return g_windows.find(host::handle_key(handle));
+    return g_windows.find(abi::handle_key(handle));
 }
 
 void register_window(MPI_Win handle, Window* window) {
     freed().remove(handle);
-    g_windows.insert(host::handle_key(handle), window);
+    g_windows.insert(abi::handle_key(handle), window);
     if (!window->allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
-    const std::size_t index = Front::index(handle);
+    const std::size_t index = abi::window_index(abi::handle_key(handle));
     if (g_front.windows[index].load(std::memory_order_relaxed) != nullptr) return;
     g_front.windows[index].store(window, std::memory_order_relaxed);
-    g_front.handles[index].store(handle, std::memory_order_release);
+    g_front.handles[index].store(abi::handle_key(handle), std::memory_order_release);
 }
 
 void unregister_window(MPI_Win handle) {
-    Window* const window = g_windows.erase(host::handle_key(handle));
+    Window* const window = g_windows.erase(abi::handle_key(handle));
     const std::lock_guard lock(g_front_mutex);
-    const std::size_t index = Front::index(handle);
+    const std::size_t index = abi::window_index(abi::handle_key(handle));
     if (window != nullptr && g_front.windows[index].load(std::memory_order_relaxed) == window) g_front.clear(index);
 }
 

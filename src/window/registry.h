@@ -3,9 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <type_traits>
 
+#include "abi/abi.h"
 #include "host/handle_table.h"
 #include "transport/shm/compare.h"
 #include "window/window.h"
@@ -13,25 +12,18 @@
 namespace osc {
 namespace detail {
 
-/// A cache of the handle table for the fast path, indexed by a hash of the handle. An entry belongs to the first
-/// window that takes it and is empty again after that window's free. It never passes from one live window to another,
-/// so a caller that finds its handle here also finds its window. An empty entry contains a handle with another index,
-/// which no caller's handle matches, so a match needs no further test: 0, but 1 in the entry with the index of 0. Two
-/// arrays, because one instruction can address an element of each by its index.
+/// A cache of the handle table for the fast path, indexed by abi::window_index(). An entry belongs to the first window
+/// that takes it and is empty again after that window's free. It never passes from one live window to another, so a
+/// caller that finds its handle here also finds its window. An empty entry contains a handle with another index, which
+/// no caller's handle matches, so a match needs no further test: 0, but 1 in the entry with the index of 0. Two arrays,
+/// because one instruction can address an element of each by its index.
 struct Front {
     static constexpr std::size_t kEntries = 256;
-    static constexpr MPI_Win kOther = static_cast<MPI_Win>(1);
+    static_assert(abi::window_index(0) == 0 && abi::window_index(1) != 0);
     std::atomic<Window*> windows[kEntries] = {};
-    std::atomic<MPI_Win> handles[kEntries] = {kOther};
+    std::atomic<abi::HandleKey> handles[kEntries] = {1};
 
     void clear(std::size_t index);
-    /// One multiplication and one shift. The number keeps the handles of MPICH's first 253 windows apart, which count
-    /// up from two starts: the first eight, and all others. A search found it.
-    static std::size_t index(MPI_Win handle) {
-        static_assert(kEntries == 256);
-        if constexpr (std::is_pointer_v<MPI_Win>) return host::handle_key(handle) * 0x9e3779b97f4a7c15u >> 56;
-        return static_cast<std::uint32_t>(host::handle_key(handle) * 0xa3015837u) >> 24;
-    }
 };
 extern Front g_front;
 
@@ -41,8 +33,9 @@ extern Front g_front;
 inline Window* find_front(MPI_Win handle) {
     const detail::Front* front = &detail::g_front;
     asm("" : "+r"(front));  // one address for both arrays; the compiler would make two
-    const std::size_t index = detail::Front::index(handle);
-    if (__builtin_expect(!shm::equals(front->handles[index], handle), 0)) return nullptr;
+    const abi::HandleKey key = abi::handle_key(handle);
+    const std::size_t index = abi::window_index(key);
+    if (__builtin_expect(!shm::equals(front->handles[index], key), 0)) return nullptr;
     Window* const window = front->windows[index].load(std::memory_order_relaxed);
     if (window == nullptr) __builtin_unreachable();
     return window;

@@ -103,7 +103,7 @@ void Open::released() {
 Fault give(Window& window, am::PendingOp pending, MPI_Request* request, int& host_error) {
     reap();
     host_error = MPI_SUCCESS;
-    if (!pending.completion->ended() && !host::can_start_requests()) pending.flow->await(*pending.completion);
+    if (!pending.completion->ended() && !abi::can_poll_requests()) pending.flow->await(*pending.completion);
     if (pending.completion->ended()) {
         if (const am::Status status = pending.completion->status(); status != am::Status::Done) {
             const Fault fault = window.complete_ops(pending.target);  // reports the fault now, so later calls do not

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "abi/abi.h"
 #include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
@@ -118,7 +119,7 @@ int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     if (!difference_in(split.comm).empty())
         return mpi.Comm_split_type(split.comm, split.type, split.key, split.info, result);
     // Some processes may give MPI_UNDEFINED, so the processes decide together.
-    const bool keeps_host = base::values().split_type == "host" || host::nodes_made_up();
+    const bool keeps_host = base::values().split_type == "host" || abi::simulates_nodes();
     const int mine[] = {asks_for_shared_memory(split) ? 1 : 0, keeps_host ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};
     int all[] = {0, 0, 0};
     MPI_Request request = MPI_REQUEST_NULL;

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "abi/abi.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/random.h"
@@ -175,7 +176,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     TeamRecord mine{};
     const bool made_up = std::min<long>(base::values().fake_nodes, size) > 1 && !loads;
     mine.node = node_of(comm, made_up, rank, size);
-    mine.machine = joins && !made_up && !host::nodes_made_up() ? shm::machine_number() : 0;
+    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
     mine.atomics = atomics ? 1 : 0;
     mine.meeting = base::random64();
     const bool opened = arena.open();

@@ -8,12 +8,12 @@
 #include <bit>
 #include <utility>
 
+#include "abi/abi.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
-#include "host/progress_hook.h"
 #include "window/team.h"
 
 namespace osc {
@@ -138,7 +138,7 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, in
         base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
     if (base::verbose("windows") && endpoint.flaw()[0] != '\0')
         base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
-    if (base::values().host_progress_hook) host::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
+    if (base::values().host_progress_hook) abi::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
     return measure_network(comm);
 }
 

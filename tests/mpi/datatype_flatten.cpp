@@ -174,11 +174,11 @@ void predefined_types() {
 #endif
     };
     for (const auto& [type, basic] : expected) {
-        const TypeInfo* info = osc::host::predefined(type);
+        const TypeInfo* info = osc::abi::predefined(type);
         check(info && info->basic == basic && type_info(type) == info, "predefined", type);
     }
     int found = 0;
-    for (const TypeInfo* info : osc::host::detail::g_predefined) {
+    for (const TypeInfo* info : osc::abi::detail::g_predefined) {
         if (!info) continue;
 #ifndef MPI_LOGICAL16
         // The table has the types of MPICH 5. MPICH 4 numbers its own up to MPIX_C_FLOAT16 and ends a process that asks
@@ -346,7 +346,7 @@ void timings() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (osc::host::find_host() != osc::host::Host::Mpich) return 1;
+    if (osc::host::find_host() != osc::host::Host::Ours) return 1;
     int level = MPI_THREAD_SINGLE;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_dup(MPI_COMM_SELF, &g_self);

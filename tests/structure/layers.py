@@ -1,5 +1,5 @@
-"""Reads the includes of src/ and fails on an arrow that runs up, on a room that the order does not name, and on mpi.h outside
-the rooms that may use it. The order is docs/ARCHITECTURE.md's: a room includes only itself and rooms below it. Tables
+"""Reads src/ and fails on an include that runs up, on a room that the order does not name, on mpi.h outside the rooms that may
+use it, and on what only one host's ABI has (numbers of handles, names) outside src/abi/HOST/. The order is docs/ARCHITECTURE.md's: a room includes only itself and rooms below it. Tables
 (*.def) may be included from anywhere. It fails also on a script in tests/ with the name of a module of Python's library:
 scripts of its folder would import it in that module's place."""
 import pathlib
@@ -8,14 +8,21 @@ import sys
 
 # From the bottom up. A room is a folder of src/, or of src/transport/.
 ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
-         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "host",
+         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "abi", "host",
          "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
-FROM_TOOLS = {TOOLS, "base", "trace", "transport/fabric", "transport/cma"}
-WITH_MPI = {"host", "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}
+FROM_TOOLS = {TOOLS, "abi", "base", "trace", "transport/fabric", "transport/cma"}
+WITH_MPI = {"abi", "host", "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
 # Rooms that include nothing of these, although they lie above them: interpose, report and window alone call the host.
 NOT_FROM = {"host": {"window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}}
+
+HOST_FOLDERS = r"abi/[^/]+/"  # what one host's ABI alone has belongs there
+# Names of MPICH and of Open MPI, in comments too; MPIX_ are extensions.
+HOST_NAME = re.compile(r"P?MPIX_|MPIR_|MPII_|MPICH_|\b(ompi|OMPI|opal|OPAL)_|\bucp_")
+# A handle of MPICH: two bits for how its object is stored, four for the kind of object, which is not 0, and a number.
+HOST_NUMBER = re.compile(r"\b0x(?!00|40|80|c0)[0-9a-f][048c]00[0-9a-f]{4}u?l*\b", re.IGNORECASE)
+NOT_OF_A_HOST = {"base/launcher.cpp", "tools/check_job.cpp"}  # launchers' variables; advice to users
 
 
 def room_of(path):
@@ -35,6 +42,9 @@ def wrong_includes(source):
             yield f"{name}: the order of rooms does not name '{room}'"
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not re.match(HOST_FOLDERS, name) and name not in NOT_OF_A_HOST:
+                if found := HOST_NAME.search(line) or HOST_NUMBER.search(line.split("//")[0]):
+                    yield f"{name}:{number}: '{found[0]}' belongs to one host's ABI, in src/abi/HOST/"
             if re.match(r"\s*#\s*include <mpi\.h>", line) and room not in WITH_MPI and name not in FILES_WITH_MPI:
                 yield f"{name}:{number}: mpi.h is for {', '.join(sorted(WITH_MPI))}"
             found = re.match(r'\s*#\s*include "([^"]+)"', line)

@@ -1,5 +1,5 @@
 // Redirection of imported functions: which pages are sealed, and which unbound calls may be redirected.
-#include "host/imports.h"
+#include "base/imports.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -7,13 +7,8 @@
 #include <atomic>
 #include <thread>
 
-#include "host/real.h"
-
-// No test asks for the host's functions.
-osc::host::Real osc::host::detail::g_real{};
-
-using osc::host::is_sealed;
-using osc::host::replace_all_imports;
+using osc::base::is_sealed;
+using osc::base::replace_all_imports;
 
 // The libraries imports_*.so call this one, or their own.
 extern "C" __attribute__((visibility("default"))) int osc_test_answer();

@@ -76,7 +76,7 @@ FAULTS = [
     Fault("request_early", "a request completes before its get has moved the data", [
         before("interpose/data.cpp", "am::PendingOp asked;", """\
             if (OSC_FAULT(request_early) && kind == op::OpKind::Get && counter == nullptr &&
-                host::predefined(buffers.origin_type) && host::predefined(buffers.target_type)) {
+                abi::predefined(buffers.origin_type) && abi::predefined(buffers.target_type)) {
                 faults::postpone([=, &window] { perform(window, function, kind, buffers, op); });
                 return host::completed_request(request);
             }""")]),

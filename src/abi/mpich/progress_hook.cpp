@@ -1,15 +1,13 @@
 // MPICH over UCX polls for messages with ucp_worker_progress, a public function of UCX that it imports. This file
 // replaces that entry of the host's import table by a function that also drives libosc's network. Other libraries'
 // calls do not change, and libosc exports no name for it.
-#include "host/progress_hook.h"
-
 #include <atomic>
 #include <mutex>
 
-#include "host/imports.h"
+#include "abi/mpich/ucx.h"
 #include "transport/shm/activity.h"
 
-namespace osc::host {
+namespace osc::abi {
 namespace {
 
 using Progress = unsigned (*)(void* worker);
@@ -38,17 +36,17 @@ bool hook_progress(void (*called)()) {
     const std::lock_guard lock(mutex);
     if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
     if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
-    auto* const function = reinterpret_cast<Progress>(exported_to_host(kProgress));
+    auto* const function = reinterpret_cast<Progress>(imported(kProgress));
     if (function == nullptr) return false;
     g_progress.store(function, std::memory_order_release);
-    if (replace_import(kProgress, reinterpret_cast<void*>(&count_progress))) return true;
+    if (redirect(kProgress, reinterpret_cast<void*>(&count_progress))) return true;
     g_progress.store(nullptr, std::memory_order_relaxed);
     return false;
 }
 
 unsigned progress_of(void* worker) {
-    static const auto function = reinterpret_cast<Progress>(exported_to_host(kProgress));
+    static const auto function = reinterpret_cast<Progress>(imported(kProgress));
     return g_progress.load(std::memory_order_acquire) != nullptr ? count_progress(worker) : function(worker);
 }
 
-}  // namespace osc::host
+}  // namespace osc::abi

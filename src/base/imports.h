@@ -1,17 +1,17 @@
-// The functions that the host MPI, or all libraries, import from other libraries. Replacing an import changes the calls
-// of the importing library alone, and exports no name.
+// The functions that one library, or all libraries, import from other libraries. Replacing an import changes the calls
+// of the importing library alone, and exports no name. A library is named by an address in it.
 #pragma once
 
 #include <cstdint>
 
-namespace osc::host {
+namespace osc::base {
 
-/// The function `name` that the host's calls reach; null if the host does not import it. Thread-safe.
-void* exported_to_host(const char* name);
+/// The function `name` that a library's calls reach; null if the library does not import it. Thread-safe.
+void* imported_by(void* library, const char* name);
 
-/// Redirects the host's calls of `name` to `by`; false if the host does not import `name` or its table cannot be
+/// Redirects a library's calls of `name` to `by`; false if the library does not import `name` or its table cannot be
 /// written. Calls of this function must not overlap.
-bool replace_import(const char* name, void* by);
+bool replace_import(void* library, const char* name, void* by);
 
 /// The function that other libraries' calls of `name` reach; null if no library defines it. Thread-safe.
 void* called_function(const char* name);
@@ -26,4 +26,4 @@ void replace_all_imports(const char* name, void* function, void* by);
 /// [first, first + bytes): the part's end is rounded down to pages of `page` bytes. Thread-safe.
 bool is_sealed(std::uintptr_t first, std::uintptr_t bytes, std::uintptr_t address, std::uintptr_t page);
 
-}  // namespace osc::host
+}  // namespace osc::base

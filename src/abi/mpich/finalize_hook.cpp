@@ -1,8 +1,10 @@
+// MPI_Finalize of MPICH before 4.2 over UCX: each process closes its connections, which may need the progress of its
+// peers, and then waits in a barrier of the process manager without making any (pmodels/mpich pull request 6596). A
+// process that reaches the barrier first keeps its peers from closing, for ever.
+//
 // The host imports the functions by which it closes connections, makes progress, waits for its process manager (read)
 // and destroys its workers. Replacements follow the finalizing thread through these steps: from the first closed
 // connection to the first destroyed worker, a read() that finds nothing makes progress.
-#include "host/finalize_hook.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -12,10 +14,9 @@
 #include <mutex>
 #include <vector>
 
-#include "host/imports.h"
-#include "host/progress_hook.h"
+#include "abi/mpich/ucx.h"
 
-namespace osc::host {
+namespace osc::abi {
 namespace {
 
 using Disconnect = void* (*)(void* endpoint);
@@ -97,16 +98,16 @@ ssize_t read_with_progress(int descriptor, void* data, size_t bytes) {
 }  // namespace
 
 void hook_finalize() {
-    g_disconnect = reinterpret_cast<Disconnect>(exported_to_host("ucp_disconnect_nb"));
-    g_destroy = reinterpret_cast<Destroy>(exported_to_host("ucp_worker_destroy"));
-    if (g_disconnect == nullptr || g_destroy == nullptr || exported_to_host("ucp_worker_progress") == nullptr ||
-        exported_to_host("read") == nullptr)
+    g_disconnect = reinterpret_cast<Disconnect>(imported("ucp_disconnect_nb"));
+    g_destroy = reinterpret_cast<Destroy>(imported("ucp_worker_destroy"));
+    if (g_disconnect == nullptr || g_destroy == nullptr || imported("ucp_worker_progress") == nullptr ||
+        imported("read") == nullptr)
         return;
     // If one replacement fails, the others have no effect without it.
-    if (replace_import("ucp_worker_destroy", reinterpret_cast<void*>(&destroy)) &&
-        replace_import("read", reinterpret_cast<void*>(&read_with_progress)) &&
-        replace_import("ucp_worker_progress", reinterpret_cast<void*>(&progress)))
-        replace_import("ucp_disconnect_nb", reinterpret_cast<void*>(&disconnect));
+    if (redirect("ucp_worker_destroy", reinterpret_cast<void*>(&destroy)) &&
+        redirect("read", reinterpret_cast<void*>(&read_with_progress)) &&
+        redirect("ucp_worker_progress", reinterpret_cast<void*>(&progress)))
+        redirect("ucp_disconnect_nb", reinterpret_cast<void*>(&disconnect));
 }
 
-}  // namespace osc::host
+}  // namespace osc::abi

@@ -1,5 +1,5 @@
 // Reads libraries' dynamic sections and writes to their tables of imported functions.
-#include "host/imports.h"
+#include "base/imports.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -13,9 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "host/real.h"
-
-namespace osc::host {
+namespace osc::base {
 namespace {
 
 // Relocations of table entries through which code reaches a function. Other relocations initialise a program's data.
@@ -149,32 +147,31 @@ std::vector<std::string> loaded_libraries() {
     return names;
 }
 
-// The library that defines MPI_Initialized; null if the loader does not know it.
-const link_map* host_library(Dl_info& info) {
-    link_map* host = nullptr;
-    const int found =
-        ::dladdr1(reinterpret_cast<void*>(real().Initialized), &info, reinterpret_cast<void**>(&host), RTLD_DL_LINKMAP);
-    return found != 0 ? host : nullptr;
+// The library that an address lies in; null if the loader does not know it.
+const link_map* library_of(void* address, Dl_info& info) {
+    link_map* library = nullptr;
+    const int found = ::dladdr1(address, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP);
+    return found != 0 ? library : nullptr;
 }
 
 }  // namespace
 
-void* exported_to_host(const char* name) {
+void* imported_by(void* library, const char* name) {
     Dl_info info{};
-    const link_map* const host = host_library(info);
-    if (host == nullptr || entry_of(*host, name) == nullptr) return nullptr;
-    void* const library = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) return nullptr;
-    void* const function = ::dlsym(library, name);
-    ::dlclose(library);
+    const link_map* const importing = library_of(library, info);
+    if (importing == nullptr || entry_of(*importing, name) == nullptr) return nullptr;
+    void* const handle = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return nullptr;
+    void* const function = ::dlsym(handle, name);
+    ::dlclose(handle);
     return function;
 }
 
-bool replace_import(const char* name, void* by) {
+bool replace_import(void* library, const char* name, void* by) {
     Dl_info info{};
-    const link_map* const host = host_library(info);
-    void** const entry = host != nullptr ? entry_of(*host, name) : nullptr;
-    return entry != nullptr && replace(*host, entry, by);
+    const link_map* const importing = library_of(library, info);
+    void** const entry = importing != nullptr ? entry_of(*importing, name) : nullptr;
+    return entry != nullptr && replace(*importing, entry, by);
 }
 
 // A program that takes a function's address may define the name itself, as a jump to the function. That is no function
@@ -222,4 +219,4 @@ bool is_sealed(std::uintptr_t first, std::uintptr_t bytes, std::uintptr_t addres
     return address >= first / page * page && address < (first + bytes) / page * page;
 }
 
-}  // namespace osc::host
+}  // namespace osc::base
