@@ -144,4 +144,8 @@ namespace osc::host {
 void* host_symbol(const char* symbol);
 }  // namespace osc::host
 
+#ifdef OPEN_MPI
+#include "abi/openmpi/handles.h"
+#else
 #include "abi/mpich/handles.h"
+#endif
