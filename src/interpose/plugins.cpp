@@ -2,6 +2,7 @@
 #include "interpose/plugins.h"
 
 #include "base/beside.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
 #include "epoch/epoch.h"
@@ -15,6 +16,7 @@
 #include "interpose/reports.h"
 #include "transport/shm/machine.h"
 #include "window/checker.h"
+#include "window/registry.h"
 #include "window/settings.h"
 
 namespace osc {
