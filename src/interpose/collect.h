@@ -1,4 +1,4 @@
-// Waiting for the host's communication at MPI_Finalize, where statistics and the timeline gather.
+// Waiting for communication of libosc's own over the host: of the reports at MPI_Finalize, and of the usage checker.
 #pragma once
 
 #include <mpi.h>

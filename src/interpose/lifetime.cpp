@@ -5,7 +5,9 @@
 #include "abi/abi.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/warn.h"
 #include "host/datatype.h"
+#include "interpose/collect.h"
 #include "interpose/job_line.h"
 #include "interpose/reports.h"
 #include "interpose/serve.h"
@@ -13,6 +15,7 @@
 #include "trace/recorder.h"
 #include "window/checker.h"
 #include "window/request.h"
+#include "window/settings.h"
 
 namespace osc {
 namespace {
@@ -45,10 +48,30 @@ void end() {
     serve_threads();
 }
 
-void report() {
-    if (g_checker != nullptr) g_checker->report_at_end();
+// Whether each process has loaded the reports: one that has not would never enter the collectives of the others.
+bool all_have_reports() {
+    static int mine = 0;  // the host may use them for ever if a process dies
+    static int least = 0;
+    mine = g_reports != nullptr ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (host::real().Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request) != MPI_SUCCESS ||
+        !await_all(request, live_windows()))
+        return true;  // the reports find that out, and say what they have
+    if (least == 0 && mine != 0)
+        base::warn_for_group("OSC_STATS, OSC_TRACE: no report, because some processes lack libosc_reports.so");
+    return least != 0;
+}
+
+void report_job() {
+    if (base::values().disable || (base::values().stats.empty() && base::values().trace.empty())) return;
+    if (difference_in(MPI_COMM_WORLD).empty() && !all_have_reports()) return;
     if (stats::enabled()) g_reports->statistics();
     if (trace::enabled()) g_reports->timeline();
+}
+
+void report() {
+    if (g_checker != nullptr) g_checker->report_at_end();
+    report_job();
     if (base::verbose("counters")) report_counters();
     describe_job_without_windows();
 }

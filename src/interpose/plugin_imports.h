@@ -22,6 +22,7 @@ namespace osc::plugin {
 
 struct Imports {
     const char* version;  // of libosc; the plugin's is the same
+    std::size_t bytes;    // kBytes, as libosc.so was compiled: a plugin of another build has other layouts
     const host::Real* host;
     Routes* called;    // routes of MPI_X
     Routes* profiled;  // routes of PMPI_X
@@ -72,5 +73,8 @@ struct Imports {
     void (*trace_close)();
     void (*note_clock_message)(trace::Kind kind, std::uint64_t flow);
 };
+
+/// Of what libosc.so and a plugin both know the layout of.
+inline constexpr std::size_t kBytes = sizeof(Imports) + sizeof(Window) * 0x10000;
 
 }  // namespace osc::plugin

@@ -24,6 +24,7 @@ namespace {
 
 const plugin::Imports kLibosc = {
     .version = OSC_VERSION_TEXT,
+    .bytes = plugin::kBytes,
     .host = &host::detail::g_real,
     .called = &g_mpi,
     .profiled = &g_pmpi,
@@ -78,7 +79,7 @@ Offer* open(const char* file, const char* function, std::string& why) {
     using Open = Offer*(const plugin::Imports* libosc);
     auto* const found = reinterpret_cast<Open*>(base::function_beside(file, function, nullptr, why));
     Offer* const offer = found != nullptr ? found(&kLibosc) : nullptr;
-    if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version";
+    if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version or build";
     return offer;
 }
 
@@ -93,7 +94,7 @@ void load_checker() {
 }
 
 void load_reports() {
-    if (!stats::enabled() && !trace::enabled()) return;
+    if (base::values().stats.empty() && base::values().trace.empty()) return;
     std::string why;
     g_reports = open<Reports>("libosc_reports.so", "osc_reports_open", why);
     if (g_reports != nullptr) return;

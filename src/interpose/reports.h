@@ -9,9 +9,7 @@ class Reports {
     /// Gathers the statistics of all processes and prints them. Collective, at MPI_Finalize.
     virtual void statistics() = 0;
     /// Ends the recording of the timeline, and rank 0 merges the files of all processes. Collective, at MPI_Finalize.
-    /// If that fails, or a process has died as far as the live windows of this process tell, the files stay, for
-    /// `osc_info
-    /// --merge`.
+    /// The files stay for osc_info if that fails, or if the live windows of this process know that a process has died.
     virtual void timeline() = 0;
 
   protected:

@@ -14,7 +14,7 @@ namespace plugin {
 Imports g_libosc;
 
 bool take(const Imports* libosc) {
-    if (std::strcmp(libosc->version, OSC_VERSION_TEXT) != 0) return false;
+    if (std::strcmp(libosc->version, OSC_VERSION_TEXT) != 0 || libosc->bytes != kBytes) return false;
     g_libosc = *libosc;
     host::detail::g_real = *libosc->host;
     return true;

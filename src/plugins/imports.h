@@ -9,7 +9,7 @@ namespace osc::plugin {
 /// Constant from take() on.
 extern Imports g_libosc;
 
-/// Takes the table over; false if it is another version's.
+/// Takes the table over; false if it is that of another version or build.
 bool take(const Imports* libosc);
 
 }  // namespace osc::plugin

@@ -41,11 +41,9 @@ bool has_counted(const Record& record) {
     return false;
 }
 
-}  // namespace
-
-namespace {
 constinit bool g_off = false;
-}
+
+}  // namespace
 
 void turn_off() {
     g_off = true;

@@ -143,11 +143,9 @@ void populate(void* memory, std::size_t bytes) {
 #endif
 }
 
-}  // namespace
-
-namespace {
 constinit bool g_off = false;
-}
+
+}  // namespace
 
 void turn_off() {
     g_off = true;

@@ -1,6 +1,6 @@
 // The usage checker (OSC_CHECK) as the rest of libosc sees it. It is a plugin, libosc_verify.so (src/plugins/verify),
-// which is in memory only if the option asks for it. Its entry points stand in the routes in front of all others; this
-// interface has what it learns in other ways.
+// which is in memory only if the option asks for it. Its entry points stand in the routes in front of all others, so it
+// sees the program's calls by itself; libosc calls this interface for all else.
 #pragma once
 
 #include <mpi.h>

@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "epoch/epoch.h"
 #include "host/host.h"
+#include "window/checker.h"
 #include "window/device.h"
 #include "window/registry.h"
 
@@ -261,7 +262,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     raise_error(header, error);
     raise_to(header.fence_strategy,
              static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
-    raise_to(base::values().check != "0" ? header.checks : header.unchecked, 1);
+    raise_to(g_checker != nullptr ? header.checks : header.unchecked, 1);
     window->state_agent_need();
     const auto pass_barrier = [&] {
         return header.barrier.arrive_and_wait(window->team.local_size(),

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "transport/am/network_stack.h"
 #include "transport/am/target/leases.h"
+#include "window/checker.h"
 #include "window/window.h"
 
 namespace osc {
@@ -12,7 +13,7 @@ namespace {
 am::Protocol protocol() {
     const std::string& name = base::values().net_protocol;
     // The target executes no direct access, so it could not check the asserts.
-    if (base::values().check != "0") return am::Protocol::Buffered;
+    if (g_checker != nullptr) return am::Protocol::Buffered;
     return name == "messages"   ? am::Protocol::Messages
            : name == "buffered" ? am::Protocol::Buffered
            : name == "direct"   ? am::Protocol::Direct

@@ -23,8 +23,6 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "stats/record.h"
-#include "trace/recorder.h"
 
 namespace osc {
 namespace {
@@ -197,7 +195,7 @@ Settings Settings::mine() {
         unsigned patch = 0;
         std::sscanf(OSC_VERSION_TEXT, "%u.%u.%u", &major, &minor, &patch);
         const base::Values& options = base::values();
-        const bool are_on[] = {options.disable, stats::enabled(), trace::enabled()};
+        const bool are_on[] = {options.disable, !options.stats.empty(), !options.trace.empty()};
         Settings settings{(major * 1000 + minor) * 1000 + patch, 0, options.fake_nodes};
         for (std::size_t i = 0; i < std::size(are_on); ++i)
             settings.switches |= (are_on[i] ? 1U : 0U) << i;

@@ -33,3 +33,19 @@ if [ -e "$folder/trace.json" ] || ls "$folder" | grep -q 'rank-'; then
 fi
 echo 'no library' >"$folder/libosc_verify.so"
 expect OSC_CHECK=1 "$checker" 'libosc_verify.so: '
+
+# One process alone lacks the plugins: the others must not wait for it.
+rm "$folder/libosc_verify.so"
+for plugin in ofi verify reports; do
+    mkdir -p "$folder/whole"
+    ln -sf "$(dirname "$library")/libosc_$plugin.so" "$folder/whole/libosc_$plugin.so"
+done
+cp "$library" "$folder/whole/libosc.so"
+for option in OSC_CHECK=1 OSC_STATS=1; do
+    if ! env "$option" timeout -k 5 60 "$mpiexec" -n 1 env LD_PRELOAD="$folder/whole/libosc.so" "$program" right : \
+        -n 1 env LD_PRELOAD="$folder/libosc.so" "$program" right >"$folder/out" 2>&1; then
+        echo "$option with the plugins for one process alone: the job failed"
+        cat "$folder/out"
+        exit 1
+    fi
+done

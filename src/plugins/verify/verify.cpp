@@ -1,4 +1,4 @@
-// The usage checker as a plugin: how libosc.so loads it, and what it tells it beside the calls of the program.
+// The usage checker as a plugin: the function that libosc.so calls when it loads the plugin, and the Checker.
 #include "plugins/verify/checker_comm.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/races.h"
