@@ -12,7 +12,7 @@
 #include "host/request.h"
 #include "interpose/collect.h"
 #include "interpose/counter_values.h"
-#include "interpose/plugin_imports.h"
+#include "interpose/plugin_table.h"
 #include "interpose/reports.h"
 #include "transport/shm/machine.h"
 #include "window/checker.h"
@@ -22,7 +22,7 @@
 namespace osc {
 namespace {
 
-const plugin::Imports kLibosc = {
+const plugin::Table kLibosc = {
     .version = OSC_VERSION_TEXT,
     .bytes = plugin::kBytes,
     .host = &host::detail::g_real,
@@ -76,7 +76,7 @@ const plugin::Imports kLibosc = {
 // What a plugin offers; null with the reason in `why`.
 template <class Offer>
 Offer* open(const char* file, const char* function, std::string& why) {
-    using Open = Offer*(const plugin::Imports* libosc);
+    using Open = Offer*(const plugin::Table* libosc);
     auto* const found = reinterpret_cast<Open*>(base::function_beside(file, function, nullptr, why));
     Offer* const offer = found != nullptr ? found(&kLibosc) : nullptr;
     if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version or build";

@@ -2,7 +2,7 @@
 #include "plugins/reports/reports.h"
 
 #include "interpose/reports.h"
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 
 namespace osc {
 namespace {
@@ -18,7 +18,7 @@ AtFinalize g_reports_at_finalize;
 }  // namespace
 
 // One thread, before the first call of the program.
-extern "C" __attribute__((visibility("default"))) Reports* osc_reports_open(const plugin::Imports* libosc) {
+extern "C" __attribute__((visibility("default"))) Reports* osc_reports_open(const plugin::Table* libosc) {
     return plugin::take(libosc) ? &g_reports_at_finalize : nullptr;
 }
 

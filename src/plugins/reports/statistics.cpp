@@ -21,7 +21,7 @@
 #include "host/host.h"
 #include "interpose/collect.h"
 #include "interpose/counter_values.h"
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 #include "plugins/reports/reports.h"
 #include "stats/report.h"
 #include "window/settings.h"

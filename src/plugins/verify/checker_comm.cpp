@@ -8,7 +8,7 @@
 #include "base/warn.h"
 #include "host/errhandler.h"
 #include "host/host.h"
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 
 namespace osc {
 namespace {

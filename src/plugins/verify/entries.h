@@ -8,7 +8,7 @@
 #include "interpose/data.h"
 #include "interpose/routes.h"
 #include "interpose/serve.h"
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 #include "plugins/verify/ledger.h"
 
 namespace osc {

@@ -11,7 +11,7 @@
 #include "epoch/epoch.h"
 #include "host/host.h"
 #include "interpose/collect.h"
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 #include "plugins/verify/checker_comm.h"
 #include "plugins/verify/ledger.h"
 #include "plugins/verify/races.h"

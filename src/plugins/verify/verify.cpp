@@ -39,7 +39,7 @@ Verifier g_verifier;
 }  // namespace
 
 // One thread, before the first call of the program.
-extern "C" __attribute__((visibility("default"))) Checker* osc_verify_open(const plugin::Imports* libosc) {
+extern "C" __attribute__((visibility("default"))) Checker* osc_verify_open(const plugin::Table* libosc) {
     if (!plugin::take(libosc)) return nullptr;
     verify_calls();
     return &g_verifier;

@@ -142,7 +142,7 @@ void report_at_end() {
 }
 
 void verify_calls() {
-    const plugin::Imports& libosc = plugin::g_libosc;
+    const plugin::Table& libosc = plugin::g_libosc;
 // A tool behind libosc keeps its place: only the routes that lead to libosc change.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_INSTALL_##kind(name)
 #define OSC_INSTALL(name)                                                                                  \

@@ -20,7 +20,7 @@
 
 namespace osc::plugin {
 
-struct Imports {
+struct Table {
     const char* version;  // of libosc; the plugin's is the same
     std::size_t bytes;    // kBytes, as libosc.so was compiled: a plugin of another build has other layouts
     const host::Real* host;
@@ -75,6 +75,6 @@ struct Imports {
 };
 
 /// Of what libosc.so and a plugin both know the layout of.
-inline constexpr std::size_t kBytes = sizeof(Imports) + sizeof(Window) * 0x10000;
+inline constexpr std::size_t kBytes = sizeof(Table) + sizeof(Window) * 0x10000;
 
 }  // namespace osc::plugin

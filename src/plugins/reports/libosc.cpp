@@ -1,5 +1,5 @@
 // The names under which the reports' code calls libosc.so, beside those of all plugins.
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 
 #include "interpose/counter_values.h"
 #include "window/settings.h"

@@ -1,5 +1,5 @@
 // The names under which the code of all plugins calls libosc.so.
-#include "plugins/imports.h"
+#include "plugins/libosc.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -11,9 +11,9 @@
 namespace osc {
 
 namespace plugin {
-Imports g_libosc;
+Table g_libosc;
 
-bool take(const Imports* libosc) {
+bool take(const Table* libosc) {
     if (std::strcmp(libosc->version, OSC_VERSION_TEXT) != 0 || libosc->bytes != kBytes) return false;
     g_libosc = *libosc;
     host::detail::g_real = *libosc->host;
