@@ -9,6 +9,9 @@
 #include "transport/am/origin/attached.h"
 
 namespace osc::reach {
+
+static_assert(kEveryTarget == am::RemoteWindow::kAll);
+
 namespace {
 
 // The stream of a target of another node, once used.

@@ -19,6 +19,9 @@ class Net final : public Reach {
 
     Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) override;
     Fault admit(Peer& target, const op::Call& call, bool& nothing) override;
+    Fault complete(std::uint32_t rank, Completion until) override {
+        return until == Completion::AtTarget ? window_.complete_ops(rank) : window_.complete_local(rank);
+    }
     bool send(Peer& target, const am::SmallOperation& operation, bool threaded) override;
 
     /// The number of notification counters of a target, which answers.

@@ -5,6 +5,8 @@
 
 namespace osc::reach {
 
+static_assert(kEveryTarget == am::kEveryRank);
+
 Private::Carrier::Carrier(Private& way, Peer& target, std::uint64_t base) {
     if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
         stats::t_path = stats::DataPath::ProcessVm;
@@ -14,7 +16,7 @@ Private::Carrier::Carrier(Private& way, Peer& target, std::uint64_t base) {
     stats::t_path = stats::DataPath::Agent;
     waits_.emplace(shm::WaitKind::Operations, way.window_, way.me_, target.rank);
     // A fault of an earlier operation is reported first.
-    if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.complete(am::kNoRank);
+    if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.await_agents(am::kNoRank);
     am::AgentRoute* route = nullptr;
     if (fault_ == Fault::None) fault_ = way.connect(target, route);
     if (fault_ == Fault::None)

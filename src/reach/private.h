@@ -26,8 +26,12 @@ class Private final : public LocalReach {
 
     void note_path(const Peer& target) const override;
 
+    /// Messages to agents hold copies of the origin's data, so they use no buffer of it.
+    Fault complete(std::uint32_t rank, Completion until) override {
+        return until == Completion::AtTarget ? await_agents(rank) : Fault::None;
+    }
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
-    Fault complete(std::uint32_t target) { return am::Outbox::mine().complete_ops(pending_, target); }
+    Fault await_agents(std::uint32_t rank) { return am::Outbox::mine().complete_ops(pending_, rank); }
 
     /// One operation's transport to a target's memory, of which displacement 0 is at address `base` there.
     class Carrier {

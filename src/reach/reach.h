@@ -35,6 +35,10 @@ struct Extras {
     std::uint32_t notification = am::kNoNotification;  // of a target on another node: the counter that it increments
 };
 
+/// What complete() waits for: operations to be complete at their targets, or only to use no buffer of the origin.
+enum class Completion : std::uint8_t { AtTarget, AtOrigin };
+inline constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
+
 /// Memory of a target that is not mapped here and that process_vm_* reaches.
 struct PrivatePlace {
     pid_t pid = 0;
@@ -67,6 +71,9 @@ class Reach {
     /// For a call that is queued: refuses what perform() would refuse whatever happens until then, and notes the path
     /// that its private parts will take. `nothing`: it touches no byte.
     virtual Fault admit(Peer& target, const op::Call& call, bool& nothing) = 0;
+    /// Waits for operations that perform() and send() have left in flight to `rank`, or kEveryTarget; the first fault
+    /// that was met. Only called while something of the window is in flight.
+    virtual Fault complete(std::uint32_t rank, Completion until);
     /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
     /// must.
     virtual bool send(Peer& target, const am::SmallOperation& operation, bool threaded);

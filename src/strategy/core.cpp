@@ -127,15 +127,18 @@ bool Core::node_barrier(bool* is_last) {
         controls.local_count(size), [&] { return dead_in_collective() >= 0; }, is_last);
 }
 
-// A fault of the batch must not keep the other operations from being completed.
-Fault Core::complete_all(std::uint32_t target) {
-    const Fault batched = take_batch_fault();
-    return report_batch(batched, await_operations(target));
-}
-
-Fault Core::complete_all_local(std::uint32_t target) {
-    const Fault batched = take_batch_fault();
-    return report_batch(batched, await_local(target));
+// A fault of the batch, or of one way, must not keep the other operations from being completed.
+Fault Core::complete_all(std::uint32_t target, reach::Completion until) {
+    const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
+    Fault first = take_batch_fault();
+    std::string text = first != Fault::None ? updates.text : std::string();
+    for (reach::Reach* const way : reaches) {
+        const Fault fault = way != nullptr ? way->complete(target, until) : Fault::None;
+        if (fault == Fault::None || first != Fault::None) continue;
+        first = fault;
+        text = base::fault_text();
+    }
+    return first == Fault::None ? first : base::fail(first, "%s", text.c_str());
 }
 
 // Threads of MPI_THREAD_MULTIPLE read `updates` only.
@@ -144,10 +147,6 @@ Fault Core::take_batch_fault() {
     if (updates.fault == Fault::None) return Fault::None;
     incomplete.fetch_sub(1, std::memory_order_relaxed);
     return std::exchange(updates.fault, Fault::None);
-}
-
-Fault Core::report_batch(Fault batched, Fault others) {
-    return batched == Fault::None ? others : base::fail(batched, "%s", updates.text.c_str());
 }
 
 void Core::finish_batch() {

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/fault.h"
-#include "reach/peer.h"
+#include "reach/reach.h"
 #include "stats/counters.h"
 #include "strategy/strategy.h"
 #include "sync/lock.h"
@@ -132,10 +132,10 @@ class Core : public sync::Liveness {
     /// Waits until this process's operations at `target`, or at all targets, are complete; returns their first fault.
     Fault complete_ops(std::uint32_t target) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return complete_all(target);
+        return complete_all(target, reach::Completion::AtTarget);
     }
     Fault complete_ops() { return complete_ops(kEveryTarget); }
-    static constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
+    static constexpr std::uint32_t kEveryTarget = reach::kEveryTarget;
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
 
@@ -170,7 +170,7 @@ class Core : public sync::Liveness {
     /// Waits until no operation at `target`, or kEveryTarget, uses an origin or result buffer of this process.
     Fault complete_local(std::uint32_t target) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return complete_all_local(target);
+        return complete_all(target, reach::Completion::AtOrigin);
     }
 
     /// This process has made this fence: executes requests of other nodes that waited for it, and publishes its number
@@ -228,17 +228,11 @@ class Core : public sync::Liveness {
   protected:
     /// Fills the description of a target, by the window's flavour. One thread at a time.
     virtual void describe(Peer& peer, const shm::ControlBlock& block) = 0;
-    /// complete_ops() if `incomplete` is not 0.
-    virtual Fault await_operations(std::uint32_t) { return Fault::None; }
-    /// complete_local() if `incomplete` is not 0. Messages to agents of this node hold copies already.
-    virtual Fault await_local(std::uint32_t) { return Fault::None; }
 
   private:
     Fault exchange_between_nodes();
-    Fault complete_all(std::uint32_t target);
-    Fault complete_all_local(std::uint32_t target);
+    Fault complete_all(std::uint32_t target, reach::Completion until);
     Fault take_batch_fault();
-    Fault report_batch(Fault batched, Fault others);
     void finish_batch();
     Peer& know(Peer& entry, std::uint32_t rank);
     std::atomic<bool> known_{false};  // some peer is described

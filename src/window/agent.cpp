@@ -1,5 +1,4 @@
-// Windows and agents: whether creation starts one; the end of the service of this process's memory; the wait for
-// operations.
+// Windows and agents: whether creation starts one; the end of the service of this process's memory.
 #include "transport/am/channels/agent.h"
 
 #include "reach/private.h"
@@ -60,18 +59,6 @@ void Window::end_service() {
     }
     if (served_ != 0) am::Agent::mine().service().remove(served_);
     served_ = 0;
-}
-
-Fault Window::await_operations(std::uint32_t target) {
-    static_assert(kEveryTarget == shm::kEveryTarget && kEveryTarget == am::kEveryRank &&
-                  kEveryTarget == am::RemoteWindow::kAll);
-    const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
-    const Fault local = private_way_->complete(target);
-    if (net_ == nullptr) return local;
-    // A fault of local operations must not keep the remote ones from being completed.
-    const std::string text = local != Fault::None ? base::fault_text() : "";
-    const Fault remote = net_->complete_ops(target);
-    return local != Fault::None ? base::fail(local, "%s", text.c_str()) : remote;
 }
 
 }  // namespace osc

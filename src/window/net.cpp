@@ -58,10 +58,6 @@ Fault Window::detach(const void* region) {
     return fault;
 }
 
-Fault Window::await_local(std::uint32_t target) {
-    return net_ != nullptr ? net_->complete_local(target) : Fault::None;
-}
-
 Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
     return net_way_->count_counters(peer(rank), count);
 }

@@ -153,8 +153,6 @@ class Window final : public Core, public am::Neighbours {
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
-    Fault await_operations(std::uint32_t target) override;
-    Fault await_local(std::uint32_t target) override;
 
   private:
     void recount(const Peer& target, const op::Call& call);

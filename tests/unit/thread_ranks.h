@@ -84,13 +84,22 @@ class RankCore final : public Core {
 
   protected:
     void describe(Peer& peer, const shm::ControlBlock& block) override;
-    Fault await_operations(std::uint32_t target) override {
-        settled.push_back(target);
-        incomplete.store(0, std::memory_order_release);
-        return std::exchange(late, Fault::None);
-    }
 
   private:
+    // A way whose operations are complete as soon as a call waits for them.
+    struct InFlight final : reach::Reach {
+        explicit InFlight(RankCore& owner) : core(owner) {}
+        reach::Outcome perform(Peer&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
+        Fault admit(Peer&, const op::Call&, bool&) override { return Fault::None; }
+        Fault complete(std::uint32_t target, reach::Completion until) override {
+            if (until == reach::Completion::AtOrigin) return Fault::None;
+            core.settled.push_back(target);
+            core.incomplete.store(0, std::memory_order_release);
+            return std::exchange(core.late, Fault::None);
+        }
+        RankCore& core;
+    };
+    InFlight in_flight_{*this};
     Ranks& ranks_;
 };
 
@@ -167,6 +176,7 @@ class Ranks {
 
 inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks) {
     controls = ranks.controls();
+    reaches[static_cast<std::size_t>(Way::Private)] = &in_flight_;
 }
 
 inline bool RankCore::alive(std::uint32_t rank) {
