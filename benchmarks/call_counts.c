@@ -130,9 +130,12 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int64_t* memory = NULL;
     int64_t* attached = NULL;
-    MPI_Win wins[WINDOWS];
+    MPI_Win wins[WINDOWS] = {MPI_WIN_NULL, MPI_WIN_NULL};
     MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &wins[ALLOCATED]);
-    make_dynamic(rank, &wins[DYNAMIC], &attached);
+    int wants_dynamic = 0;
+    for (int i = 3; i < argc; ++i)
+        wants_dynamic |= strcmp(argv[i], "put_region") == 0;
+    if (wants_dynamic) make_dynamic(rank, &wins[DYNAMIC], &attached);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 3; rank == 0 && i < argc; ++i) {
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
@@ -144,10 +147,12 @@ int main(int argc, char** argv) {
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == kTarget) MPI_Win_detach(wins[DYNAMIC], attached);
-    for (int k = 0; k < WINDOWS; ++k)
-        MPI_Win_free(&wins[k]);
-    MPI_Free_mem(attached);
+    if (wants_dynamic) {
+        if (rank == kTarget) MPI_Win_detach(wins[DYNAMIC], attached);
+        MPI_Win_free(&wins[DYNAMIC]);
+        MPI_Free_mem(attached);
+    }
+    MPI_Win_free(&wins[ALLOCATED]);
     MPI_Finalize();
     return 0;
 }
