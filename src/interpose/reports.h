@@ -4,19 +4,15 @@
 
 namespace osc {
 
-class Reports {
-  public:
+struct Reports {
     /// Gathers the statistics of all processes and prints them. Collective, at MPI_Finalize.
-    virtual void statistics() = 0;
+    void (*statistics)();
     /// Ends the recording of the timeline, and rank 0 merges the files of all processes. Collective, at MPI_Finalize.
     /// The files stay for osc_info if that fails, or if the live windows of this process know that a process has died.
-    virtual void timeline() = 0;
-
-  protected:
-    ~Reports() = default;
+    void (*timeline)();
 };
 
 /// Null: nothing is reported. Constant once the routes are set.
-inline constinit Reports* g_reports = nullptr;
+inline constinit const Reports* g_reports = nullptr;
 
 }  // namespace osc
