@@ -2,7 +2,7 @@
 #include "strategy/targets.h"
 
 #include "epoch/epoch.h"
-#include "epoch/updates.h"
+#include "epoch/simple.h"
 
 namespace osc::epoch {
 namespace {

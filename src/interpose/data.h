@@ -49,6 +49,12 @@ int perform_element(Window& window, const char* function, op::OpKind kind, const
 int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                      int index, MPI_Request* request);
 
+/// Behind the fast paths: performs an accumulate or get_accumulate whose datatype and count are the same at origin and
+/// target as a simple operation (epoch/simple.h). False if the general path must decide, also about a null `window`.
+/// MPI_NO_OP reads no origin.
+bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
+                MPI_Op op, int rank, MPI_Aint disp);
+
 /// Opens a target for the fast paths, on the first operation of an epoch. True if the caller's fast path may succeed
 /// now. False if the target was open already, has no fast path, or cannot be opened: the general path then finds the
 /// fault again and reports it.

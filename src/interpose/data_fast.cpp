@@ -2,9 +2,8 @@
 #include "interpose/data_fast.h"
 
 #include "epoch/epoch.h"
-#include "epoch/updates.h"
+#include "epoch/simple.h"
 #include "interpose/data.h"
-#include "interpose/data_short.h"
 
 namespace osc {
 namespace {
@@ -14,11 +13,59 @@ using namespace fast;
 #define OSC_TRY_PUT_ARGUMENTS \
     origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
 
+// How an accumulate of a type without gaps changes an element; `apply` is null if the general path must decide. A
+// program that updates many elements asks for the same again and again.
+const Update& update_of(MPI_Datatype type, MPI_Op op) {
+    struct Asked {
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        MPI_Op op = MPI_OP_NULL;
+        Update how{};
+    };
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit Asked last;
+    if (OSC_LIKELY(last.type == type && last.op == op)) return last.how;
+    const Basic basic = abi::plain_basic(type);
+    const Op known = op_of(op);
+    last = {type, op, {}};
+    if (basic != Basic::None && known != Op::None)
+        last.how = {basic, known, op::kernel(known, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
+    return last.how;
+}
+
+// The same as try_update() for a put or get. Inlined, because a call would cost as much as the rest.
+[[gnu::always_inline]] inline bool try_transfer(Window* window, op::OpKind kind, const void* origin, void* result,
+                                                int count, MPI_Datatype type, int rank, MPI_Aint disp) {
+    const std::int64_t bytes = abi::plain_size(type) * count;
+    if (window == nullptr || count <= 0 || bytes <= 0) return false;
+    return epoch::try_simple(*window, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
+}
+
+// The same for a compare and swap.
+bool try_swap(Window* window, Basic basic, int rank, MPI_Aint disp, const void* origin, const void* compare,
+              void* result) {
+    if (window == nullptr || basic == Basic::None || !op::admits_compare(basic)) return false;
+    const Update how{basic, Op::None, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic)};
+    return epoch::try_simple(*window, rank,
+                             {op::OpKind::CompareAndSwap, how.width, disp, origin, result, compare, &how});
+}
+
 }  // namespace
 
 bool opens(Window* window, int rank) {
     if (window == nullptr) return false;
     return epoch::opens(*window, static_cast<std::uint32_t>(rank));
+}
+
+bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
+                MPI_Op op, int rank, MPI_Aint disp) {
+    if (window == nullptr || count <= 0) return false;
+    const Update& how = update_of(type, op);
+    if (how.apply == nullptr) return false;
+    if (how.op == Op::NoOp) {
+        if (kind == op::OpKind::Accumulate) return false;  // an error
+        origin = nullptr;
+    }
+    const std::uint64_t bytes = how.width * static_cast<std::uint64_t>(count);
+    return epoch::try_simple(*window, rank, {kind, bytes, disp, origin, result, nullptr, &how});
 }
 
 namespace slow {
@@ -81,23 +128,11 @@ namespace slow {
                             target_rank, target_disp, 1, datatype});
 }
 
-// Batches a put or get in a run of operations on memory that is not mapped here (epoch/updates.h).
-bool move_in_run(Window* window, void* here, int count, MPI_Datatype type, int rank, MPI_Aint disp, bool is_put) {
-    const Basic basic = abi::plain_basic(type);
-    if (window == nullptr || basic == Basic::None || count <= 0) return false;
-    const std::size_t width = op::element_size(basic);
-    const epoch::SmallMove move{here, width * static_cast<std::uint64_t>(count), is_put};
-    return op::significant_size(basic) == width && epoch::may_move(*window, rank, move) &&
-           epoch::try_move(*window, static_cast<std::uint32_t>(rank), disp, move);
-}
-
 // The slow paths of a put or get with one datatype and count on both sides. Their six arguments stay in registers.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
                                MPI_Aint target_disp, MPI_Win win) {
     Window* const window = find_front(win);
-    const short_path::Target target{window, target_rank, target_disp};
-    if (short_path::put(target, origin_addr, count, type) ||
-        move_in_run(window, const_cast<void*>(origin_addr), count, type, target_rank, target_disp, true)) {
+    if (try_transfer(window, op::OpKind::Put, origin_addr, nullptr, count, type, target_rank, target_disp)) {
         count_served(Entry::Put);
         return MPI_SUCCESS;
     }
@@ -108,9 +143,7 @@ bool move_in_run(Window* window, void* here, int count, MPI_Datatype type, int r
 [[gnu::noinline]] int get_same(void* origin_addr, int count, MPI_Datatype type, int target_rank, MPI_Aint target_disp,
                                MPI_Win win) {
     Window* const window = find_front(win);
-    const short_path::Target target{window, target_rank, target_disp};
-    if (short_path::get(target, origin_addr, count, type) ||
-        move_in_run(window, origin_addr, count, type, target_rank, target_disp, false)) {
+    if (try_transfer(window, op::OpKind::Get, nullptr, origin_addr, count, type, target_rank, target_disp)) {
         count_served(Entry::Get);
         return MPI_SUCCESS;
     }
@@ -136,71 +169,14 @@ bool quick_update(MPI_Datatype type, Window* window, int rank, MPI_Aint disp, MP
     }
 }
 
-// The kernel of an update of one element that may be batched; null if there is none, also for wrong arguments.
-struct SmallKernel {
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Op op = MPI_OP_NULL;
-    op::Kernel kernel = nullptr;
-    unsigned width = 0;
-    bool is_quick = false;
-};
-SmallKernel small_kernel(MPI_Datatype type, MPI_Op op) {
-    const Basic basic = abi::plain_basic(type);
-    const Op known = op_of(op);
-    if (basic == Basic::None || known == Op::None || known == Op::NoOp) return {};
-    const std::size_t width = op::element_size(basic);
-    if (width > sizeof(std::uint64_t) || op::significant_size(basic) != width) return {};
-    const bool quick_type =
-        basic == Basic::I64 || basic == Basic::U64 || basic == Basic::I32 || basic == Basic::U32 || basic == Basic::F64;
-    return {type, op, op::kernel(known, basic), static_cast<unsigned>(width), quick_type && is_quick<false>(op)};
-}
-
-// Accumulates one element in a run of updates (epoch/updates.h), or says which path must.
-enum class InRun { Done, Fast, General };
-InRun accumulate_in_run(Window& window, const void* origin, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Op op) {
-    static SmallKernel cache;  // of the one thread that may call at a time below MPI_THREAD_MULTIPLE
-    SmallKernel local;
-    SmallKernel& last = OSC_LIKELY(!window.threaded) ? cache : local;
-    if (!OSC_LIKELY(last.type == type && last.op == op)) last = small_kernel(type, op);
-    if (last.kernel == nullptr || !epoch::may_update(window, rank, last.is_quick)) return InRun::Fast;
-    epoch::SmallUpdate update{last.kernel, last.width, last.is_quick, {}};
-    if (OSC_LIKELY(last.width == sizeof update.operands.origin))
-        update.operands.origin = load<std::uint64_t>(origin);
-    else
-        __builtin_memcpy(&update.operands.origin, origin, last.width);
-    const auto target = static_cast<std::uint32_t>(rank);
-    if (OSC_LIKELY(epoch::try_add(window, target, disp, update))) return InRun::Done;
-    if (epoch::try_update(window, target, disp, update)) return InRun::Done;
-    return last.is_quick ? InRun::Fast : InRun::General;
-}
-
-// The same for MPI_Compare_and_swap.
-template <class T>
-bool swap_in_run(Window* window, const void* origin, const void* compare, void* result, int rank, MPI_Aint disp) {
-    if (window == nullptr || !epoch::may_update(*window, rank, true)) return false;
-    epoch::SmallUpdate update{&shm::swap<T>, sizeof(T), true, {0, 0, result}};
-    __builtin_memcpy(&update.operands.origin, origin, sizeof(T));
-    __builtin_memcpy(&update.operands.compare, compare, sizeof(T));
-    const auto target = static_cast<std::uint32_t>(rank);
-    return epoch::try_add(*window, target, disp, update) || epoch::try_update(*window, target, disp, update);
-}
-
-// The same for a row of elements.
-[[gnu::noinline]] int accumulate_row(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
-                                     MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+// An accumulate with one datatype and count on both sides.
+[[gnu::noinline]] int accumulate_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,
+                                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
     Window* const window = find_front(win);
-    const short_path::Target target{window, target_rank, target_disp};
-    if (short_path::accumulate(target, origin_addr, count, type, op)) {
-        count_served(Entry::Accumulate);
-        return MPI_SUCCESS;
-    }
-    const InRun in_run = count == 1 && window != nullptr
-                             ? accumulate_in_run(*window, origin_addr, type, target_rank, target_disp, op)
-                             : InRun::Fast;
-    if (in_run == InRun::General)
-        return Accumulate(origin_addr, count, type, target_rank, target_disp, count, type, op, win);
-    if (in_run == InRun::Fast &&
-        !quick_any<false>(type, window, count, target_rank, target_disp, op, origin_addr, nullptr)) {
+    const bool done =
+        (count != 1 && quick_any<false>(type, window, count, target_rank, target_disp, op, origin_addr, nullptr)) ||
+        try_update(window, op::OpKind::Accumulate, origin_addr, nullptr, count, type, op, target_rank, target_disp);
+    if (!done) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Accumulate : Accumulate)(origin_addr, count, type, target_rank, target_disp, count, type,
                                                         op, win);
@@ -213,9 +189,9 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
     if (!has_operands(origin_addr, result_addr, op))
         return Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
     Window* const window = find_front(win);
-    const short_path::Target target{window, target_rank, target_disp};
-    if (!short_path::fetch(target, origin_addr, result_addr, 1, datatype, op) &&
-        !quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr)) {
+    if (!quick_update<true>(datatype, window, target_rank, target_disp, op, origin_addr, result_addr) &&
+        !try_update(window, op::OpKind::GetAccumulate, origin_addr, result_addr, 1, datatype, op, target_rank,
+                    target_disp)) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Fetch_and_op : Fetch_and_op)(origin_addr, result_addr, datatype, target_rank,
                                                             target_disp, op, win);
@@ -227,18 +203,12 @@ bool swap_in_run(Window* window, const void* origin, const void* compare, void* 
                                MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
     if (origin_addr == nullptr || compare_addr == nullptr || result_addr == nullptr)
         return Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
-    const Basic basic = abi::plain_basic(datatype);
     Window* const window = find_front(win);
+    const Basic basic = abi::plain_basic(datatype);
     const bool narrow = basic == Basic::I32 || basic == Basic::U32;
-    const bool wide = basic == Basic::I64 || basic == Basic::U64;
-    const short_path::Target target{window, target_rank, target_disp};
-    const bool done =
-        short_path::compare_and_swap(target, origin_addr, compare_addr, result_addr, datatype) ||
-        (narrow
-             ? quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr, result_addr) ||
-                   swap_in_run<std::uint32_t>(window, origin_addr, compare_addr, result_addr, target_rank, target_disp)
-             : wide && swap_in_run<std::uint64_t>(window, origin_addr, compare_addr, result_addr, target_rank,
-                                                  target_disp));
+    const bool done = (narrow && quick_swap<std::uint32_t>(window, target_rank, target_disp, origin_addr, compare_addr,
+                                                           result_addr)) ||
+                      try_swap(window, basic, target_rank, target_disp, origin_addr, compare_addr, result_addr);
     if (!done) {
         const bool again = opens(window, target_rank);
         return (again ? entry::Compare_and_swap : Compare_and_swap)(origin_addr, compare_addr, result_addr, datatype,
@@ -284,7 +254,7 @@ int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_da
         return slow::Accumulate(OSC_TRY_PUT_ARGUMENTS, op, win);
     if (!OSC_LIKELY(origin_count == 1 && slow::quick_update<false>(target_datatype, find_front(win), target_rank,
                                                                    target_disp, op, origin_addr, nullptr)))
-        return slow::accumulate_row(origin_addr, origin_count, origin_datatype, target_rank, target_disp, op, win);
+        return slow::accumulate_same(origin_addr, origin_count, origin_datatype, target_rank, target_disp, op, win);
     return succeed(Entry::Accumulate);
 }
 

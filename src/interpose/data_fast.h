@@ -113,38 +113,28 @@ inline bool has_operands(const void* origin, const void* result, MPI_Op op) {
     return OSC_LIKELY(result != nullptr) && (OSC_LIKELY(origin != nullptr) || op == MPI_NO_OP);
 }
 
-// Where an update finds its element: in the memory of a window. data_short.cpp has another place.
-struct InWindow {
-    Peer* peer = nullptr;
-    std::uint64_t offset = 0;
-
-    bool find(Window& window, int rank, MPI_Aint disp, std::int64_t bytes) {
-        return fast_target(window, rank, disp, bytes, peer, offset);
-    }
-    std::byte* address() const { return peer->base + offset; }
-};
-
 // Calls f(the target's memory) under the stripe's lock; false if that is not free, with nothing done.
-template <class Place, class F>
-inline bool under_free_stripe(const Window& window, const Place& place, F&& f) {
-    std::atomic<std::uint32_t>& stripe = place.peer->control().stripe_of(place.offset);
+template <class F>
+inline bool under_free_stripe(const Window& window, const Peer& peer, std::uint64_t offset, F&& f) {
+    std::atomic<std::uint32_t>& stripe = peer.control().stripe_of(offset);
     std::uint32_t free = 0;
     if (!OSC_LIKELY(
             stripe.compare_exchange_strong(free, window.me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
         return false;
-    f(place.address());
+    f(peer.base + offset);
     sync::stripe_unlock(stripe);
     return true;
 }
 
 // Updates one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
-template <class T, bool kFetch, class Place = InWindow>
+template <class T, bool kFetch>
 inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
     if (!OSC_LIKELY(window != nullptr)) return false;
     if (!OSC_LIKELY(is_quick<kFetch>(op))) return false;
-    Place place;
-    if (!OSC_LIKELY(place.find(*window, rank, disp, sizeof(T)))) return false;
-    return under_free_stripe(*window, place, [&](std::byte* target) {
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
         const T old = load<T>(target);
         if constexpr (kFetch) store(result, old);
         if (OSC_LIKELY(op == MPI_SUM))
@@ -170,16 +160,18 @@ inline void add_row(std::byte* target, const std::byte* origin, std::size_t elem
 }
 
 // Updates a row of elements under one stripe's lock; false if the fast path may not, with nothing done.
-template <class T, bool kFetch, class Place = InWindow>
+template <class T, bool kFetch>
 inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op op, const void* origin, void* result) {
     if (!OSC_LIKELY(window != nullptr && is_quick<kFetch>(op))) return false;
     const auto elements = static_cast<std::size_t>(count);
     if (!OSC_LIKELY(elements - 1 < (std::size_t{1} << shm::kStripeShift) / sizeof(T))) return false;
-    Place place;
-    if (!OSC_LIKELY(place.find(*window, rank, disp, static_cast<std::int64_t>(elements * sizeof(T))))) return false;
-    const std::uint64_t last = place.offset + (elements - 1) * sizeof(T);
-    if (!OSC_LIKELY((place.offset ^ last) >> shm::kStripeShift == 0)) return false;
-    return under_free_stripe(*window, place, [&](std::byte* target) {
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, static_cast<std::int64_t>(elements * sizeof(T)), peer, offset)))
+        return false;
+    const std::uint64_t last = offset + (elements - 1) * sizeof(T);
+    if (!OSC_LIKELY((offset ^ last) >> shm::kStripeShift == 0)) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
         const auto* from = static_cast<const std::byte*>(origin);
         if constexpr (kFetch) shm::move_bytes(result, target, elements * sizeof(T));
         if (op == MPI_REPLACE) shm::move_bytes(target, from, elements * sizeof(T));
@@ -188,30 +180,31 @@ inline bool quick_row(Window* window, int count, int rank, MPI_Aint disp, MPI_Op
 }
 
 // A row of one element or more, of the types that have fast updates.
-template <bool kFetch, class Place = InWindow>
+template <bool kFetch>
 inline bool quick_any(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
                       const void* origin, void* result) {
     switch (abi::plain_basic(type)) {
         case Basic::I64:
         case Basic::U64:
-            return quick_row<std::uint64_t, kFetch, Place>(window, count, rank, disp, op, origin, result);
+            return quick_row<std::uint64_t, kFetch>(window, count, rank, disp, op, origin, result);
         case Basic::I32:
         case Basic::U32:
-            return quick_row<std::uint32_t, kFetch, Place>(window, count, rank, disp, op, origin, result);
+            return quick_row<std::uint32_t, kFetch>(window, count, rank, disp, op, origin, result);
         case Basic::F64:
-            return quick_row<double, kFetch, Place>(window, count, rank, disp, op, origin, result);
+            return quick_row<double, kFetch>(window, count, rank, disp, op, origin, result);
         default:
             return false;
     }
 }
 
 // Compares and swaps one element of type T under its stripe's lock; false if the fast path may not, with nothing done.
-template <class T, class Place = InWindow>
+template <class T>
 inline bool quick_swap(Window* window, int rank, MPI_Aint disp, const void* origin, const void* compare, void* result) {
     if (!OSC_LIKELY(window != nullptr)) return false;
-    Place place;
-    if (!OSC_LIKELY(place.find(*window, rank, disp, sizeof(T)))) return false;
-    return under_free_stripe(*window, place, [&](std::byte* target) {
+    Peer* peer = nullptr;
+    std::uint64_t offset = 0;
+    if (!OSC_LIKELY(fast_target(*window, rank, disp, sizeof(T), peer, offset))) return false;
+    return under_free_stripe(*window, *peer, offset, [&](std::byte* target) {
         const T old = load<T>(target);
         if (old == load<T>(compare)) store(target, load<T>(origin));
         store(result, old);

@@ -2,7 +2,6 @@
 // request. On a node an operation is complete when its call returns, so its request is the host's constant one.
 #include "interpose/data.h"
 #include "interpose/data_fast.h"
-#include "interpose/data_short.h"
 
 namespace osc {
 namespace {
@@ -71,8 +70,8 @@ int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origi
         return slow::Get_accumulate(OSC_FETCH_ARGUMENTS, win);
     if (!OSC_LIKELY(quick_fetch(target_datatype, find_front(win), target_count, target_rank, target_disp, op,
                                 origin_addr, result_addr)) &&
-        !short_path::fetch({find_front(win), target_rank, target_disp}, origin_addr, result_addr, target_count,
-                           target_datatype, op)) {
+        !try_update(find_front(win), op::OpKind::GetAccumulate, origin_addr, result_addr, target_count, target_datatype,
+                    op, target_rank, target_disp)) {
         const bool again = opens(find_front(win), target_rank);
         return (again ? entry::Get_accumulate : slow::Get_accumulate)(OSC_FETCH_ARGUMENTS, win);
     }

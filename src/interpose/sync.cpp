@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "epoch/check.h"
-#include "epoch/updates.h"
+#include "epoch/simple.h"
 #include "interpose/serve.h"
 #include "transport/shm/compare.h"
 

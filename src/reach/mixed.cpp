@@ -17,9 +17,9 @@ Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, s
     return edges.outcome(op::execute(call, what, start, transport));
 }
 
-bool Mixed::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
+bool Mixed::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
     const shm::ControlBlock& block = target.control();
-    return edges_.find_unmapped(target, disp, bytes, place) &&
+    return edges_.find(target, disp, bytes, place) &&
            (place.offset >= block.shared_end || place.offset + bytes <= block.shared_first);
 }
 

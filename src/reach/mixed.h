@@ -10,7 +10,7 @@ namespace osc::reach {
 class Mixed final : public LocalReach {
   public:
     explicit Mixed(Private& edges) : edges_(edges) {}
-    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const override;
+    bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
 
   protected:
     Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;

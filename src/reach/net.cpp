@@ -22,7 +22,7 @@ std::atomic_ref<am::Stream*> stream_of(Peer& target) {
 }  // namespace
 
 // Null with a fault.
-am::Stream* Net::find(Peer& target) {
+am::Stream* Net::find_stream(Peer& target) {
     if (!is_remote(target.way)) return window_.stream(target.rank);
     am::Stream* stream = stream_of(target).load(std::memory_order_acquire);
     if (stream != nullptr) return stream;
@@ -32,7 +32,7 @@ am::Stream* Net::find(Peer& target) {
 }
 
 Fault Net::open(Peer& target, const op::Call& call, Opened& opened) {
-    opened.stream = find(target);
+    opened.stream = find_stream(target);
     if (opened.stream == nullptr) return Fault::Other;
     opened.lock = std::unique_lock(opened.stream->mutex());
     am::Description there{};
@@ -81,7 +81,7 @@ Outcome Net::perform(Peer& target, const op::Call& call, const Update& what, con
     return {fault, true};
 }
 
-bool Net::send(Peer& target, const am::SmallOperation& operation, bool threaded) {
+bool Net::send(Peer& target, const op::Simple& operation, bool threaded) {
     am::Stream* const stream = stream_of(target).load(std::memory_order_acquire);
     if (stream == nullptr || !stream->try_small(operation, threaded)) return false;
     stats::t_path = stats::DataPath::Message;
@@ -89,7 +89,7 @@ bool Net::send(Peer& target, const am::SmallOperation& operation, bool threaded)
 }
 
 Fault Net::count_counters(Peer& target, std::uint32_t& count) {
-    am::Stream* const stream = find(target);
+    am::Stream* const stream = find_stream(target);
     if (stream == nullptr) return Fault::Other;
     const std::lock_guard lock(stream->mutex());
     return stream->queries().count_counters(count);

@@ -22,7 +22,7 @@ class Net final : public Reach {
     Fault complete(std::uint32_t rank, Completion until) override {
         return until == Completion::AtTarget ? window_.complete_ops(rank) : window_.complete_local(rank);
     }
-    bool send(Peer& target, const am::SmallOperation& operation, bool threaded) override;
+    bool send(Peer& target, const op::Simple& operation, bool threaded) override;
 
     /// The number of notification counters of a target, which answers.
     Fault count_counters(Peer& target, std::uint32_t& count);
@@ -35,7 +35,7 @@ class Net final : public Reach {
         std::int64_t start = 0;
         bool nothing = false;
     };
-    am::Stream* find(Peer& target);
+    am::Stream* find_stream(Peer& target);
     Fault open(Peer& target, const op::Call& call, Opened& opened);
     bool goes_by_provider(const Update& what) const;
 

@@ -33,7 +33,7 @@ void Private::note_path(const Peer& target) const {
     stats::t_path = pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
 }
 
-bool Private::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
+bool Private::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
     const shm::ControlBlock& block = target.control();
     std::int64_t at = 0;
     if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(target.unit), &at)) return false;

@@ -22,7 +22,7 @@ class Private final : public LocalReach {
             std::atomic<std::uint32_t>& incomplete)
         : me_(me), window_(window), liveness_(liveness), node_(node), pending_{incomplete, Fault::None, {}} {}
 
-    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const override;
+    bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
 
     void note_path(const Peer& target) const override;
 

@@ -9,16 +9,11 @@ Fault Reach::complete(std::uint32_t /*rank*/, Completion /*until*/) {
     return Fault::None;
 }
 
-bool Reach::send(Peer& /*target*/, const am::SmallOperation& /*operation*/, bool /*threaded*/) {
+bool Reach::send(Peer& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) {
     return false;
 }
 
-std::byte* Reach::find_mapped(const Peer& /*target*/, std::uint64_t /*disp*/, std::uint64_t /*bytes*/) const {
-    return nullptr;
-}
-
-bool Reach::find_unmapped(const Peer& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/,
-                          PrivatePlace& /*place*/) const {
+bool Reach::find(const Peer& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/, Place& /*place*/) const {
     return false;
 }
 

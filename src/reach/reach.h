@@ -10,15 +10,11 @@
 #include <memory>
 
 #include "base/fault.h"
-#include "op/call.h"
+#include "op/simple.h"
 #include "reach/peer.h"
 #include "transport/am/origin/completion.h"
 #include "transport/am/origin/flow_control.h"
 #include "transport/shm/arena.h"
-
-namespace osc::am {
-struct SmallOperation;
-}
 
 namespace osc::reach {
 
@@ -39,10 +35,11 @@ struct Extras {
 enum class Completion : std::uint8_t { AtTarget, AtOrigin };
 inline constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
 
-/// Memory of a target that is not mapped here and that process_vm_* reaches.
-struct PrivatePlace {
-    pid_t pid = 0;
-    std::uint64_t address = 0;  // in that process
+/// Where bytes of a target are that its limit (Peer::full_limit) does not cover.
+struct Place {
+    std::byte* here = nullptr;  // as mapped in this process; null: process_vm_* reaches them
+    pid_t pid = 0;              // then the process,
+    std::uint64_t address = 0;  // and the address there
     std::uint64_t offset = 0;   // from which the stripe of an element follows
 };
 
@@ -76,12 +73,11 @@ class Reach {
     virtual Fault complete(std::uint32_t rank, Completion until);
     /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
     /// must.
-    virtual bool send(Peer& target, const am::SmallOperation& operation, bool threaded);
-    /// The place at which `bytes` bytes at displacement `disp` are mapped here, if the last operation on the target has
-    /// found their region; else null, also for ways whose mapped memory the fast paths know.
-    virtual std::byte* find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const;
-    /// Whether none of the bytes is mapped here, all are the window's, and process_vm_* reaches them.
-    virtual bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const;
+    virtual bool send(Peer& target, const op::Simple& operation, bool threaded);
+    /// Finds bytes of the window that the target's limit does not cover: mapped here, in the region that the last
+    /// operation on the target has found, or with no byte mapped here and in the reach of process_vm_*. False if only
+    /// perform() can.
+    virtual bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const;
 };
 
 /// A way to targets of this node: perform() is over when it returns, except messages to an agent.

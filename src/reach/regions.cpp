@@ -200,12 +200,13 @@ Outcome Regions::execute(Peer& target, const op::Call& call, const Update& what,
     return unmapped.outcome(op::execute(call, what, start, transport));
 }
 
-std::byte* Regions::find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const {
-    return target.regions->last.find(target.control(), disp, bytes);
+bool Regions::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+    place.address = place.offset = static_cast<std::uint64_t>(disp);
+    place.here = target.regions->last.find(target.control(), place.address, bytes);
+    return place.here != nullptr || find_unmapped(target, bytes, place);
 }
 
-bool Regions::find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const {
-    place.address = place.offset = static_cast<std::uint64_t>(disp);
+bool Regions::find_unmapped(const Peer& target, std::uint64_t bytes, Place& place) const {
     if (target.regions->last_unmapped.find(target.control(), place.address, bytes) == nullptr) return false;
     place.pid = unmapped_.pid_of(target.rank);
     return place.pid != 0;

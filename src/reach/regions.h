@@ -23,8 +23,7 @@ class Regions final : public LocalReach {
     /// The view of a target's regions, for Peer::regions. Lives as long as this object.
     shm::RegionView* view() { return views_.emplace_back(std::make_unique<shm::RegionView>()).get(); }
 
-    std::byte* find_mapped(const Peer& target, std::uint64_t disp, std::uint64_t bytes) const override;
-    bool find_unmapped(const Peer& target, std::int64_t disp, std::uint64_t bytes, PrivatePlace& place) const override;
+    bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
 
   protected:
     Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;
@@ -34,6 +33,7 @@ class Regions final : public LocalReach {
     void note_path(const Peer& target) const override { unmapped_.note_path(target); }
 
   private:
+    [[gnu::noinline]] bool find_unmapped(const Peer& target, std::uint64_t bytes, Place& place) const;
     std::optional<std::vector<shm::Region>> read(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const;
 
     const std::uint32_t me_;

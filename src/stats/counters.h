@@ -182,6 +182,6 @@ class OperationTimer {
 
 /// The path that this thread's last operation took, where the target's way does not say it: to all targets but those
 /// whose memory is mapped here.
-inline thread_local DataPath t_path = DataPath::LoadStore;
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local DataPath t_path = DataPath::LoadStore;
 
 }  // namespace osc::stats

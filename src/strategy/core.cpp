@@ -131,7 +131,7 @@ bool Core::node_barrier(bool* is_last) {
 Fault Core::complete_all(std::uint32_t target, reach::Completion until) {
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, target);
     Fault first = take_batch_fault();
-    std::string text = first != Fault::None ? updates.text : std::string();
+    std::string text = first != Fault::None ? run.text : std::string();
     for (reach::Reach* const way : reaches) {
         const Fault fault = way != nullptr ? way->complete(target, until) : Fault::None;
         if (fault == Fault::None || first != Fault::None) continue;
@@ -141,22 +141,22 @@ Fault Core::complete_all(std::uint32_t target, reach::Completion until) {
     return first == Fault::None ? first : base::fail(first, "%s", text.c_str());
 }
 
-// Threads of MPI_THREAD_MULTIPLE read `updates` only.
+// Threads of MPI_THREAD_MULTIPLE read `run` only.
 Fault Core::take_batch_fault() {
     perform_batch();
-    if (updates.fault == Fault::None) return Fault::None;
+    if (run.fault == Fault::None) return Fault::None;
     incomplete.fetch_sub(1, std::memory_order_relaxed);
-    return std::exchange(updates.fault, Fault::None);
+    return std::exchange(run.fault, Fault::None);
 }
 
 void Core::finish_batch() {
-    const Fault fault = updates.batch->finish();
-    if (fault == Fault::None || updates.fault != Fault::None) {
+    const Fault fault = run.batch->finish();
+    if (fault == Fault::None || run.fault != Fault::None) {
         incomplete.fetch_sub(1, std::memory_order_relaxed);
         return;
     }
-    updates.fault = fault;
-    updates.text = base::fault_text();
+    run.fault = fault;
+    run.text = base::fault_text();
 }
 
 void Core::announce_fence(std::uint64_t fence, bool ahead) {

@@ -74,12 +74,12 @@ struct Epoch {
     }
 };
 
-/// Updates of single elements without a synchronisation call between them (epoch/updates.h).
-struct UpdateRun {
+/// Operations that a batch may take, without a synchronisation call between them (epoch/simple.h).
+struct Run {
     std::unique_ptr<shm::Batch> batch;  // null before the first long run; Core::incomplete counts it while it has some
     std::uint64_t length = 0;           // of this run
     std::uint32_t order = 0;            // Core::order in this run
-    bool is_long = false;               // so its updates are batched; or the run before was
+    bool is_long = false;               // so its operations are batched; or the run before was
     Fault fault = Fault::None;          // of a batch; unreported, and counted in Core::incomplete
     std::string text;
 };
@@ -141,7 +141,7 @@ class Core : public sync::Liveness {
 
     /// Performs the batched updates. complete_ops() and complete_local() do so too, and report their fault.
     void perform_batch() {
-        if (updates.batch != nullptr && !updates.batch->is_empty()) finish_batch();
+        if (run.batch != nullptr && !run.batch->is_empty()) finish_batch();
     }
 
     /// The way to a described target's memory.
@@ -199,7 +199,7 @@ class Core : public sync::Liveness {
     strategy::Strategies strategies;      // when operations are done
     strategy::LockOrder* lock_order = &strategy::g_lock_order;  // of all windows of this process
     Epoch epoch;
-    UpdateRun updates;
+    Run run;
     // A flush of a rank below this has nothing to wait for: `size` in a lock_all epoch without incomplete operations,
     // else 0.
     std::atomic<std::uint32_t> flushable{0};

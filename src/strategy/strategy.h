@@ -71,7 +71,7 @@ class FenceStrategy {
     virtual Decision on_operation(const Core&, const Peer&) const { return Decision::Now; }
     /// False if operations may be queued: the fast paths ignore the queue.
     virtual bool allows_fast_paths() const { return true; }
-    /// Whether small updates of an epoch may be batched (epoch/updates.h), where fast paths are allowed.
+    /// Whether small updates of an epoch may be batched (epoch/simple.h), where fast paths are allowed.
     virtual bool allows_batches() const { return true; }
 };
 

@@ -30,15 +30,6 @@ bool overlap(std::uint64_t a, std::uint64_t b, std::uint64_t bytes) {
 
 }  // namespace
 
-bool update_now(std::atomic<std::uint32_t>& stripe, const ElementUpdate& update, std::uint32_t me,
-                sync::Liveness& liveness) {
-    std::uint32_t dead = 0;
-    if (!sync::stripe_lock(stripe, me, liveness, dead)) return false;
-    update.apply(update.target, &update.operands, 1);
-    sync::stripe_unlock(stripe);
-    return true;
-}
-
 // Copies of the elements of a bucket, and where each update finds its own.
 struct Batch::Copies {
     alignas(kWidest) std::array<std::byte, kNear + kWidest> bytes;

@@ -49,10 +49,6 @@ void swap(void* target, const void* operands, std::size_t) {
     __builtin_memcpy(with.result, &old, sizeof old);
 }
 
-/// Performs one update at once; false if the stripe's holder died.
-bool update_now(std::atomic<std::uint32_t>& stripe, const ElementUpdate& update, std::uint32_t me,
-                sync::Liveness& liveness);
-
 /// One thread at a time.
 class Batch {
   public:

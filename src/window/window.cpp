@@ -122,22 +122,6 @@ Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp
     return fault;
 }
 
-bool Window::try_small(std::uint32_t rank, const am::SmallOperation& operation) {
-    if (rank >= size) return false;
-    Peer& target = peers[rank];
-    if (target.block.load(std::memory_order_acquire) == nullptr || !is_remote(target.way)) return false;
-    const bool accumulates = operation.record.opcode != am::Opcode::Put && operation.record.opcode != am::Opcode::Get;
-    if (accumulates && accumulate_way_ != nullptr) return false;
-    {
-        const StateGuard guard(*this);
-        if (!epoch::is_prepared(*this, target)) return false;
-    }
-    if (!reach(target).send(target, operation, threaded)) return false;
-    // With other threads a flush may be about to make this target flushable.
-    if (threaded || flushable.load(std::memory_order_relaxed) != 0) epoch::mark_incomplete(*this, target);
-    return true;
-}
-
 Fault Window::defer(Peer& target, op::Deferral&& operation) {
     Update what{};
     if (const Fault fault = check_call(operation.call, what); fault != Fault::None) return fault;

@@ -50,10 +50,6 @@ class Window final : public Core, public am::Neighbours {
     bool alive(std::uint32_t rank) override { return team.alive(rank); }
     int dead_in_collective() override { return team.dead_in_collective(); }
 
-    /// Executes a small operation on a target of another node in an open epoch. False, with nothing done, if the
-    /// general path must: see am::Stream::try_small().
-    bool try_small(std::uint32_t rank, const am::SmallOperation& operation);
-
     /// Executes a call on a target that the epoch has opened. On return the origin's buffers are free and results are
     /// stored, except with `pending`: an operation on another node may then still use the buffers, and `pending` refers
     /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent

@@ -66,7 +66,7 @@ CASE(runs_of_two_windows) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// The host's handles of later windows do not follow those of the first ones. All have the short paths that find runs.
+// The host's handles of later windows do not follow those of the first ones. All have the path that finds runs.
 CASE(runs_of_many_windows) {
     std::vector<std::unique_ptr<Window>> windows;
     for (int i = 0; i < 40; ++i)

@@ -5,14 +5,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/fault.h"
-#include "epoch/updates.h"
+#include "epoch/simple.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
 
@@ -207,14 +209,28 @@ TEST(Batch, ReportsMemoryThatCannotBeReached) {
     EXPECT_EQ(batch.finish(), Fault::None);
 }
 
-const epoch::SmallUpdate kAdd{op::kernel(Op::Sum, Basic::U64), 8, false, {1, 0, nullptr}};
-const epoch::SmallUpdate kQuickAdd{op::kernel(Op::Sum, Basic::U64), 8, true, {1, 0, nullptr}};
+// Adds one to the word at byte `disp` of rank `target`: to its lower half, of a type without fast path.
+bool add_if_open(Core& core, int target, std::int64_t disp = 0, Basic basic = Basic::U16) {
+    static const std::uint64_t one = 1;
+    const Update how{basic, Op::Sum, op::kernel(Op::Sum, basic), op::kernel(Op::Replace, basic),
+                     op::element_size(basic)};
+    return epoch::try_simple(core, target, {op::OpKind::Accumulate, how.width, disp, &one, nullptr, nullptr, &how});
+}
+// The same as an entry point does it, which opens the target.
+bool add(Core& core, std::uint32_t target, std::int64_t disp = 0, Basic basic = Basic::U16) {
+    const auto rank = static_cast<int>(target);
+    return add_if_open(core, rank, disp, basic) || (epoch::opens(core, target) && add_if_open(core, rank, disp, basic));
+}
+// The same by an update that has a fast path.
+bool quick_add(Core& core, std::uint32_t target) {
+    return add(core, target, 0, Basic::U64);
+}
 
 // Updates word `word` of rank `target` so often that the last updates are batched.
 std::uint64_t make_long(Core& core, std::uint32_t target, std::int64_t word = 0) {
     std::uint64_t updates = 0;
     while (!core.peer(target).batched) {
-        EXPECT_TRUE(epoch::try_update(core, target, word * 8, kAdd));
+        EXPECT_TRUE(add(core, target, word * 8));
         ++updates;
     }
     return updates;
@@ -235,7 +251,7 @@ TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
         ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
         const std::uint64_t updates = make_long(core, 1, 1024);
         for (int i = 0; i < 8; ++i)
-            ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+            ASSERT_TRUE(add(core, 1));
         EXPECT_EQ(core.incomplete, 1u);
         EXPECT_EQ(ranks.memory(1)[0], 0u);
 
@@ -255,18 +271,79 @@ TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
     }
 }
 
-TEST(Batch, AnUpdateOutsideABatchFindsADeadHolder) {
+// The general path then finds it too, and reports it.
+TEST(Batch, AnUpdateOutsideABatchLeavesADeadHolderToTheGeneralPath) {
     const Deadline deadline(60);
+    Ranks ranks(3);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripe_of(0);
+    EXPECT_TRUE(add(core, 1));
+    EXPECT_EQ(stripe, 0u);
+    stripe = 3;
+    ranks.lives().kill(2);
+    EXPECT_FALSE(add(core, 1));
+    EXPECT_EQ(ranks.memory(1)[0], 1u);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+}
+
+// Nothing is known of a target before the first operation, and nothing may happen before it is open.
+TEST(Batch, LeavesATargetThatIsNotOpenToTheGeneralPath) {
     Ranks ranks(2);
-    auto& stripes = ranks.controls().block(1).stripes;
-    std::uint64_t word = 4;
-    EXPECT_TRUE(shm::update_now(stripes[0].holder, append_to(word, 5), 0, ranks.lives()));
-    EXPECT_EQ(word, 45u);
-    EXPECT_EQ(stripes[0].holder, 0u);
-    stripes[0].holder = 2;
-    ranks.lives().kill(1);
-    EXPECT_FALSE(shm::update_now(stripes[0].holder, append_to(word, 6), 0, ranks.lives()));
-    EXPECT_EQ(word, 45u);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    for (const Basic basic : {Basic::U16, Basic::U64}) {
+        EXPECT_FALSE(add_if_open(core, 1, 0, basic));
+        EXPECT_FALSE(add_if_open(core, -1, 0, basic));
+        EXPECT_FALSE(add_if_open(core, 2, 0, basic));
+    }
+    Peer& peer = core.peer(1);
+    EXPECT_FALSE(add_if_open(core, 1));
+    EXPECT_FALSE(add_if_open(core, 1, 0, Basic::U64));
+    ASSERT_EQ(epoch::open_target(core, peer), Fault::None);
+    for (const std::int64_t outside :
+         {std::int64_t{-8}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()})
+        EXPECT_FALSE(add_if_open(core, 1, outside)) << outside;
+    EXPECT_EQ(ranks.memory(1)[0], 0u);
+    EXPECT_TRUE(add_if_open(core, 1));
+    EXPECT_TRUE(add_if_open(core, 1, 0, Basic::U64));
+    // The network's provider updates all elements of such a window.
+    core.provider_atomics = true;
+    EXPECT_FALSE(add_if_open(core, 1));
+    EXPECT_FALSE(add_if_open(core, 1, 0, Basic::U64));
+    core.provider_atomics = false;
+    EXPECT_EQ(ranks.memory(1)[0], 2u);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
+}
+
+// Each kind of operation, with more than one element where it may have some, also across the edge of a stripe.
+TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
+    Ranks ranks(2, 2048);
+    RankCore& core = ranks.core(0);
+    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    const std::int64_t disp = (std::int64_t{1} << shm::kStripeShift) - 8;
+    std::uint64_t* const there = &ranks.memory(1)[static_cast<std::size_t>(disp) / 8];
+    const std::array<std::uint64_t, 2> values{7, 9};
+    const std::array<std::uint64_t, 2> masks{2, 8};
+    std::array<std::uint64_t, 2> back{};
+    const Update how{Basic::U64, Op::Bxor, op::kernel(Op::Bxor, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+    using enum op::OpKind;
+    EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, disp, values.data()}));
+    EXPECT_TRUE(epoch::try_simple(core, 1, {Accumulate, 16, disp, masks.data(), nullptr, nullptr, &how}));
+    EXPECT_TRUE(epoch::try_simple(core, 1, {GetAccumulate, 16, disp, masks.data(), back.data(), nullptr, &how}));
+    EXPECT_EQ(back, (std::array<std::uint64_t, 2>{5, 1}));
+    EXPECT_TRUE(epoch::try_simple(core, 1, {Get, 16, disp, nullptr, back.data()}));
+    EXPECT_EQ(back, values);
+    const std::uint64_t other = 3;
+    for (const std::uint64_t& compare : {other, values[0]})
+        EXPECT_TRUE(epoch::try_simple(core, 1, {CompareAndSwap, 8, disp, &other, back.data(), &compare, &how}));
+    EXPECT_EQ(back[0], 7u);
+    EXPECT_EQ(there[0], 3u);
+    EXPECT_EQ(there[1], 9u);
+    EXPECT_FALSE(core.peer(1).batched);
+    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
 TEST(Batch, EveryFlushAllowsTheFastPathOfTheNext) {
@@ -292,7 +369,7 @@ TEST(Batch, OtherOperationsBetweenUpdatesKeepTheirFastPaths) {
     std::uint64_t updates = 0;
     int closed = 0;
     for (; updates < 640; ++updates) {
-        ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+        ASSERT_TRUE(add(core, 1));
         if (peer.fast_limit != 0) continue;
         ++closed;
         ASSERT_EQ(epoch::open_target(core, peer), Fault::None);
@@ -304,31 +381,33 @@ TEST(Batch, OtherOperationsBetweenUpdatesKeepTheirFastPaths) {
     EXPECT_EQ(ranks.memory(1)[0], updates);
 }
 
-// A long run takes quick updates of its targets along; a run that is still short leaves them to the fast paths.
+// A long run takes quick updates of its targets along; in a run that is still short they happen at once.
 TEST(Batch, LongRunsTakeQuickUpdatesAlong) {
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     const Peer& peer = core.peer(1);
-    EXPECT_FALSE(epoch::may_update(core, 1, true));
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
-    EXPECT_FALSE(epoch::may_update(core, 1, true));
-    EXPECT_FALSE(epoch::try_update(core, 1, 0, kQuickAdd));
-    std::uint64_t updates = 1 + make_long(core, 1);
-    EXPECT_TRUE(epoch::may_update(core, 1, true));
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, kQuickAdd));
+    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    ASSERT_TRUE(add(core, 1));
+    for (int i = 0; i < 100; ++i)
+        ASSERT_TRUE(quick_add(core, 1));
+    EXPECT_FALSE(peer.batched);
+    EXPECT_EQ(ranks.memory(1)[0], 101u);
+    std::uint64_t updates = 101 + make_long(core, 1);
+    ASSERT_TRUE(quick_add(core, 1));
     EXPECT_LT(ranks.memory(1)[0], ++updates);
     epoch::end_run(core);
     ASSERT_EQ(epoch::flush(core, 1), Fault::None);
     EXPECT_EQ(ranks.memory(1)[0], updates);
     // Behind a long run the next one is batched from its start.
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, kQuickAdd));
+    ASSERT_TRUE(quick_add(core, 1));
     EXPECT_EQ(ranks.memory(1)[0], updates);
     epoch::end_run(core);
     EXPECT_EQ(ranks.memory(1)[0], ++updates);
     ASSERT_EQ(epoch::flush(core, 1), Fault::None);
     // That one was short, so the target opens again.
-    EXPECT_FALSE(epoch::try_update(core, 1, 0, kQuickAdd));
+    EXPECT_TRUE(quick_add(core, 1));
+    EXPECT_EQ(ranks.memory(1)[0], ++updates);
     EXPECT_FALSE(peer.batched);
     EXPECT_NE(peer.fast_limit, 0u);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
@@ -349,8 +428,8 @@ TEST(Batch, ProcessesPlacedCyclicallyShareNoBucket) {
     const std::uint64_t before = ranks.memory(kFar)[0];
     EXPECT_LT(before, updates);
     for (int i = 0; i < 8; ++i) {
-        ASSERT_TRUE(epoch::try_update(core, 0, 0, kAdd));
-        ASSERT_TRUE(epoch::try_update(core, kFar, 0, kAdd));
+        ASSERT_TRUE(add(core, 0));
+        ASSERT_TRUE(add(core, kFar));
     }
     EXPECT_EQ(ranks.memory(0)[0], 0u);
     EXPECT_EQ(ranks.memory(kFar)[0], before);
@@ -367,7 +446,7 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     const auto update = [&] {
         for (int i = 0; i < 200; ++i) {
-            EXPECT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+            EXPECT_TRUE(add(core, 1));
             epoch::end_run_if_any(core);
             EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
         }
@@ -376,8 +455,8 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
     update();
     other.join();
     EXPECT_EQ(ranks.memory(1)[0], 400u);
-    EXPECT_EQ(core.updates.length, 0u);
-    EXPECT_FALSE(core.updates.is_long);
+    EXPECT_EQ(core.run.length, 0u);
+    EXPECT_FALSE(core.run.is_long);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
@@ -386,8 +465,8 @@ TEST(Batch, ARunOfMoreThanFourBillionUpdatesEnds) {
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     const std::uint64_t updates = make_long(core, 1) + 1;
-    core.updates.length = 0xffffffff;
-    ASSERT_TRUE(epoch::try_update(core, 1, 0, kAdd));
+    core.run.length = 0xffffffff;
+    ASSERT_TRUE(add(core, 1));
     EXPECT_LT(ranks.memory(1)[0], updates);
     epoch::end_run_if_any(core);
     EXPECT_EQ(ranks.memory(1)[0], updates);

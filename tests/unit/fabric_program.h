@@ -107,9 +107,6 @@ class Program {
         if (fault != Fault::None && wrong_.empty()) wrong_ = std::string(what) + ": " + base::fault_text();
     }
     std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
-    static am::Record transfer(am::Opcode opcode, std::size_t bytes, std::int64_t disp) {
-        return {opcode, Basic::None, Op::None, 0, static_cast<std::uint32_t>(bytes), disp};
-    }
     std::size_t length();
     std::byte* claim(std::size_t bytes);
     void claim_place(std::uint32_t target, std::size_t at, std::size_t bytes, Use use);
@@ -121,11 +118,11 @@ class Program {
     void on_counter(std::uint32_t target);
     void on_common(std::uint32_t target);
     void look_at_tickets(std::uint32_t target);
-    // `small`: the same operation for the short path.
+    // `small`: the same as a simple operation.
     template <class F>
-    void issue(std::uint32_t target, F&& op, const am::SmallOperation& small, std::vector<Expected> results);
+    void issue(std::uint32_t target, F&& op, const op::Simple& small, std::vector<Expected> results);
     template <class F>
-    void issue_plain(std::uint32_t target, F&& op, const am::SmallOperation& small, std::vector<Expected> results);
+    void issue_plain(std::uint32_t target, F&& op, const op::Simple& small, std::vector<Expected> results);
 
     Process& process_;
     Common& common_;
@@ -179,9 +176,8 @@ inline void Program::claim_place(std::uint32_t target, std::size_t at, std::size
 }
 
 template <class F>
-void Program::issue_plain(std::uint32_t target, F&& op, const am::SmallOperation& small,
-                          std::vector<Expected> results) {
-    const bool try_small = small.record.bytes <= 1024 && below(4) != 0;
+void Program::issue_plain(std::uint32_t target, F&& op, const op::Simple& small, std::vector<Expected> results) {
+    const bool try_small = small.bytes <= 1024 && below(4) != 0;
     // This program is the only thread of its process that uses the stream.
     if (!try_small || !process_.to(target).try_small(small, below(2) == 0))
         check(process_.operate(target, op), "operation");
@@ -190,7 +186,7 @@ void Program::issue_plain(std::uint32_t target, F&& op, const am::SmallOperation
 }
 
 template <class F>
-void Program::issue(std::uint32_t target, F&& op, const am::SmallOperation& small, std::vector<Expected> results) {
+void Program::issue(std::uint32_t target, F&& op, const op::Simple& small, std::vector<Expected> results) {
     if (below(4) != 0) return issue_plain(target, op, small, std::move(results));
     there_[target].asked.push_back({process_.request(target, op), std::move(results)});
 }
@@ -211,15 +207,15 @@ inline void Program::on_slice(std::uint32_t target) {
             for (std::size_t i = 0; i < bytes; ++i)
                 mine[i] = static_cast<std::byte>(random_());
             std::memcpy(there.slice.data() + at, mine, bytes);
-            return issue(target, [&](Transport& t) { t.put(disp, mine, bytes); },
-                         {transfer(am::Opcode::Put, bytes, disp), mine}, {});
+            return issue(target, [&](Transport& t) { t.put(disp, mine, bytes); }, {op::OpKind::Put, bytes, disp, mine},
+                         {});
         }
         claim_place(target, at, bytes, kGot);
         std::memset(mine, 0xee, bytes);
         const auto from = there.slice.begin() + static_cast<std::ptrdiff_t>(at);
         std::vector<std::byte> expected(from, from + static_cast<std::ptrdiff_t>(bytes));
         return issue(target, [&](Transport& t) { t.get(disp, mine, bytes); },
-                     {transfer(am::Opcode::Get, bytes, disp), nullptr, nullptr, mine}, {{mine, std::move(expected)}});
+                     {op::OpKind::Get, bytes, disp, nullptr, mine}, {{mine, std::move(expected)}});
     }
     constexpr std::size_t kWord = sizeof(std::uint64_t);
     const bool swap = kind == 9 && below(2) == 0;
@@ -243,7 +239,7 @@ inline void Program::on_slice(std::uint32_t target) {
         if (*compare == *now) *now = *value;
         const Update how{Basic::U64, Op::None, nullptr, op::kernel(Op::Replace, Basic::U64), kWord};
         return issue(target, [&](Transport& t) { t.compare_and_swap(how, disp, value, compare, result); },
-                     {{am::Opcode::CompareAndSwap, Basic::U64, Op::None, 0, kWord, disp}, value, compare, result},
+                     {op::OpKind::CompareAndSwap, kWord, disp, value, result, compare, &how},
                      {{result, std::move(expected)}});
     }
     const Op op = below(2) == 0 ? Op::Sum : Op::Replace;
@@ -253,15 +249,11 @@ inline void Program::on_slice(std::uint32_t target) {
     const bool fetch = below(2) == 0;
     std::vector<Expected> results;
     if (fetch) results.push_back({result, std::move(expected)});
-    const am::Record record{fetch ? am::Opcode::UpdateReturn : am::Opcode::Update,
-                            Basic::U64,
-                            op,
-                            0,
-                            static_cast<std::uint32_t>(bytes),
-                            disp};
+    std::byte* const back = fetch ? result : nullptr;
     issue(
-        target, [&](Transport& t) { t.update(how, disp, value, fetch ? result : nullptr, count); },
-        {record, value, nullptr, fetch ? result : nullptr}, std::move(results));
+        target, [&](Transport& t) { t.update(how, disp, value, back, count); },
+        {fetch ? op::OpKind::GetAccumulate : op::OpKind::Accumulate, bytes, disp, value, back, nullptr, &how},
+        std::move(results));
 }
 
 inline void Program::on_counter(std::uint32_t target) {
@@ -274,7 +266,7 @@ inline void Program::on_counter(std::uint32_t target) {
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     const std::int64_t disp = common_.counters() + static_cast<std::int64_t>(counter * sizeof(std::uint64_t));
     issue_plain(target, [&](Transport& t) { t.update(how, disp, words, words + 1, 1); },
-                {{am::Opcode::UpdateReturn, Basic::U64, Op::Sum, 0, 8, disp}, words, nullptr, words + 1}, {});
+                {op::OpKind::GetAccumulate, 8, disp, words, words + 1, nullptr, &how}, {});
     there.fetches.emplace_back(reinterpret_cast<std::byte*>(words + 1), counter);
 }
 
@@ -291,13 +283,12 @@ inline void Program::on_common(std::uint32_t target) {
     if (below(2) == 0) {
         for (std::size_t i = 0; i < bytes; ++i)
             mine[i] = static_cast<std::byte>(random_());
-        issue_plain(target, [&](Transport& t) { t.put(disp, mine, bytes); },
-                    {transfer(am::Opcode::Put, bytes, disp), mine}, {});
+        issue_plain(target, [&](Transport& t) { t.put(disp, mine, bytes); }, {op::OpKind::Put, bytes, disp, mine}, {});
         confirm(target);
         std::copy(mine, mine + bytes, model);
     } else {
         issue_plain(target, [&](Transport& t) { t.get(disp, mine, bytes); },
-                    {transfer(am::Opcode::Get, bytes, disp), nullptr, nullptr, mine}, {});
+                    {op::OpKind::Get, bytes, disp, nullptr, mine}, {});
         confirm(target);
         there.results.push_back({mine, std::vector<std::byte>(model, model + static_cast<std::ptrdiff_t>(bytes))});
     }

@@ -76,25 +76,23 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
     EXPECT_EQ(before, 0u);
 }
 
-// The short path joins a message that the general path has begun, and leaves everything else to that.
-TEST(FabricStream, SmallOperationsTakeTheShortPath) {
+// A simple operation joins a message that the general path has begun; everything else is left to that.
+TEST(FabricStream, SimpleOperationsJoinAMessage) {
     Pair pair(plain());
     const std::uint64_t value = 7;
     std::uint64_t before[2] = {1, 1};
     am::Stream& stream = pair.origin.to(1);
+    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), nullptr, 8};
     const auto sum = [&](std::int64_t disp, std::uint64_t* back = nullptr) {
-        return am::SmallOperation{
-            {back != nullptr ? am::Opcode::UpdateReturn : am::Opcode::Update, Basic::U64, Op::Sum, 0, 8, disp},
-            &value,
-            nullptr,
-            back};
+        const auto kind = back != nullptr ? op::OpKind::GetAccumulate : op::OpKind::Accumulate;
+        return op::Simple{kind, 8, disp, &value, back, nullptr, &how};
     };
     EXPECT_FALSE(stream.try_small(sum(8), false));  // no message is begun
     EXPECT_EQ(pair.add(0, value), Fault::None);
     for (const bool threaded : {false, true}) {
         EXPECT_TRUE(stream.try_small(sum(8), threaded));
         EXPECT_TRUE(stream.try_small(sum(8, &before[threaded ? 1 : 0]), threaded));
-        EXPECT_TRUE(stream.try_small({{am::Opcode::Put, Basic::None, Op::None, 0, 8, 16}, &value}, threaded));
+        EXPECT_TRUE(stream.try_small({op::OpKind::Put, 8, 16, &value}, threaded));
         for (const std::int64_t outside : {std::int64_t{-8}, std::int64_t{(1 << 20) - 7}, std::int64_t{1} << 40,
                                            std::numeric_limits<std::int64_t>::max()})
             EXPECT_FALSE(stream.try_small(sum(outside), threaded)) << outside;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "epoch/epoch.h"
+#include "reach/mapped.h"
 #include "transport/shm/control.h"
 #include "transport/shm/wait.h"
 
@@ -100,6 +101,7 @@ class RankCore final : public Core {
         RankCore& core;
     };
     InFlight in_flight_{*this};
+    reach::Mapped mapped_{me, *this};
     Ranks& ranks_;
 };
 
@@ -177,6 +179,7 @@ class Ranks {
 inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks) {
     controls = ranks.controls();
     reaches[static_cast<std::size_t>(Way::Private)] = &in_flight_;
+    reaches[static_cast<std::size_t>(Way::Mapped)] = &mapped_;
 }
 
 inline bool RankCore::alive(std::uint32_t rank) {

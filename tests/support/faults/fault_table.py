@@ -165,11 +165,8 @@ FAULTS = [
 GENERAL_PATH = [
     Edit("interpose/data_fast.h", "return peer->contains(", "return !OSC_FAULT_ANY && peer->contains("),
     Edit("interpose/data_fast.cpp", "return epoch::opens(", "return !OSC_FAULT_ANY && epoch::opens("),
-    Edit("interpose/data_short.cpp", "return target.window != nullptr && target.window->remote_sync",
-         "return !OSC_FAULT_ANY && target.window != nullptr && target.window->remote_sync"),
-    Edit("interpose/data_short.cpp", "if (peer->fast_limit.load(", "if (OSC_FAULT_ANY || peer->fast_limit.load("),
-    before("epoch/updates.h", "return !is_quick ||", "if (OSC_FAULT_ANY) return false;"),
-    Edit("epoch/updates.h", "return move.bytes <= most &&", "return !OSC_FAULT_ANY && move.bytes <= most &&"),
+    before("epoch/simple.cpp", "if (static_cast<std::uint32_t>(rank) >= core.size) return false;",
+           "if (OSC_FAULT_ANY) return false;"),
     after("transport/am/target/executor.cpp", "bool is_small(const ExposedWindow& window, const Record& record) {",
           "if (OSC_FAULT_ANY) return false;"),
 ]

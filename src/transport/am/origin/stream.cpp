@@ -18,6 +18,14 @@ constexpr bool is_accumulate(Opcode opcode) {
     return opcode == Opcode::Update || opcode == Opcode::UpdateReturn || opcode == Opcode::CompareAndSwap;
 }
 
+// The opcodes of operations have the order of their kinds.
+constexpr Opcode opcode_of(op::OpKind kind) {
+    return static_cast<Opcode>(static_cast<unsigned>(kind) + static_cast<unsigned>(Opcode::Put));
+}
+static_assert(opcode_of(op::OpKind::Get) == Opcode::Get && opcode_of(op::OpKind::Accumulate) == Opcode::Update &&
+              opcode_of(op::OpKind::GetAccumulate) == Opcode::UpdateReturn &&
+              opcode_of(op::OpKind::CompareAndSwap) == Opcode::CompareAndSwap);
+
 }  // namespace
 
 Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
@@ -140,28 +148,31 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
         await_room();
 }
 
-bool Stream::try_small(const SmallOperation& operation, bool threaded) {
-    Record record = operation.record;
+bool Stream::try_small(const op::Simple& operation, bool threaded) {
+    const auto& [kind, bytes, disp, origin, result, compare, how] = operation;
+    Record record{opcode_of(kind), Basic::None, Op::None, 0, static_cast<std::uint32_t>(bytes), disp};
+    if (how != nullptr) {
+        record.basic = how->basic;
+        record.op = how->op;
+    }
     std::unique_lock lock(mutex(), std::defer_lock);
     if (threaded || flow_.is_enlisted()) lock.lock();
     SendQueue& messages = flow_.messages;
     const Description* const there = queries_.described();
     if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || !messages.filling()) return false;
-    const bool transfers = record.opcode == Opcode::Put || record.opcode == Opcode::Get;
-    if (transfers && wants_direct(record.bytes)) return false;
+    if (operation.is_transfer() && wants_direct(bytes)) return false;
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
     const auto offset = static_cast<std::uint64_t>(record.disp);
-    if (offset > there->size || record.bytes > there->size - offset) return false;
-    if (record.opcode == Opcode::Put &&
-        messages.extend_put(record.disp, static_cast<const std::byte*>(operation.data), record.bytes))
+    if (offset > there->size || bytes > there->size - offset) return false;
+    if (record.opcode == Opcode::Put && messages.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
     if (!messages.fits(record)) return false;
     flow_.mark();
-    if (!transfers) accumulates_ = messages.issued() + 1;
+    if (is_accumulate(record.opcode)) accumulates_ = messages.issued() + 1;
     std::byte* const to = messages.append(record);
-    if (operation.data != nullptr) shm::move_bytes(to, operation.data, record.bytes);
-    if (operation.compare != nullptr) shm::move_bytes(to + record.bytes, operation.compare, record.bytes);
-    if (operation.result != nullptr) messages.expect({operation.result, record.bytes, nullptr, 1}, nullptr);
+    if (origin != nullptr) shm::move_bytes(to, origin, bytes);
+    if (compare != nullptr) shm::move_bytes(to + bytes, compare, bytes);
+    if (result != nullptr) messages.expect({result, bytes, nullptr, 1}, nullptr);
     return true;
 }
 

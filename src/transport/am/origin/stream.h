@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 
+#include "op/simple.h"
 #include "sync/costs.h"
 #include "transport/am/origin/record_transport.h"
 #include "transport/am/origin/target_queries.h"
@@ -24,14 +25,6 @@ enum class Protocol : std::uint8_t {
     Messages,  // each operation in a message of its own
     Buffered,  // gathered
     Direct,    // puts and gets by the provider's write and read
-};
-
-/// A short operation whose operands are contiguous elements of a basic type without gaps.
-struct SmallOperation {
-    Record record;                  // with its displacement in the target's units
-    const void* data = nullptr;     // what the record carries; of a compare and swap the new element
-    const void* compare = nullptr;  // of a compare and swap
-    void* result = nullptr;         // where what it returns goes
 };
 
 /// Under the flow's mutex, which waits release, unless said otherwise.
@@ -57,7 +50,7 @@ class Stream final : public RecordTransport {
     /// general path must take it: the message is full or not begun, the target's window is dynamic or not known yet,
     /// the operation leaves the window, or goes directly. Takes the mutex, unless no other thread may use the stream:
     /// `threaded` says whether other threads of the program may.
-    bool try_small(const SmallOperation& operation, bool threaded);
+    bool try_small(const op::Simple& operation, bool threaded);
 
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
