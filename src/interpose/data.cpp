@@ -90,18 +90,20 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
 
 }  // namespace
 
-int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
-    if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
-        return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
-    return perform(window, function, kind, buffers, op);
-}
+namespace {
 
-int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op) {
+int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL) {
     shm::t_call = function;
     return finish(window, function, try_perform(window, kind, buffers, op));
 }
 
-namespace {
+// The same for MPI_Fetch_and_op and MPI_Compare_and_swap, which take predefined datatypes only (12.3.4).
+int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers,
+                    MPI_Op op = MPI_OP_NULL) {
+    if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
+        return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
+    return perform(window, function, kind, buffers, op);
+}
 
 int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                     MPI_Request* request, const int* counter = nullptr) {
@@ -131,80 +133,53 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
     return g_checker->notified(function, kind, buffers, op, window.handle, index, request, perform);
 }
 
-// The body of a general entry point: finds the window and performs `kind` with the buffers.
-#define OSC_GENERAL(name, kind, buffers, handle, arguments)      \
-    Window* const window = find_window(win);                     \
-    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
-    count_served(Entry::name);                                   \
-    return perform(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle)
-#define OSC_GENERAL_REQUEST(name, kind, buffers, handle, arguments) \
-    Window* const window = find_window(win);                        \
-    if (window == nullptr) OSC_FORWARD_ON(win, name, arguments);    \
-    count_served(Entry::name);                                      \
-    return perform_request(*window, "MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, request)
+// What the entry points perform; the large-count forms, which have no fast paths, the same.
+#define OSC_BY(how, name, kind, ...) how(*window, "MPI_" #name, op::OpKind::kind, __VA_ARGS__)
+#define OSC_ELEMENT_BUFFERS(result, compare) \
+    { plain(origin_addr), 1, datatype, result, 1, datatype, compare, target_rank, target_disp, 1, datatype }
+#define OSC_GENERAL_Put(name) OSC_BY(perform, name, Put, OSC_TRANSFER_BUFFERS)
+#define OSC_GENERAL_Get(name) OSC_BY(perform, name, Get, OSC_TRANSFER_BUFFERS)
+#define OSC_GENERAL_Accumulate(name) OSC_BY(perform, name, Accumulate, OSC_TRANSFER_BUFFERS, op)
+#define OSC_GENERAL_Get_accumulate(name) OSC_BY(perform, name, GetAccumulate, OSC_FETCH_BUFFERS, op)
+#define OSC_GENERAL_Fetch_and_op(name) \
+    OSC_BY(perform_element, name, GetAccumulate, OSC_ELEMENT_BUFFERS(result_addr, nullptr), op)
+#define OSC_GENERAL_Compare_and_swap(name) \
+    OSC_BY(perform_element, name, CompareAndSwap, OSC_ELEMENT_BUFFERS(result_addr, compare_addr))
+#define OSC_GENERAL_Rput(name) OSC_BY(perform_request, name, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request)
+#define OSC_GENERAL_Rget(name) OSC_BY(perform_request, name, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request)
+#define OSC_GENERAL_Raccumulate(name) OSC_BY(perform_request, name, Accumulate, OSC_TRANSFER_BUFFERS, op, request)
+#define OSC_GENERAL_Rget_accumulate(name) OSC_BY(perform_request, name, GetAccumulate, OSC_FETCH_BUFFERS, op, request)
+#define OSC_GENERAL_Put_c OSC_GENERAL_Put
+#define OSC_GENERAL_Get_c OSC_GENERAL_Get
+#define OSC_GENERAL_Accumulate_c OSC_GENERAL_Accumulate
+#define OSC_GENERAL_Get_accumulate_c OSC_GENERAL_Get_accumulate
+#define OSC_GENERAL_Rput_c OSC_GENERAL_Rput
+#define OSC_GENERAL_Rget_c OSC_GENERAL_Rget
+#define OSC_GENERAL_Raccumulate_c OSC_GENERAL_Raccumulate
+#define OSC_GENERAL_Rget_accumulate_c OSC_GENERAL_Rget_accumulate
 
-#define OSC_TRANSFER_ARGUMENTS \
-    origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
-#define OSC_FETCH_ARGUMENTS                                                                                           \
-    origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
-        target_count, target_datatype, op
+// The namespace of a general form.
+#define OSC_SPACE_Put_c , entry
+#define OSC_SPACE_Get_c , entry
+#define OSC_SPACE_Accumulate_c , entry
+#define OSC_SPACE_Get_accumulate_c , entry
+#define OSC_SPACE_Rput_c , entry
+#define OSC_SPACE_Rget_c , entry
+#define OSC_SPACE_Raccumulate_c , entry
+#define OSC_SPACE_Rget_accumulate_c , entry
 
-// The large-count forms of the functions whose int form has its fast path in data_requests.cpp.
-#define OSC_BOTH_COUNTS(suffix, count)                                                                                \
-    int Rput##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,      \
-                     MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \
-                     MPI_Request* request) {                                                                          \
-        OSC_GENERAL_REQUEST(Rput##suffix, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL,                                     \
-                            (OSC_TRANSFER_ARGUMENTS, win, request));                                                  \
-    }                                                                                                                 \
-    int Rget##suffix(void* origin_addr, count origin_count, MPI_Datatype origin_datatype, int target_rank,            \
-                     MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Win win,             \
-                     MPI_Request* request) {                                                                          \
-        OSC_GENERAL_REQUEST(Rget##suffix, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL,                                     \
-                            (OSC_TRANSFER_ARGUMENTS, win, request));                                                  \
-    }                                                                                                                 \
-    int Raccumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,                \
-                            int target_rank, MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype,  \
-                            MPI_Op op, MPI_Win win, MPI_Request* request) {                                           \
-        OSC_GENERAL_REQUEST(Raccumulate##suffix, Accumulate, OSC_TRANSFER_BUFFERS, op,                                \
-                            (OSC_TRANSFER_ARGUMENTS, op, win, request));                                              \
-    }                                                                                                                 \
-    int Get_accumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,             \
-                               void* result_addr, count result_count, MPI_Datatype result_datatype, int target_rank,  \
-                               MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Op op,     \
-                               MPI_Win win) {                                                                         \
-        OSC_GENERAL(Get_accumulate##suffix, GetAccumulate, OSC_FETCH_BUFFERS, op, (OSC_FETCH_ARGUMENTS, win));        \
-    }                                                                                                                 \
-    int Rget_accumulate##suffix(const void* origin_addr, count origin_count, MPI_Datatype origin_datatype,            \
-                                void* result_addr, count result_count, MPI_Datatype result_datatype, int target_rank, \
-                                MPI_Aint target_disp, count target_count, MPI_Datatype target_datatype, MPI_Op op,    \
-                                MPI_Win win, MPI_Request* request) {                                                  \
-        OSC_GENERAL_REQUEST(Rget_accumulate##suffix, GetAccumulate, OSC_FETCH_BUFFERS, op,                            \
-                            (OSC_FETCH_ARGUMENTS, win, request));                                                     \
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_DEFINE_##kind(name, parameters, arguments)
+#define OSC_DEFINE_Data(name, parameters, arguments)                 \
+    int OSC_CHOOSE(OSC_SPACE_##name, slow, )::name parameters {      \
+        Window* const window = find_window(win);                     \
+        if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
+        count_served(Entry::name);                                   \
+        return OSC_GENERAL_##name(name);                             \
     }
+#define OSC_DEFINE_Sync(name, parameters, arguments)
+#define OSC_DEFINE_Window(name, parameters, arguments)
+#define OSC_DEFINE_Query(name, parameters, arguments)
+#define OSC_DEFINE_Comm(name, parameters, arguments)
+#include "interpose/entries.def"
 
-namespace slow {
-OSC_BOTH_COUNTS(, int)
-}  // namespace slow
-
-namespace entry {
-
-OSC_BOTH_COUNTS(_c, MPI_Count)
-
-int Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
-          MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
-    OSC_GENERAL(Put_c, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, (OSC_TRANSFER_ARGUMENTS, win));
-}
-
-int Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
-          MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
-    OSC_GENERAL(Get_c, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, (OSC_TRANSFER_ARGUMENTS, win));
-}
-
-int Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
-                 MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-    OSC_GENERAL(Accumulate_c, Accumulate, OSC_TRANSFER_BUFFERS, op, (OSC_TRANSFER_ARGUMENTS, op, win));
-}
-
-}  // namespace entry
 }  // namespace osc

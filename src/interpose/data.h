@@ -37,15 +37,9 @@ inline void* plain(const void* address) {
             target_rank, target_disp, target_count, target_datatype                                                    \
     }
 
-/// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already.
-int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL);
-
-/// The same for MPI_Fetch_and_op and MPI_Compare_and_swap, which take predefined datatypes only (12.3.4).
-int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers,
-                    MPI_Op op = MPI_OP_NULL);
-
-/// Performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same, and then increments
-/// counter `index` of the target. `request`: null, or where the operation's request goes.
+/// Checks and performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same as without
+/// notification, and then increments counter `index` of the target. `request`: null, or where the operation's request
+/// goes. An MPI error class, raised already.
 int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                      int index, MPI_Request* request);
 
@@ -60,27 +54,20 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
 /// fault again and reports it.
 bool opens(Window* window, int rank);
 
-/// The general forms of the calls whose fast paths are in data_requests.cpp. Not inlined, so that a fast path saves no
-/// registers for them.
+/// The general forms of the calls that have fast paths, which end in a jump to them. Not inlined, so that a fast path
+/// saves no registers for them.
 namespace slow {
 
-[[gnu::noinline]] int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                                     void* result_addr, int result_count, MPI_Datatype result_datatype, int target_rank,
-                                     MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op,
-                                     MPI_Win win);
-[[gnu::noinline]] int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
-                           MPI_Request* request);
-[[gnu::noinline]] int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                           MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
-                           MPI_Request* request);
-[[gnu::noinline]] int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                                  int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
-                                  MPI_Op op, MPI_Win win, MPI_Request* request);
-[[gnu::noinline]] int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                                      void* result_addr, int result_count, MPI_Datatype result_datatype,
-                                      int target_rank, MPI_Aint target_disp, int target_count,
-                                      MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request);
+[[gnu::noinline]] decltype(entry::Put) Put;
+[[gnu::noinline]] decltype(entry::Get) Get;
+[[gnu::noinline]] decltype(entry::Accumulate) Accumulate;
+[[gnu::noinline]] decltype(entry::Get_accumulate) Get_accumulate;
+[[gnu::noinline]] decltype(entry::Fetch_and_op) Fetch_and_op;
+[[gnu::noinline]] decltype(entry::Compare_and_swap) Compare_and_swap;
+[[gnu::noinline]] decltype(entry::Rput) Rput;
+[[gnu::noinline]] decltype(entry::Rget) Rget;
+[[gnu::noinline]] decltype(entry::Raccumulate) Raccumulate;
+[[gnu::noinline]] decltype(entry::Rget_accumulate) Rget_accumulate;
 
 }  // namespace slow
 

@@ -1,4 +1,5 @@
-// The fast paths of the operations without a request that return at most one element; all other calls use perform().
+// The fast paths of the operations without a request that return at most one element; all other calls use
+// their general forms (data.h).
 #include "interpose/data_fast.h"
 
 #include "epoch/epoch.h"
@@ -69,64 +70,6 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
 }
 
 namespace slow {
-
-// The general forms of the calls. They have the same arguments, so that the fast path ends in a jump to them.
-
-[[gnu::noinline]] int Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                          MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Put, (OSC_TRY_PUT_ARGUMENTS, win));
-    count_served(Entry::Put);
-    return perform(*window, "MPI_Put", op::OpKind::Put,
-                   {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
-                    nullptr, target_rank, target_disp, target_count, target_datatype});
-}
-
-[[gnu::noinline]] int Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                          MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Get, (OSC_TRY_PUT_ARGUMENTS, win));
-    count_served(Entry::Get);
-    return perform(*window, "MPI_Get", op::OpKind::Get,
-                   {origin_addr, origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL, nullptr, target_rank,
-                    target_disp, target_count, target_datatype});
-}
-
-[[gnu::noinline]] int Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                                 int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
-                                 MPI_Op op, MPI_Win win) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Accumulate, (OSC_TRY_PUT_ARGUMENTS, op, win));
-    count_served(Entry::Accumulate);
-    return perform(*window, "MPI_Accumulate", op::OpKind::Accumulate,
-                   {const_cast<void*>(origin_addr), origin_count, origin_datatype, nullptr, 0, MPI_DATATYPE_NULL,
-                    nullptr, target_rank, target_disp, target_count, target_datatype},
-                   op);
-}
-
-[[gnu::noinline]] int Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
-                                   MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
-    Window* const window = find_window(win);
-    if (window == nullptr)
-        OSC_FORWARD_ON(win, Fetch_and_op, (origin_addr, result_addr, datatype, target_rank, target_disp, op, win));
-    count_served(Entry::Fetch_and_op);
-    return perform_element(*window, "MPI_Fetch_and_op", op::OpKind::GetAccumulate,
-                           {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank,
-                            target_disp, 1, datatype},
-                           op);
-}
-
-[[gnu::noinline]] int Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
-                                       MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
-    Window* const window = find_window(win);
-    if (window == nullptr)
-        OSC_FORWARD_ON(win, Compare_and_swap,
-                       (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win));
-    count_served(Entry::Compare_and_swap);
-    return perform_element(*window, "MPI_Compare_and_swap", op::OpKind::CompareAndSwap,
-                           {const_cast<void*>(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr,
-                            target_rank, target_disp, 1, datatype});
-}
 
 // The slow paths of a put or get with one datatype and count on both sides. Their six arguments stay in registers.
 [[gnu::noinline]] int put_same(const void* origin_addr, int count, MPI_Datatype type, int target_rank,

@@ -154,7 +154,7 @@ void record(Window& window, trace::Call call, std::uint64_t began, const Buffers
     const auto path =
         static_cast<std::uint8_t>(rank < window.size ? window.peers[rank].last_path() : stats::DataPath::Host);
     std::uint64_t value = std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit;
-    if (error == MPI_SUCCESS) value |= bytes_of(buffers.target_count, buffers.target_type);
+    if (error == MPI_SUCCESS) value |= bytes_of({buffers.target_count, buffers.target_type});
     const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;
     trace::write(began, ended, trace::pack(call, path | failed, window.trace, rank), value);
 }
@@ -179,7 +179,7 @@ int general(MPI_Win win, const char* function, trace::Call call, op::OpKind kind
     const int error = perform_notified(*window, function, kind, buffers, op, index, request);
     if (began != 0) record(*window, call, began, buffers, index, error);
     if (error == MPI_SUCCESS && window->stats != nullptr)
-        count_operation(win, counted, buffers.target_rank, buffers.target_count, buffers.target_type, timer);
+        count_operation(win, counted, buffers.target_rank, {buffers.target_count, buffers.target_type}, timer);
     return error;
 }
 

@@ -37,12 +37,6 @@ constexpr std::uint8_t failed(int error) {
     return error != MPI_SUCCESS ? trace::kFailed : 0;
 }
 
-struct Elements {
-    Elements(MPI_Count elements, MPI_Datatype datatype) : count(elements), type(datatype) {}
-    MPI_Count count;
-    MPI_Datatype type;
-};
-
 // Records an operation that has ended.
 void record(Call call, std::uint64_t begin, MPI_Win win, int rank, Elements target, int error) {
     const std::uint64_t end = base::stamp();
@@ -51,7 +45,7 @@ void record(Call call, std::uint64_t begin, MPI_Win win, int rank, Elements targ
     Window* const window = find_window(win);
     if (window != nullptr && static_cast<std::uint32_t>(rank) < window->size)
         path = window->peers[static_cast<std::uint32_t>(rank)].last_path();
-    const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target.count, target.type) : 0;
+    const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target) : 0;
     const std::uint16_t number = window != nullptr ? window->trace : 0;
     trace::write(begin, end,
                  pack(call, static_cast<std::uint8_t>(path) | failed(error), number, static_cast<std::uint32_t>(rank)),
@@ -132,10 +126,6 @@ constexpr bool makes_window(Call call) {
     }
 }
 
-// Chooses by the name of a function: what OSC_X_name is defined to be, behind a comma; otherwise the last argument.
-#define OSC_PICK(first, chosen, ...) chosen
-#define OSC_CHOOSE(...) OSC_PICK(__VA_ARGS__)
-
 // Calls the layer below, or libosc's own function. Which one that is depends on the thread level and on deferred locks
 // for two of them: g_own has it.
 #define OSC_OWN_Win_lock , through(g_own.Win_lock)
@@ -144,10 +134,7 @@ constexpr bool makes_window(Call call) {
 #define OSC_CALL(name, arguments) \
     (OSC_LIKELY(g_below.name == nullptr) ? OSC_OWN(name) arguments : through(g_below.name) arguments)
 
-// The element count and datatype of an operation, the target and the detail of a synchronisation call.
-#define OSC_SIZE_Fetch_and_op , Elements(1, datatype)
-#define OSC_SIZE_Compare_and_swap , Elements(1, datatype)
-#define OSC_SIZE(name) OSC_CHOOSE(OSC_SIZE_##name, Elements(target_count, target_datatype), )
+// The target and the detail of a synchronisation call.
 #define OSC_TARGET_Win_lock , rank
 #define OSC_TARGET_Win_unlock , rank
 #define OSC_TARGET_Win_flush , rank
@@ -172,13 +159,13 @@ namespace general {
 #define OSC_TRACED_Query(name, parameters, arguments)
 #define OSC_TRACED_Comm(name, parameters, arguments)
 
-#define OSC_TRACED_Data(name, parameters, arguments)                        \
-    [[gnu::noinline]] int name parameters {                                 \
-        if (!trace::recording()) return OSC_CALL(name, arguments);          \
-        const std::uint64_t begin = base::stamp();                          \
-        const int error = OSC_CALL(name, arguments);                        \
-        record(Call::name, begin, win, target_rank, OSC_SIZE(name), error); \
-        return error;                                                       \
+#define OSC_TRACED_Data(name, parameters, arguments)                            \
+    [[gnu::noinline]] int name parameters {                                     \
+        if (!trace::recording()) return OSC_CALL(name, arguments);              \
+        const std::uint64_t begin = base::stamp();                              \
+        const int error = OSC_CALL(name, arguments);                            \
+        record(Call::name, begin, win, target_rank, OSC_ELEMENTS(name), error); \
+        return error;                                                           \
     }
 
 #define OSC_TRACED_Sync(name, parameters, arguments)                                                                 \

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "contention.h"
@@ -139,14 +138,12 @@ int main(int argc, char** argv) {
     int size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    Options options = read_options(argc, argv);
+    const Options options = read_options(argc, argv);
     if (diff::context().host_safe && osc_version == nullptr && !host_shares_memory()) {
         if (me == 0) std::printf("differential: skipped, the host has no shared window over all processes\n");
         MPI_Finalize();
         return 77;
     }
-    const char* full = std::getenv("OSC_TEST_FULL");
-    if (full != nullptr && std::strcmp(full, "1") == 0) options.seconds *= 20;
     const double end = MPI_Wtime() + options.seconds;
     diff::Coverage coverage;
     unsigned long long done = 0;

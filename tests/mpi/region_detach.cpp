@@ -159,7 +159,7 @@ CASE(a_region_is_replaced_under_a_lock) {
 // Threads attach and detach regions of one window for threads of the partner.
 CASE(threads_attach_and_detach) {
     constexpr int kThreads = 3;
-    const int rounds = osct::full() ? 2000 : 100;
+    const int rounds = osct::full() ? 500 : 100;
     Dynamic dynamic;
     MPI_Win_lock_all(0, dynamic.win);
     std::vector<std::thread> threads;

@@ -184,7 +184,7 @@ CASE(a_lock_is_held_when_the_call_returns) {
 CASE(exclusion_under_contention) {
     SKIP_IF(!available());  // else two exclusive locks and a lock_all may wait for each other
     Chosen window;
-    const int rounds = osct::full() ? 1000 : 40;
+    const int rounds = osct::full() ? 300 : 40;
     const int targets = size() < 3 ? size() : 3;
     std::minstd_rand random(static_cast<unsigned>(rank()) + 1);
     std::vector<long> written(static_cast<std::size_t>(targets)), all(written.size());

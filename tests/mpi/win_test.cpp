@@ -16,7 +16,7 @@ using osct::Window;
 namespace {
 
 int rounds() {
-    return osct::full() ? 2000 : 100;
+    return osct::full() ? 500 : 100;
 }
 
 bool tests_true(const Window& win) {
