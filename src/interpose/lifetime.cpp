@@ -64,7 +64,7 @@ bool all_have_reports() {
 
 void report_job() {
     if (base::values().disable || (base::values().stats.empty() && base::values().trace.empty())) return;
-    if (difference_in(MPI_COMM_WORLD).empty() && !all_have_reports()) return;
+    if (difference_in_job().empty() && !all_have_reports()) return;
     if (stats::enabled()) g_reports->statistics();
     if (trace::enabled()) g_reports->timeline();
 }

@@ -63,7 +63,7 @@ struct Table {
     std::vector<Window*> (*live_windows)();
     bool (*await_all)(MPI_Request& request, const std::vector<Window*>& windows);
 
-    std::string (*difference_in)(MPI_Comm comm);
+    std::string (*difference_in_job)();
     void (Window::*describe_statistics)();
     void (*visit_records)(const std::function<void(const stats::Record&)>& visit);
     std::span<const char* const> (*counter_names)();

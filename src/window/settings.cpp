@@ -170,6 +170,13 @@ std::string list_of(const std::vector<std::size_t>& ranks) {
     return list;
 }
 
+// The last difference that compare_settings() has found. Never destroyed: MPI_Finalize may come in a destructor.
+std::mutex g_found_mutex;
+std::string& found() {
+    static auto* text = new std::string;
+    return *text;
+}
+
 // Waits for the first collective of a communicator's processes.
 int await_first(MPI_Request& request) {
     const std::int64_t limit = base::hang_limit();
@@ -249,6 +256,12 @@ std::string difference_in(MPI_Comm comm) {
     return difference(settings_in(comm));
 }
 
+std::string difference_in_job() {
+    const std::string known = difference_in(MPI_COMM_WORLD);
+    const std::lock_guard lock(g_found_mutex);
+    return known.empty() ? found() : known;
+}
+
 int compare_settings(MPI_Comm comm, std::string& differs) {
     const host::Real& mpi = host::real();
     int size = 0;
@@ -264,6 +277,10 @@ int compare_settings(MPI_Comm comm, std::string& differs) {
         if (error != MPI_SUCCESS) return error;
     }
     differs = difference(all);
+    if (!differs.empty()) {
+        const std::lock_guard lock(g_found_mutex);
+        found() = differs;
+    }
     return MPI_SUCCESS;
 }
 

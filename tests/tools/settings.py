@@ -65,6 +65,10 @@ job("an error instead", {"OSC_FALLBACK=error forbids": 1}, ranks(1, OSC_FALLBACK
 APART = ("sh", "-c", 'MPI_LOCALNRANKS=1 exec "$0"', RUN)
 job("made-up nodes on one of two nodes", {"rank 1: libosc 0.1.0 with OSC_DEBUG=fake_nodes=2": 1}, ranks(1, *APART),
     ranks(1, *APART, OSC_DEBUG="fake_nodes=2"))
+job("statistics on one of two nodes", {"no statistics, because the processes differ: rank 0: libosc 0.1.0; rank 1: libosc 0.1.0 with OSC_STATS": 1},
+    ranks(1, *APART), ranks(1, *APART, OSC_STATS="1"))
+job("a timeline on one of two nodes", {"OSC_TRACE: the processes differ: rank 0: libosc 0.1.0 with OSC_TRACE; rank 1": 1},
+    ranks(1, *APART, OSC_TRACE="/dev/null"), ranks(1, *APART))
 job("no libosc on one of two nodes", {"never comes": 1}, ranks(1, *APART), ranks(1, *APART, libosc=False), ends=False,
     OSC_HANG_REPORT="1")
 print("\n".join(wrong))

@@ -8,8 +8,8 @@ namespace osc {
 
 using plugin::g_libosc;
 
-std::string difference_in(MPI_Comm comm) {
-    return g_libosc.difference_in(comm);
+std::string difference_in_job() {
+    return g_libosc.difference_in_job();
 }
 void Window::describe_statistics() {
     (this->*g_libosc.describe_statistics)();

@@ -77,7 +77,7 @@ void report_statistics() {
     host::real().Comm_size(MPI_COMM_WORLD, &processes);
     auto data = std::make_unique<Gathering>();
     data->mine = stats::encode(counter_values());
-    if (const std::string differs = difference_in(MPI_COMM_WORLD); !differs.empty())
+    if (const std::string differs = difference_in_job(); !differs.empty())
         return plugin::g_libosc.warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
     const bool complete = gather(*data, rank, processes, windows);
     if (rank == 0) {

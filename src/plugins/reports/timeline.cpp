@@ -205,7 +205,7 @@ bool Ending::run() {
 }  // namespace
 
 void finish_timeline() {
-    const std::string differs = difference_in(MPI_COMM_WORLD);
+    const std::string differs = difference_in_job();
     if (!differs.empty()) {
         trace::close();
         base::say("OSC_TRACE: %s; osc_info --merge %s merges what was recorded", differs.c_str(),
