@@ -145,16 +145,18 @@ bool joins(Core& core, Peer& peer, const op::Simple& what) {
     return lengthen(core.run);
 }
 
-// Updates at `here`, `offset` bytes from displacement 0. False if the stripe's holder died: the general path finds that
-// again, and reports it.
+// Updates at `here`, `offset` bytes from displacement 0. False if the elements lie in several stripes, or if the
+// stripe's holder died: the general path finds that again, and reports it.
 [[gnu::noinline]] bool update(Core& core, const Peer& peer, const op::Simple& what, std::byte* here,
                               std::uint64_t offset) {
+    const std::size_t count = what.bytes / what.how->width;
+    if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
     const auto at = static_cast<std::int64_t>(offset);
     shm::Direct memory(here, {peer.control(), core.me, core}, at);
     if (what.kind == op::OpKind::CompareAndSwap)
         memory.compare_and_swap(*what.how, at, what.origin, what.compare, what.result);
     else
-        memory.update(*what.how, at, what.origin, what.result, what.bytes / what.how->width);
+        memory.update(*what.how, at, what.origin, what.result, count);
     return memory.finish() == Fault::None;
 }
 
@@ -162,7 +164,6 @@ bool joins(Core& core, Peer& peer, const op::Simple& what) {
 [[gnu::always_inline]] inline bool perform(Core& core, const Peer& peer, const op::Simple& what, std::byte* here,
                                            std::uint64_t offset) {
     if (peer.fast_limit.load(std::memory_order_acquire) == 0) return false;
-    stats::t_path = stats::DataPath::LoadStore;
     if (what.kind == op::OpKind::Put)
         shm::move_bytes(here, what.origin, what.bytes);
     else if (what.kind == op::OpKind::Get)
@@ -175,6 +176,7 @@ bool joins(Core& core, Peer& peer, const op::Simple& what) {
 // On memory within the target's limit.
 [[gnu::noinline]] bool try_mapped(Core& core, Peer& peer, const op::Simple& what, std::uint64_t offset) {
     std::byte* const here = peer.base + offset;
+    stats::t_path = stats::DataPath::LoadStore;
     if (!what.is_transfer() && is_batchable(what)) {
         if (__builtin_expect(goes_on(core, peer), 1)) {
             core.run.batch->add(peer.control().stripe_of(offset), batch_key(peer, offset), element_at(here, what));
@@ -243,6 +245,7 @@ bool try_simple(Core& core, int rank, const op::Simple& what) {
     if (!core.reach(peer).find(peer, what.disp, what.bytes, place)) return false;
     if (place.here == nullptr) return try_unmapped(core, peer, what, place);
     // The place may change with every new copy of the target's regions, so a batch does not keep it.
+    stats::t_path = stats::DataPath::LoadStore;
     return perform(core, peer, what, place.here, place.offset);
 }
 

@@ -40,8 +40,11 @@ bool reads_origin(op::OpKind kind, Op op) {
     return kind != op::OpKind::GetAccumulate || op != Op::NoOp;
 }
 
-Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle,
-                  am::PendingOp* asked = nullptr, const int* counter = nullptr) {
+Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle, am::PendingOp* asked,
+                  const int* counter) {
+    if (buffers.element)
+        if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
+            return fail(Fault::Type, "the datatype must be a predefined one");
     op::Call call;
     call.kind = kind;
     if (kind == op::OpKind::Accumulate || kind == op::OpKind::GetAccumulate) {
@@ -92,29 +95,21 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
 
 namespace {
 
-int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op = MPI_OP_NULL) {
-    shm::t_call = function;
-    return finish(window, function, try_perform(window, kind, buffers, op));
-}
-
-// The same for MPI_Fetch_and_op and MPI_Compare_and_swap, which take predefined datatypes only (12.3.4).
-int perform_element(Window& window, const char* function, op::OpKind kind, const Buffers& buffers,
-                    MPI_Op op = MPI_OP_NULL) {
-    if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
-        return raise(window, function, fail(Fault::Type, "the datatype must be a predefined one"));
-    return perform(window, function, kind, buffers, op);
-}
-
-int perform_request(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
-                    MPI_Request* request, const int* counter = nullptr) {
+// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already. `request`: null, or
+// where the operation's request goes. `counter`: null, or the one of the target that a notified operation increments.
+int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
+            MPI_Request* request, const int* counter = nullptr) {
     shm::t_call = function;
     am::PendingOp asked;
     int host_error = MPI_SUCCESS;
     const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
     Fault fault = notifies ? epoch::may_notify(window) : Fault::None;
-    if (fault == Fault::None) fault = try_perform(window, kind, buffers, op, &asked, counter);
-    if (fault == Fault::None && asked.completion == nullptr) return host::completed_request(request);
-    if (fault == Fault::None) fault = request::give(window, std::move(asked), request, host_error);
+    if (fault == Fault::None)
+        fault = try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter);
+    if (fault == Fault::None && request != nullptr) {
+        if (asked.completion == nullptr) return host::completed_request(request);
+        fault = request::give(window, std::move(asked), request, host_error);
+    }
     return fault != Fault::None ? raise(window, function, fault) : host_error;
 }
 
@@ -122,43 +117,12 @@ int perform_request(Window& window, const char* function, op::OpKind kind, const
 
 int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                      int index, MPI_Request* request) {
-    const auto perform = [&](const Buffers& with) {
-        if (request != nullptr) return perform_request(window, function, kind, with, op, request, &index);
-        shm::t_call = function;
-        Fault fault = with.target_rank != MPI_PROC_NULL ? epoch::may_notify(window) : Fault::None;
-        if (fault == Fault::None) fault = try_perform(window, kind, with, op, nullptr, &index);
-        return finish(window, function, fault);
-    };
-    if (window.ledger == nullptr) return perform(buffers);
-    return g_checker->notified(function, kind, buffers, op, window.handle, index, request, perform);
+    const auto below = [&](const Buffers& with) { return perform(window, function, kind, with, op, request, &index); };
+    if (window.ledger == nullptr) return below(buffers);
+    return g_checker->notified(function, kind, buffers, op, window.handle, index, request, below);
 }
 
-// What the entry points perform; the large-count forms, which have no fast paths, the same.
-#define OSC_BY(how, name, kind, ...) how(*window, "MPI_" #name, op::OpKind::kind, __VA_ARGS__)
-#define OSC_ELEMENT_BUFFERS(result, compare) \
-    { plain(origin_addr), 1, datatype, result, 1, datatype, compare, target_rank, target_disp, 1, datatype }
-#define OSC_GENERAL_Put(name) OSC_BY(perform, name, Put, OSC_TRANSFER_BUFFERS)
-#define OSC_GENERAL_Get(name) OSC_BY(perform, name, Get, OSC_TRANSFER_BUFFERS)
-#define OSC_GENERAL_Accumulate(name) OSC_BY(perform, name, Accumulate, OSC_TRANSFER_BUFFERS, op)
-#define OSC_GENERAL_Get_accumulate(name) OSC_BY(perform, name, GetAccumulate, OSC_FETCH_BUFFERS, op)
-#define OSC_GENERAL_Fetch_and_op(name) \
-    OSC_BY(perform_element, name, GetAccumulate, OSC_ELEMENT_BUFFERS(result_addr, nullptr), op)
-#define OSC_GENERAL_Compare_and_swap(name) \
-    OSC_BY(perform_element, name, CompareAndSwap, OSC_ELEMENT_BUFFERS(result_addr, compare_addr))
-#define OSC_GENERAL_Rput(name) OSC_BY(perform_request, name, Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request)
-#define OSC_GENERAL_Rget(name) OSC_BY(perform_request, name, Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request)
-#define OSC_GENERAL_Raccumulate(name) OSC_BY(perform_request, name, Accumulate, OSC_TRANSFER_BUFFERS, op, request)
-#define OSC_GENERAL_Rget_accumulate(name) OSC_BY(perform_request, name, GetAccumulate, OSC_FETCH_BUFFERS, op, request)
-#define OSC_GENERAL_Put_c OSC_GENERAL_Put
-#define OSC_GENERAL_Get_c OSC_GENERAL_Get
-#define OSC_GENERAL_Accumulate_c OSC_GENERAL_Accumulate
-#define OSC_GENERAL_Get_accumulate_c OSC_GENERAL_Get_accumulate
-#define OSC_GENERAL_Rput_c OSC_GENERAL_Rput
-#define OSC_GENERAL_Rget_c OSC_GENERAL_Rget
-#define OSC_GENERAL_Raccumulate_c OSC_GENERAL_Raccumulate
-#define OSC_GENERAL_Rget_accumulate_c OSC_GENERAL_Rget_accumulate
-
-// The namespace of a general form.
+// The namespace of a general form: large-count forms have no fast path before them.
 #define OSC_SPACE_Put_c , entry
 #define OSC_SPACE_Get_c , entry
 #define OSC_SPACE_Accumulate_c , entry
@@ -174,7 +138,7 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
         Window* const window = find_window(win);                     \
         if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
         count_served(Entry::name);                                   \
-        return OSC_GENERAL_##name(name);                             \
+        return perform(*window, "MPI_" #name, OSC_PERFORMS_##name);  \
     }
 #define OSC_DEFINE_Sync(name, parameters, arguments)
 #define OSC_DEFINE_Window(name, parameters, arguments)

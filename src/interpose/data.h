@@ -18,6 +18,7 @@ struct Buffers {
     MPI_Aint disp = 0;
     MPI_Count target_count = 0;
     MPI_Datatype target_type = MPI_DATATYPE_NULL;
+    bool element = false;  // of a call that takes predefined datatypes only (MPI 4.1 section 12.3.4)
 };
 
 /// An origin buffer for Buffers, which have no const variant: libosc only reads it.
@@ -36,6 +37,32 @@ inline void* plain(const void* address) {
         ::osc::plain(origin_addr), origin_count, origin_datatype, result_addr, result_count, result_datatype, nullptr, \
             target_rank, target_disp, target_count, target_datatype                                                    \
     }
+#define OSC_ELEMENT_BUFFERS(compare)                                                                            \
+    ::osc::Buffers {                                                                                            \
+        ::osc::plain(origin_addr), 1, datatype, result_addr, 1, datatype, compare, target_rank, target_disp, 1, \
+            datatype, true                                                                                      \
+    }
+
+/// What an entry point performs, from its parameters: kind, buffers, operation and request.
+#define OSC_PERFORMS_Put ::osc::op::OpKind::Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, nullptr
+#define OSC_PERFORMS_Get ::osc::op::OpKind::Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, nullptr
+#define OSC_PERFORMS_Accumulate ::osc::op::OpKind::Accumulate, OSC_TRANSFER_BUFFERS, op, nullptr
+#define OSC_PERFORMS_Get_accumulate ::osc::op::OpKind::GetAccumulate, OSC_FETCH_BUFFERS, op, nullptr
+#define OSC_PERFORMS_Fetch_and_op ::osc::op::OpKind::GetAccumulate, OSC_ELEMENT_BUFFERS(nullptr), op, nullptr
+#define OSC_PERFORMS_Compare_and_swap \
+    ::osc::op::OpKind::CompareAndSwap, OSC_ELEMENT_BUFFERS(compare_addr), MPI_OP_NULL, nullptr
+#define OSC_PERFORMS_Rput ::osc::op::OpKind::Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request
+#define OSC_PERFORMS_Rget ::osc::op::OpKind::Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request
+#define OSC_PERFORMS_Raccumulate ::osc::op::OpKind::Accumulate, OSC_TRANSFER_BUFFERS, op, request
+#define OSC_PERFORMS_Rget_accumulate ::osc::op::OpKind::GetAccumulate, OSC_FETCH_BUFFERS, op, request
+#define OSC_PERFORMS_Put_c OSC_PERFORMS_Put
+#define OSC_PERFORMS_Get_c OSC_PERFORMS_Get
+#define OSC_PERFORMS_Accumulate_c OSC_PERFORMS_Accumulate
+#define OSC_PERFORMS_Get_accumulate_c OSC_PERFORMS_Get_accumulate
+#define OSC_PERFORMS_Rput_c OSC_PERFORMS_Rput
+#define OSC_PERFORMS_Rget_c OSC_PERFORMS_Rget
+#define OSC_PERFORMS_Raccumulate_c OSC_PERFORMS_Raccumulate
+#define OSC_PERFORMS_Rget_accumulate_c OSC_PERFORMS_Rget_accumulate
 
 /// Checks and performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same as without
 /// notification, and then increments counter `index` of the target. `request`: null, or where the operation's request

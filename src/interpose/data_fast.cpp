@@ -18,15 +18,17 @@ using namespace fast;
 // program that updates many elements asks for the same again and again.
 const Update& update_of(MPI_Datatype type, MPI_Op op) {
     struct Asked {
-        MPI_Datatype type = MPI_DATATYPE_NULL;
-        MPI_Op op = MPI_OP_NULL;
+        abi::HandleKey type = 0;  // no handle has it
+        abi::HandleKey op = 0;
         Update how{};
     };
     [[gnu::tls_model("initial-exec")]] static thread_local constinit Asked last;
-    if (OSC_LIKELY(last.type == type && last.op == op)) return last.how;
+    const abi::HandleKey type_key = abi::handle_key(type);
+    const abi::HandleKey op_key = abi::handle_key(op);
+    if (OSC_LIKELY(last.type == type_key && last.op == op_key)) return last.how;
     const Basic basic = abi::plain_basic(type);
     const Op known = op_of(op);
-    last = {type, op, {}};
+    last = {type_key, op_key, {}};
     if (basic != Basic::None && known != Op::None)
         last.how = {basic, known, op::kernel(known, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
     return last.how;
@@ -59,7 +61,7 @@ bool opens(Window* window, int rank) {
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
                 MPI_Op op, int rank, MPI_Aint disp) {
     if (window == nullptr || count <= 0) return false;
-    const Update& how = update_of(type, op);
+    const Update how = update_of(type, op);  // a copy: a call that waits may run others of this thread
     if (how.apply == nullptr) return false;
     if (how.op == Op::NoOp) {
         if (kind == op::OpKind::Accumulate) return false;  // an error

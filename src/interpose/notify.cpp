@@ -170,8 +170,8 @@ NotifyBoard* fast_board(Window* window, int rank, int index) {
     return window->notifications.known(static_cast<std::uint32_t>(rank), index);
 }
 
-int general(MPI_Win win, const char* function, trace::Call call, op::OpKind kind, stats::Kind counted,
-            const Buffers& buffers, MPI_Op op, int index, MPI_Request* request) {
+int general(MPI_Win win, const char* function, trace::Call call, stats::Kind counted, op::OpKind kind,
+            const Buffers& buffers, MPI_Op op, MPI_Request* request, int index) {
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, function);
     const std::uint64_t began = begin(*window);
@@ -257,6 +257,9 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 #define OSC_TO int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype
 #define OSC_FROM const void *origin_addr, int origin_count, MPI_Datatype origin_datatype
 #define OSC_RESULT void *result_addr, int result_count, MPI_Datatype result_datatype
+#define OSC_GENERAL(name, counted, performs)                                                            \
+    return general(win, "OSC_" #name, trace::Call::name, stats::Kind::counted, OSC_PERFORMS_##performs, \
+                   notification_idx)
 // Without a request the operation has a fast path: on memory that is mapped here it is done, then counted.
 #define OSC_FAST_TRANSFER(to, from)                                                                                 \
     Window* const window = find_front(win);                                                                         \
@@ -274,15 +277,13 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 
 OSC_EXPORT int OSC_Put_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(target, origin_addr)
-    return general(win, "OSC_Put_notify", trace::Call::Put_notify, op::OpKind::Put, stats::Kind::PutNotify,
-                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, nullptr);
+    OSC_GENERAL(Put_notify, PutNotify, Put);
 }
 
 OSC_EXPORT int OSC_Get_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                               int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(origin_addr, target)
-    return general(win, "OSC_Get_notify", trace::Call::Get_notify, op::OpKind::Get, stats::Kind::GetNotify,
-                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, nullptr);
+    OSC_GENERAL(Get_notify, GetNotify, Get);
 }
 
 OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
@@ -295,34 +296,28 @@ OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notificati
         board->increment(static_cast<std::uint32_t>(notification_idx));
         return MPI_SUCCESS;
     }
-    return general(win, "OSC_Accumulate_notify", trace::Call::Accumulate_notify, op::OpKind::Accumulate,
-                   stats::Kind::AccumulateNotify, OSC_TRANSFER_BUFFERS, op, notification_idx, nullptr);
+    OSC_GENERAL(Accumulate_notify, AccumulateNotify, Accumulate);
 }
 
 OSC_EXPORT int OSC_Get_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
-    return general(win, "OSC_Get_accumulate_notify", trace::Call::Get_accumulate_notify, op::OpKind::GetAccumulate,
-                   stats::Kind::GetAccumulateNotify, OSC_FETCH_BUFFERS, op, notification_idx, nullptr);
+    OSC_GENERAL(Get_accumulate_notify, GetAccumulateNotify, Get_accumulate);
 }
 
 OSC_EXPORT int OSC_Rput_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win, MPI_Request* request) {
-    return general(win, "OSC_Rput_notify", trace::Call::Rput_notify, op::OpKind::Put, stats::Kind::RputNotify,
-                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, request);
+    OSC_GENERAL(Rput_notify, RputNotify, Rput);
 }
 
 OSC_EXPORT int OSC_Rget_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                                int notification_idx, MPI_Win win, MPI_Request* request) {
-    return general(win, "OSC_Rget_notify", trace::Call::Rget_notify, op::OpKind::Get, stats::Kind::RgetNotify,
-                   OSC_TRANSFER_BUFFERS, MPI_OP_NULL, notification_idx, request);
+    OSC_GENERAL(Rget_notify, RgetNotify, Rget);
 }
 
 OSC_EXPORT int OSC_Raccumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                       MPI_Request* request) {
-    return general(win, "OSC_Raccumulate_notify", trace::Call::Raccumulate_notify, op::OpKind::Accumulate,
-                   stats::Kind::RaccumulateNotify, OSC_TRANSFER_BUFFERS, op, notification_idx, request);
+    OSC_GENERAL(Raccumulate_notify, RaccumulateNotify, Raccumulate);
 }
 
 OSC_EXPORT int OSC_Rget_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                           MPI_Request* request) {
-    return general(win, "OSC_Rget_accumulate_notify", trace::Call::Rget_accumulate_notify, op::OpKind::GetAccumulate,
-                   stats::Kind::RgetAccumulateNotify, OSC_FETCH_BUFFERS, op, notification_idx, request);
+    OSC_GENERAL(Rget_accumulate_notify, RgetAccumulateNotify, Rget_accumulate);
 }

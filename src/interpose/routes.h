@@ -53,12 +53,12 @@ void serve_deferred_locks();
 /// Prints what was served and forwarded, one line (OSC_VERBOSE=counters).
 void report_counters();
 
-/// libosc's own functions, one for each entry point.
 /// For what is made from entries.def: chooses by the name of a function. OSC_CHOOSE(OSC_X_##name, otherwise, ) is what
 /// OSC_X_name is defined to be, behind a comma, or else `otherwise`.
 #define OSC_PICK(first, chosen, ...) chosen
 #define OSC_CHOOSE(...) OSC_PICK(__VA_ARGS__)
 
+/// libosc's own functions, one for each entry point.
 namespace entry {
 #define OSC_ENTRY(kind, name, parameters, arguments) int name parameters;
 #include "interpose/entries.def"

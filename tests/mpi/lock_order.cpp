@@ -40,7 +40,7 @@ struct Place {
 };
 
 int rounds() {
-    return osct::full() ? 200 : 30;
+    return osct::full() && osct::served_by_osc() ? 100 : 30;
 }
 
 // Adds one to the word of each place, not atomically.

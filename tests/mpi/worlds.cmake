@@ -137,7 +137,10 @@ foreach(run locks:2 lock_all:4 deadlock:4 blocking:3 requests:3 threads:2 error_
 endforeach()
 
 # Accumulates by the provider's atomics, one process on each node and two, and the fallback and its report.
-osc_mpi_add_run(provider_atomics.nodes.n4 test_provider_atomics 4 TIMEOUT 120 ENV OSC_DEBUG=fake_nodes=2,${wish_beside_atomics_key})
+foreach(ranks 2 4)
+  osc_mpi_add_run(provider_atomics.nodes.n${ranks} test_provider_atomics ${ranks} TIMEOUT 120
+    ENV OSC_DEBUG=fake_nodes=2,${wish_beside_atomics_key})
+endforeach()
 osc_mpi_add_run(provider_atomics.nodes.shared.n4 test_provider_atomics 4 TIMEOUT 120
   ENV OSC_DEBUG=fake_nodes=2,${wish_beside_atomics_key} OSC_FENCE=deferred OSC_PSCW=deferred OSC_LOCK=deferred)
 osc_mpi_add_run(provider_atomics.nodes.net.n2 test_provider_atomics 2 TIMEOUT 60

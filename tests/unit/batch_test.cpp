@@ -317,13 +317,15 @@ TEST(Batch, LeavesATargetThatIsNotOpenToTheGeneralPath) {
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
-// Each kind of operation, with more than one element where it may have some, also across the edge of a stripe.
+// Each kind of operation, with more than one element where it may have some. Updates of several stripes are left to the
+// general path, which would perform the first of them again if the holder of a later one died.
 TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     Ranks ranks(2, 2048);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
-    const std::int64_t disp = (std::int64_t{1} << shm::kStripeShift) - 8;
+    const std::int64_t edge = (std::int64_t{1} << shm::kStripeShift) - 8;
+    const std::int64_t disp = edge - 8;
     std::uint64_t* const there = &ranks.memory(1)[static_cast<std::size_t>(disp) / 8];
     const std::array<std::uint64_t, 2> values{7, 9};
     const std::array<std::uint64_t, 2> masks{2, 8};
@@ -342,6 +344,10 @@ TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     EXPECT_EQ(back[0], 7u);
     EXPECT_EQ(there[0], 3u);
     EXPECT_EQ(there[1], 9u);
+    EXPECT_FALSE(epoch::try_simple(core, 1, {Accumulate, 16, edge, masks.data(), nullptr, nullptr, &how}));
+    EXPECT_EQ(there[1], 9u);
+    EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, edge, values.data()}));
+    EXPECT_EQ(there[2], 9u);
     EXPECT_FALSE(core.peer(1).batched);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
@@ -444,6 +450,7 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
     RankCore& core = ranks.core(0);
     core.threaded = true;
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
     const auto update = [&] {
         for (int i = 0; i < 200; ++i) {
             EXPECT_TRUE(add(core, 1));

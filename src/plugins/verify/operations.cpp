@@ -113,7 +113,7 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
 
 // Runs `below`, and tells the ledger if it has succeeded.
 template <class Below>
-int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, MPI_Request* request,
+int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Request* request, MPI_Win win,
             const void* returns_to, Below&& below, int notification = -1) {
     Window* const window = watched(win);
     const int rank = buffers.target_rank;
@@ -166,72 +166,32 @@ int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op o
     buffers.origin = own(buffers.origin);
     buffers.result = own(buffers.result);
     return operate(
-        call, kind, buffers, op, win, request, __builtin_return_address(0), [&] { return below(buffers); }, counter);
+        call, kind, buffers, op, request, win, __builtin_return_address(0), [&] { return below(buffers); }, counter);
 }
 
 namespace verified {
 
-#define OSC_V_TO(C) int target_rank, MPI_Aint target_disp, C target_count, MPI_Datatype target_datatype
-#define OSC_V_PUT(C) const void *origin_addr, C origin_count, MPI_Datatype origin_datatype, OSC_V_TO(C)
-#define OSC_V_GET(C) void *origin_addr, C origin_count, MPI_Datatype origin_datatype, OSC_V_TO(C)
-#define OSC_V_FETCH(C)                                                                                        \
-    const void *origin_addr, C origin_count, MPI_Datatype origin_datatype, void *result_addr, C result_count, \
-        MPI_Datatype result_datatype, OSC_V_TO(C), MPI_Op op
-#define OSC_V_A_PUT origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype
-#define OSC_V_A_FETCH                                                                                                 \
-    origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
-        target_count, target_datatype, op
+// The parameters that are addresses of buffers, besides the origin's.
+#define OSC_OWN_Get_accumulate , result_addr = own(result_addr)
+#define OSC_OWN_Get_accumulate_c OSC_OWN_Get_accumulate
+#define OSC_OWN_Rget_accumulate OSC_OWN_Get_accumulate
+#define OSC_OWN_Rget_accumulate_c OSC_OWN_Get_accumulate
+#define OSC_OWN_Fetch_and_op OSC_OWN_Get_accumulate
+#define OSC_OWN_Compare_and_swap , (result_addr = own(result_addr), compare_addr = own(compare_addr))
 
-#define OSC_V_OWN_PUT origin_addr = own(origin_addr);
-#define OSC_V_OWN_FETCH             \
-    origin_addr = own(origin_addr); \
-    result_addr = own(result_addr);
-#define OSC_V_OWN_SWAP \
-    OSC_V_OWN_FETCH    \
-    compare_addr = own(compare_addr);
-
-#define OSC_VERIFIED(name, kind, handle, request, parameters, buffers, arguments, owns)           \
-    int name parameters {                                                                         \
-        owns return operate("MPI_" #name, ::osc::op::OpKind::kind, buffers, handle, win, request, \
-                            __builtin_return_address(0),                                          \
-                            [&] { return through(plugin::g_libosc.behind->name) arguments; });    \
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_OPERATE_##kind(name, parameters, arguments)
+#define OSC_OPERATE_Data(name, parameters, arguments)                                       \
+    int name parameters {                                                                   \
+        origin_addr = own(origin_addr);                                                     \
+        OSC_CHOOSE(OSC_OWN_##name, (void)0, );                                              \
+        return operate("MPI_" #name, OSC_PERFORMS_##name, win, __builtin_return_address(0), \
+                       [&] { return through(plugin::g_libosc.behind->name) arguments; });   \
     }
-
-// Both forms of a function: with int and with MPI_Count.
-#define OSC_VERIFIED_FORMS(suffix, C)                                                                                  \
-    OSC_VERIFIED(Put##suffix, Put, MPI_OP_NULL, nullptr, (OSC_V_PUT(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
-                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
-    OSC_VERIFIED(Get##suffix, Get, MPI_OP_NULL, nullptr, (OSC_V_GET(C), MPI_Win win), OSC_TRANSFER_BUFFERS,            \
-                 (OSC_V_A_PUT, win), OSC_V_OWN_PUT)                                                                    \
-    OSC_VERIFIED(Accumulate##suffix, Accumulate, op, nullptr, (OSC_V_PUT(C), MPI_Op op, MPI_Win win),                  \
-                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, op, win), OSC_V_OWN_PUT)                                          \
-    OSC_VERIFIED(Get_accumulate##suffix, GetAccumulate, op, nullptr, (OSC_V_FETCH(C), MPI_Win win), OSC_FETCH_BUFFERS, \
-                 (OSC_V_A_FETCH, win), OSC_V_OWN_FETCH)                                                                \
-    OSC_VERIFIED(Rput##suffix, Put, MPI_OP_NULL, request, (OSC_V_PUT(C), MPI_Win win, MPI_Request * request),          \
-                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
-    OSC_VERIFIED(Rget##suffix, Get, MPI_OP_NULL, request, (OSC_V_GET(C), MPI_Win win, MPI_Request * request),          \
-                 OSC_TRANSFER_BUFFERS, (OSC_V_A_PUT, win, request), OSC_V_OWN_PUT)                                     \
-    OSC_VERIFIED(Raccumulate##suffix, Accumulate, op, request,                                                         \
-                 (OSC_V_PUT(C), MPI_Op op, MPI_Win win, MPI_Request * request), OSC_TRANSFER_BUFFERS,                  \
-                 (OSC_V_A_PUT, op, win, request), OSC_V_OWN_PUT)                                                       \
-    OSC_VERIFIED(Rget_accumulate##suffix, GetAccumulate, op, request,                                                  \
-                 (OSC_V_FETCH(C), MPI_Win win, MPI_Request * request), OSC_FETCH_BUFFERS,                              \
-                 (OSC_V_A_FETCH, win, request), OSC_V_OWN_FETCH)
-OSC_VERIFIED_FORMS(, int)
-OSC_VERIFIED_FORMS(_c, MPI_Count)
-
-OSC_VERIFIED(Fetch_and_op, GetAccumulate, op, nullptr,
-             (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
-              MPI_Op op, MPI_Win win),
-             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, nullptr, target_rank, target_disp, 1,
-                      datatype}),
-             (origin_addr, result_addr, datatype, target_rank, target_disp, op, win), OSC_V_OWN_FETCH)
-OSC_VERIFIED(Compare_and_swap, CompareAndSwap, MPI_OP_NULL, nullptr,
-             (const void* origin_addr, const void* compare_addr, void* result_addr, MPI_Datatype datatype,
-              int target_rank, MPI_Aint target_disp, MPI_Win win),
-             (Buffers{plain(origin_addr), 1, datatype, result_addr, 1, datatype, compare_addr, target_rank, target_disp,
-                      1, datatype}),
-             (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win), OSC_V_OWN_SWAP)
+#define OSC_OPERATE_Sync(name, parameters, arguments)
+#define OSC_OPERATE_Window(name, parameters, arguments)
+#define OSC_OPERATE_Query(name, parameters, arguments)
+#define OSC_OPERATE_Comm(name, parameters, arguments)
+#include "interpose/entries.def"
 
 }  // namespace verified
 }  // namespace osc
