@@ -75,9 +75,9 @@ FAULTS = [
         postponed("get_before_put")]),
     Fault("request_early", "a request completes before its get has moved the data", [
         before("interpose/data.cpp", "am::PendingOp asked;", """\
-            if (OSC_FAULT(request_early) && kind == op::OpKind::Get && counter == nullptr &&
+            if (OSC_FAULT(request_early) && kind == op::OpKind::Get && request != nullptr && counter == nullptr &&
                 abi::predefined(buffers.origin_type) && abi::predefined(buffers.target_type)) {
-                faults::postpone([=, &window] { perform(window, function, kind, buffers, op); });
+                faults::postpone([=, &window] { perform(window, function, kind, buffers, op, nullptr); });
                 return host::completed_request(request);
             }""")]),
     Fault("swapped_accumulates", "two accumulates of one origin change their order", [
