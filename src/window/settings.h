@@ -47,8 +47,8 @@ std::string difference_in(MPI_Comm comm);
 /// says so. A host error code.
 int compare_settings(MPI_Comm comm, std::string& differs);
 
-/// Why the processes of the job cannot report together: the difference in MPI_COMM_WORLD, or what compare_settings() has
-/// found, which all processes of that communicator know.
+/// Why the processes of the job cannot report together: the difference in MPI_COMM_WORLD, or what compare_settings()
+/// has found, which all processes of that communicator know.
 std::string difference_in_job();
 
 /// The lowest rank of a communicator that is not known to lack libosc: it reports for all.
