@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/network_stack.h"
 #include "protocols.h"
-#include "transport/am/network_stack.h"
 
 namespace simulation {
 namespace {
@@ -192,7 +192,7 @@ std::vector<Stage> of_window(const Machine& machine) {
 std::vector<Stage> of_first_window(const Machine& machine) {
     std::vector<Stage> stages(static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
     const Stage exchange[] = {
-        {Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::am::ProcessAddress)},
+        {Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::net::ProcessAddress)},
         {Stage::Reduce, 4},         {Stage::Reduce, 4}, {Stage::Reduce, 8}};
     stages.insert(stages.end(), std::begin(exchange), std::end(exchange));
     const std::vector<Stage> window = of_window(machine);

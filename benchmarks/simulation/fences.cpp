@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "net/target/arrivals.h"
 #include "protocols.h"
 #include "sync/dissemination.h"
-#include "transport/am/target/arrivals.h"
 
 namespace simulation {
 namespace {
@@ -41,7 +41,7 @@ class Fences final : public Protocol {
     void arrived(const Message& message) override {
         const auto list = static_cast<std::uint32_t>(message.number >> 32);
         const std::uint64_t number = message.number & 0xffffffffu;
-        osc::am::Arrivals& arrivals = states_[message.to].arrivals;
+        osc::net::Arrivals& arrivals = states_[message.to].arrivals;
         switch (message.kind) {
             case kEnter:
                 return begin(message.to);
@@ -62,7 +62,7 @@ class Fences final : public Protocol {
 
   private:
     struct State {
-        osc::am::Arrivals arrivals;
+        osc::net::Arrivals arrivals;
         std::uint64_t fences = 0;          // made
         std::uint64_t expected = 0;        // closes, since the window was made
         std::vector<std::uint64_t> early;  // fences that closes wait for
@@ -87,7 +87,7 @@ class Fences final : public Protocol {
         return true;
     }
 
-    // As am::RemoteWindow::barrier does it.
+    // As net::RemoteWindow::barrier does it.
     void go_round(std::uint32_t number) {
         Node& node = nodes_[number];
         const Process leader = job_.leader(number);

@@ -1,20 +1,20 @@
-// One exclusive lock that all processes request. The target runs the library's own code: am::TargetService executes,
+// One exclusive lock that all processes request. The target runs the library's own code: net::TargetService executes,
 // queues and grants requests on the lock word and queue of a window. Only the network is simulated.
 #include <cstring>
 #include <vector>
 
+#include "net/target/target_service.h"
 #include "protocols.h"
-#include "transport/am/target/target_service.h"
-#include "transport/shm/control.h"
+#include "shm/control.h"
 
 namespace simulation {
 namespace {
 
-using osc::am::Frame;
-using osc::am::FrameKind;
-using osc::am::LockAsk;
-using osc::am::Opcode;
-using osc::am::Record;
+using osc::net::Frame;
+using osc::net::FrameKind;
+using osc::net::LockAsk;
+using osc::net::Opcode;
+using osc::net::Record;
 
 constexpr std::uint64_t kWindow = 1;
 constexpr Process kOwner = 0;
@@ -28,7 +28,7 @@ struct AllLive final : osc::sync::Liveness {
 // The owner's node, on which it is alone, with a window of one word.
 class Owner {
   public:
-    Owner(std::uint32_t processes, osc::am::Answers& answers) : hosted(answers), tokens_(processes) {
+    Owner(std::uint32_t processes, osc::net::Answers& answers) : hosted(answers), tokens_(processes) {
         place_of_.assign(processes, osc::shm::LocalRanks::kRemote);
         place_of_[kOwner] = 0;
         local_ranks_.local_index = place_of_;
@@ -40,7 +40,7 @@ class Owner {
         osc::shm::construct(controls_, processes);
         for (std::uint32_t rank = 0; rank < processes; ++rank)
             tokens_[rank] = rank;
-        osc::am::ExposedWindow serving;
+        osc::net::ExposedWindow serving;
         serving.id = kWindow;
         serving.base = reinterpret_cast<std::byte*>(&word);
         serving.size = sizeof word;
@@ -52,7 +52,7 @@ class Owner {
         hosted.add(serving);
     }
 
-    osc::am::TargetService hosted;
+    osc::net::TargetService hosted;
     std::uint64_t word = 0;
 
   private:
@@ -69,7 +69,7 @@ class Owner {
 
 // Lock and get, whose reply says that the lock is had; then a put and the unlock, whose reply ends the epoch. The put
 // writes what was got plus one, so the word counts the acquisitions.
-class Contended final : public Protocol, osc::am::Answers {
+class Contended final : public Protocol, osc::net::Answers {
   public:
     Contended(Engine& engine, const Job& job)
         : engine_(engine),
@@ -133,7 +133,7 @@ class Contended final : public Protocol, osc::am::Answers {
     }
 
     void dropped() override {}  // no notices are sent
-    void answer(std::uint64_t token, std::uint32_t, osc::am::Status, const std::byte* data,
+    void answer(std::uint64_t token, std::uint32_t, osc::net::Status, const std::byte* data,
                 std::size_t bytes) override {
         const auto origin = static_cast<Process>(token);
         if (bytes == sizeof got_[origin]) std::memcpy(&got_[origin], data, bytes);

@@ -34,7 +34,7 @@ struct Outcome {
 };
 
 /// Pairs of a fence and the epoch that it ends, deferred as `auto` has them; with a put to the process on the next node
-/// in each epoch, or none. sync::Dissemination, sync::FenceSummary and am::Arrivals are the library's own.
+/// in each epoch, or none. sync::Dissemination, sync::FenceSummary and net::Arrivals are the library's own.
 Outcome fences(const Machine& machine, const Job& job, bool put);
 
 /// Post, start, a put to each neighbour, complete, wait.
@@ -44,7 +44,7 @@ Outcome pscw(const Machine& machine, const Job& job);
 Outcome lock_all(const Machine& machine, const Job& job);
 
 /// One exclusive lock that all processes but its owner want all the time, each for one get and, when that has come, one
-/// put; each is a node. The owner is the library's own am::TargetService, which is given the bytes that an origin
+/// put; each is a node. The owner is the library's own net::TargetService, which is given the bytes that an origin
 /// sends.
 Outcome contended_lock(const Machine& machine, const Job& job);
 

@@ -23,27 +23,27 @@ namespace {
 // The names and the help of each kind of strategy. The names are separated by bars.
 #define OSC_STRATEGY_FENCE(name, maker, help) name "|"
 constexpr char kFenceNames[] =
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 #define OSC_STRATEGY_FENCE(name, maker, help) "; " name ": " help
 constexpr char kFenceHelp[] = "when operations between fences are done"
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 #define OSC_STRATEGY_PSCW(name, maker, help) name "|"
 constexpr char kPscwNames[] =
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 #define OSC_STRATEGY_PSCW(name, maker, help) "; " name ": " help
 constexpr char kPscwHelp[] = "when posts are awaited"
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 #define OSC_STRATEGY_LOCK(name, maker, help) name "|"
 constexpr char kLockNames[] =
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 #define OSC_STRATEGY_LOCK(name, maker, help) "; " name ": " help
 constexpr char kLockHelp[] = "when locks are acquired"
-#include "strategy/strategies.def"
+#include "core/strategies/strategies.def"
     ;
 
 const Option kTable[] = {

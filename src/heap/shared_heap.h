@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "transport/shm/spans.h"
+#include "shm/spans.h"
 
 namespace osc::heap {
 

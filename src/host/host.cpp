@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/options.h"
-#include "transport/shm/wait.h"
+#include "shm/wait.h"
 
 namespace osc::host {
 

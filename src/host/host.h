@@ -11,8 +11,8 @@
 
 #include "base/core_sharing.h"
 #include "host/real.h"
-#include "transport/shm/activity.h"
-#include "transport/shm/compare.h"
+#include "shm/activity.h"
+#include "shm/compare.h"
 
 namespace osc::host {
 

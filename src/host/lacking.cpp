@@ -15,7 +15,7 @@
 namespace osc::host {
 namespace {
 
-// Every argument is passed in a register or stack slot of this width (interpose/route_table.h).
+// Every argument is passed in a register or stack slot of this width (api/route_table.h).
 using Word = std::uintptr_t;
 template <class>
 using WordOf = Word;

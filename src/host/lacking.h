@@ -15,7 +15,7 @@ struct EntryText {
 
 namespace entry_text {
 #define OSC_ENTRY(kind, name, parameters, arguments) inline constexpr EntryText name{"MPI_" #name, #parameters};
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 }  // namespace entry_text
 

@@ -61,7 +61,7 @@ void* library_symbol(const char* symbol) {
 void fill(Real& table) {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
 #include "host/real.def"

@@ -15,7 +15,7 @@ namespace osc::host {
 /// The host's PMPI functions. A member is null if the host does not have the function.
 struct Real {
 #define OSC_ENTRY(kind, name, parameters, arguments) decltype(&::PMPI_##name) name = nullptr;
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
 #include "host/real.def"
@@ -47,7 +47,7 @@ Host find_host();
 /// A text with the host's name, version and file. Valid after find_host() has found a host.
 std::string describe_host();
 
-/// The C library's dlsym(), because libosc exports one of its own (interpose/dlsym.cpp). Thread-safe.
+/// The C library's dlsym(), because libosc exports one of its own (api/dlsym.cpp). Thread-safe.
 using Dlsym = void* (*)(void* library, const char* name) noexcept;
 Dlsym loader_dlsym() noexcept;
 

@@ -1,5 +1,5 @@
 // The one interface of the transports: moves bytes to and from one target, and updates its elements atomically.
-// An object serves one operation on one target, in one thread; an am::Stream serves all operations on its target, of
+// An object serves one operation on one target, in one thread; an net::Stream serves all operations on its target, of
 // several threads under its mutex. Displacements count bytes from the target's displacement 0 (from address 0 in
 // dynamic windows) and have been checked against the window's size.
 #pragma once
@@ -36,8 +36,8 @@ class Transport {
     virtual void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
                                   void* result) = 0;
 
-    /// Ends the operation and returns the first fault. All of it is at the target on return, except that am::Stream and
-    /// am::AgentTransport may leave it incomplete (Core::incomplete).
+    /// Ends the operation and returns the first fault. All of it is at the target on return, except that net::Stream
+    /// and net::AgentTransport may leave it incomplete (Core::incomplete).
     virtual Fault finish() = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "api/collect.h"
 #include "base/log.h"
-#include "interpose/collect.h"
 
 namespace osc {
 

@@ -2,7 +2,7 @@
 // functions' own names on top of it, so that a plugin's code calls base::say() as all code does.
 #pragma once
 
-#include "interpose/plugin_table.h"
+#include "api/plugin_table.h"
 
 namespace osc::plugin {
 

@@ -19,7 +19,7 @@
 #include "progress/backlog.h"
 #include "progress/policy.h"
 #include "progress/progress_park.h"
-#include "transport/shm/wait.h"
+#include "shm/wait.h"
 
 namespace osc::progress {
 

@@ -1,12 +1,12 @@
 // Copies puts and gets between layouts; updates elements under their stripes.
 #include "reach/mapped.h"
 
+#include "local/direct.h"
 #include "op/pack.h"
-#include "transport/direct/direct.h"
 
 namespace osc::reach {
 
-Outcome Mapped::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+Outcome Mapped::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
     std::byte* const there = target.base + start;
     const op::Operand& o = call.origin;
     const op::Operand& t = call.target;

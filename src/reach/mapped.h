@@ -12,7 +12,7 @@ class Mapped final : public LocalReach {
     Mapped(std::uint32_t me, sync::Liveness& liveness) : me_(me), liveness_(liveness) {}
 
   protected:
-    Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;
+    Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
 
   private:
     const std::uint32_t me_;

@@ -7,7 +7,7 @@
 
 namespace osc::reach {
 
-Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+Outcome Mixed::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
     const shm::ControlBlock& block = target.control();
     Private::Carrier edges(edges_, target, block.base);
     if (edges.fault() != Fault::None) return {edges.fault()};
@@ -17,7 +17,7 @@ Outcome Mixed::execute(Peer& target, const op::Call& call, const Update& what, s
     return edges.outcome(op::execute(call, what, start, transport));
 }
 
-bool Mixed::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+bool Mixed::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
     const shm::ControlBlock& block = target.control();
     return edges_.find(target, disp, bytes, place) &&
            (place.offset >= block.shared_end || place.offset + bytes <= block.shared_first);

@@ -2,19 +2,19 @@
 // does not. Each piece of an operation goes by load and store, or as to private memory.
 #pragma once
 
+#include "local/direct.h"
 #include "reach/private.h"
-#include "transport/direct/direct.h"
 
 namespace osc::reach {
 
 class Mixed final : public LocalReach {
   public:
     explicit Mixed(Private& edges) : edges_(edges) {}
-    bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
+    bool find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
 
   protected:
-    Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) override;
-    void note_path(const Peer& target) const override { edges_.note_path(target); }
+    Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
+    void note_path(const Target& target) const override { edges_.note_path(target); }
 
   private:
     Private& edges_;

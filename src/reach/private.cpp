@@ -5,9 +5,9 @@
 
 namespace osc::reach {
 
-static_assert(kEveryTarget == am::kEveryRank);
+static_assert(kEveryTarget == net::kEveryRank);
 
-Private::Carrier::Carrier(Private& way, Peer& target, std::uint64_t base) {
+Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) {
     if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
         stats::t_path = stats::DataPath::ProcessVm;
         cross_.emplace(pid, base, way.stripes(target));
@@ -16,24 +16,24 @@ Private::Carrier::Carrier(Private& way, Peer& target, std::uint64_t base) {
     stats::t_path = stats::DataPath::Agent;
     waits_.emplace(shm::WaitKind::Operations, way.window_, way.me_, target.rank);
     // A fault of an earlier operation is reported first.
-    if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.await_agents(am::kNoRank);
-    am::AgentRoute* route = nullptr;
+    if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.await_agents(net::kNoRank);
+    net::AgentRoute* route = nullptr;
     if (fault_ == Fault::None) fault_ = way.connect(target, route);
     if (fault_ == Fault::None)
-        agent_.emplace(am::Outbox::mine(), *route, target.control().served, base, target.rank, &way.pending_);
+        agent_.emplace(net::Outbox::mine(), *route, target.control().served, base, target.rank, &way.pending_);
 }
 
-Outcome Private::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+Outcome Private::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
     Carrier carrier(*this, target, target.control().base);
     if (carrier.fault() != Fault::None) return {carrier.fault()};
     return carrier.outcome(op::execute(call, what, start, carrier.transport()));
 }
 
-void Private::note_path(const Peer& target) const {
+void Private::note_path(const Target& target) const {
     stats::t_path = pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
 }
 
-bool Private::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+bool Private::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
     const shm::ControlBlock& block = target.control();
     std::int64_t at = 0;
     if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(target.unit), &at)) return false;
@@ -44,7 +44,7 @@ bool Private::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, P
     return place.pid != 0;
 }
 
-Fault Private::connect(const Peer& target, am::AgentRoute*& route) {
+Fault Private::connect(const Target& target, net::AgentRoute*& route) {
     const std::uint64_t mailbox = target.control().mailbox;
     // Memory of a process that has died cannot be mapped: report the death then.
     const auto death_or = [&](Fault fault) {
@@ -57,7 +57,7 @@ Fault Private::connect(const Peer& target, am::AgentRoute*& route) {
                        "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
                        "was started for the window",
                        target.rank));
-    return death_or(am::Outbox::mine().connect(node_.arena(target.rank), mailbox, route));
+    return death_or(net::Outbox::mine().connect(node_.arena(target.rank), mailbox, route));
 }
 
 }  // namespace osc::reach

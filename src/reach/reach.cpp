@@ -9,15 +9,15 @@ Fault Reach::complete(std::uint32_t /*rank*/, Completion /*until*/) {
     return Fault::None;
 }
 
-bool Reach::send(Peer& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) {
+bool Reach::send(Target& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) {
     return false;
 }
 
-bool Reach::find(const Peer& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/, Place& /*place*/) const {
+bool Reach::find(const Target& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/, Place& /*place*/) const {
     return false;
 }
 
-Outcome LocalReach::perform(Peer& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {
+Outcome LocalReach::perform(Target& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {
     std::int64_t start = 0;
     bool nothing = false;
     const Fault fault = find_start(target, call, start, nothing);
@@ -28,15 +28,15 @@ Outcome LocalReach::perform(Peer& target, const op::Call& call, const Update& wh
     return execute(target, call, what, start);
 }
 
-Fault LocalReach::admit(Peer& target, const op::Call& call, bool& nothing) {
+Fault LocalReach::admit(Target& target, const op::Call& call, bool& nothing) {
     std::int64_t start = 0;
     note_path(target);
     return find_start(target, call, start, nothing);
 }
 
-void LocalReach::note_path(const Peer& /*target*/) const {}
+void LocalReach::note_path(const Target& /*target*/) const {}
 
-Fault LocalReach::find_start(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing) {
+Fault LocalReach::find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     return find_start_in(target.rank, target.control().size, target.unit, call, start, nothing);
 }
 

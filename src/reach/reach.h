@@ -1,6 +1,6 @@
 // How operations reach the memory of targets: one class and one file for each way, and in a window one object. The way
-// of a target is chosen once, when this process first uses it (Core::peer), and every operation outside the fast paths
-// is one call of that object.
+// of a target is chosen once, when this process first uses it (Core::target), and every operation outside the fast
+// paths is one call of that object.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "base/fault.h"
+#include "net/origin/completion.h"
+#include "net/origin/flow_control.h"
 #include "op/simple.h"
-#include "reach/peer.h"
-#include "transport/am/origin/completion.h"
-#include "transport/am/origin/flow_control.h"
-#include "transport/shm/arena.h"
+#include "reach/target.h"
+#include "shm/arena.h"
 
 namespace osc::reach {
 
@@ -26,16 +26,16 @@ struct Outcome {
 
 /// What an operation asks for beside its call.
 struct Extras {
-    am::PendingOp* pending = nullptr;  // not null: the operation may still use its buffers when perform() returns,
-                                       // until the completion that this then refers to
-    std::uint32_t notification = am::kNoNotification;  // of a target on another node: the counter that it increments
+    net::PendingOp* pending = nullptr;  // not null: the operation may still use its buffers when perform() returns,
+                                        // until the completion that this then refers to
+    std::uint32_t notification = net::kNoNotification;  // of a target on another node: the counter that it increments
 };
 
 /// What complete() waits for: operations to be complete at their targets, or only to use no buffer of the origin.
 enum class Completion : std::uint8_t { AtTarget, AtOrigin };
 inline constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
 
-/// Where bytes of a target are that its limit (Peer::full_limit) does not cover.
+/// Where bytes of a target are that its limit (Target::full_limit) does not cover.
 struct Place {
     std::byte* here = nullptr;  // as mapped in this process; null: process_vm_* reaches them
     pid_t pid = 0;              // then the process,
@@ -64,35 +64,35 @@ class Reach {
 
     /// Performs a call on a target that the epoch has opened. On return results are stored and the origin's buffers are
     /// free, unless the extras allow otherwise.
-    virtual Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) = 0;
+    virtual Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) = 0;
     /// For a call that is queued: refuses what perform() would refuse whatever happens until then, and notes the path
     /// that its private parts will take. `nothing`: it touches no byte.
-    virtual Fault admit(Peer& target, const op::Call& call, bool& nothing) = 0;
+    virtual Fault admit(Target& target, const op::Call& call, bool& nothing) = 0;
     /// Waits for operations that perform() and send() have left in flight to `rank`, or kEveryTarget; the first fault
     /// that was met. Only called while something of the window is in flight.
     virtual Fault complete(std::uint32_t rank, Completion until);
     /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
     /// must.
-    virtual bool send(Peer& target, const op::Simple& operation, bool threaded);
+    virtual bool send(Target& target, const op::Simple& operation, bool threaded);
     /// Finds bytes of the window that the target's limit does not cover: mapped here, in the region that the last
     /// operation on the target has found, or with no byte mapped here and in the reach of process_vm_*. False if only
     /// perform() can.
-    virtual bool find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const;
+    virtual bool find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const;
 };
 
 /// A way to targets of this node: perform() is over when it returns, except messages to an agent.
 class LocalReach : public Reach {
   public:
-    Outcome perform(Peer& target, const op::Call& call, const Update& what, const Extras& extras) final;
-    Fault admit(Peer& target, const op::Call& call, bool& nothing) final;
+    Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) final;
+    Fault admit(Target& target, const op::Call& call, bool& nothing) final;
 
   protected:
     /// The rest of perform(), with the call's first byte from displacement 0.
-    virtual Outcome execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
+    virtual Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
     /// Notes the path of an operation whose target has memory that is not mapped here.
-    virtual void note_path(const Peer& target) const;
+    virtual void note_path(const Target& target) const;
     /// Computes the call's first byte; Fault::Range if it touches a byte outside the target's memory.
-    virtual Fault find_start(Peer& target, const op::Call& call, std::int64_t& start, bool& nothing);
+    virtual Fault find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing);
 };
 
 /// Computes the first byte of a call on `size` bytes with displacement unit `unit`; Fault::Range as above.

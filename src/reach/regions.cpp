@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "local/direct.h"
 #include "reach/mixed.h"
 #include "stats/counters.h"
-#include "transport/direct/direct.h"
 
 namespace osc::reach {
 namespace {
@@ -181,7 +181,7 @@ std::optional<std::vector<shm::Region>> Regions::read(std::uint32_t rank, std::u
     return copy;
 }
 
-Outcome Regions::execute(Peer& target, const op::Call& call, const Update& what, std::int64_t start) {
+Outcome Regions::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
     const std::uint32_t rank = target.rank;
     auto attached = target.regions->current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read(rank, offset, count); },
@@ -200,13 +200,13 @@ Outcome Regions::execute(Peer& target, const op::Call& call, const Update& what,
     return unmapped.outcome(op::execute(call, what, start, transport));
 }
 
-bool Regions::find(const Peer& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+bool Regions::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
     place.address = place.offset = static_cast<std::uint64_t>(disp);
     place.here = target.regions->last.find(target.control(), place.address, bytes);
     return place.here != nullptr || find_unmapped(target, bytes, place);
 }
 
-bool Regions::find_unmapped(const Peer& target, std::uint64_t bytes, Place& place) const {
+bool Regions::find_unmapped(const Target& target, std::uint64_t bytes, Place& place) const {
     if (target.regions->last_unmapped.find(target.control(), place.address, bytes) == nullptr) return false;
     place.pid = unmapped_.pid_of(target.rank);
     return place.pid != 0;

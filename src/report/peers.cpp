@@ -3,7 +3,7 @@
 #include <ctime>
 
 #include "base/clock.h"
-#include "transport/am/network_stack.h"
+#include "net/network_stack.h"
 
 namespace osc::report {
 namespace {
@@ -105,7 +105,7 @@ sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
     const sync::WaitQuestion wait{note.kind, note.rank, note.target, note.barriers};
     sync::Awaited awaited;
     if (note.rank >= window.size) return awaited;
-    const am::Job* const job = window.team.job();
+    const net::Job* const job = window.team.job();
     const bool at_target = note.kind == shm::WaitKind::Lock || note.kind == shm::WaitKind::Operations;
     const bool has_target = at_target || note.kind == shm::WaitKind::Post || note.kind == shm::WaitKind::TargetFence;
     const bool here = note.target == window.me;
@@ -113,7 +113,7 @@ sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
     // Between nodes only the target knows which requests wait for its lock.
     const bool remote = spans && !here && (!window.is_local(note.target) || (at_target && !window.is_local(note.rank)));
     if (at_target && spans && here)
-        am::NetworkStack::mine().messenger.find_awaited(window.id, wait, awaited);
+        net::NetworkStack::mine().messenger.find_awaited(window.id, wait, awaited);
     else if (!remote)
         sync::find_awaited(window.controls, window.size, wait, awaited);
     if (job == nullptr) return awaited;

@@ -12,7 +12,7 @@
 #include "abi/abi.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "transport/shm/arena.h"
+#include "shm/arena.h"
 
 namespace osc::report {
 namespace {

@@ -1,7 +1,7 @@
 // The hang reporter: says why a wait inside libosc does not end. OSC_HANG_REPORT, docs/TROUBLESHOOTING.md.
 #pragma once
 
-#include "transport/shm/activity.h"
+#include "shm/activity.h"
 
 namespace osc::report {
 

@@ -1,5 +1,5 @@
 // The counters of one window in one process (OSC_STATS): a flat array, so that the report can encode, add up and look
-// up all of them alike. Counting needs no lock; src/interpose/counted.cpp calls it for operations, and SyncTimer for
+// up all of them alike. Counting needs no lock; src/api/counted.cpp calls it for operations, and SyncTimer for
 // synchronisation calls.
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "transport/shm/activity.h"
-#include "transport/shm/control.h"
+#include "shm/activity.h"
+#include "shm/control.h"
 
 namespace osc::sync {
 

@@ -1,5 +1,5 @@
 // The cost model by which the fence strategy `auto` chooses: the time of an epoch with each strategy. The constants
-// come from a measurement of the network (transport/am/measure.cpp), an epoch's traffic from the window's
+// come from a measurement of the network (net/measure.cpp), an epoch's traffic from the window's
 // streams. docs/STRATEGIES.md derives the formulas.
 #pragma once
 

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/wait_time.h"
-#include "transport/shm/section_wait.h"
+#include "shm/section_wait.h"
 
 namespace osc::sync {
 namespace {

@@ -21,10 +21,10 @@
 #include <bit>
 #include <cstdint>
 
+#include "shm/compare.h"
+#include "shm/control.h"
 #include "stats/counters.h"
 #include "sync/remote_sync.h"
-#include "transport/shm/compare.h"
-#include "transport/shm/control.h"
 
 namespace osc::sync {
 

@@ -13,8 +13,8 @@
 #include <new>
 
 #include "base/assert.h"
+#include "shm/wait.h"
 #include "trace/recorder.h"
-#include "transport/shm/wait.h"
 
 namespace osc::sync {
 

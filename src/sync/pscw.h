@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "transport/shm/control.h"
+#include "shm/control.h"
 
 namespace osc::sync {
 

@@ -1,4 +1,4 @@
-// Synchronisation with processes on other nodes: the interface that epochs and strategies call. am::RemoteWindow
+// Synchronisation with processes on other nodes: the interface that epochs and strategies call. net::RemoteWindow
 // implements it. A request travels with the window's operations, in program order; Core::complete_ops() awaits its
 // reply.
 #pragma once

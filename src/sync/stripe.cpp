@@ -2,7 +2,7 @@
 #include "sync/stripe.h"
 
 #include "base/wait_time.h"
-#include "transport/shm/section_wait.h"
+#include "shm/section_wait.h"
 
 namespace osc::sync {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/wait_time.h"
-#include "transport/shm/wait.h"
+#include "shm/wait.h"
 
 namespace osc::sync {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/core_sharing.h"
 #include "base/random.h"
+#include "local/cma.h"
 #include "tools/check.h"
-#include "transport/cma/cma.h"
 
 namespace osc::tools {
 namespace {

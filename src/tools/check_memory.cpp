@@ -14,8 +14,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "local/cma.h"
 #include "tools/check.h"
-#include "transport/cma/cma.h"
 
 namespace osc::tools {
 namespace {

@@ -13,8 +13,8 @@
 #include <system_error>
 #include <thread>
 
+#include "fabric/endpoint.h"
 #include "tools/check.h"
-#include "transport/fabric/endpoint.h"
 
 namespace osc::tools {
 namespace {
@@ -28,7 +28,7 @@ constexpr const char* kReported = "reported under another name";
 
 const char* const kProviders[] = {
 #define OSC_PROVIDER(name, quirks, direct) name,
-#include "transport/fabric/providers.def"
+#include "fabric/providers.def"
 #undef OSC_PROVIDER
 };
 

@@ -33,7 +33,7 @@ const char* const kUsage =
     "  --markdown: values, default and meaning of each option and key, as in docs/GUIDE.md\n"
     "  --providers: what libfabric offers on this machine, and what libosc makes of it, as tables\n";
 
-// The statistics of interpose/public_api.cpp.
+// The statistics of api/public_api.cpp.
 struct Counter {
     const char* name;
     const char* help;
@@ -46,7 +46,7 @@ const Counter kCounters[] = {
 
 const char* const kEntries[] = {
 #define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 };
 

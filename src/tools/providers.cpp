@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "fabric/describe.h"
+#include "fabric/endpoint.h"
 #include "tools/check_main.h"
-#include "transport/fabric/describe.h"
-#include "transport/fabric/endpoint.h"
 
 namespace osc::tools {
 namespace {
@@ -17,7 +17,7 @@ using fabric::RowForm;
 
 constexpr const char* kTable[] = {
 #define OSC_PROVIDER(name, quirks, direct) name,
-#include "transport/fabric/providers.def"
+#include "fabric/providers.def"
 #undef OSC_PROVIDER
 };
 // Providers that libosc does not choose by itself.

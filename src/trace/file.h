@@ -22,10 +22,10 @@ constexpr std::uint64_t table_hash() {
             hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3ull;
     };
 #define OSC_ENTRY(kind, name, parameters, arguments) add(#name ";");
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) add(#name ";");
-#include "interpose/notify.def"
+#include "api/notify.def"
 #undef OSC_NOTIFY_ENTRY
     return hash;
 }

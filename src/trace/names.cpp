@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "base/assert.h"
+#include "shm/activity.h"
 #include "stats/counters.h"
-#include "transport/shm/activity.h"
 
 namespace osc::trace {
 namespace {
@@ -15,10 +15,10 @@ using shm::WaitKind;
 constexpr CallName kCalls[] = {
     {"", CallClass::Query},
 #define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, CallClass::kind},
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) {"OSC_" #name, CallClass::kind},
-#include "interpose/notify.def"
+#include "api/notify.def"
 #undef OSC_NOTIFY_ENTRY
 };
 static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::Count));

@@ -12,10 +12,10 @@ namespace osc::trace {
 enum class Call : std::uint8_t {
     None,
 #define OSC_ENTRY(kind, name, parameters, arguments) name,
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) name,
-#include "interpose/notify.def"
+#include "api/notify.def"
 #undef OSC_NOTIFY_ENTRY
     Count
 };
@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
 };
 static_assert(static_cast<int>(Call::Count) < static_cast<int>(Kind::Wait));
 
-/// Kinds of messages between nodes, in the order of am::FrameKind.
+/// Kinds of messages between nodes, in the order of net::FrameKind.
 inline constexpr const char* kMessages[] = {"message", "request", "query",           "notice",       "reply",
                                             "ping",    "pong",    "delayed request", "progress hint"};
 

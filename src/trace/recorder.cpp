@@ -23,8 +23,8 @@
 #include "base/random.h"
 #include "base/wait_time.h"
 #include "base/warn.h"
+#include "shm/activity.h"
 #include "trace/file.h"
-#include "transport/shm/activity.h"
 
 namespace osc::trace {
 namespace {

@@ -1,13 +1,13 @@
 // Adoption at MPI_Win_create and MPI_Win_attach (OSC_ADOPT, info key osc_adopt): when the memory of a window becomes
-// shared in place (src/transport/shm/adoption.h does it), and what its control block or its region then says.
+// shared in place (src/shm/adoption.h does it), and what its control block or its region then says.
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <string>
 
 #include "base/open_devices.h"
-#include "transport/shm/adoption.h"
-#include "transport/shm/adoption_history.h"
+#include "shm/adoption.h"
+#include "shm/adoption_history.h"
 #include "window/create.h"
 #include "window/memory_calls.h"
 #include "window/shared_heap.h"

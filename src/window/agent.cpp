@@ -1,5 +1,5 @@
 // Windows and agents: whether creation starts one; the end of the service of this process's memory.
-#include "transport/am/channels/agent.h"
+#include "net/channels/agent.h"
 
 #include "reach/private.h"
 #include "window/window.h"
@@ -22,8 +22,8 @@ void Window::state_agent_need() {
     if (need != 0) controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
 }
 
-am::ExposedWindow Window::exposed() {
-    am::ExposedWindow exposed;
+net::ExposedWindow Window::exposed() {
+    net::ExposedWindow exposed;
     exposed.base = static_cast<std::byte*>(base);
     exposed.size = static_cast<std::uint64_t>(bytes);
     exposed.unit = static_cast<std::uint64_t>(unit);
@@ -40,7 +40,7 @@ am::ExposedWindow Window::exposed() {
 Fault Window::serve_by_agent() {
     shm::ControlBlock& block = mine();
     if (!needs_agent(block.memory)) return Fault::None;
-    am::Agent& agent = am::Agent::mine();
+    net::Agent& agent = net::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
     served_ = agent.service().add(exposed());
     block.served = served_;
@@ -50,14 +50,14 @@ Fault Window::serve_by_agent() {
 
 void Window::end_service() {
     if (net_id_ != 0) {
-        am::NetworkStack& network = am::NetworkStack::mine();
+        net::NetworkStack& network = net::NetworkStack::mine();
         network.messenger.end_service(net_id_);
         network.endpoint().revoke(exposed_);
         lock_words_.reset();
         leases_.reset();
         net_id_ = 0;
     }
-    if (served_ != 0) am::Agent::mine().service().remove(served_);
+    if (served_ != 0) net::Agent::mine().service().remove(served_);
     served_ = 0;
 }
 

@@ -34,7 +34,7 @@ bool is_accumulate(op::OpKind kind) {
 }  // namespace
 
 std::string Window::refusal_text(int refusal) const {
-    const auto provider = [] { return std::string(am::NetworkStack::mine().endpoint().provider()); };
+    const auto provider = [] { return std::string(net::NetworkStack::mine().endpoint().provider()); };
     switch (refusal) {
         case kOneNode:
             return "the window is on one node";
@@ -43,7 +43,7 @@ std::string Window::refusal_text(int refusal) const {
         case kNoHardware:
             return provider() + " has no atomics in hardware";
         case kLacking: {
-            const char* flaw = am::NetworkStack::mine().endpoint().atomics_flaw();
+            const char* flaw = net::NetworkStack::mine().endpoint().atomics_flaw();
             return provider() + " " + (flaw[0] != '\0' ? flaw : "has no atomics on rows of elements");
         }
         case kNotExposed:
@@ -64,8 +64,8 @@ Window::AtomicsAgreement Window::state_atomics(MPI_Info hints) {
         mine.refusal = team.job() == nullptr ? kOneNode : flavor == MPI_WIN_FLAVOR_DYNAMIC ? kDynamic : kNotAsked;
         return mine;
     }
-    const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
-    atomics_ = am::AtomicsTable(endpoint);
+    const fabric::Endpoint& endpoint = net::NetworkStack::mine().endpoint();
+    atomics_ = net::AtomicsTable(endpoint);
     mine.sum = atomics_.sum();
     mine.complement = 0x7fffffff - mine.sum;
     if (wish == AtomicsWish::Auto && !endpoint.has_hardware_atomics())
@@ -101,14 +101,14 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
 
 Fault Window::check_atomics(const op::Call& call, const Update& what) const {
     if (!refuses_other_ops_ || !is_accumulate(call.kind) ||
-        atomics_.mechanism(what.basic, what.op, false) != am::Mechanism::Refused)
+        atomics_.mechanism(what.basic, what.op, false) != net::Mechanism::Refused)
         return Fault::None;
     return base::fail(
         Fault::Op,
         "%s has no %s on %s, and the window's other accumulates go by its atomics; if only this operation "
         "and MPI_NO_OP meet at an element, create the window with the info key "
         "accumulate_ops=same_op_no_op; else with osc_atomics=messages",
-        am::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
+        net::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
 }
 
 }  // namespace osc

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "host/host.h"
 #include "window/checker.h"
 #include "window/device.h"

@@ -25,7 +25,7 @@ void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
     if (const char* unfit = unfit_for_two_level(); unfit != nullptr) {
         why = unfit;
     } else if (lacking && lacks_lock_words()) {
-        why = std::string(am::NetworkStack::mine().endpoint().provider()) + " " + lock_words_->flaw();
+        why = std::string(net::NetworkStack::mine().endpoint().provider()) + " " + lock_words_->flaw();
     } else if (lacking) {
         why = "the network of another process has no atomics";
     } else if (wants_two_level) {

@@ -22,7 +22,7 @@
 #include <mutex>
 
 #include "base/imports.h"
-#include "transport/shm/adoption.h"
+#include "shm/adoption.h"
 #include "window/shared_heap.h"
 
 namespace osc {

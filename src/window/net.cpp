@@ -2,47 +2,47 @@
 #include "reach/net.h"
 
 #include "base/options.h"
-#include "transport/am/network_stack.h"
-#include "transport/am/target/leases.h"
+#include "net/network_stack.h"
+#include "net/target/leases.h"
 #include "window/checker.h"
 #include "window/window.h"
 
 namespace osc {
 namespace {
 
-am::Protocol protocol() {
+net::Protocol protocol() {
     const std::string& name = base::values().net_protocol;
     // The target executes no direct access, so it could not check the asserts.
-    if (g_checker != nullptr) return am::Protocol::Buffered;
-    return name == "messages"   ? am::Protocol::Messages
-           : name == "buffered" ? am::Protocol::Buffered
-           : name == "direct"   ? am::Protocol::Direct
-                                : am::Protocol::Auto;
+    if (g_checker != nullptr) return net::Protocol::Buffered;
+    return name == "messages"   ? net::Protocol::Messages
+           : name == "buffered" ? net::Protocol::Buffered
+           : name == "direct"   ? net::Protocol::Direct
+                                : net::Protocol::Auto;
 }
 
 }  // namespace
 
 void Window::serve_network(bool wants_two_level) {
-    am::NetworkStack& network = am::NetworkStack::mine();
+    net::NetworkStack& network = net::NetworkStack::mine();
     const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
-    am::ExposedWindow serving = exposed();
+    net::ExposedWindow serving = exposed();
     serving.id = team.window_id(team.creations());
     serving.tokens = team.job()->tokens.data();
     serving.exposed = exposed_;
     serving.board = &notifications.own_board();
     net_id_ = serving.id;
-    net_ = std::make_unique<am::RemoteWindow>(network, *team.job(), net_id_, me, protocol(), incomplete);
+    net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), net_id_, me, protocol(), incomplete);
     remote_sync = net_.get();
     net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
     reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
     costs = team.costs();
     if (wants_two_level && unfit_for_two_level() == nullptr) {
-        lock_words_ = std::make_unique<am::LockWords>(network, *team.job(), *net_, me);
+        lock_words_ = std::make_unique<net::LockWords>(network, *team.job(), *net_, me);
         serving.words = lock_words_->exposed();
     }
     if (regions != nullptr) {
-        leases_ = std::make_unique<am::Leases>(*regions, &network.endpoint());
+        leases_ = std::make_unique<net::Leases>(*regions, &network.endpoint());
         serving.leases = leases_.get();
         serving.caches = net_.get();
     }
@@ -51,7 +51,7 @@ void Window::serve_network(bool wants_two_level) {
 
 Fault Window::detach(const void* region) {
     if (leases_ == nullptr) return regions->detach(region);
-    am::Leases::Given gone;
+    net::Leases::Given gone;
     const Fault fault = leases_->detach(region, gone);
     net_->withdraw(gone.lease, gone.holders);
     leases_->revoke(gone);
@@ -59,7 +59,7 @@ Fault Window::detach(const void* region) {
 }
 
 Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
-    return net_way_->count_counters(peer(rank), count);
+    return net_way_->count_counters(target(rank), count);
 }
 
 }  // namespace osc

@@ -6,7 +6,7 @@
 
 #include "abi/abi.h"
 #include "host/handle_table.h"
-#include "transport/shm/compare.h"
+#include "shm/compare.h"
 #include "window/window.h"
 
 namespace osc {

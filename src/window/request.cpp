@@ -16,7 +16,7 @@
 #include "host/errhandler.h"
 #include "host/host.h"
 #include "host/request.h"
-#include "transport/am/origin/stream.h"
+#include "net/origin/stream.h"
 #include "window/create.h"
 #include "window/registry.h"
 
@@ -40,7 +40,7 @@ Table& table() {
 
 class Open final : public host::Awaited {
   public:
-    Open(const Window& window, am::PendingOp pending)
+    Open(const Window& window, net::PendingOp pending)
         : window_(&window), window_handle_(window.handle), pending_(std::move(pending)) {}
 
     int start(MPI_Request* request) {
@@ -67,7 +67,7 @@ class Open final : public host::Awaited {
   private:
     const Window* const window_;  // may be freed; never dereferenced
     const MPI_Win window_handle_;
-    const am::PendingOp pending_;
+    const net::PendingOp pending_;
     MPI_Request handle_ = MPI_REQUEST_NULL;
     std::atomic<bool> completed_{false};
 };
@@ -76,7 +76,7 @@ class Open final : public host::Awaited {
 // this function reports success, and only the next call that completes operations reports the error; it does so in any
 // case.
 int Open::result() {
-    const Fault fault = am::fault_of(pending_.completion->status(), pending_.target);
+    const Fault fault = net::fault_of(pending_.completion->status(), pending_.target);
     if (fault == Fault::None) return MPI_SUCCESS;
     if (!host::request_errors_are_fatal()) return error_class(fault);
     if (find_window(window_handle_) == window_ && !host::window_errors_are_fatal(window_handle_)) return MPI_SUCCESS;
@@ -100,14 +100,14 @@ void Open::released() {
 
 }  // namespace
 
-Fault give(Window& window, am::PendingOp pending, MPI_Request* request, int& host_error) {
+Fault give(Window& window, net::PendingOp pending, MPI_Request* request, int& host_error) {
     reap();
     host_error = MPI_SUCCESS;
     if (!pending.completion->ended() && !abi::can_poll_requests()) pending.flow->await(*pending.completion);
     if (pending.completion->ended()) {
-        if (const am::Status status = pending.completion->status(); status != am::Status::Done) {
+        if (const net::Status status = pending.completion->status(); status != net::Status::Done) {
             const Fault fault = window.complete_ops(pending.target);  // reports the fault now, so later calls do not
-            return fault != Fault::None ? fault : am::fault_of(status, pending.target);
+            return fault != Fault::None ? fault : net::fault_of(status, pending.target);
         }
         host_error = host::completed_request(request);
         return Fault::None;

@@ -1,5 +1,5 @@
 // Shared memory for the program's large allocations. It is a reserved part of adopted memory
-// (transport/shm/adoption.h), so windows over it, fork and MADV_DONTNEED work as for arrays that were adopted later.
+// (shm/adoption.h), so windows over it, fork and MADV_DONTNEED work as for arrays that were adopted later.
 // libosc_heap.so (heap/malloc.cpp) gives it out.
 #include "window/shared_heap.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/options.h"
 #include "base/warn.h"
-#include "transport/shm/adoption.h"
+#include "shm/adoption.h"
 #include "window/memory_calls.h"
 
 namespace osc {

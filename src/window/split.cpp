@@ -12,7 +12,7 @@
 #include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
-#include "transport/shm/machine.h"
+#include "shm/machine.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 #include "window/team.h"

@@ -24,7 +24,8 @@ const char* made_by(int flavor) {
 }  // namespace
 
 std::size_t Window::own_bytes() const {
-    return sizeof *this + shm::ControlTable::bytes_for(team.local_size(), size) / team.local_size() + bytes_of_peers();
+    return sizeof *this + shm::ControlTable::bytes_for(team.local_size(), size) / team.local_size() +
+           bytes_of_targets();
 }
 
 void Window::open_statistics() {

@@ -18,8 +18,8 @@
 #include "base/warn.h"
 #include "host/host.h"
 #include "host/nodes.h"
-#include "transport/cma/cma.h"
-#include "transport/shm/machine.h"
+#include "local/cma.h"
+#include "shm/machine.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 
@@ -338,9 +338,9 @@ bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_ || shared_ == nullptr) return true;
     if (local_index(rank) != shm::LocalRanks::kRemote) return process(rank).arena.owner_lives();
     if (job_ == nullptr) return true;  // before the processes have exchanged their network addresses
-    am::Connection* peer = am::NetworkStack::mine().connections.connect(job_->addresses[rank]);
+    net::Connection* peer = net::NetworkStack::mine().connections.connect(job_->addresses[rank]);
     // Libfabric may refuse the address of a process that lives: operations on it then fail, and nothing else does.
-    return peer == nullptr || am::NetworkStack::mine().messenger.alive(*peer);
+    return peer == nullptr || net::NetworkStack::mine().messenger.alive(*peer);
 }
 
 int Team::dead_in_collective() {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "net/origin/remote_window.h"
 #include "reach/reach.h"
+#include "shm/arena.h"
+#include "shm/control.h"
 #include "sync/lock.h"
-#include "transport/am/origin/remote_window.h"
-#include "transport/shm/arena.h"
-#include "transport/shm/control.h"
 
 namespace osc {
 
@@ -28,7 +28,7 @@ struct TeamShared {
     std::atomic<std::uint64_t> unmapped{0};       // number of the last creation that a process could not map
     std::atomic<std::uint32_t> detached{0};       // processes that no longer use this object
     shm::Doorbell departures;                     // rings when a process departs from a window
-    std::atomic<std::uint64_t> process_table{0};  // offset of the team's am::ProcessTable; 0: none
+    std::atomic<std::uint64_t> process_table{0};  // offset of the team's net::ProcessTable; 0: none
     std::atomic<int> dead{-1};                    // a member that a process of this node has found dead
 };
 
@@ -80,7 +80,7 @@ class Team final : public sync::Liveness, public reach::Node {
     }
     /// The ranks on this node, and the addresses of all processes; null if all are on this node.
     const shm::LocalRanks* local_ranks() const { return local_ranks_.get(); }
-    const am::Job* job() const { return job_.get(); }
+    const net::Job* job() const { return job_.get(); }
     /// Costs of messages between nodes; all zero if all processes are on one node.
     const sync::Costs& costs() const { return costs_; }
     /// A number for a window, equal on all its processes and unique in the job.
@@ -121,7 +121,7 @@ class Team final : public sync::Liveness, public reach::Node {
     };
     /// The processes' nodes, until the team's process table has them.
     struct Layout {
-        std::vector<std::uint32_t> node_of, local_index, leaders;  // see am::ProcessTable
+        std::vector<std::uint32_t> node_of, local_index, leaders;  // see net::ProcessTable
         std::uint32_t node = 0;                                    // index of this process's node
     };
 
@@ -145,7 +145,7 @@ class Team final : public sync::Liveness, public reach::Node {
     int exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility);
     int exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility);
     int prove_waking(MPI_Comm comm, bool& wakes);
-    bool write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses);
+    bool write_table(const Layout& layout, std::span<const net::ProcessAddress> addresses);
     bool read_table(const Layout& layout);
     int measure_network(MPI_Comm comm);
     void forget_network();
@@ -171,7 +171,7 @@ class Team final : public sync::Liveness, public reach::Node {
     std::vector<std::shared_ptr<Process>> processes_;  // of this node, by local index
     TeamShared* shared_ = nullptr;
     std::unique_ptr<shm::LocalRanks> local_ranks_;
-    std::unique_ptr<am::Job> job_;
+    std::unique_ptr<net::Job> job_;
     sync::Costs costs_;
     std::uint64_t random_ = 0;  // the same on all processes
     std::string not_served_;

@@ -7,8 +7,8 @@
 #include "base/options.h"
 #include "host/host.h"
 #include "host/nodes.h"
-#include "transport/cma/cma.h"
-#include "transport/shm/fd_exchange.h"
+#include "local/cma.h"
+#include "shm/fd_exchange.h"
 #include "window/team.h"
 
 namespace osc {

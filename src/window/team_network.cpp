@@ -54,9 +54,9 @@ bool Team::open_network(bool atomics, int from) {
     wishes.peers = size_ - local_size();
     wishes.prefers_atomics = atomics || options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
-    if (am::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
-        may_connect(wishes.peers, why) && (why = am::NetworkStack::mine().endpoint().refuses(wishes.peers)).empty()) {
-        const fabric::Endpoint& endpoint = am::NetworkStack::mine().endpoint();
+    if (net::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
+        may_connect(wishes.peers, why) && (why = net::NetworkStack::mine().endpoint().refuses(wishes.peers)).empty()) {
+        const fabric::Endpoint& endpoint = net::NetworkStack::mine().endpoint();
         if (endpoint.passed_over()[0] != '\0') base::warn_for_group("not used: %s", endpoint.passed_over());
         return true;
     }
@@ -70,7 +70,7 @@ int Team::agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibili
     constexpr int kNoProvider = 1 << 20;
     for (bool can_change = true;;) {
         const bool opened = can_change && open_network(atomics, from);
-        const int mine = opened ? am::NetworkStack::mine().endpoint().preference() : kNoProvider;
+        const int mine = opened ? net::NetworkStack::mine().endpoint().preference() : kNoProvider;
         int bounds[] = {mine, -mine};
         const int error = largest(comm, bounds);
         if (error != MPI_SUCCESS) return error;
@@ -87,8 +87,8 @@ int Team::agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibili
 
 // False if other teams use the network.
 bool Team::renew_network() {
-    if (am::NetworkStack::mine().is_proven()) return false;
-    am::NetworkStack::renew();
+    if (net::NetworkStack::mine().is_proven()) return false;
+    net::NetworkStack::renew();
     return true;
 }
 
@@ -104,12 +104,12 @@ int Team::name_network_failure(MPI_Comm comm) {
 
 // Tries providers until one wakes all processes; if none does, the first one serves.
 int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility) {
-    am::NetworkStack* network = nullptr;
+    net::NetworkStack* network = nullptr;
     bool wakes = false;
     for (bool last = false; !wakes;) {
         int error = exchange_addresses(comm, layout, visibility);
         if (error != MPI_SUCCESS || visibility != kAll) return error;
-        network = &am::NetworkStack::mine();
+        network = &net::NetworkStack::mine();
         error = prove_waking(comm, wakes);
         if (error != MPI_SUCCESS || wakes || last) {
             if (error != MPI_SUCCESS) return error;
@@ -129,7 +129,7 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, in
         if (error != MPI_SUCCESS || visibility != kAll) return error;
         if (me_ == 0)
             base::warn_for_job("%s: messages do not reach a sleeping process; windows between nodes use %s%s",
-                               deaf.c_str(), am::NetworkStack::mine().endpoint().provider(),
+                               deaf.c_str(), net::NetworkStack::mine().endpoint().provider(),
                                last ? ", because no other provider can be used" : "");
     }
     network->set_proven();
@@ -138,19 +138,19 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, in
         base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
     if (base::verbose("windows") && endpoint.flaw()[0] != '\0')
         base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
-    if (base::values().host_progress_hook) abi::hook_progress([] { am::NetworkStack::mine().engine.host_polls(); });
+    if (base::values().host_progress_hook) abi::hook_progress([] { net::NetworkStack::mine().engine.host_polls(); });
     return measure_network(comm);
 }
 
 // The first processes of neighbouring nodes ask each other in turn. All processes ask if one of them has to, and none
 // does if one of them cannot connect to its neighbour.
 int Team::prove_waking(MPI_Comm comm, bool& wakes) {
-    am::NetworkStack& network = am::NetworkStack::mine();
+    net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     const std::uint32_t node = job_->node;
-    am::Connection* before = nullptr;  // the processes of the nodes before and behind this one; null: not asked
-    am::Connection* behind = nullptr;
-    const auto connect = [&](std::uint32_t to, am::Connection*& made) {
+    net::Connection* before = nullptr;  // the processes of the nodes before and behind this one; null: not asked
+    net::Connection* behind = nullptr;
+    const auto connect = [&](std::uint32_t to, net::Connection*& made) {
         made = network.connections.connect(job_->addresses[job_->leaders[to]]);
         return made != nullptr;
     };
@@ -182,8 +182,8 @@ int Team::prove_waking(MPI_Comm comm, bool& wakes) {
 
 // All processes exchange their addresses; each node keeps them in one table.
 int Team::exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility) {
-    std::vector<am::ProcessAddress> addresses(size_);
-    const am::ProcessAddress mine = am::NetworkStack::mine().address();
+    std::vector<net::ProcessAddress> addresses(size_);
+    const net::ProcessAddress mine = net::NetworkStack::mine().address();
     MPI_Request request = MPI_REQUEST_NULL;
     int error =
         host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, addresses.data(), sizeof mine, MPI_BYTE, comm, &request);
@@ -197,15 +197,15 @@ int Team::exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibilit
     return host::least(comm, read_table(layout) ? kAll : kNone, visibility);
 }
 
-bool Team::write_table(const Layout& layout, std::span<const am::ProcessAddress> addresses) {
+bool Team::write_table(const Layout& layout, std::span<const net::ProcessAddress> addresses) {
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
         shm::Arena::mine().release(shm::Arena::mine().at(before));
     const shm::ArenaBlock piece =
-        shm::Arena::mine().allocate(am::ProcessTable::bytes_for(size_, nodes), alignof(am::ProcessAddress), true);
+        shm::Arena::mine().allocate(net::ProcessTable::bytes_for(size_, nodes), alignof(net::ProcessAddress), true);
     if (!piece) return false;
-    am::ProcessTable table = am::ProcessTable::at(static_cast<std::byte*>(piece.address), size_, nodes);
+    net::ProcessTable table = net::ProcessTable::at(static_cast<std::byte*>(piece.address), size_, nodes);
     std::copy(addresses.begin(), addresses.end(), table.addresses.begin());
     std::copy(layout.node_of.begin(), layout.node_of.end(), table.node_of.begin());
     std::copy(layout.local_index.begin(), layout.local_index.end(), table.local_index.begin());
@@ -219,13 +219,13 @@ bool Team::write_table(const Layout& layout, std::span<const am::ProcessAddress>
 bool Team::read_table(const Layout& layout) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
     const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
-    std::byte* const memory = map(leader(), offset, am::ProcessTable::bytes_for(size_, nodes));
+    std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes_for(size_, nodes));
     if (memory == nullptr) return false;
-    job_ = std::make_unique<am::Job>();
-    static_cast<am::ProcessTable&>(*job_) = am::ProcessTable::at(memory, size_, nodes);
+    job_ = std::make_unique<net::Job>();
+    static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size_, nodes);
     job_->node = layout.node;
     local_ranks_->local_index = job_->local_index;
-    am::NetworkStack::mine().connections.admit(*job_);
+    net::NetworkStack::mine().connections.admit(*job_);
     return true;
 }
 
@@ -235,11 +235,11 @@ bool Team::read_table(const Layout& layout) {
 int Team::measure_network(MPI_Comm comm) {
     constexpr int kConnectMs = 3000;
     int slowest[] = {0, 0, 0};
-    am::NetworkStack& network = am::NetworkStack::mine();
+    net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     if (me_ == leader()) {
         const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const am::NetworkStack::Cost cost = network.measure(job_->addresses[next]);
+        const net::NetworkStack::Cost cost = network.measure(job_->addresses[next]);
         slowest[0] = static_cast<int>(cost.way);
         slowest[1] = static_cast<int>(cost.byte * 1024);
         const progress::Reached reached = progress::reach(job_->addresses[next].lifeline, kConnectMs);
@@ -263,10 +263,10 @@ int Team::measure_network(MPI_Comm comm) {
 
 void Team::forget_network() {
     if (job_ == nullptr) return;
-    am::NetworkStack::mine().connections.dismiss(*job_);
+    net::NetworkStack::mine().connections.dismiss(*job_);
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
     unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->addresses.data()),
-          am::ProcessTable::bytes_for(size_, static_cast<std::uint32_t>(job_->leaders.size())));
+          net::ProcessTable::bytes_for(size_, static_cast<std::uint32_t>(job_->leaders.size())));
     job_.reset();
 }
 

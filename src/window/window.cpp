@@ -1,13 +1,13 @@
 // The ways to targets' memory, and the execution of operations outside the fast paths.
 #include "window/window.h"
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
+#include "core/targets.h"
 #include "reach/mapped.h"
 #include "reach/mixed.h"
 #include "reach/net.h"
 #include "reach/private.h"
 #include "reach/regions.h"
-#include "strategy/targets.h"
 
 namespace osc {
 
@@ -47,39 +47,39 @@ void Window::make_ways() {
     add(Way::Private, std::move(unmapped));
 }
 
-void Window::describe(Peer& peer, const shm::ControlBlock& block) {
-    if (!is_local(peer.rank)) {
-        peer.way = Way::Net;  // the target describes itself when an operation uses it
+void Window::describe(Target& target, const shm::ControlBlock& block) {
+    if (!is_local(target.rank)) {
+        target.way = Way::Net;  // the target describes itself when an operation uses it
         return;
     }
-    peer.unit = block.unit;
+    target.unit = block.unit;
     switch (block.memory) {
         case shm::Memory::None:
-            peer.way = Way::Mapped;
+            target.way = Way::Mapped;
             return;
         case shm::Memory::Dynamic:
-            peer.way = Way::Regions;
-            peer.regions = regions_way_->view();
+            target.way = Way::Regions;
+            target.regions = regions_way_->view();
             return;
         case shm::Memory::Private:
         case shm::Memory::Mixed:
         case shm::Memory::Shared:
             break;
     }
-    if (peer.rank == me) {
-        peer.base = static_cast<std::byte*>(base);
-        peer.way = Way::Mapped;
+    if (target.rank == me) {
+        target.base = static_cast<std::byte*>(base);
+        target.way = Way::Mapped;
         return;
     }
     if (block.memory == shm::Memory::Shared) {
         if (segment != nullptr) {
-            peer.base = segment + (block.offset - segment_offset);
+            target.base = segment + (block.offset - segment_offset);
         } else {
-            peer.base = team.map(block.arena_rank, block.offset, block.size);
-            if (peer.base != nullptr) mapped_.push_back({block.arena_rank, block.offset, peer.base, block.size});
+            target.base = team.map(block.arena_rank, block.offset, block.size);
+            if (target.base != nullptr) mapped_.push_back({block.arena_rank, block.offset, target.base, block.size});
         }
-        if (peer.base != nullptr) {
-            peer.way = Way::Mapped;
+        if (target.base != nullptr) {
+            target.way = Way::Mapped;
             return;
         }
     }
@@ -87,12 +87,12 @@ void Window::describe(Peer& peer, const shm::ControlBlock& block) {
         const std::size_t mapped_bytes = block.shared_end - block.shared_first;
         if (std::byte* const part = team.map(block.arena_rank, block.offset, mapped_bytes); part != nullptr) {
             mapped_.push_back({block.arena_rank, block.offset, part, mapped_bytes});
-            peer.base = part - block.shared_first;
-            peer.way = Way::Mixed;
+            target.base = part - block.shared_first;
+            target.way = Way::Mixed;
             return;
         }
     }
-    peer.way = Way::Private;
+    target.way = Way::Private;
 }
 
 Fault Window::check_call(const op::Call& call, Update& what) const {
@@ -100,7 +100,7 @@ Fault Window::check_call(const op::Call& call, Update& what) const {
     return fault == Fault::None ? check_atomics(call, what) : fault;
 }
 
-Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending, std::uint32_t notification) {
+Fault Window::execute(Target& target, const op::Call& call, net::PendingOp* pending, std::uint32_t notification) {
     Update what{};
     if (const Fault fault = check_call(call, what); fault != Fault::None) return fault;
     const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
@@ -113,7 +113,7 @@ Fault Window::execute(Peer& target, const op::Call& call, am::PendingOp* pending
 }
 
 // An agent may still be executing the operation when execute() returns.
-Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp* pending,
+Fault Window::execute_notified(Target& target, const op::Call& call, net::PendingOp* pending,
                                const Notification& notification) {
     if (notification.board == nullptr) return execute(target, call, pending, notification.index);
     Fault fault = execute(target, call, pending);
@@ -122,7 +122,7 @@ Fault Window::execute_notified(Peer& target, const op::Call& call, am::PendingOp
     return fault;
 }
 
-Fault Window::defer(Peer& target, op::Deferral&& operation) {
+Fault Window::defer(Target& target, op::Deferral&& operation) {
     Update what{};
     if (const Fault fault = check_call(operation.call, what); fault != Fault::None) return fault;
     bool nothing = false;
@@ -134,7 +134,7 @@ Fault Window::defer(Peer& target, op::Deferral&& operation) {
 }
 
 // A put or get that was counted as a message when it was queued may go directly after all.
-void Window::recount(const Peer& target, const op::Call& call) {
+void Window::recount(const Target& target, const op::Call& call) {
     const bool is_put = call.kind == op::OpKind::Put;
     if (stats == nullptr || !is_remote(target.way) || (!is_put && call.kind != op::OpKind::Get)) return;
     if (stats::t_path != stats::DataPath::Direct) return;
@@ -143,13 +143,13 @@ void Window::recount(const Peer& target, const op::Call& call) {
                    call.target.count * call.target.layout->size());
 }
 
-Fault Window::perform_deferred(std::uint32_t target) {
+Fault Window::perform_deferred(std::uint32_t rank) {
     Fault first = Fault::None;
-    queue_.empty(target, [&](const op::Deferral& operation) {
-        if (const Fault fault = execute(peer(target), operation.call); fault != Fault::None)
+    queue_.empty(rank, [&](const op::Deferral& operation) {
+        if (const Fault fault = execute(target(rank), operation.call); fault != Fault::None)
             first = fault;
         else
-            recount(peer(target), operation.call);
+            recount(target(rank), operation.call);
     });
     return first;
 }

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/core.h"
+#include "net/origin/completion.h"
+#include "net/origin/lock_words.h"
+#include "net/origin/provider_atomics.h"
+#include "net/target/inspection.h"
 #include "op/call.h"
 #include "op/queue.h"
-#include "strategy/core.h"
-#include "transport/am/origin/completion.h"
-#include "transport/am/origin/lock_words.h"
-#include "transport/am/origin/provider_atomics.h"
-#include "transport/am/target/inspection.h"
-#include "transport/shm/regions.h"
+#include "shm/regions.h"
 #include "window/notify.h"
 #include "window/team.h"
 
@@ -37,7 +37,7 @@ using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
 /// Implements Core's hooks, lets operations go the target's way (window.cpp), and serves this process's
 /// memory to agents and other nodes (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
-class Window final : public Core, public am::Neighbours {
+class Window final : public Core, public net::Neighbours {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.
     explicit Window(Team& owner);
@@ -55,23 +55,23 @@ class Window final : public Core, public am::Neighbours {
     /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent
     /// or another node executes it.
     /// `notification`: a counter of a target on another node, which rises when the operation is complete there.
-    Fault execute(Peer& target, const op::Call& call, am::PendingOp* pending = nullptr,
-                  std::uint32_t notification = am::kNoNotification);
+    Fault execute(Target& target, const op::Call& call, net::PendingOp* pending = nullptr,
+                  std::uint32_t notification = net::kNoNotification);
     /// The same; then increments a counter of the target, when the operation is complete there.
-    Fault execute_notified(Peer& target, const op::Call& call, am::PendingOp* pending,
+    Fault execute_notified(Target& target, const op::Call& call, net::PendingOp* pending,
                            const Notification& notification);
     /// The number of notification counters of a target on another node, which answers.
     Fault ask_counters(std::uint32_t rank, std::uint32_t& count);
 
     /// Queues a call. Faults that do not depend on the time of execution are returned now.
-    Fault defer(Peer& target, op::Deferral&& operation);
+    Fault defer(Target& target, op::Deferral&& operation);
     // Overrides of Core.
     // Dynamic windows queue nothing, because the call looks up the attached regions.
     bool can_defer() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
-    bool has_deferred(std::uint32_t target) const override { return queue_.has(target); }
-    Fault perform_deferred(std::uint32_t target) override;
-    void discard_deferred(std::uint32_t target) override {
-        if (queue_.has(target)) queue_.discard(target);
+    bool has_deferred(std::uint32_t rank) const override { return queue_.has(rank); }
+    Fault perform_deferred(std::uint32_t rank) override;
+    void discard_deferred(std::uint32_t rank) override {
+        if (queue_.has(rank)) queue_.discard(rank);
     }
     std::vector<std::uint32_t> deferred_targets() const override { return queue_.targets(); }
 
@@ -148,10 +148,10 @@ class Window final : public Core, public am::Neighbours {
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: this process's attached regions
 
   protected:
-    void describe(Peer& peer, const shm::ControlBlock& block) override;
+    void describe(Target& target, const shm::ControlBlock& block) override;
 
   private:
-    void recount(const Peer& target, const op::Call& call);
+    void recount(const Target& target, const op::Call& call);
     const char* unfit_for_two_level() const;
     std::string refusal_text(int refusal) const;
     /// A fault if the operation is none of the provider's, and may meet others at the same element.
@@ -159,7 +159,7 @@ class Window final : public Core, public am::Neighbours {
     /// op::check() and check_atomics().
     Fault check_call(const op::Call& call, Update& what) const;
     /// The description of this process's memory for both channels.
-    am::ExposedWindow exposed();
+    net::ExposedWindow exposed();
     struct Mapping {
         std::uint32_t arena_rank;
         std::uint64_t offset;
@@ -167,14 +167,14 @@ class Window final : public Core, public am::Neighbours {
         std::size_t bytes;
     };
 
-    std::unique_ptr<am::RemoteWindow> net_;  // windows that span nodes
-    std::uint64_t net_id_ = 0;               // the window's number on the network
-    std::unique_ptr<am::LockWords> lock_words_;
+    std::unique_ptr<net::RemoteWindow> net_;  // windows that span nodes
+    std::uint64_t net_id_ = 0;                // the window's number on the network
+    std::unique_ptr<net::LockWords> lock_words_;
     std::unique_ptr<sync::TwoLevel> locks_;  // uses lock_words_
-    am::AtomicsTable atomics_;
+    net::AtomicsTable atomics_;
     bool refuses_other_ops_ = false;  // see check_atomics
     fabric::Exposed exposed_;
-    std::unique_ptr<am::Leases> leases_;  // dynamic windows: regions that origins have cached
+    std::unique_ptr<net::Leases> leases_;  // dynamic windows: regions that origins have cached
     op::Queue queue_;
     stats::Record* record_ = nullptr;
     std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served

@@ -8,7 +8,7 @@ function(osc_count_lines)
     endif()
   endforeach()
   # Its jump to the loader's function must be the last instruction: a counter behind it makes it a call.
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/interpose/dlsym.cpp TARGET_DIRECTORY osc PROPERTIES
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/api/dlsym.cpp TARGET_DIRECTORY osc PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "-fprofile-exclude-files=dlsym\\.cpp")
 endfunction()
 cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL osc_count_lines)

@@ -106,8 +106,7 @@ def is_replaced(site, tree, files):
 
 
 def room(name):
-    parts = name.split("/")[1:-1]
-    return "/".join(parts[:2] if parts[0] == "transport" else parts[:1])
+    return name.split("/")[1]
 
 
 def draw(found, tree, files, options, broken):

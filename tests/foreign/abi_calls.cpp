@@ -9,7 +9,7 @@
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     extern "C" int MPI_##name(OSC_WORDS arguments);  \
     extern "C" int PMPI_##name(OSC_WORDS arguments);
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 
 namespace {
@@ -48,7 +48,7 @@ extern "C" __attribute__((visibility("default"))) int call_all() {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     call("MPI_" #name, &MPI_##name);                 \
     call("PMPI_" #name, &PMPI_##name);
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
     if (g_wrong == 0) std::printf("all right\n");
     return g_wrong == 0 ? 0 : 1;

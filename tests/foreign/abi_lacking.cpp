@@ -12,7 +12,7 @@
 #define OSC_ENTRY(kind, name, parameters, arguments)                      \
     extern "C" __attribute__((weak)) int MPI_##name(OSC_WORDS arguments); \
     extern "C" __attribute__((weak)) int PMPI_##name(OSC_WORDS arguments);
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
 
 namespace {

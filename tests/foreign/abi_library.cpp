@@ -61,5 +61,5 @@ ABI_EXPORT int PMPI_Comm_call_errhandler(osc::Word comm, int error) {
     ABI_EXPORT int PMPI_##name(OSC_WORDS arguments) { \
         return Call{"PMPI_" #name} arguments;         \
     }
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "interpose/route_table.h"
+#include "api/route_table.h"
 
 struct Recorded {
     std::string function;

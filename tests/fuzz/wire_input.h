@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "am_target.h"
-#include "transport/am/target/agent_service.h"
+#include "net/target/agent_service.h"
 
 namespace osc::test {
 
@@ -51,7 +51,7 @@ class WireInput {
     /// Notices that were not executed, or not whole.
     std::uint64_t drops() const { return target_.answers.drops; }
     const std::array<std::uint64_t, 7>& statuses() const { return statuses_; }
-    std::uint64_t agent_replies(am::Status status) const { return agent_.replies(status); }
+    std::uint64_t agent_replies(net::Status status) const { return agent_.replies(status); }
     static std::int64_t dynamic_address(const WireInput& of) {
         return reinterpret_cast<std::int64_t>(of.memory_.data());
     }
@@ -64,14 +64,14 @@ class WireInput {
         // In a block of its own size, so that the address sanitizer sees what is read behind it.
         std::vector<std::byte> message(length);
         if (length != 0) std::memcpy(message.data(), data, length);
-        am::Frame frame;
+        net::Frame frame;
         if ((flags & kRepaired) != 0 && length >= sizeof frame) {
-            length -= length % am::kAlign;
+            length -= length % net::kAlign;
             message.resize(length);
             message.shrink_to_fit();
-            frame.kind = (flags & kNoRequest) == 0 ? am::FrameKind::Request
-                         : (flags & kNotice) == 0  ? am::FrameKind::Query
-                                                   : am::FrameKind::Notice;
+            frame.kind = (flags & kNoRequest) == 0 ? net::FrameKind::Request
+                         : (flags & kNotice) == 0  ? net::FrameKind::Query
+                                                   : net::FrameKind::Notice;
             frame.origin = origin;
             frame.secret = kSecret;
             frame.sender = token_of(origin);
@@ -80,13 +80,13 @@ class WireInput {
             frame.bytes = static_cast<std::uint32_t>(length - sizeof frame);
             std::memcpy(message.data(), &frame, sizeof frame);
         }
-        if (am::check(message.data(), message.size(), kSecret, frame) && frame.kind <= am::FrameKind::Notice) {
+        if (net::check(message.data(), message.size(), kSecret, frame) && frame.kind <= net::FrameKind::Notice) {
             ++passed_;
-            if (frame.kind != am::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
+            if (frame.kind != net::FrameKind::Notice) ++open_[{frame.sender, frame.number}];
         }
         const Steps before = steps();
         target_.receive(message.data(), message.size());
-        if ((frame.kind == am::FrameKind::Query || frame.kind == am::FrameKind::Notice) && steps() != before)
+        if ((frame.kind == net::FrameKind::Query || frame.kind == net::FrameKind::Notice) && steps() != before)
             wrong_ = "a query or notice has ended an epoch or released a lock";
         to_agent(windows_[(flags & kOtherWindow) == 0 ? 0 : 1], message);
         if ((flags & kLocalLock) != 0) toggle_local();
@@ -112,10 +112,10 @@ class WireInput {
 
     // The records in a message slot with little room for a reply.
     void to_agent(std::uint64_t window, const std::vector<std::byte>& message) {
-        if (message.size() <= sizeof(am::Frame)) return;
-        const std::size_t bytes = message.size() - sizeof(am::Frame);
+        if (message.size() <= sizeof(net::Frame)) return;
+        const std::size_t bytes = message.size() - sizeof(net::Frame);
         std::vector<std::byte> slot(bytes + 256);
-        std::memcpy(slot.data(), message.data() + sizeof(am::Frame), bytes);
+        std::memcpy(slot.data(), message.data() + sizeof(net::Frame), bytes);
         agent_.execute(window, slot.data(), bytes, slot.size());
     }
 
@@ -136,7 +136,7 @@ class WireInput {
             if (regions_.attach(region, kBytes) != Fault::None) wrong_ = "cannot attach again";
             return;
         }
-        am::Leases::Given gone;
+        net::Leases::Given gone;
         if (leases_.detach(region, gone) != Fault::None) wrong_ = "cannot detach";
         for (std::size_t i = 0; i < gone.holders.size(); ++i)
             if (gone.holders[i] >= Target::kRanks || (i > 0 && gone.holders[i] <= gone.holders[i - 1]))
@@ -163,7 +163,7 @@ class WireInput {
     void look() {
         for (const Answered& answered : target_.answers.all) {
             ++statuses_.at(static_cast<std::size_t>(answered.status));
-            if (answered.data.size() > am::kBody - sizeof(am::ReplyHead)) wrong_ = "a reply is too long";
+            if (answered.data.size() > net::kBody - sizeof(net::ReplyHead)) wrong_ = "a reply is too long";
             if (open_[{answered.token, answered.number}]-- == 0)
                 wrong_ = "a request has had two answers, or none asked";
         }
@@ -184,9 +184,9 @@ class WireInput {
     Target target_;
     alignas(64) std::array<std::byte, 6 * kBytes> memory_ = filled();
     shm::RegionTable regions_{target_.dynamic_ranks.controls().block(0)};
-    am::Leases leases_{regions_, nullptr};
+    net::Leases leases_{regions_, nullptr};
     SlowCaches caches_;
-    am::AgentService agent_;
+    net::AgentService agent_;
     std::array<std::uint64_t, 2> windows_{};
     bool attached_ = true;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> open_;

@@ -3,7 +3,7 @@
 too, or stands in symbols.tsv with the reason; what the host's Fortran and C++ layers call is met as well; and libosc
 exports nothing else.
 
-    python3 symbols.py --osc build/src/libosc.so --entries src/interpose/entries.def WRAPPER...
+    python3 symbols.py --osc build/src/libosc.so --entries src/api/entries.def WRAPPER...
 
 WRAPPER are the host's compiler wrappers (mpicc, mpifort, mpicxx); their -show names the libraries.
 """

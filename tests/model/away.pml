@@ -1,4 +1,4 @@
-/* The away cells of a lock: how the network thread of the target (src/transport/am/target/target_locks.cpp: lock, unlock, resume_queue) takes
+/* The away cells of a lock: how the network thread of the target (src/net/target/target_locks.cpp: lock, unlock, resume_queue) takes
  * the lock's word and stands in its queue for processes of other nodes (src/sync/lock.cpp: take_or_queue, lock_ask,
  * lock_answered, hand_over), beside the processes of the node (lock_wait). One cell stands for the first of those who
  * ask, the others wait in line behind it; a second cell and line are for the shared locks asked for inside a lock_all
@@ -9,7 +9,7 @@
  * state) and only once; a cell is not used again before it was answered; nobody is refused.
  * away_turns.pml is the same with three processes of other nodes. away_death.pml has a death: there breaking the lock (break_lock, break_if_holder_died, orphaned, TargetService::died) is part
  * of it.
- * CODE: src/transport/am/target/target_locks.cpp src/sync/lock.h src/sync/lock.cpp
+ * CODE: src/net/target/target_locks.cpp src/sync/lock.h src/sync/lock.cpp
  * MUTATIONS: AWAY_NOT_ANSWERED CELL_USED_AGAIN LINE_NOT_RESUMED STILL_IN_THE_QUEUE ONE_LINE
  * MUTATIONS: ANSWER_NOT_AWAITED CLEARED_AFTERWARDS MATE_LEAVES_ABANDONED TARGET_LEAVES_ABANDONED TAKES_ABANDONED
  */

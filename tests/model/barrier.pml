@@ -1,7 +1,7 @@
-/* The barrier of src/transport/shm/barrier.h (arrive_and_wait, give_up), used ROUNDS times by N processes, one of which
+/* The barrier of src/shm/barrier.h (arrive_and_wait, give_up), used ROUNDS times by N processes, one of which
  * may die at any time. Who is told of the death comes again all the same.
  * Claims: nobody gets through a round before all have entered it; nobody is left behind.
- * CODE: src/transport/shm/barrier.h
+ * CODE: src/shm/barrier.h
  * MUTATIONS: RESET_AFTER_RELEASE GENERATION_READ_LATE NO_RESET GIVEN_UP_UNBROKEN BROKEN_UNSEEN
  */
 #define N 3

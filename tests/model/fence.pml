@@ -1,4 +1,4 @@
-/* The deferred fence of src/strategy/fence_deferred.cpp (end_operations, await_incoming, fence), with what operations on targets of the
+/* The deferred fence of src/core/strategies/fence_deferred.cpp (end_operations, await_incoming, fence), with what operations on targets of the
  * same node await (await_fence of targets.cpp; Core::announce_fence), which immediate fences on one node have too, and what the
  * target's thread makes of others (TargetService::run, resume_fenced; Arrivals::is_open, open, closed). Three processes, 0 and 1 on one node. The barriers
  * are taken for granted: barrier.pml has the node's; what all tell each other is added up in one step.
@@ -6,8 +6,8 @@
  * start, alike for all. In each epoch it may do one operation: on its neighbour by load and store, on others by message.
  * Claims: an operation is done when its target has called the fence before it (else the target's own stores would come
  * after it), after all of earlier epochs, and before the target returns from the fence behind it; and all fences end.
- * CODE: src/strategy/fence_deferred.cpp src/epoch/fence.cpp src/transport/am/target/target_service.cpp src/transport/am/target/arrivals.h
- * CODE: src/transport/am/target/arrivals.cpp
+ * CODE: src/core/strategies/fence_deferred.cpp src/core/fence.cpp src/net/target/target_service.cpp src/net/target/arrivals.h
+ * CODE: src/net/target/arrivals.cpp
  * MUTATIONS: EXECUTED_AT_ONCE OPENED_EARLY NEIGHBOURS_GO_ON CLOSE_UNCOUNTED CLOSE_FIRST NOT_AWAITED FENCE_NOT_AWAITED
  */
 #define N 3

@@ -1,14 +1,14 @@
-/* Leases of a dynamic window's regions: Window::detach, Leases of src/transport/am/target/leases.cpp, TargetService::withdraw and
- * resume_withdrawing of src/transport/am/target/target_service.cpp, RegionCache and Attached of src/transport/am/origin. An owner attaches one place
+/* Leases of a dynamic window's regions: Window::detach, Leases of src/net/target/leases.cpp, TargetService::withdraw and
+ * resume_withdrawing of src/net/target/target_service.cpp, RegionCache and Attached of src/net/origin. An owner attaches one place
  * again and again, each time with a new number, which stands for its key too, and detaches it; origins look it up, keep
  * what they are told and access it directly by that. The owner's thread answers look-ups, an origin's thread ends accesses
  * and answers withdrawals. Answers and withdrawals are sent by different threads, so either may arrive first: they have
  * channels of their own. Origin 0 accesses under the window's lock, which the owner takes to detach, as a right program
  * may; the other one's accesses are under way at any time.
  * Claims: no access begins or ends with a key that is revoked; everybody comes to his end, above all detach.
- * CODE: src/window/net.cpp src/transport/am/target/leases.h src/transport/am/target/leases.cpp src/transport/am/target/target_service.cpp
- * CODE: src/transport/am/origin/region_cache.h src/transport/am/origin/region_cache.cpp src/transport/am/origin/attached.h
- * CODE: src/transport/am/origin/attached.cpp
+ * CODE: src/window/net.cpp src/net/target/leases.h src/net/target/leases.cpp src/net/target/target_service.cpp
+ * CODE: src/net/origin/region_cache.h src/net/origin/region_cache.cpp src/net/origin/attached.h
+ * CODE: src/net/origin/attached.cpp
  * MUTATIONS: REVOKED_FIRST HOLDERS_TAKEN_FIRST NOTED_LATE CROSSING_FORGOTTEN ANSWERED_IN_USE FOUND_THEN_USED
  * MUTATIONS: USED_BEFORE_LOCK WAITS_INSIDE
  */

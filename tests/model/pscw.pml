@@ -1,8 +1,8 @@
 /* Post, start, complete, wait: send_post, take_post, send_complete and take_completes of src/sync/pscw.h, called as
- * src/epoch/active.cpp does. Every epoch has a group per target, chosen at random; each process posts, starts,
+ * src/core/active.cpp does. Every epoch has a group per target, chosen at random; each process posts, starts,
  * completes and waits. Claims: an operation reaches its target only between that target's post and wait of the same
  * epoch; a wait returns only after all its origins completed; nobody waits for ever.
- * CODE: src/sync/pscw.h src/epoch/active.cpp
+ * CODE: src/sync/pscw.h src/core/active.cpp
  * MUTATIONS: POSTS_COUNTED POST_NOT_CONSUMED COMPLETES_RESET_LATE NO_WAIT_FOR_UNUSED
  */
 #define N 3

@@ -1,10 +1,10 @@
 /* The region table under its sequence lock: RegionTable::publish and RegionView::current of
- * src/transport/shm/regions.cpp. A table is two words that must agree, at one of two places in the arena; a place that
+ * src/shm/regions.cpp. A table is two words that must agree, at one of two places in the arena; a place that
  * was given back may be overwritten by anybody. Claims: a view that is accepted is a whole table, not older than the
  * last one published before the reader asked; a reader does not wait for ever once the owner rests.
  * WRITES_BEFORE_ODD is what a processor without release order makes of the owner, WORDS_READ_LATE of the reader without
  * acquire order: the words must not be moved by plain relaxed accesses.
- * CODE: src/transport/shm/regions.h src/transport/shm/regions.cpp
+ * CODE: src/shm/regions.h src/shm/regions.cpp
  * MUTATIONS: WRITES_BEFORE_ODD WORDS_READ_LATE NO_SECOND_LOOK RELEASED_EARLY
  */
 #define READERS 2

@@ -1,9 +1,9 @@
-/* Sleeping and waking: shm::wait_slow and Doorbell::ring of src/transport/shm/wait.h, with sleeps that never time out.
+/* Sleeping and waking: shm::wait_slow and Doorbell::ring of src/shm/wait.h, with sleeps that never time out.
  * The condition of a waiter is its own flag; all sleep at one bell, and a notifier raises the flags one by one.
  * Claim: nobody sleeps for ever (an invalid end state). The order of the notifier's change and its look at the sleepers
  * is what sequential consistency of both buys: LOOK_FIRST is what a processor may do without it, and CHECK_FIRST the
  * same on the waiter's side.
- * CODE: src/transport/shm/wait.h src/transport/shm/wait.cpp
+ * CODE: src/shm/wait.h src/shm/wait.cpp
  * MUTATIONS: LOOK_FIRST CHECK_FIRST WORD_READ_LATE NO_WAKE
  */
 #define WAITERS 2

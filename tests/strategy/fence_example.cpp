@@ -2,8 +2,8 @@
 // are called; every fence awaits those of this process, and all processes meet.
 #include <atomic>
 
-#include "strategy/core.h"
-#include "strategy/registry.h"
+#include "core/core.h"
+#include "core/strategies/registry.h"
 
 // The fences that this strategy has served, so that a test knows that it was chosen.
 extern "C" [[gnu::visibility("default")]] std::atomic<long> osc_test_example_fences;

@@ -6,16 +6,15 @@ import pathlib
 import re
 import sys
 
-# From the bottom up. A room is a folder of src/, or of src/transport/.
-ORDER = ["base", "stats", "op", "transport/shm", "heap", "trace", "sync", "transport/direct", "transport/fabric",
-         "transport/cma", "progress", "transport/am", "transport", "reach", "strategy", "epoch", "abi", "host",
-         "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"]
+# From the bottom up. A room is a folder of src/, or of src/plugins/.
+ORDER = ["base", "stats", "op", "shm", "heap", "trace", "sync", "local", "fabric", "progress", "net", "reach", "core", "abi",
+         "host", "window", "report", "api", "plugins", "plugins/reports", "plugins/verify"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
-FROM_TOOLS = {TOOLS, "abi", "base", "trace", "transport/fabric", "transport/cma"}
-WITH_MPI = {"abi", "host", "window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}
+FROM_TOOLS = {TOOLS, "abi", "base", "trace", "fabric", "local"}
+WITH_MPI = {"abi", "host", "window", "report", "api", "plugins", "plugins/reports", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
-# Rooms that include nothing of these, although they lie above them: interpose, report and window alone call the host.
-NOT_FROM = {"host": {"window", "report", "interpose", "plugins", "plugins/reports", "plugins/verify"}}
+# Rooms that include nothing of these, although they lie above them: api, report and window alone call the host.
+NOT_FROM = {"host": {"window", "report", "api", "plugins", "plugins/reports", "plugins/verify"}}
 
 HOST_FOLDERS = r"abi/[^/]+/"  # what one host's ABI alone has belongs there
 # Names of MPICH and of Open MPI, in comments too; MPIX_ are extensions.
@@ -27,7 +26,7 @@ NOT_OF_A_HOST = {"base/launcher.cpp", "tools/check_job.cpp"}  # launchers' varia
 
 def room_of(path):
     parts = path.split("/")
-    if parts[0] in ("transport", "plugins") and len(parts) > 2:
+    if parts[0] == "plugins" and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0] if len(parts) > 1 else ""
 

@@ -10,15 +10,15 @@
 namespace osc::test {
 namespace {
 
-using am::AgentTransport;
-using am::kEveryRank;
-using am::kMessageSlots;
-using am::Outbox;
+using net::AgentTransport;
+using net::kEveryRank;
+using net::kMessageSlots;
+using net::Outbox;
 
 // What a window keeps of its operations.
 struct Account {
     std::atomic<std::uint32_t> incomplete{0};
-    am::IncompleteOps ops{incomplete, Fault::None, {}};
+    net::IncompleteOps ops{incomplete, Fault::None, {}};
 };
 
 // More threads than slots share one outbox; each sees its own operations in order.
@@ -49,18 +49,18 @@ TEST(AgentOutbox, ThreadsShareAnOutbox) {
 
 // A mailbox whose thread has ended without closing it, as after kill -9.
 TEST(AgentOutbox, KilledAgentIsDeadToItsSenders) {
-    const shm::ArenaBlock piece = shm::Arena::mine().allocate(sizeof(am::Mailbox), alignof(am::Mailbox), true);
+    const shm::ArenaBlock piece = shm::Arena::mine().allocate(sizeof(net::Mailbox), alignof(net::Mailbox), true);
     ASSERT_TRUE(piece);
-    auto* box = new (piece.address) am::Mailbox;
+    auto* box = new (piece.address) net::Mailbox;
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
     box->process = child;
     box->thread = child;
     box->thread_start_time = 1;
-    box->sender_slots[0].state.store(am::SenderState::Accepted);
+    box->sender_slots[0].state.store(net::SenderState::Accepted);
     Outbox outbox;
-    am::AgentRoute* route = nullptr;
+    net::AgentRoute* route = nullptr;
     ASSERT_EQ(outbox.connect(own_arena(), piece.offset, route), Fault::None);
     const std::int64_t value = 1;
     AgentTransport remote(outbox, *route, 1, 0, 0);

@@ -1,6 +1,6 @@
 // Messages that no transport sends to an agent: each is refused for the right reason and touches no memory. And the
 // executor gives both channels the same results.
-#include "transport/am/target/agent_service.h"
+#include "net/target/agent_service.h"
 
 #include <random>
 
@@ -10,9 +10,9 @@
 namespace osc::test {
 namespace {
 
-using am::Opcode;
-using am::Record;
-using am::Status;
+using net::Opcode;
+using net::Record;
+using net::Status;
 
 Record update(Op op, Basic basic, std::uint32_t bytes, Opcode opcode = Opcode::Update) {
     return {opcode, basic, op, 0, bytes, 0};
@@ -43,7 +43,7 @@ class AgentService : public ::testing::Test {
     }
 
     ExposedMemory target_{256};
-    am::AgentService service_;
+    net::AgentService service_;
     std::uint64_t window_ = service_.add(target_.exposed);
     std::vector<std::byte> slot_;
 };
@@ -150,9 +150,9 @@ TEST(Executor, BothChannelsDoTheSame) {
     const auto below = [&](std::uint64_t bound) { return random() % bound; };
     Target between_nodes;
     ExposedMemory on_node(Target::kLongs * 8);
-    am::AgentService service;
+    net::AgentService service;
     const std::uint64_t window = service.add(on_node.exposed);
-    std::vector<std::byte> slot(am::kMessageBody);
+    std::vector<std::byte> slot(net::kMessageBody);
     for (int round = 0; round < 3000; ++round) {
         Body body;
         std::size_t back = 0;
@@ -165,11 +165,11 @@ TEST(Executor, BothChannelsDoTheSame) {
             record.bytes =
                 static_cast<std::uint32_t>(width * (record.opcode == Opcode::CompareAndSwap ? 1 : 1 + below(20)));
             record.disp = static_cast<std::int64_t>(below(Target::kLongs * 8 - record.bytes));
-            std::vector<std::byte> data(am::carried(record));
+            std::vector<std::byte> data(net::carried(record));
             for (std::byte& byte : data)
                 byte = static_cast<std::byte>(below(2));
             body.add(record, data.data());
-            back += am::padded(am::returned(record));
+            back += net::padded(net::returned(record));
         }
         std::ranges::fill(slot, std::byte{0});  // so is the padding of replies between nodes
         if (!body.bytes.empty()) std::memcpy(slot.data(), body.bytes.data(), body.bytes.size());

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "net/channels/agent.h"
+#include "net/origin/agent_transport.h"
 #include "thread_ranks.h"
-#include "transport/am/channels/agent.h"
-#include "transport/am/origin/agent_transport.h"
 
 namespace osc::test {
 
@@ -32,8 +32,8 @@ struct ExposedMemory {
     }
     shm::ControlBlock& block() { return ranks.controls().block(0); }
     /// The same process's dynamic window.
-    am::ExposedWindow dynamic(shm::RegionTable& regions) const {
-        am::ExposedWindow window = exposed;
+    net::ExposedWindow dynamic(shm::RegionTable& regions) const {
+        net::ExposedWindow window = exposed;
         window.base = nullptr;
         window.size = 0;
         window.regions = &regions;
@@ -42,7 +42,7 @@ struct ExposedMemory {
 
     Ranks ranks{1};
     std::vector<std::byte> memory;
-    am::ExposedWindow exposed;
+    net::ExposedWindow exposed;
 };
 
 /// An agent that serves it.
@@ -52,7 +52,7 @@ struct AgentTarget : ExposedMemory {
         window = agent.service().add(exposed);
     }
 
-    am::Agent agent;
+    net::Agent agent;
     std::uint64_t window = 0;
 };
 
@@ -60,13 +60,13 @@ struct AgentOrigin {
     explicit AgentOrigin(AgentTarget& to) : target(to) {
         EXPECT_EQ(outbox.connect(own_arena(), to.agent.mailbox(), route), Fault::None);
     }
-    am::AgentTransport remote(am::IncompleteOps* incomplete = nullptr) {
+    net::AgentTransport remote(net::IncompleteOps* incomplete = nullptr) {
         return {outbox, *route, target.window, 0, 0, incomplete};
     }
 
     AgentTarget& target;
-    am::Outbox outbox;
-    am::AgentRoute* route = nullptr;
+    net::Outbox outbox;
+    net::AgentRoute* route = nullptr;
 };
 
 }  // namespace osc::test

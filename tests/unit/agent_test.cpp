@@ -8,14 +8,14 @@
 #include <thread>
 
 #include "agent_target.h"
-#include "transport/direct/direct.h"
+#include "local/direct.h"
 
 namespace osc::test {
 namespace {
 
-using am::AgentTransport;
-using am::Outbox;
-using am::Status;
+using net::AgentTransport;
+using net::Outbox;
+using net::Status;
 
 TEST(Agent, MovesBytesOfAnySizeBothWays) {
     AgentTarget target(3 << 20);
@@ -205,7 +205,7 @@ TEST(Agent, EndedAgentIsDeadToItsSenders) {
     remote.put(0, &value, 8);
     EXPECT_EQ(remote.finish(), Fault::Dead);
     Outbox other;
-    am::AgentRoute* none = nullptr;
+    net::AgentRoute* none = nullptr;
     EXPECT_EQ(other.connect(own_arena(), target.agent.mailbox(), none), Fault::Dead);
 }
 

@@ -13,8 +13,8 @@
 namespace osc::test {
 namespace {
 
-using am::Opcode;
-using am::Record;
+using net::Opcode;
+using net::Record;
 
 class Sender {
   public:
@@ -31,9 +31,9 @@ class Sender {
             const bool other = chance(1, 3);
             if (other) flags |= kOtherWindow;
             const auto origin = static_cast<std::uint32_t>(below(Target::kRanks));
-            const auto kind = (flags & kNoRequest) == 0 ? am::FrameKind::Request
-                              : (flags & kNotice) == 0  ? am::FrameKind::Query
-                                                        : am::FrameKind::Notice;
+            const auto kind = (flags & kNoRequest) == 0 ? net::FrameKind::Request
+                              : (flags & kNotice) == 0  ? net::FrameKind::Query
+                                                        : net::FrameKind::Notice;
             std::vector<std::byte> message = this->message(origin, other, kind);
             input.insert(input.end(),
                          {flags, static_cast<std::uint8_t>(origin), static_cast<std::uint8_t>(message.size()),
@@ -58,16 +58,16 @@ class Sender {
     }
 
     /// Mostly one that a frame of this kind may carry: another one ends its message.
-    Opcode opcode(am::FrameKind kind) {
+    Opcode opcode(net::FrameKind kind) {
         if (chance(1, 100)) return static_cast<Opcode>(below(256));
         const bool fits = chance(49, 50);
         for (;;)
-            if (const auto one = static_cast<Opcode>(1 + below(std::size(am::kFrames) - 1));
-                !fits || am::travels_in(one, kind))
+            if (const auto one = static_cast<Opcode>(1 + below(std::size(net::kFrames) - 1));
+                !fits || net::travels_in(one, kind))
                 return one;
     }
 
-    Record record(bool other, am::FrameKind kind) {
+    Record record(bool other, net::FrameKind kind) {
         Record record;
         record.opcode = opcode(kind);
         record.basic = static_cast<Basic>(below(static_cast<std::uint64_t>(Basic::Count) + 1));
@@ -83,11 +83,11 @@ class Sender {
         return record;
     }
 
-    std::vector<std::byte> message(std::uint32_t origin, bool other, am::FrameKind repaired) {
+    std::vector<std::byte> message(std::uint32_t origin, bool other, net::FrameKind repaired) {
         std::vector<std::vector<std::byte>> records(below(9));
         for (auto& bytes : records) {
             const Record made = record(other, repaired);
-            std::vector<std::byte> data(am::carried(made));
+            std::vector<std::byte> data(net::carried(made));
             for (std::byte& byte : data)
                 byte = static_cast<std::byte>(random_());
             bytes = Body().add(made, data.data()).bytes;
@@ -101,7 +101,7 @@ class Sender {
         Body body;
         for (const auto& bytes : records)
             body.bytes.insert(body.bytes.end(), bytes.begin(), bytes.end());
-        const auto kind = static_cast<am::FrameKind>(1 + below(11));
+        const auto kind = static_cast<net::FrameKind>(1 + below(11));
         const std::uint64_t window = other ? kDynamicWindow : kWindow;
         std::vector<std::byte> whole = framed(kind, origin, static_cast<std::uint32_t>(below(50)), body, window);
         if (chance(1, 4))
@@ -137,7 +137,7 @@ TEST(NetFuzz, NearlyRightMessagesAreHarmless) {
         for (std::size_t i = 0; i < statuses.size(); ++i)
             statuses[i] += wire.statuses()[i];
         for (std::size_t i = 0; i < agent_replies.size(); ++i)
-            agent_replies[i] += wire.agent_replies(static_cast<am::Status>(i));
+            agent_replies[i] += wire.agent_replies(static_cast<net::Status>(i));
     }
     std::cout << seed - first << " inputs, " << passed << " messages executed; replies by status:";
     for (const std::uint64_t count : statuses)
@@ -146,7 +146,7 @@ TEST(NetFuzz, NearlyRightMessagesAreHarmless) {
     for (const std::uint64_t count : agent_replies)
         std::cout << ' ' << count;
     std::cout << std::endl;
-    using am::Status;
+    using net::Status;
     // Else it has tried nothing.
     EXPECT_GT(drops, 0u);
     for (const Status status : {Status::Done, Status::Malformed, Status::UnknownWindow, Status::OutOfRange,

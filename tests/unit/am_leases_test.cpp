@@ -5,16 +5,16 @@
 #include <set>
 
 #include "am_target.h"
-#include "transport/am/origin/region_cache.h"
+#include "net/origin/region_cache.h"
 
 namespace osc::test {
 namespace {
 
-using am::FrameKind;
-using am::Lease;
-using am::Opcode;
-using am::RegionCache;
-using am::Status;
+using net::FrameKind;
+using net::Lease;
+using net::Opcode;
+using net::RegionCache;
+using net::Status;
 
 /// Exposes anything, and knows what is exposed.
 class Exposing final : public fabric::Endpoint {
@@ -101,7 +101,7 @@ class Leases : public ::testing::Test {
         return target_.ask(origin, body, kDynamicWindow, FrameKind::Query);
     }
     std::vector<std::uint32_t> detach(std::size_t region) {
-        am::Leases::Given gone;
+        net::Leases::Given gone;
         EXPECT_EQ(leases_.detach(&memory_[region * kBytes], gone), Fault::None);
         leases_.revoke(gone);
         return gone.holders;
@@ -111,7 +111,7 @@ class Leases : public ::testing::Test {
     std::vector<std::byte> memory_ = std::vector<std::byte>(kRegions * kBytes);
     Exposing endpoint_;
     shm::RegionTable regions_{target_.dynamic_ranks.controls().block(0)};
-    am::Leases leases_{regions_, &endpoint_};
+    net::Leases leases_{regions_, &endpoint_};
     SlowCaches caches_;
 };
 
@@ -124,7 +124,7 @@ TEST_F(Leases, TellTheRegionAndThoseBehindIt) {
             const Lease lease = answered.at<Lease>(i * sizeof(Lease));
             EXPECT_EQ(static_cast<std::int64_t>(lease.address), at(4 + i));
             EXPECT_EQ(lease.size, kBytes);
-            EXPECT_EQ(lease.exposed, am::kNotYet);
+            EXPECT_EQ(lease.exposed, net::kNotYet);
         }
     }
     // A look-up continues across a gap and leaves unused entries empty. It returns no region behind an address in a
@@ -137,8 +137,8 @@ TEST_F(Leases, TellTheRegionAndThoseBehindIt) {
          {at(kGap), at(kGap, 63), at(0) - 1, at(kRegions), std::int64_t{0}, std::int64_t{-1}})
         for (std::size_t i = 0; i < 2; ++i)
             EXPECT_EQ(ask(2, look_up(address, 2)).at<Lease>(i * sizeof(Lease)).size, 0u) << address;
-    EXPECT_EQ(ask(2, look_up(at(0), am::kMostLeases)).data.size(), am::kMostLeases * sizeof(Lease));
-    for (const std::uint32_t count : {0u, am::kMostLeases + 1, ~0u})
+    EXPECT_EQ(ask(2, look_up(at(0), net::kMostLeases)).data.size(), net::kMostLeases * sizeof(Lease));
+    for (const std::uint32_t count : {0u, net::kMostLeases + 1, ~0u})
         EXPECT_EQ(ask(2, look_up(at(0), count)).status, Status::Malformed) << count;
     // A window without regions refuses look-ups.
     EXPECT_EQ(target_.ask(2, look_up(at(0))).status, Status::Malformed);
@@ -155,14 +155,14 @@ TEST_F(Leases, KnowTheirHolders) {
     EXPECT_EQ(detach(4), (std::vector<std::uint32_t>{5}));
     EXPECT_EQ(detach(6), (std::vector<std::uint32_t>{}));
     EXPECT_EQ(ask(2, look_up(at(5))).at<Lease>(0).size, 0u);
-    am::Leases::Given gone;
+    net::Leases::Given gone;
     EXPECT_NE(leases_.detach(&memory_[5 * kBytes], gone), Fault::None);
     EXPECT_TRUE(gone.holders.empty());
 }
 
 TEST_F(Leases, ExposeOnceAndNeverWithTheSameKeyAgain) {
     const Lease first = ask(2, expose(at(7, 9))).at<Lease>(0);
-    EXPECT_EQ(first.exposed, am::kExposed);
+    EXPECT_EQ(first.exposed, net::kExposed);
     EXPECT_EQ(first.base, first.address + Exposing::kShift);
     EXPECT_EQ(ask(3, expose(at(7))).at<Lease>(0).key, first.key);
     EXPECT_EQ(ask(4, look_up(at(7))).at<Lease>(0).key, first.key);
@@ -179,9 +179,9 @@ TEST_F(Leases, ExposeOnceAndNeverWithTheSameKeyAgain) {
     EXPECT_NE(second.number, first.number);
     // A region that the provider cannot register is reported as such, and registered only once.
     endpoint_.refuses = true;
-    EXPECT_EQ(ask(2, expose(at(8))).at<Lease>(0).exposed, am::kNever);
+    EXPECT_EQ(ask(2, expose(at(8))).at<Lease>(0).exposed, net::kNever);
     endpoint_.refuses = false;
-    EXPECT_EQ(ask(2, expose(at(8))).at<Lease>(0).exposed, am::kNever);
+    EXPECT_EQ(ask(2, expose(at(8))).at<Lease>(0).exposed, net::kNever);
     EXPECT_TRUE(detach(8) == std::vector<std::uint32_t>{2});
 }
 
@@ -224,7 +224,7 @@ TEST_F(Leases, AreWithdrawnWhenUnused) {
 }
 
 /// An origin of the stress below: its cache, its handler's lock, and its own end of the network.
-class Origin final : public am::Caches {
+class Origin final : public net::Caches {
   public:
     explicit Origin(std::uint32_t mine) : rank(mine) {}
     bool drop(std::uint32_t, std::uint64_t address, std::uint32_t number) override {
@@ -244,7 +244,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
     Exposing endpoint;
     Ranks ranks(1);
     shm::RegionTable table(ranks.controls().block(0));
-    am::Leases leases(table, &endpoint);
+    net::Leases leases(table, &endpoint);
     std::deque<Origin> origins;
     for (std::uint32_t rank = 0; rank < kOrigins; ++rank)
         origins.emplace_back(rank);
@@ -293,7 +293,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
             continue;
         }
         attached.erase(place);
-        am::Leases::Given gone;
+        net::Leases::Given gone;
         ASSERT_EQ(leases.detach(&memory[place * 64], gone), Fault::None);
         for (const std::uint32_t holder : gone.holders)
             for (++withdrawn; !origins[holder].drop(0, gone.lease.address, gone.lease.number);)

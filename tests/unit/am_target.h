@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "net/target/inspection.h"
+#include "net/target/target_service.h"
+#include "shm/regions.h"
 #include "sync/lock.h"
 #include "thread_ranks.h"
-#include "transport/am/target/inspection.h"
-#include "transport/am/target/target_service.h"
-#include "transport/shm/regions.h"
 
 namespace osc::test {
 
@@ -28,7 +28,7 @@ constexpr std::uint64_t token_of(std::uint32_t rank) {
 struct Answered {
     std::uint64_t token;
     std::uint32_t number;
-    am::Status status;
+    net::Status status;
     std::vector<std::byte> data;
 
     template <class T>
@@ -40,9 +40,9 @@ struct Answered {
     }
 };
 
-class Recorder final : public am::Answers {
+class Recorder final : public net::Answers {
   public:
-    void answer(std::uint64_t token, std::uint32_t number, am::Status status, const std::byte* data,
+    void answer(std::uint64_t token, std::uint32_t number, net::Status status, const std::byte* data,
                 std::size_t bytes) override {
         all.push_back({token, number, status,
                        bytes != 0 ? std::vector<std::byte>(data, data + bytes) : std::vector<std::byte>()});
@@ -55,25 +55,25 @@ class Recorder final : public am::Answers {
 /// A frame's body: records one after the other.
 class Body {
   public:
-    Body& add(const am::Record& record, const void* data = nullptr) {
+    Body& add(const net::Record& record, const void* data = nullptr) {
         append(&record, sizeof record);
-        const std::size_t carried = am::carried(record);
+        const std::size_t carried = net::carried(record);
         if (carried != 0) append(data, carried);
-        bytes.resize(am::padded(bytes.size()));
+        bytes.resize(net::padded(bytes.size()));
         return *this;
     }
     Body& put(std::int64_t disp, std::uint64_t value) {
-        return add({am::Opcode::Put, Basic::None, Op::None, 0, sizeof value, disp}, &value);
+        return add({net::Opcode::Put, Basic::None, Op::None, 0, sizeof value, disp}, &value);
     }
     Body& get(std::int64_t disp, std::uint32_t size = 8) {
-        return add({am::Opcode::Get, Basic::None, Op::None, 0, size, disp});
+        return add({net::Opcode::Get, Basic::None, Op::None, 0, size, disp});
     }
-    Body& sum(am::Opcode opcode, std::int64_t disp, std::uint64_t value) {
+    Body& sum(net::Opcode opcode, std::int64_t disp, std::uint64_t value) {
         return add({opcode, Basic::U64, Op::Sum, 0, sizeof value, disp}, &value);
     }
-    Body& lock(am::LockAsk ask) { return step(am::Opcode::Lock, static_cast<std::int64_t>(ask)); }
-    Body& unlock(am::LockAsk ask) { return step(am::Opcode::Unlock, static_cast<std::int64_t>(ask)); }
-    Body& step(am::Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
+    Body& lock(net::LockAsk ask) { return step(net::Opcode::Lock, static_cast<std::int64_t>(ask)); }
+    Body& unlock(net::LockAsk ask) { return step(net::Opcode::Unlock, static_cast<std::int64_t>(ask)); }
+    Body& step(net::Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
 
     /// Null: `size` bytes of zeros.
     void append(const void* from, std::size_t size) {
@@ -86,9 +86,9 @@ class Body {
 };
 
 /// The whole message.
-inline std::vector<std::byte> framed(am::FrameKind kind, std::uint32_t origin, std::uint32_t number, const Body& body,
+inline std::vector<std::byte> framed(net::FrameKind kind, std::uint32_t origin, std::uint32_t number, const Body& body,
                                      std::uint64_t window = kWindow) {
-    am::Frame frame;
+    net::Frame frame;
     frame.kind = kind;
     frame.origin = origin;
     frame.secret = kSecret;
@@ -103,7 +103,7 @@ inline std::vector<std::byte> framed(am::FrameKind kind, std::uint32_t origin, s
 }
 
 /// What this process holds of others: lets go of a lease when it has been asked so often.
-class SlowCaches final : public am::Caches {
+class SlowCaches final : public net::Caches {
   public:
     bool drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) override {
         std::uint32_t& asked = asked_[{owner, address, number}];
@@ -118,7 +118,7 @@ class SlowCaches final : public am::Caches {
 };
 
 /// Processes of which nothing is known but their rank, as `pid`.
-class Views final : public am::Neighbours {
+class Views final : public net::Neighbours {
   public:
     shm::ProcessView process_view(std::uint32_t rank) override {
         shm::ProcessView view;
@@ -137,7 +137,7 @@ class Target {
     Target() {
         for (std::uint32_t rank = 0; rank < kRanks; ++rank)
             tokens_[rank] = token_of(rank);
-        am::ExposedWindow window;
+        net::ExposedWindow window;
         window.id = kWindow;
         window.base = reinterpret_cast<std::byte*>(words());
         window.size = kLongs * sizeof(std::uint64_t);
@@ -154,8 +154,8 @@ class Target {
     }
 
     /// Serves a dynamic window of the same processes as well.
-    void add_dynamic(shm::RegionTable& regions, am::Leases* leases = nullptr, am::Caches* caches = nullptr) {
-        am::ExposedWindow window = exposed;
+    void add_dynamic(shm::RegionTable& regions, net::Leases* leases = nullptr, net::Caches* caches = nullptr) {
+        net::ExposedWindow window = exposed;
         window.id = kDynamicWindow;
         window.base = nullptr;
         window.size = 0;
@@ -177,19 +177,19 @@ class Target {
 
     /// A message as it comes from the network; false if check() refuses it, or it is for nobody here.
     bool receive(const std::byte* message, std::size_t size) {
-        am::Frame frame;
-        if (!am::check(message, size, kSecret, frame) || frame.kind > am::FrameKind::Notice) return false;
+        net::Frame frame;
+        if (!net::check(message, size, kSecret, frame) || frame.kind > net::FrameKind::Notice) return false;
         service.request(frame, message + sizeof frame);
         return true;
     }
     void send(std::uint32_t origin, std::uint32_t number, const Body& body, std::uint64_t window = kWindow,
-              am::FrameKind kind = am::FrameKind::Request) {
+              net::FrameKind kind = net::FrameKind::Request) {
         const std::vector<std::byte> message = framed(kind, origin, number, body, window);
         EXPECT_TRUE(receive(message.data(), message.size()));
     }
     /// Sends a request that is answered at once.
     Answered ask(std::uint32_t origin, const Body& body, std::uint64_t window = kWindow,
-                 am::FrameKind kind = am::FrameKind::Request) {
+                 net::FrameKind kind = net::FrameKind::Request) {
         const std::size_t before = answers.all.size();
         const std::uint32_t number = ++asked_;
         send(origin, number, body, window, kind);
@@ -200,8 +200,8 @@ class Target {
         return answers.all.back();
     }
     /// The numbers that have been answered, in order, with their statuses; forgotten then.
-    std::vector<std::pair<std::uint32_t, am::Status>> take_answers() {
-        std::vector<std::pair<std::uint32_t, am::Status>> taken;
+    std::vector<std::pair<std::uint32_t, net::Status>> take_answers() {
+        std::vector<std::pair<std::uint32_t, net::Status>> taken;
         for (const Answered& answered : answers.all)
             taken.emplace_back(answered.number, answered.status);
         answers.all.clear();
@@ -212,13 +212,13 @@ class Target {
     Ranks dynamic_ranks{kRanks, 1};  // the dynamic window's
     Views neighbours;
     Recorder answers;
-    am::TargetService service{answers};
+    net::TargetService service{answers};
     /// The notification counters; null at first.
     std::atomic<sync::NotifyBoard*> board{nullptr};
-    am::ExposedWindow exposed;
-    am::ExposedWindow exposed_dynamic;
-    std::shared_ptr<am::Arrivals> arrivals;
-    std::shared_ptr<am::Arrivals> dynamic_arrivals;
+    net::ExposedWindow exposed;
+    net::ExposedWindow exposed_dynamic;
+    std::shared_ptr<net::Arrivals> arrivals;
+    std::shared_ptr<net::Arrivals> dynamic_arrivals;
 
   private:
     std::array<std::uint64_t, kRanks> tokens_{};

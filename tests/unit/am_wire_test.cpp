@@ -1,24 +1,24 @@
 // Messages between nodes, byte by byte: what is whole comes through as it was sent, everything else is refused.
 #include "am_target.h"
-#include "transport/am/wire.h"
+#include "net/wire.h"
 
 namespace osc::test {
 namespace {
 
-using am::FrameKind;
-using am::Opcode;
-using am::Record;
-using am::Records;
+using net::FrameKind;
+using net::Opcode;
+using net::Record;
+using net::Records;
 
 bool passes(const std::vector<std::byte>& message) {
-    am::Frame frame;
-    return am::check(message.data(), message.size(), kSecret, frame);
+    net::Frame frame;
+    return net::check(message.data(), message.size(), kSecret, frame);
 }
 
 template <class Change>
 bool passes_with(Change&& change) {
     std::vector<std::byte> message = framed(FrameKind::Request, 1, 7, Body().put(0, 1));
-    am::Frame frame;
+    net::Frame frame;
     std::memcpy(&frame, message.data(), sizeof frame);
     change(frame);
     std::memcpy(message.data(), &frame, sizeof frame);
@@ -27,8 +27,8 @@ bool passes_with(Change&& change) {
 
 TEST(Wire, AFrameIsReadAsItWasSent) {
     const std::vector<std::byte> message = framed(FrameKind::Query, 3, 99, Body().get(16), 0x1234);
-    am::Frame frame;
-    ASSERT_TRUE(am::check(message.data(), message.size(), kSecret, frame));
+    net::Frame frame;
+    ASSERT_TRUE(net::check(message.data(), message.size(), kSecret, frame));
     EXPECT_EQ(frame.kind, FrameKind::Query);
     EXPECT_EQ(frame.origin, 3u);
     EXPECT_EQ(frame.sender, token_of(3));
@@ -38,16 +38,16 @@ TEST(Wire, AFrameIsReadAsItWasSent) {
 }
 
 TEST(Wire, ForeignFramesAreRefused) {
-    EXPECT_TRUE(passes_with([](am::Frame&) {}));
-    EXPECT_FALSE(passes_with([](am::Frame& frame) { frame.magic ^= 1; }));
-    EXPECT_FALSE(passes_with([](am::Frame& frame) { frame.version = am::kVersion + 1; }));
-    EXPECT_FALSE(passes_with([](am::Frame& frame) { frame.version = 0; }));
-    EXPECT_FALSE(passes_with([](am::Frame& frame) { frame.secret ^= 1; }));
-    EXPECT_FALSE(passes_with([](am::Frame& frame) { frame.secret = 0; }));
+    EXPECT_TRUE(passes_with([](net::Frame&) {}));
+    EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.magic ^= 1; }));
+    EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.version = net::kVersion + 1; }));
+    EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.version = 0; }));
+    EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.secret ^= 1; }));
+    EXPECT_FALSE(passes_with([](net::Frame& frame) { frame.secret = 0; }));
     for (const std::uint32_t wrong : {1u, 8u, ~0u, 1u << 31})
-        EXPECT_FALSE(passes_with([&](am::Frame& frame) { frame.bytes += wrong; })) << wrong;
+        EXPECT_FALSE(passes_with([&](net::Frame& frame) { frame.bytes += wrong; })) << wrong;
     for (int kind = 0; kind < 256; ++kind)
-        EXPECT_EQ(passes_with([&](am::Frame& frame) { frame.kind = static_cast<FrameKind>(kind); }),
+        EXPECT_EQ(passes_with([&](net::Frame& frame) { frame.kind = static_cast<FrameKind>(kind); }),
                   kind >= 1 && kind <= 8)
             << kind;
 }
@@ -105,14 +105,14 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
     for (std::size_t i = 0; i < sizeof data; ++i)
         data[i] = static_cast<std::byte>(i + 1);
     std::vector<Record> sent;
-    for (int what = 1; what < static_cast<int>(std::size(am::kFrames)); ++what)
+    for (int what = 1; what < static_cast<int>(std::size(net::kFrames)); ++what)
         for (const std::uint32_t size : {0u, 1u, 7u, 8u, 9u, 32u})
             for (const Op op : {Op::Sum, Op::NoOp})
                 sent.push_back({static_cast<Opcode>(what), Basic::I8, op, 0, size, -5 * what});
     Body body;
     for (const Record& record : sent)
         body.add(record, data);
-    EXPECT_EQ(body.bytes.size() % am::kAlign, 0u);
+    EXPECT_EQ(body.bytes.size() % net::kAlign, 0u);
     Records records(body.bytes.data(), body.bytes.size());
     for (const Record& expected : sent) {
         ASSERT_FALSE(records.done());
@@ -120,7 +120,7 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
         const std::byte* carried = nullptr;
         ASSERT_TRUE(records.next(record, carried));
         EXPECT_EQ(std::memcmp(&record, &expected, sizeof record), 0);
-        EXPECT_EQ(std::memcmp(carried, data, am::carried(expected)), 0);
+        EXPECT_EQ(std::memcmp(carried, data, net::carried(expected)), 0);
         // A second reader that begins at this one's position reads the same records.
         EXPECT_EQ(Records(body.bytes.data(), body.bytes.size(), records.at()).done(), records.done());
     }
@@ -129,32 +129,32 @@ TEST(Wire, AllKindsOfRecordsAreReadAsTheyWereSent) {
 
 TEST(Wire, CarriedAndReturnedBytesMatchTheRecords) {
     const auto of = [](Opcode opcode, Op op = Op::None) { return Record{opcode, Basic::I64, op, 0, 24, 0}; };
-    EXPECT_EQ(am::carried(of(Opcode::Put)), 24u);
-    EXPECT_EQ(am::returned(of(Opcode::Put)), 0u);
-    EXPECT_EQ(am::carried(of(Opcode::Get)), 0u);
-    EXPECT_EQ(am::returned(of(Opcode::Get)), 24u);
-    EXPECT_EQ(am::carried(of(Opcode::Update, Op::Sum)), 24u);
-    EXPECT_EQ(am::carried(of(Opcode::Update, Op::NoOp)), 0u);
-    EXPECT_EQ(am::returned(of(Opcode::Update, Op::Sum)), 0u);
-    EXPECT_EQ(am::carried(of(Opcode::UpdateReturn, Op::Sum)), 24u);
-    EXPECT_EQ(am::carried(of(Opcode::UpdateReturn, Op::NoOp)), 0u);
-    EXPECT_EQ(am::returned(of(Opcode::UpdateReturn, Op::NoOp)), 24u);
-    EXPECT_EQ(am::carried(of(Opcode::CompareAndSwap)), 48u);
-    EXPECT_EQ(am::returned(of(Opcode::CompareAndSwap)), 24u);
-    EXPECT_EQ(am::returned(of(Opcode::Describe)), sizeof(am::Description));
-    EXPECT_EQ(am::returned(of(Opcode::Lookup)), 24 * sizeof(am::Lease));
-    EXPECT_EQ(am::returned(of(Opcode::Expose)), sizeof(am::Lease));
+    EXPECT_EQ(net::carried(of(Opcode::Put)), 24u);
+    EXPECT_EQ(net::returned(of(Opcode::Put)), 0u);
+    EXPECT_EQ(net::carried(of(Opcode::Get)), 0u);
+    EXPECT_EQ(net::returned(of(Opcode::Get)), 24u);
+    EXPECT_EQ(net::carried(of(Opcode::Update, Op::Sum)), 24u);
+    EXPECT_EQ(net::carried(of(Opcode::Update, Op::NoOp)), 0u);
+    EXPECT_EQ(net::returned(of(Opcode::Update, Op::Sum)), 0u);
+    EXPECT_EQ(net::carried(of(Opcode::UpdateReturn, Op::Sum)), 24u);
+    EXPECT_EQ(net::carried(of(Opcode::UpdateReturn, Op::NoOp)), 0u);
+    EXPECT_EQ(net::returned(of(Opcode::UpdateReturn, Op::NoOp)), 24u);
+    EXPECT_EQ(net::carried(of(Opcode::CompareAndSwap)), 48u);
+    EXPECT_EQ(net::returned(of(Opcode::CompareAndSwap)), 24u);
+    EXPECT_EQ(net::returned(of(Opcode::Describe)), sizeof(net::Description));
+    EXPECT_EQ(net::returned(of(Opcode::Lookup)), 24 * sizeof(net::Lease));
+    EXPECT_EQ(net::returned(of(Opcode::Expose)), sizeof(net::Lease));
     for (const Opcode opcode : {Opcode::Lock, Opcode::Unlock, Opcode::Post, Opcode::Complete, Opcode::Barrier,
                                 Opcode::Describe, Opcode::Lookup, Opcode::Expose, Opcode::Withdraw})
-        EXPECT_EQ(am::carried(of(opcode)), 0u);
+        EXPECT_EQ(net::carried(of(opcode)), 0u);
     for (const Opcode opcode :
          {Opcode::Lock, Opcode::Unlock, Opcode::Post, Opcode::Complete, Opcode::Barrier, Opcode::Withdraw})
-        EXPECT_EQ(am::returned(of(opcode)), 0u);
+        EXPECT_EQ(net::returned(of(opcode)), 0u);
     // Sizes that would wrap in 32 bits do not.
     const Record huge{Opcode::CompareAndSwap, Basic::I64, Op::None, 0, ~0u, 0};
-    EXPECT_EQ(am::carried(huge), 2 * std::size_t{~0u});
-    EXPECT_EQ(am::padded(am::carried(huge)), std::size_t{1} << 33);
-    EXPECT_EQ(am::returned({Opcode::Lookup, Basic::None, Op::None, 0, ~0u, 0}), sizeof(am::Lease) * std::size_t{~0u});
+    EXPECT_EQ(net::carried(huge), 2 * std::size_t{~0u});
+    EXPECT_EQ(net::padded(net::carried(huge)), std::size_t{1} << 33);
+    EXPECT_EQ(net::returned({Opcode::Lookup, Basic::None, Op::None, 0, ~0u, 0}), sizeof(net::Lease) * std::size_t{~0u});
 }
 
 TEST(Wire, RecordsThatAreNotWholeAreRefused) {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/assert.h"
+#include "shm/spans.h"
 #include "spanning_core.h"
-#include "transport/shm/spans.h"
 
 namespace osc::test {
 namespace {
@@ -42,9 +42,9 @@ TEST(AssertionsDeathTest, APeerWithoutEpochIsNotOpen) {
     if (kLevel < 2) GTEST_SKIP() << "this build has no slow assertions";
     Ranks ranks(3);
     SpanningCore core(ranks, 0);
-    Peer& peer = core.peer(1);
+    Target& target = core.target(1);
     EXPECT_TRUE(core.is_consistent());
-    peer.allow();
+    target.allow();
     EXPECT_DEATH(StateGuard{core}, "is_consistent");
 }
 

@@ -1,5 +1,5 @@
 // Batches of updates: order, stripes that share a bucket, and a stripe whose holder died.
-#include "transport/batch.h"
+#include "local/batch.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "epoch/simple.h"
+#include "core/simple.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
 
@@ -226,11 +226,11 @@ bool quick_add(Core& core, std::uint32_t target) {
     return add(core, target, 0, Basic::U64);
 }
 
-// Updates word `word` of rank `target` so often that the last updates are batched.
-std::uint64_t make_long(Core& core, std::uint32_t target, std::int64_t word = 0) {
+// Updates word `word` of rank `rank` so often that the last updates are batched.
+std::uint64_t make_long(Core& core, std::uint32_t rank, std::int64_t word = 0) {
     std::uint64_t updates = 0;
-    while (!core.peer(target).batched) {
-        EXPECT_TRUE(add(core, target, word * 8));
+    while (!core.target(rank).batched) {
+        EXPECT_TRUE(add(core, rank, word * 8));
         ++updates;
     }
     return updates;
@@ -277,7 +277,7 @@ TEST(Batch, AnUpdateOutsideABatchLeavesADeadHolderToTheGeneralPath) {
     Ranks ranks(3);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripe_of(0);
     EXPECT_TRUE(add(core, 1));
     EXPECT_EQ(stripe, 0u);
@@ -298,10 +298,10 @@ TEST(Batch, LeavesATargetThatIsNotOpenToTheGeneralPath) {
         EXPECT_FALSE(add_if_open(core, -1, 0, basic));
         EXPECT_FALSE(add_if_open(core, 2, 0, basic));
     }
-    Peer& peer = core.peer(1);
+    Target& target = core.target(1);
     EXPECT_FALSE(add_if_open(core, 1));
     EXPECT_FALSE(add_if_open(core, 1, 0, Basic::U64));
-    ASSERT_EQ(epoch::open_target(core, peer), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, target), Fault::None);
     for (const std::int64_t outside :
          {std::int64_t{-8}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()})
         EXPECT_FALSE(add_if_open(core, 1, outside)) << outside;
@@ -323,7 +323,7 @@ TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     Ranks ranks(2, 2048);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     const std::int64_t edge = (std::int64_t{1} << shm::kStripeShift) - 8;
     const std::int64_t disp = edge - 8;
     std::uint64_t* const there = &ranks.memory(1)[static_cast<std::size_t>(disp) / 8];
@@ -348,7 +348,7 @@ TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     EXPECT_EQ(there[1], 9u);
     EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, edge, values.data()}));
     EXPECT_EQ(there[2], 9u);
-    EXPECT_FALSE(core.peer(1).batched);
+    EXPECT_FALSE(core.target(1).batched);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
@@ -371,16 +371,16 @@ TEST(Batch, OtherOperationsBetweenUpdatesKeepTheirFastPaths) {
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    Peer& peer = core.peer(1);
+    Target& target = core.target(1);
     std::uint64_t updates = 0;
     int closed = 0;
     for (; updates < 640; ++updates) {
         ASSERT_TRUE(add(core, 1));
-        if (peer.fast_limit != 0) continue;
+        if (target.fast_limit != 0) continue;
         ++closed;
-        ASSERT_EQ(epoch::open_target(core, peer), Fault::None);
+        ASSERT_EQ(epoch::open_target(core, target), Fault::None);
         EXPECT_EQ(ranks.memory(1)[0], updates + 1);
-        EXPECT_NE(peer.fast_limit, 0u);
+        EXPECT_NE(target.fast_limit, 0u);
     }
     EXPECT_EQ(closed, 20);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
@@ -392,12 +392,12 @@ TEST(Batch, LongRunsTakeQuickUpdatesAlong) {
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    const Peer& peer = core.peer(1);
-    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    const Target& target = core.target(1);
+    ASSERT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     ASSERT_TRUE(add(core, 1));
     for (int i = 0; i < 100; ++i)
         ASSERT_TRUE(quick_add(core, 1));
-    EXPECT_FALSE(peer.batched);
+    EXPECT_FALSE(target.batched);
     EXPECT_EQ(ranks.memory(1)[0], 101u);
     std::uint64_t updates = 101 + make_long(core, 1);
     ASSERT_TRUE(quick_add(core, 1));
@@ -414,8 +414,8 @@ TEST(Batch, LongRunsTakeQuickUpdatesAlong) {
     // That one was short, so the target opens again.
     EXPECT_TRUE(quick_add(core, 1));
     EXPECT_EQ(ranks.memory(1)[0], ++updates);
-    EXPECT_FALSE(peer.batched);
-    EXPECT_NE(peer.fast_limit, 0u);
+    EXPECT_FALSE(target.batched);
+    EXPECT_NE(target.fast_limit, 0u);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 
@@ -450,7 +450,7 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
     RankCore& core = ranks.core(0);
     core.threaded = true;
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     const auto update = [&] {
         for (int i = 0; i < 200; ++i) {
             EXPECT_TRUE(add(core, 1));

@@ -1,5 +1,5 @@
 // Counts of calls by threads that run, that have ended, that are ending, and in the child of fork().
-#include "interpose/call_counts.h"
+#include "api/call_counts.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // Cross-memory access to a forked child: many pieces, transfers that stop short, addresses that are not mapped.
-#include "transport/cma/cma.h"
+#include "local/cma.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

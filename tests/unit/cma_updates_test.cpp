@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "transport/cma/updates.h"
-#include "transport/direct/direct.h"
+#include "local/direct.h"
+#include "local/updates.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
+#include "core/targets.h"
 #include "late_core.h"
 #include "op/queue.h"
-#include "strategy/targets.h"
 
 namespace osc::test {
 namespace {

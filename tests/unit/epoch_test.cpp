@@ -1,10 +1,10 @@
 // The epoch state machine: the legal sequences of calls, those refused with Fault::Sync, and the locks of lock_all.
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 
 #include <functional>
 #include <string>
 
-#include "epoch/check.h"
+#include "core/check.h"
 #include "thread_ranks.h"
 
 namespace osc::test {
@@ -28,7 +28,7 @@ struct Step {
 };
 
 Fault touch(RankCore& core) {
-    return epoch::open_target(core, core.peer(0));
+    return epoch::open_target(core, core.target(0));
 }
 
 std::vector<State> states() {
@@ -132,7 +132,7 @@ TEST(Epoch, LocksOfSeveralTargetsNest) {
     EXPECT_EQ(ranks.lock_cell(1).word.load(), sync::kExclusive | 1);
     EXPECT_EQ(ranks.lock_cell(2).word.load(), 1u);
     EXPECT_EQ(ranks.lock_cell(3).word.load(), 0u);
-    EXPECT_EQ(epoch::open_target(core, core.peer(0)), Fault::Sync);
+    EXPECT_EQ(epoch::open_target(core, core.target(0)), Fault::Sync);
     EXPECT_EQ(epoch::start(core, kMe, 0), Fault::Sync);
     ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
     EXPECT_EQ(epoch::fence(core, 0), Fault::Sync);
@@ -151,11 +151,11 @@ TEST(Epoch, OnlyTheGroupOfAStartMayBeUsed) {
     const std::uint32_t group[] = {2};
     ASSERT_EQ(epoch::post(ranks.core(2), kMe, 0), Fault::None);
     ASSERT_EQ(epoch::start(core, group, 0), Fault::None);
-    EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::Sync);
-    EXPECT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    EXPECT_EQ(epoch::open_target(core, core.target(1)), Fault::Sync);
+    EXPECT_EQ(epoch::open_target(core, core.target(2)), Fault::None);
     ASSERT_EQ(epoch::complete(core), Fault::None);
     ASSERT_EQ(epoch::wait(ranks.core(2)), Fault::None);
-    EXPECT_EQ(core.peers[2].fast_limit.load(), 0u);
+    EXPECT_EQ(core.targets[2].fast_limit.load(), 0u);
 }
 
 TEST(Epoch, EmptyGroupsDoNotWait) {
@@ -174,26 +174,26 @@ TEST(LockAll, TakesOnlyTheOwnLockUntilATargetIsUsed) {
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
     EXPECT_EQ(ranks.lock_cell(1).word.load(), 1u);
     EXPECT_EQ(ranks.lock_cell(2).word.load(), 0u);
-    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(2)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(2)), Fault::None);
     EXPECT_EQ(ranks.lock_cell(2).word.load(), 1u);
     EXPECT_EQ(ranks.lock_cell(3).word.load(), 0u);
     EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(2), 0));
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);
-    EXPECT_EQ(core.peers[2].fast_limit.load(), 0u);
+    EXPECT_EQ(core.targets[2].fast_limit.load(), 0u);
 }
 
 TEST(LockAll, WithNoCheckTakesNothing) {
     Ranks ranks(2);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, epoch::kNoCheck), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     EXPECT_EQ(ranks.lock_cell(0).word.load(), 0u);
     EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
-    EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::Sync);
+    EXPECT_EQ(epoch::open_target(core, core.target(1)), Fault::Sync);
 }
 
 // A process with pointers to a peer's memory may load and store there without a call, so it must hold the lock from
@@ -202,7 +202,7 @@ TEST(LockAll, HoldsEveryLockOncePointersWereGiven) {
     Ranks ranks(3);
     RankCore& core = ranks.core(0);
     ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    ASSERT_EQ(epoch::open_target(core, core.peer(2)), Fault::None);
+    ASSERT_EQ(epoch::open_target(core, core.target(2)), Fault::None);
     ASSERT_EQ(epoch::pointers_given(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 3; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 1u) << rank;
@@ -224,7 +224,7 @@ TEST(LockAll, AFalseNoCheckIsReportedAndNotObeyed) {
         EXPECT_TRUE(sync::try_lock_as(ranks.lock_cell(target), holder));
         EXPECT_EQ(epoch::checked_lock_all(core, epoch::kNoCheck), Fault::Assert);
         EXPECT_EQ(sync::try_unlock_as(ranks.lock_cell(target), holder), sync::Released::Yes);
-        EXPECT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
+        EXPECT_EQ(epoch::open_target(core, core.target(target)), Fault::None);
         EXPECT_EQ(ranks.lock_cell(target).word.load(), 1u);
         EXPECT_EQ(epoch::unlock_all(core), Fault::None);
     }
@@ -235,11 +235,11 @@ TEST(LockAll, AFalseNoCheckIsReportedAndNotObeyed) {
 TEST(Epoch, CompletingCallsCompleteOperations) {
     using Targets = std::vector<std::uint32_t>;
     const auto leave = [](RankCore& core, std::uint32_t target) {
-        ASSERT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
+        ASSERT_EQ(epoch::open_target(core, core.target(target)), Fault::None);
         core.incomplete = 1;
         core.late = Fault::Range;
         core.settled.clear();
-        epoch::mark_incomplete(core, core.peer(target));
+        epoch::mark_incomplete(core, core.target(target));
     };
     const Targets all{Core::kEveryTarget};
     {
@@ -261,7 +261,7 @@ TEST(Epoch, CompletingCallsCompleteOperations) {
             leave(core, 1);
             EXPECT_EQ(epoch::unlock(core, 1), Fault::Range);
             EXPECT_EQ(core.settled, Targets{1});
-            EXPECT_EQ(core.peer(1).held_lock, HeldLock::None);
+            EXPECT_EQ(core.target(1).held_lock, HeldLock::None);
             EXPECT_EQ(ranks.lock_cell(1).word.load(), 0u);
         }
         ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);

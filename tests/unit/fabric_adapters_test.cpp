@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "fabric/adapters.h"
 #include "fake_system.h"
-#include "transport/fabric/adapters.h"
 
 namespace osc::test {
 namespace {

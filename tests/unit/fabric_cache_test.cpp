@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/fabric/endpoint.h"
-#include "transport/fabric/probe.h"
+#include "fabric/endpoint.h"
+#include "fabric/probe.h"
 
 namespace osc::test {
 namespace {

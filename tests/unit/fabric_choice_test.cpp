@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/fabric/endpoint.h"
+#include "fabric/endpoint.h"
 
 namespace osc::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "fabric_processes.h"
-#include "transport/am/origin/attached.h"
+#include "net/origin/attached.h"
 
 namespace osc::test {
 namespace {
@@ -16,7 +16,7 @@ JobSetup setup_of(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     JobSetup setup;
     setup.bytes = 0;
-    constexpr am::Protocol kProtocols[] = {am::Protocol::Auto, am::Protocol::Buffered, am::Protocol::Direct};
+    constexpr net::Protocol kProtocols[] = {net::Protocol::Auto, net::Protocol::Buffered, net::Protocol::Direct};
     setup.protocol = kProtocols[random() % std::size(kProtocols)];
     setup.behaviour.seed = seed;
     setup.behaviour.virtual_addresses = random() % 2 == 0;
@@ -37,11 +37,11 @@ class Dynamic {
     template <class F>
     Fault operate(std::uint32_t origin, F&& op) {
         all.went_on();
-        am::Stream& stream = all[origin].to(0);
+        net::Stream& stream = all[origin].to(0);
         const std::lock_guard lock(stream.mutex());
-        am::Description there{};
+        net::Description there{};
         if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
-        am::Attached attached(stream);
+        net::Attached attached(stream);
         op(attached);
         return attached.finish();
     }
@@ -57,7 +57,7 @@ class Dynamic {
     }
     void detach(std::size_t region) {
         all.went_on();
-        am::Leases::Given gone;
+        net::Leases::Given gone;
         EXPECT_EQ(all[0].leases->detach(memory.data() + region * kBytes, gone), Fault::None);
         all[0].far->withdraw(gone.lease, gone.holders);
         all[0].leases->revoke(gone);
@@ -72,7 +72,7 @@ class Dynamic {
 
 TEST(FabricDynamic, ARegionIsAskedForOnce) {
     JobSetup setup = setup_of(1);
-    setup.protocol = am::Protocol::Buffered;
+    setup.protocol = net::Protocol::Buffered;
     Dynamic job(setup);
     job.attach(0);
     const std::uint64_t value = 7;

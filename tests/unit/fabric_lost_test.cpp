@@ -12,9 +12,9 @@
 namespace osc::test {
 namespace {
 
-using am::Protocol;
-using am::Status;
-using When = am::FabricSender::When;
+using net::Protocol;
+using net::Status;
+using When = net::FabricSender::When;
 
 constexpr const char* kLost = "the connection to rank 1 is lost: the network has failed, not the process";
 
@@ -42,12 +42,12 @@ struct Pair {
         return all[0].operate(1, [&](Transport& t) { t.put(0, kData.data(), bytes); });
     }
     Fault complete_ops() { return all[0].far->complete_ops(1); }
-    am::Connection& connection(std::uint32_t from) {
+    net::Connection& connection(std::uint32_t from) {
         return *all[from].network.connections.connect(all.table().addresses[1 - from]);
     }
     /// Asks until the connection has ended, or for as long; how it has.
     Status end_of(std::uint32_t from, std::int64_t ns) {
-        am::Connection& to = connection(from);
+        net::Connection& to = connection(from);
         for (const std::int64_t end = now_ns() + ns; now_ns() < end; ::usleep(1000))
             if (!all[from].network.messenger.alive(to)) break;
         return to.end.load();
@@ -74,7 +74,7 @@ TEST(FabricLost, AnErrorWhileThePeerLivesIsNoDeath) {
     const auto errors = [](Protocol protocol) { return setup_of(fake::DeadPeer::Errors, protocol); };
     at_once(left_pairs({errors(Protocol::Buffered), errors(Protocol::Direct)}), [](Pair& pair) {
         const std::uint64_t value = 7;
-        am::SharedCompletion request = pair.all[0].request(1, [&](Transport& t) { t.put(0, &value, sizeof value); });
+        net::SharedCompletion request = pair.all[0].request(1, [&](Transport& t) { t.put(0, &value, sizeof value); });
         pair.all.fabric().kill(1);
         EXPECT_EQ(pair.put(40000), Fault::None);
         EXPECT_EQ(pair.complete_ops(), Fault::Dead);
@@ -124,15 +124,15 @@ TEST(FabricLost, APeerThatHasGivenUpMayStillSend) {
 
 TEST(FabricLost, ASilentPeerIsInDoubtUntilItIsHeard) {
     Pair& pair = left_pair(setup_of(fake::DeadPeer::Silent));
-    am::NetworkStack& network = pair.all[0].network;
-    am::Connection& to = pair.connection(0);
+    net::NetworkStack& network = pair.all[0].network;
+    net::Connection& to = pair.connection(0);
     pair.all.fabric().kill(1);
     const auto still = network.engine.seize();  // no other thread looks
-    const std::vector<am::Connection*> none;
+    const std::vector<net::Connection*> none;
     to.heard.store(0);
     EXPECT_TRUE(network.messenger.alive(to));
-    EXPECT_EQ(network.connections.in_doubt(), std::vector<am::Connection*>{&to});
-    am::Connections::heard_from(to);
+    EXPECT_EQ(network.connections.in_doubt(), std::vector<net::Connection*>{&to});
+    net::Connections::heard_from(to);
     EXPECT_EQ(network.connections.in_doubt(), none);
 }
 
@@ -142,7 +142,7 @@ TEST(FabricLost, AnAbandonedStreamIsKept) {
     setup.lifelines = false;
     setup.timeout_ms = 300;
     Pair& pair = left_pair(setup);
-    am::FlowControl& flow = pair.all[0].to(1).flow();
+    net::FlowControl& flow = pair.all[0].to(1).flow();
     EXPECT_FALSE(flow.abandon());
     pair.all.fabric().kill(1);
     EXPECT_EQ(pair.put(40000), Fault::None);
@@ -154,13 +154,13 @@ TEST(FabricLost, AnAbandonedStreamIsKept) {
 // provider does not say what becomes of small messages.
 TEST(FabricLost, APingTravelsAlone) {
     Pair& pair = left_pair(setup_of(fake::DeadPeer::Errors));
-    am::NetworkStack& network = pair.all[0].network;
-    am::Connection& to = pair.connection(0);
+    net::NetworkStack& network = pair.all[0].network;
+    net::Connection& to = pair.connection(0);
     pair.all.fabric().kill(1);
-    am::Frame frame;
-    frame.kind = am::FrameKind::Notice;
-    am::Message* message = network.sender.claim();
-    const am::Record record{am::Opcode::Post, Basic::None, Op::None, 0, 0, 0};
+    net::Frame frame;
+    frame.kind = net::FrameKind::Notice;
+    net::Message* message = network.sender.claim();
+    const net::Record record{net::Opcode::Post, Basic::None, Op::None, 0, 0, 0};
     std::memcpy(message->body(), &record, sizeof record);
     message->bytes = sizeof record;
     {

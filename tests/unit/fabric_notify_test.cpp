@@ -11,8 +11,8 @@
 namespace osc::test {
 namespace {
 
-using am::Protocol;
 using fake::Flaw;
+using net::Protocol;
 
 constexpr std::size_t kWords = std::size_t{1} << 16;  // of the target's window
 constexpr std::uint32_t kCounters = 64;
@@ -53,7 +53,7 @@ class Notified {
     }
     template <class F>
     Fault operate(std::uint32_t counter, F&& op) {
-        am::Stream& stream = origin.to(1);
+        net::Stream& stream = origin.to(1);
         const std::lock_guard lock(stream.mutex());
         stream.flow().operation.notification = counter;
         op(stream);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/fabric/probe.h"
+#include "fabric/probe.h"
 
 namespace osc::test {
 namespace {

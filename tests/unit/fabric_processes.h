@@ -21,19 +21,19 @@
 #include <vector>
 
 #include "fake_fabric/fabric.h"
+#include "net/origin/remote_window.h"
+#include "net/target/leases.h"
 #include "thread_ranks.h"
-#include "transport/am/origin/remote_window.h"
-#include "transport/am/target/leases.h"
 
 namespace osc::test {
 
-using Progress = am::NetworkStack::Mode;
+using Progress = net::NetworkStack::Mode;
 
 /// What a process of a test is made of.
 struct JobSetup {
     std::uint32_t processes = 3;
     std::size_t bytes = 4096;  // of each window; 0: windows are dynamic
-    am::Protocol protocol = am::Protocol::Auto;
+    net::Protocol protocol = net::Protocol::Auto;
     Progress progress = Progress::Callers;
     int timeout_ms = 10000;
     bool lifelines = false;
@@ -48,25 +48,25 @@ struct Process {
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
-    am::Stream& to(std::uint32_t target) { return *far->stream(target); }
+    net::Stream& to(std::uint32_t target) { return *far->stream(target); }
     /// Does op(stream) as a window does an operation.
     template <class F>
     Fault operate(std::uint32_t target, F&& op) {
-        am::Stream& stream = to(target);
+        net::Stream& stream = to(target);
         const std::lock_guard lock(stream.mutex());
-        am::Description there{};
+        net::Description there{};
         if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
         op(stream);
         return stream.finish();
     }
     /// The same for an operation whose end is asked for by itself.
     template <class F>
-    am::SharedCompletion request(std::uint32_t target, F&& op) {
-        am::Stream& stream = to(target);
+    net::SharedCompletion request(std::uint32_t target, F&& op) {
+        net::Stream& stream = to(target);
         const std::lock_guard lock(stream.mutex());
-        am::Description there{};
+        net::Description there{};
         EXPECT_EQ(stream.queries().describe(there), Fault::None);
-        am::SharedCompletion completion = stream.flow().issue();
+        net::SharedCompletion completion = stream.flow().issue();
         op(stream);
         EXPECT_EQ(stream.finish(), Fault::None);
         stream.flow().issued();
@@ -76,14 +76,14 @@ struct Process {
     const std::uint32_t rank;
     Ranks ranks;  // of which the slot is used: the window's lock and stripes
     std::vector<std::uint64_t> memory;
-    am::NetworkStack network;
-    am::Job job;
+    net::NetworkStack network;
+    net::Job job;
     fabric::Exposed exposed;
-    am::ExposedWindow exposed_window;
+    net::ExposedWindow exposed_window;
     std::atomic<std::uint32_t> incomplete{0};
-    std::unique_ptr<am::RemoteWindow> far;
+    std::unique_ptr<net::RemoteWindow> far;
     std::unique_ptr<shm::RegionTable> regions;  // of a dynamic window
-    std::unique_ptr<am::Leases> leases;
+    std::unique_ptr<net::Leases> leases;
     std::byte* bytes() { return reinterpret_cast<std::byte*>(memory.data()); }
 };
 
@@ -93,10 +93,10 @@ class Processes {
 
     explicit Processes(const JobSetup& setup) : setup_(setup), fabric_(setup.behaviour), random_(setup.behaviour.seed) {
         const std::size_t words =
-            am::ProcessTable::bytes_for(setup.processes, setup.processes) / sizeof(am::ProcessAddress) + 1;
-        table_memory_ = std::make_unique<am::ProcessAddress[]>(words);
+            net::ProcessTable::bytes_for(setup.processes, setup.processes) / sizeof(net::ProcessAddress) + 1;
+        table_memory_ = std::make_unique<net::ProcessAddress[]>(words);
         table_ =
-            am::ProcessTable::at(reinterpret_cast<std::byte*>(table_memory_.get()), setup.processes, setup.processes);
+            net::ProcessTable::at(reinterpret_cast<std::byte*>(table_memory_.get()), setup.processes, setup.processes);
         for (std::uint32_t rank = 0; rank < setup.processes; ++rank) {
             all_.push_back(std::make_unique<Process>(*this, rank));
             table_.addresses[rank] = all_.back()->network.address();
@@ -140,7 +140,7 @@ class Processes {
     Process& operator[](std::uint32_t rank) { return *all_[rank]; }
     fake::Fabric& fabric() { return fabric_; }
     const JobSetup& setup() const { return setup_; }
-    am::ProcessTable& table() { return table_; }
+    net::ProcessTable& table() { return table_; }
 
     /// Serves a process's window anew, with lock words.
     void serve_again(Process& process, const fabric::Exposed& words) {
@@ -152,7 +152,7 @@ class Processes {
     /// Ends all that is under way.
     void quiesce() {
         for (auto& process : all_)
-            process->far->complete_ops(am::RemoteWindow::kAll);
+            process->far->complete_ops(net::RemoteWindow::kAll);
     }
 
     /// Polls every process once.
@@ -175,17 +175,17 @@ class Processes {
   private:
     void serve(Process& process) {
         process.job.node = process.rank;
-        static_cast<am::ProcessTable&>(process.job) = table_;
+        static_cast<net::ProcessTable&>(process.job) = table_;
         process.network.connections.admit(process.job);
-        am::ExposedWindow& exposed_window = process.exposed_window;
+        net::ExposedWindow& exposed_window = process.exposed_window;
         exposed_window.id = kId;
         exposed_window.controls = &process.ranks.controls();
         exposed_window.rank = process.rank;
         exposed_window.processes = size();
         exposed_window.liveness = &process.ranks.lives();
         exposed_window.tokens = table_.tokens.data();
-        process.far = std::make_unique<am::RemoteWindow>(process.network, process.job, kId, process.rank,
-                                                         setup_.protocol, process.incomplete);
+        process.far = std::make_unique<net::RemoteWindow>(process.network, process.job, kId, process.rank,
+                                                          setup_.protocol, process.incomplete);
         if (setup_.bytes > 0) {
             process.memory.assign(setup_.bytes / sizeof(std::uint64_t), 0);
             process.network.endpoint().expose(process.memory.data(), setup_.bytes, process.exposed);
@@ -194,7 +194,7 @@ class Processes {
             exposed_window.exposed = process.exposed;
         } else {
             process.regions = std::make_unique<shm::RegionTable>(process.ranks.controls().block(process.rank));
-            process.leases = std::make_unique<am::Leases>(*process.regions, &process.network.endpoint());
+            process.leases = std::make_unique<net::Leases>(*process.regions, &process.network.endpoint());
             exposed_window.regions = process.regions.get();
             exposed_window.leases = process.leases.get();
             exposed_window.caches = process.far.get();
@@ -210,8 +210,8 @@ class Processes {
     std::mt19937_64 random_;
     int steps_ = 0;
     shm::WaitPolicy before_;
-    std::unique_ptr<am::ProcessAddress[]> table_memory_;
-    am::ProcessTable table_;
+    std::unique_ptr<net::ProcessAddress[]> table_memory_;
+    net::ProcessTable table_;
     std::vector<std::unique_ptr<Process>> all_;
 };
 

@@ -63,7 +63,7 @@ class Program {
     void lock(std::uint32_t target, Locks kind);
     void confirm(std::uint32_t target) { check(process_.far->await_lock(target), "await_lock"); }
     void send_off(std::uint32_t target) {
-        am::Stream& stream = process_.to(target);
+        net::Stream& stream = process_.to(target);
         const std::lock_guard lock(stream.mutex());
         stream.send_off();
     }
@@ -84,7 +84,7 @@ class Program {
         std::vector<std::byte> bytes;
     };
     struct Asked {
-        am::SharedCompletion completion;
+        net::SharedCompletion completion;
         std::vector<Expected> results;
     };
     struct There {
@@ -299,10 +299,10 @@ inline void Program::look_at_tickets(std::uint32_t target) {
     if (there.asked.empty()) return;
     const std::size_t which = below(there.asked.size());
     Asked asked = there.asked[which];
-    am::Stream& stream = process_.to(target);
+    net::Stream& stream = process_.to(target);
     if (below(2) == 0 && !stream.flow().look(*asked.completion)) return;
     stream.flow().await(*asked.completion);
-    if (asked.completion->status() != am::Status::Done) complain("a request failed", target);
+    if (asked.completion->status() != net::Status::Done) complain("a request failed", target);
     verify(target, asked.results, "wrong result of a request");
     there.asked.erase(there.asked.begin() + static_cast<std::ptrdiff_t>(which));
 }
@@ -325,7 +325,7 @@ inline void Program::complete_ops(std::uint32_t target) {
     check(process_.far->complete_ops(target), "settle");
     verify(target, there.results, "wrong result");
     for (const Asked& asked : there.asked) {
-        if (!asked.completion->ended() || asked.completion->status() != am::Status::Done)
+        if (!asked.completion->ended() || asked.completion->status() != net::Status::Done)
             complain("an unended request", target);
         verify(target, asked.results, "wrong result of a settled request");
     }

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "fabric/endpoint.h"
 #include "op/kernels.h"
 #include "real_provider.h"
-#include "transport/fabric/endpoint.h"
 
 namespace osc::test {
 namespace {

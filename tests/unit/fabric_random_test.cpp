@@ -36,8 +36,8 @@ JobSetup setup_of(std::uint64_t seed, Progress progress) {
     setup.processes = kProcesses;
     setup.bytes = Common(kProcesses).window();
     setup.progress = progress;
-    constexpr am::Protocol kProtocols[] = {am::Protocol::Auto, am::Protocol::Auto, am::Protocol::Messages,
-                                           am::Protocol::Buffered, am::Protocol::Direct};
+    constexpr net::Protocol kProtocols[] = {net::Protocol::Auto, net::Protocol::Auto, net::Protocol::Messages,
+                                            net::Protocol::Buffered, net::Protocol::Direct};
     setup.protocol = kProtocols[random() % std::size(kProtocols)];
     Behaviour& fabric = setup.behaviour;
     fabric.seed = seed;
@@ -263,7 +263,7 @@ TEST_P(FabricFlaws, AreNoticed) {
     for (std::uint64_t seed = 1; seed <= kSeeds && noticed == 0; ++seed) {
         JobSetup setup = setup_of(seed, Progress::Callers);
         const bool direct = GetParam() == Flaw::EndsWritesEarly || GetParam() == Flaw::EndsReadsEarly;
-        setup.protocol = direct ? am::Protocol::Direct : am::Protocol::Messages;
+        setup.protocol = direct ? net::Protocol::Direct : net::Protocol::Messages;
         setup.behaviour.registers = true;
         setup.behaviour.transmit_complete = true;
         setup.behaviour.largest_copied = 192;

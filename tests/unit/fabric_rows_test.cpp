@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "fabric_processes.h"
+#include "net/origin/provider_atomics.h"
 #include "op/kernels.h"
-#include "transport/am/origin/provider_atomics.h"
 
 namespace osc::test {
 namespace {
@@ -36,16 +36,16 @@ Update update_of(Basic type, Op op) {
 /// Calls f(transport) as a window does an accumulate, on any process, also on the origin itself.
 template <class F>
 Fault accumulate(Process& process, std::uint32_t target, F&& f) {
-    return process.operate(target, [&](am::Stream& stream) {
-        const am::Description* const there = stream.queries().exposed();
+    return process.operate(target, [&](net::Stream& stream) {
+        const net::Description* const there = stream.queries().exposed();
         ASSERT_NE(there, nullptr);
-        am::ProviderAtomics rows(stream, process.network.endpoint(), there->base, there->key);
+        net::ProviderAtomics rows(stream, process.network.endpoint(), there->base, there->key);
         f(stream, rows);
     });
 }
 
 Fault add(Process& process, std::uint32_t target, std::int64_t disp, std::int64_t value, std::int64_t* before) {
-    return accumulate(process, target, [&](am::Stream&, am::ProviderAtomics& rows) {
+    return accumulate(process, target, [&](net::Stream&, net::ProviderAtomics& rows) {
         rows.update(update_of(Basic::I64, Op::Sum), disp, &value, before, 1);
     });
 }
@@ -93,7 +93,7 @@ class Slices {
             expected = compare;
         }
         ASSERT_EQ(accumulate(all_[me], target,
-                             [&](am::Stream& stream, am::ProviderAtomics& rows) {
+                             [&](net::Stream& stream, net::ProviderAtomics& rows) {
                                  if (!provider) stream.accumulate_by_message();
                                  Transport& by = provider ? static_cast<Transport&>(rows) : stream;
                                  if (swaps)
@@ -139,7 +139,7 @@ class Slices {
         return type == Basic::F64 ? 1 : type == Basic::F32 ? 2 : type == Basic::LongDouble ? 3 : 0;
     }
     std::uint32_t below(std::size_t n) { return static_cast<std::uint32_t>(random_() % n); }
-    bool fake_has(Basic type) const { return am::AtomicsTable(all_[0].network.endpoint()).has(type); }
+    bool fake_has(Basic type) const { return net::AtomicsTable(all_[0].network.endpoint()).has(type); }
     std::byte* claim(std::size_t bytes) {
         const std::size_t at = used_;
         used_ += (bytes + 15) / 16 * 16;
@@ -274,21 +274,21 @@ TEST(FabricRows, TheTableSaysWhatTheProviderHas) {
         JobSetup setup;
         setup.behaviour = behaviour;
         Processes all(setup);
-        return am::AtomicsTable(all[0].network.endpoint());
+        return net::AtomicsTable(all[0].network.endpoint());
     };
     fake::Behaviour behaviour;
-    const am::AtomicsTable whole = table(behaviour);
+    const net::AtomicsTable whole = table(behaviour);
     EXPECT_TRUE(whole.has(Basic::F64));
     EXPECT_TRUE(whole.has(Basic::I64, Op::Prod));
     EXPECT_FALSE(whole.has(Basic::F64, Op::Band));
     EXPECT_FALSE(whole.has(Basic::LongDouble));
     EXPECT_FALSE(whole.has(Basic::None));
     behaviour.lacking = Op::Prod;
-    const am::AtomicsTable no_product = table(behaviour);
+    const net::AtomicsTable no_product = table(behaviour);
     EXPECT_TRUE(no_product.has(Basic::I64));
     EXPECT_FALSE(no_product.has(Basic::I64, Op::Prod));
     EXPECT_NE(no_product.sum(), whole.sum());
-    using am::Mechanism;
+    using net::Mechanism;
     EXPECT_EQ(no_product.mechanism(Basic::I64, Op::Sum, false), Mechanism::Provider);
     EXPECT_EQ(no_product.mechanism(Basic::I64, Op::None, false), Mechanism::Provider);
     EXPECT_EQ(no_product.mechanism(Basic::I64, Op::Prod, false), Mechanism::Refused);

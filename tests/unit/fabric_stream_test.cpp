@@ -12,7 +12,7 @@
 namespace osc::test {
 namespace {
 
-using am::Protocol;
+using net::Protocol;
 
 /// A fabric without chance: no delays, no refusals.
 JobSetup plain(Protocol protocol = Protocol::Buffered, std::size_t bytes = std::size_t{1} << 20) {
@@ -81,7 +81,7 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
     Pair pair(plain());
     const std::uint64_t value = 7;
     std::uint64_t before[2] = {1, 1};
-    am::Stream& stream = pair.origin.to(1);
+    net::Stream& stream = pair.origin.to(1);
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), nullptr, 8};
     const auto sum = [&](std::int64_t disp, std::uint64_t* back = nullptr) {
         const auto kind = back != nullptr ? op::OpKind::GetAccumulate : op::OpKind::Accumulate;
@@ -111,7 +111,7 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
     std::size_t added = 0;
     while (stream.try_small(sum(8), false))
         ++added;
-    EXPECT_EQ(added, am::kBody / 24 - 1);
+    EXPECT_EQ(added, net::kBody / 24 - 1);
     EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.words()[1], 28 + 7 * added);
     Pair alone(plain(Protocol::Messages));
@@ -122,9 +122,9 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
 
 TEST(FabricStream, AFullMessageIsSent) {
     Pair pair(plain());
-    std::vector<std::uint64_t> values(am::kBody / sizeof(std::uint64_t));
+    std::vector<std::uint64_t> values(net::kBody / sizeof(std::uint64_t));
     std::iota(values.begin(), values.end(), 1);
-    const std::size_t half = am::kBody / 2 / 8 * 8;
+    const std::size_t half = net::kBody / 2 / 8 * 8;
     for (int i = 0; i < 8; ++i)
         EXPECT_EQ(pair.put(i * 65536, values.data(), half), Fault::None);
     EXPECT_GE(pair.sent(), 3u);
@@ -166,7 +166,7 @@ TEST(FabricStream, RequestsWaitForNothing) {
     std::array<std::uint64_t, 300> results{};
     const std::uint64_t one = 1;
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
-    std::vector<am::SharedCompletion> completions;
+    std::vector<net::SharedCompletion> completions;
     const std::uint64_t polls = pair.all.fabric().totals().messages;
     for (std::uint64_t& result : results)
         completions.push_back(pair.origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); }));
@@ -176,7 +176,7 @@ TEST(FabricStream, RequestsWaitForNothing) {
     pair.origin.to(1).flow().await(*completions.back());
     for (std::size_t i = 0; i < results.size(); ++i) {
         EXPECT_TRUE(completions[i]->ended());
-        EXPECT_EQ(completions[i]->status(), am::Status::Done);
+        EXPECT_EQ(completions[i]->status(), net::Status::Done);
         EXPECT_EQ(results[i], i);
     }
 }
@@ -237,12 +237,12 @@ TEST(FabricStream, TransfersAreQueued) {
     Pair pair(setup);
     std::vector<std::uint64_t> mine(200);
     std::iota(mine.begin(), mine.end(), 1);
-    std::vector<am::SharedCompletion> completions;
+    std::vector<net::SharedCompletion> completions;
     for (std::size_t i = 0; i < mine.size(); ++i)
         completions.push_back(pair.origin.request(
             1, [&](Transport& t) { t.put(static_cast<std::int64_t>(8 * i), &mine[i], sizeof mine[i]); }));
     EXPECT_FALSE(completions.back()->ended());
-    for (const am::SharedCompletion& completion : completions)
+    for (const net::SharedCompletion& completion : completions)
         pair.origin.to(1).flow().await(*completion);
     EXPECT_EQ(std::memcmp(pair.words(), mine.data(), mine.size() * 8), 0);
     EXPECT_EQ(pair.complete_ops(), Fault::None);
@@ -303,7 +303,7 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
     at_once<Pair>(*left, [](Pair& pair) {
         EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
         EXPECT_EQ(pair.complete_ops(), Fault::None);
-        am::SharedCompletion completion = pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
+        net::SharedCompletion completion = pair.origin.request(1, [&](Transport& t) { t.put(0, kValues.data(), 512); });
         pair.all.fabric().kill(1);
         EXPECT_EQ(pair.put(0, kValues.data(), sizeof kValues), Fault::None);
         EXPECT_EQ(pair.complete_ops(), Fault::Dead);

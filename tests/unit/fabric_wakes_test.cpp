@@ -59,7 +59,7 @@ class Waiter {
 JobSetup prompt_setup() {
     JobSetup setup;
     setup.processes = 2;
-    setup.protocol = am::Protocol::Messages;
+    setup.protocol = net::Protocol::Messages;
     setup.behaviour.delay = 0;
     setup.behaviour.splits = 0;
     setup.behaviour.full = 0;
@@ -74,8 +74,8 @@ TEST(FabricWakes, DeferredMessagesThatLeave) {
     const std::uint64_t one = 1;
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     std::array<std::uint64_t, 20> results{};
-    am::SharedCompletion last;
-    am::FlowControl& flow = origin.to(1).flow();
+    net::SharedCompletion last;
+    net::FlowControl& flow = origin.to(1).flow();
     for (const bool resumes : {false, true}) {
         for (std::uint64_t& result : results)
             last = origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); });
@@ -101,7 +101,7 @@ TEST(FabricWakes, ARequestAndAPing) {
     const Deadline deadline(120);
     Processes all(prompt_setup());
     EXPECT_EQ(all[0].operate(1, [](Transport&) {}), Fault::None);
-    am::Connection& to = *all[0].network.connections.connect(all.table().addresses[1]);
+    net::Connection& to = *all[0].network.connections.connect(all.table().addresses[1]);
     const std::uint64_t value = 7;
     const Waiting waiting(0, 0, 0);
     Waiter waiter(all[1].network.engine);
@@ -114,7 +114,7 @@ TEST(FabricWakes, ARequestAndAPing) {
         arrive();
     }));
     EXPECT_TRUE(waiter.wakes_for([&] {
-        all[0].network.sender.control(to, am::FrameKind::Ping);
+        all[0].network.sender.control(to, net::FrameKind::Ping);
         arrive();
     }));
 }
@@ -126,20 +126,20 @@ TEST(FabricWakes, ATransferWithoutPeer) {
         void received(std::byte*, std::size_t) override {}
     } receiver;
     static auto* const all = new Processes(prompt_setup());  // stays: one of its processes is dead
-    am::NetworkStack& network = (*all)[0].network;
-    am::Connection& to = *network.connections.connect(all->table().addresses[1]);
+    net::NetworkStack& network = (*all)[0].network;
+    net::Connection& to = *network.connections.connect(all->table().addresses[1]);
     const std::uint64_t value = 7;
-    const auto write = [&](am::Transfer& transfer, std::atomic<bool>& ended) {
+    const auto write = [&](net::Transfer& transfer, std::atomic<bool>& ended) {
         transfer.connection = &to;
         transfer.owner = &ended;
-        transfer.ended = [](am::Transfer& which, am::Status) {
+        transfer.ended = [](net::Transfer& which, net::Status) {
             static_cast<std::atomic<bool>*>(which.owner)->store(true);
         };
         const fabric::Exposed& there = (*all)[1].exposed;
         EXPECT_TRUE(network.rdma.write(transfer, &value, sizeof value, there.base, there.key));
     };
-    am::Transfer first;
-    am::Transfer second;
+    net::Transfer first;
+    net::Transfer second;
     std::atomic<bool> first_ended{false};
     std::atomic<bool> second_ended{false};
     write(first, first_ended);  // the first of a few polls
@@ -153,7 +153,7 @@ TEST(FabricWakes, ATransferWithoutPeer) {
         const auto lock = network.engine.seize();
         while (!to.failed.load())
             network.endpoint().poll(receiver);
-        network.connections.end(to, am::Status::PeerDied);
+        network.connections.end(to, net::Status::PeerDied);
         network.rdma.settle();
     }));
     EXPECT_TRUE(second_ended);
@@ -194,10 +194,10 @@ class Sleepy final : public progress::Driven {
 // The network thread sends later what the provider has no room for.
 TEST(FabricWakes, AMessageWithoutRoom) {
     const Deadline deadline(120);
-    struct NoHandler final : am::MessageHandler {
-        void received(am::Connection&, const am::Frame&, const std::byte*) override {}
-        void failed(am::Connection&) override {}
-        void no_memory(am::Connection&) override {}
+    struct NoHandler final : net::MessageHandler {
+        void received(net::Connection&, const net::Frame&, const std::byte*) override {}
+        void failed(net::Connection&) override {}
+        void no_memory(net::Connection&) override {}
     } handler;
     fake::Behaviour behaviour;
     behaviour.queue = 0;
@@ -205,15 +205,15 @@ TEST(FabricWakes, AMessageWithoutRoom) {
     const auto endpoint = fabric.open();
     Sleepy driven;
     progress::ProgressEngine engine(driven);
-    am::Counts counts;
-    am::FabricSender sender(engine, handler, counts);
+    net::Counts counts;
+    net::FabricSender sender(engine, handler, counts);
     sender.open(*endpoint, 1);
-    am::Connection to;
+    net::Connection to;
     ASSERT_TRUE(endpoint->insert(endpoint->address(), to.peer));
     std::string why;
     ASSERT_TRUE(engine.start(Progress::Thread, why)) << why;
     ASSERT_TRUE(soon([&] { return driven.sleeps.load(); }));
-    sender.control(to, am::FrameKind::Ping);
+    sender.control(to, net::FrameKind::Ping);
     EXPECT_TRUE(sender.has_unsent());
     EXPECT_GT(driven.wakes.load(), 0);
     engine.stop();

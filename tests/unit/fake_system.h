@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "transport/shm/arena.h"
+#include "shm/arena.h"
 
 namespace osc::test {
 

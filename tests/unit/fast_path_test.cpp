@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "spanning_core.h"
 #include "thread_ranks.h"
 
@@ -112,11 +112,11 @@ class World {
                 << core.epoch.locks << ", touched " << core.epoch.touched.size() << ", deferred "
                 << core.lock_order->is_pending() << ", flushable " << core.flushable.load() << ", awaited "
                 << core.awaited.load() << ", far " << core.requests;
-            for (std::uint32_t target = 0; target < kRanks; ++target) {
-                Peer& peer = core.peer(target);
-                out << "; " << target << ": held " << static_cast<int>(peer.held_lock) << " reach "
-                    << peer.fast_limit.load() << (peer.touched ? " touched" : "");
-                if (core.is_local(target)) out << " word " << std::hex << peer.control().lock.word.load() << std::dec;
+            for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+                Target& target = core.target(rank);
+                out << "; " << rank << ": held " << static_cast<int>(target.held_lock) << " reach "
+                    << target.fast_limit.load() << (target.touched ? " touched" : "");
+                if (core.is_local(rank)) out << " word " << std::hex << target.control().lock.word.load() << std::dec;
             }
             out << '\n';
         }
@@ -125,33 +125,33 @@ class World {
 
   private:
     Fault call(Core& core, const Step& step) {
-        const std::uint32_t target = step.target;
+        const std::uint32_t rank = step.target;
         switch (step.call) {
             case Call::Lock:
-                if (fast_ && epoch::try_lock<false, true>(core, target)) return Fault::None;
-                return epoch::lock(core, target, LockKind::Exclusive, 0);
+                if (fast_ && epoch::try_lock<false, true>(core, rank)) return Fault::None;
+                return epoch::lock(core, rank, LockKind::Exclusive, 0);
             case Call::LockShared:
-                return epoch::lock(core, target, LockKind::Shared, 0);
+                return epoch::lock(core, rank, LockKind::Shared, 0);
             case Call::LockNoCheck:
-                return epoch::lock(core, target, LockKind::Exclusive, epoch::kNoCheck);
+                return epoch::lock(core, rank, LockKind::Exclusive, epoch::kNoCheck);
             case Call::Unlock:
-                return unlock(core, target);
+                return unlock(core, rank);
             case Call::LockAll:
                 return epoch::lock_all(core, 0);
             case Call::UnlockAll:
                 return epoch::unlock_all(core);
             case Call::Flush:
-                if (fast_ && epoch::may_order_only(core, target)) return Fault::None;
-                return epoch::flush(core, target);
+                if (fast_ && epoch::may_order_only(core, rank)) return Fault::None;
+                return epoch::flush(core, rank);
             case Call::FlushLocal:
-                if (fast_ && epoch::may_order_only(core, target)) return Fault::None;
-                return epoch::flush_local(core, target);
+                if (fast_ && epoch::may_order_only(core, rank)) return Fault::None;
+                return epoch::flush_local(core, rank);
             case Call::Operate:
-                return operate(core, target);
+                return operate(core, rank);
             case Call::LeaveUnderWay:
-                if (core.peer(target).fast_limit.load() == 0) return Fault::None;
+                if (core.target(rank).fast_limit.load() == 0) return Fault::None;
                 core.incomplete.store(1);
-                epoch::mark_incomplete(core, core.peer(target));
+                epoch::mark_incomplete(core, core.target(rank));
                 return Fault::None;
             case Call::Count:
                 break;
@@ -159,21 +159,21 @@ class World {
         return Fault::Other;
     }
 
-    Fault unlock(Core& core, std::uint32_t target) {
-        if (!fast_) return epoch::unlock(core, target);
-        const sync::Released released = epoch::try_unlock<false>(core, target);
+    Fault unlock(Core& core, std::uint32_t rank) {
+        if (!fast_) return epoch::unlock(core, rank);
+        const sync::Released released = epoch::try_unlock<false>(core, rank);
         if (released == sync::Released::Yes) return Fault::None;
-        if (released == sync::Released::No) return epoch::unlock(core, target);
-        epoch::unlock_late(core, target, false);
+        if (released == sync::Released::No) return epoch::unlock(core, rank);
+        epoch::unlock_late(core, rank, false);
         return Fault::None;
     }
 
-    Fault operate(Core& core, std::uint32_t target) {
-        Peer& peer = core.peer(target);
-        if (peer.fast_limit.load() != 0) return Fault::None;
-        if (fast_ && epoch::opens(core, target)) return Fault::None;
+    Fault operate(Core& core, std::uint32_t rank) {
+        Target& target = core.target(rank);
+        if (target.fast_limit.load() != 0) return Fault::None;
+        if (fast_ && epoch::opens(core, rank)) return Fault::None;
         bool later = false;
-        return epoch::open_target(core, peer, &later);
+        return epoch::open_target(core, target, &later);
     }
 
     const bool fast_;
@@ -186,8 +186,8 @@ class World {
 /// Whether a step would wait: it requests a lock that another rank holds.
 bool would_wait(World& world, const Step& step) {
     SpanningCore& core = world.core(step);
-    const auto held_by_other = [&](std::uint32_t target, bool shared) {
-        const std::uint64_t word = core.is_local(target) ? core.peer(target).control().lock.word.load() : 0;
+    const auto held_by_other = [&](std::uint32_t rank, bool shared) {
+        const std::uint64_t word = core.is_local(rank) ? core.target(rank).control().lock.word.load() : 0;
         return shared ? (word & sync::kExclusive) != 0 : word != 0;
     };
     switch (step.call) {
@@ -255,23 +255,23 @@ TEST(FastPath, LeavesTheStateThatTheSlowPathLeaves) {
 
 // What the one check of the fast paths lets through, at units whose products overflow too.
 TEST(FastPath, APeerContainsWholePagesAlone) {
-    Peer peer{};
+    Target target{};
     std::uint64_t offset = 0;
-    EXPECT_FALSE(peer.contains(0, 0, 0, offset));  // closed, or not filled yet
-    peer.unit = 8;
-    peer.first = 100;
+    EXPECT_FALSE(target.contains(0, 0, 0, offset));  // closed, or not filled yet
+    target.unit = 8;
+    target.first = 100;
     const std::uint64_t limit = 4000 + 1;
-    EXPECT_TRUE(peer.contains(100, 8, limit, offset));
+    EXPECT_TRUE(target.contains(100, 8, limit, offset));
     EXPECT_EQ(offset, 800u);
-    EXPECT_TRUE(peer.contains(499, 8, limit, offset));
-    EXPECT_TRUE(peer.contains(500, 0, limit, offset));
-    EXPECT_TRUE(peer.contains(100, 3200, limit, offset));
+    EXPECT_TRUE(target.contains(499, 8, limit, offset));
+    EXPECT_TRUE(target.contains(500, 0, limit, offset));
+    EXPECT_TRUE(target.contains(100, 3200, limit, offset));
     constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
     for (const std::int64_t disp : {std::int64_t{99}, std::int64_t{-1}, -kMost, std::int64_t{501},
                                     std::int64_t{1} << 60, std::int64_t{1} << 61, std::int64_t{1} << 62, kMost})
-        EXPECT_FALSE(peer.contains(disp, 8, limit, offset)) << disp;
-    EXPECT_FALSE(peer.contains(499, 9, limit, offset));
-    EXPECT_FALSE(peer.contains(100, 3201, limit, offset));
+        EXPECT_FALSE(target.contains(disp, 8, limit, offset)) << disp;
+    EXPECT_FALSE(target.contains(499, 9, limit, offset));
+    EXPECT_FALSE(target.contains(100, 3201, limit, offset));
 }
 
 }  // namespace

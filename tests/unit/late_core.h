@@ -20,31 +20,31 @@ class LateCore final : public Core {
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
     bool can_defer() const override { return true; }
-    bool has_deferred(std::uint32_t target) const override { return late_[target] != 0; }
+    bool has_deferred(std::uint32_t rank) const override { return late_[rank] != 0; }
     std::vector<std::uint32_t> deferred_targets() const override {
         std::vector<std::uint32_t> all;
-        for (std::uint32_t target = 0; target < size; ++target)
-            if (late_[target] != 0) all.push_back(target);
+        for (std::uint32_t rank = 0; rank < size; ++rank)
+            if (late_[rank] != 0) all.push_back(rank);
         return all;
     }
-    Fault perform_deferred(std::uint32_t target) override {
-        for (; late_[target] != 0; --late_[target])
-            ++ranks_.memory(target)[0];
+    Fault perform_deferred(std::uint32_t rank) override {
+        for (; late_[rank] != 0; --late_[rank])
+            ++ranks_.memory(rank)[0];
         return Fault::None;
     }
 
     /// As an operation of the program: now or later.
-    void increment(std::uint32_t target) {
+    void increment(std::uint32_t rank) {
         bool later = false;
-        ASSERT_EQ(epoch::open_target(*this, peer(target), &later), Fault::None) << base::fault_text();
+        ASSERT_EQ(epoch::open_target(*this, target(rank), &later), Fault::None) << base::fault_text();
         if (later)
-            ++late_[target];
+            ++late_[rank];
         else
-            ++ranks_.memory(target)[0];
+            ++ranks_.memory(rank)[0];
     }
 
   protected:
-    void describe(Peer& peer, const shm::ControlBlock&) override { peer.way = Way::Mapped; }
+    void describe(Target& target, const shm::ControlBlock&) override { target.way = Way::Mapped; }
 
   private:
     Ranks& ranks_;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "late_core.h"
 #include "spanning_core.h"
 
@@ -82,7 +82,7 @@ TEST(LockOrder, ALockOnAnotherNodeIsAwaitedBeforeTheNextOne) {
     // Nothing is left to wait for.
     ASSERT_EQ(exclusive(core, 2), Fault::None);
     ASSERT_EQ(epoch::unlock(core, 2), Fault::None);
-    core.peer(1);
+    core.target(1);
     EXPECT_TRUE((epoch::try_lock<true, true>(core, 1)));
     ASSERT_EQ(epoch::unlock(core, 1), Fault::None);
     EXPECT_EQ(core.awaited, 1);
@@ -152,9 +152,9 @@ TEST(LockOrder, HoldsOverThreadsOnOneNode) {
     Ranks ranks(3);
     LateCore core(ranks, 0);
     in_thread([&] { ASSERT_EQ(exclusive(core, 1), Fault::None); });
-    EXPECT_EQ(core.peer(1).held_lock, HeldLock::ExclusiveDeferred);
+    EXPECT_EQ(core.target(1).held_lock, HeldLock::ExclusiveDeferred);
     in_thread([&] { ASSERT_EQ(exclusive(core, 2), Fault::None); });
-    EXPECT_EQ(core.peer(1).held_lock, HeldLock::Exclusive);
+    EXPECT_EQ(core.target(1).held_lock, HeldLock::Exclusive);
     for (const std::uint32_t target : {1u, 2u})
         ASSERT_EQ(epoch::unlock(core, target), Fault::None);
 }

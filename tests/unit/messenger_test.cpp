@@ -10,19 +10,19 @@
 #include <thread>
 
 #include "am_target.h"
+#include "net/network_stack.h"
+#include "net/process_table.h"
 #include "real_provider.h"
-#include "transport/am/network_stack.h"
-#include "transport/am/process_table.h"
 
 namespace osc::test {
 namespace {
 
-using When = am::FabricSender::When;
+using When = net::FabricSender::When;
 
-class Replies final : public am::ReplyHandler {
+class Replies final : public net::ReplyHandler {
   public:
-    void answered(am::Status status, const std::byte* data, std::size_t bytes) override {
-        if (status != am::Status::Done || bytes != 8) {
+    void answered(net::Status status, const std::byte* data, std::size_t bytes) override {
+        if (status != net::Status::Done || bytes != 8) {
             wrong.fetch_add(1);
         } else {
             std::uint64_t value = 0;
@@ -37,12 +37,12 @@ class Replies final : public am::ReplyHandler {
 };
 
 // Counts the replies to requests that count up; they must come in the order of the requests.
-class Turns final : public am::ReplyHandler {
+class Turns final : public net::ReplyHandler {
   public:
-    void answered(am::Status status, const std::byte* data, std::size_t bytes) override {
+    void answered(net::Status status, const std::byte* data, std::size_t bytes) override {
         std::uint64_t value = 0;
         if (bytes == sizeof value) std::memcpy(&value, data, sizeof value);
-        if (status != am::Status::Done || bytes != 8 || value != came.load()) wrong.fetch_add(1);
+        if (status != net::Status::Done || bytes != 8 || value != came.load()) wrong.fetch_add(1);
         came.fetch_add(1);
     }
     std::atomic<std::uint64_t> came{0};
@@ -71,7 +71,7 @@ class TwoNetworks : public ::testing::Test {
         table_.index();
         target_.connections.admit(table_);
         tokens_ = {target_.address().token, origin_.address().token};
-        am::ExposedWindow window;
+        net::ExposedWindow window;
         window.id = kWindow;
         window.base = reinterpret_cast<std::byte*>(words_.data());
         window.size = words_.size() * sizeof words_[0];
@@ -87,15 +87,15 @@ class TwoNetworks : public ::testing::Test {
         target_.close();
     }
     /// Requests the addition of one to the second word, and its old value.
-    void ask(Replies& replies, am::FrameKind kind = am::FrameKind::Request, When when = When::Now) {
-        const Body body = Body().sum(am::Opcode::UpdateReturn, 8, 1);
-        am::Message* message = origin_.sender.claim();
+    void ask(Replies& replies, net::FrameKind kind = net::FrameKind::Request, When when = When::Now) {
+        const Body body = Body().sum(net::Opcode::UpdateReturn, 8, 1);
+        net::Message* message = origin_.sender.claim();
         std::memcpy(message->body(), body.bytes.data(), body.bytes.size());
         message->bytes = body.bytes.size();
         origin_.messenger.request(*to_target_, kind, kWindow, 1, message, replies, when);
     }
     /// Fetches and adds one, `count` times, with many requests in flight.
-    void count_up(std::uint64_t count, am::FrameKind kind = am::FrameKind::Request) {
+    void count_up(std::uint64_t count, net::FrameKind kind = net::FrameKind::Request) {
         Replies replies;
         const std::uint64_t before = words_[1];
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -114,17 +114,17 @@ class TwoNetworks : public ::testing::Test {
     Ranks ranks_{2, 1};
     std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
     std::array<std::uint64_t, 2> tokens_{};
-    alignas(am::ProcessAddress) std::array<std::byte, 512> table_memory_{};
-    am::ProcessTable table_ = am::ProcessTable::at(table_memory_.data(), 2, 2);
-    am::NetworkStack target_;
-    am::NetworkStack origin_;
-    am::Connection* to_target_ = nullptr;
+    alignas(net::ProcessAddress) std::array<std::byte, 512> table_memory_{};
+    net::ProcessTable table_ = net::ProcessTable::at(table_memory_.data(), 2, 2);
+    net::NetworkStack target_;
+    net::NetworkStack origin_;
+    net::Connection* to_target_ = nullptr;
 };
 
 TEST(ProcessTable, FindsEachProcessByItsToken) {
     constexpr std::uint32_t kProcesses = 100;
-    std::vector<std::uint64_t> memory(am::ProcessTable::bytes_for(kProcesses, 7) / sizeof(std::uint64_t) + 1);
-    am::ProcessTable table = am::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), kProcesses, 7);
+    std::vector<std::uint64_t> memory(net::ProcessTable::bytes_for(kProcesses, 7) / sizeof(std::uint64_t) + 1);
+    net::ProcessTable table = net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), kProcesses, 7);
     const auto token_of_rank = [](std::uint64_t rank) { return (rank + 1) * 0x9e3779b97f4a7c15ull; };
     for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
         table.addresses[rank].token = token_of_rank(rank);
@@ -139,7 +139,7 @@ TEST(ProcessTable, FindsEachProcessByItsToken) {
     // The last part ends where the table does.
     EXPECT_EQ(reinterpret_cast<std::byte*>(table.leaders.data() + table.leaders.size()) -
                   reinterpret_cast<std::byte*>(memory.data()),
-              static_cast<std::ptrdiff_t>(am::ProcessTable::bytes_for(kProcesses, 7)));
+              static_cast<std::ptrdiff_t>(net::ProcessTable::bytes_for(kProcesses, 7)));
 }
 
 // Providers whose threads sleep in libfabric, and on descriptors.
@@ -175,11 +175,11 @@ TEST_F(TwoNetworks, EveryRequestHasItsReply) {
 
 // Delayed replies share messages, and the last ones come alone.
 TEST_F(TwoNetworks, DelayedRepliesCome) {
-    count_up(10000, am::FrameKind::DelayedReply);
+    count_up(10000, net::FrameKind::DelayedReply);
     EXPECT_EQ(origin_.counts().requests.load(), 10000u);
     EXPECT_EQ(target_.counts().strangers.load(), 0u);
     EXPECT_EQ(origin_.counts().strangers.load(), 0u);
-    count_up(1, am::FrameKind::DelayedReply);
+    count_up(1, net::FrameKind::DelayedReply);
 }
 
 // A process in no table gets no answer until it is in one.
@@ -206,7 +206,7 @@ TEST_F(TwoNetworks, PiggybacksAreJoined) {
     {
         const auto still = origin_.engine.seize();
         for (int i = 0; i < 5; ++i)
-            ask(replies, am::FrameKind::Request, i < 4 ? When::Piggyback : When::Now);
+            ask(replies, net::FrameKind::Request, i < 4 ? When::Piggyback : When::Now);
         EXPECT_EQ(origin_.counts().messages.load() - before, 1u);
     }
     ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 5; }, kNoneDead));
@@ -221,7 +221,7 @@ TEST_F(TwoNetworks, DelayedRepliesArePiggybacked) {
         Replies replies;
         {
             const auto still = target_.engine.seize();  // or the target often handles the first before the second comes
-            for (const am::FrameKind kind : {am::FrameKind::DelayedReply, am::FrameKind::Request})
+            for (const net::FrameKind kind : {net::FrameKind::DelayedReply, net::FrameKind::Request})
                 ask(replies, kind);
         }
         ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 2; }, kNoneDead));
@@ -256,7 +256,7 @@ TEST_F(TwoNetworks, RarePollsOfTheHostLeaveMessagesToTheThread) {
 }
 
 TEST_F(TwoNetworks, MessagesAreMeasuredOnce) {
-    const am::NetworkStack::Cost cost = origin_.measure(target_.address());
+    const net::NetworkStack::Cost cost = origin_.measure(target_.address());
     // A loaded machine has no upper bounds.
     EXPECT_GT(cost.way, 100);
     EXPECT_GE(cost.byte, 0);
@@ -290,14 +290,14 @@ TEST_F(TwoNetworks, StrangersAreCountedAndHarmless) {
             byte = static_cast<std::byte>(i * 37 + 11);
         send(garbage);
         // A frame that is right except for the secret, and one with the secret from an unknown sender.
-        std::vector<std::byte> frame = framed(am::FrameKind::Request, 1, i, Body().put(0, 666));
+        std::vector<std::byte> frame = framed(net::FrameKind::Request, 1, i, Body().put(0, 666));
         send(frame);
-        std::memcpy(frame.data() + offsetof(am::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
+        std::memcpy(frame.data() + offsetof(net::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
         send(frame);
         // A correct frame of a process of the job, and garbage behind it.
-        std::vector<std::byte> two = framed(am::FrameKind::Pong, 1, 0, Body());
-        std::memcpy(two.data() + offsetof(am::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
-        std::memcpy(two.data() + offsetof(am::Frame, sender), &origin_.address().token, sizeof(std::uint64_t));
+        std::vector<std::byte> two = framed(net::FrameKind::Pong, 1, 0, Body());
+        std::memcpy(two.data() + offsetof(net::Frame, secret), &target_.address().secret, sizeof(std::uint64_t));
+        std::memcpy(two.data() + offsetof(net::Frame, sender), &origin_.address().token, sizeof(std::uint64_t));
         two.resize(two.size() + 1 + i % 24, std::byte{0xa5});
         send(two);
     }

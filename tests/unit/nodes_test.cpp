@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "transport/shm/machine.h"
+#include "shm/machine.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Which threads count as the program's while memory is exchanged. No MPI runs here, so no thread is UCX's.
-#include "transport/shm/other_threads.h"
+#include "shm/other_threads.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // An origin's cache of the regions of a dynamic window's target.
-#include "transport/am/origin/region_cache.h"
+#include "net/origin/region_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 namespace osc::test {
 namespace {
 
-using am::Lease;
-using am::RegionCache;
+using net::Lease;
+using net::RegionCache;
 
 Lease lease_of(std::uint64_t address, std::uint64_t size, std::uint32_t number) {
-    return {address, size, address, number, number, am::kExposed};
+    return {address, size, address, number, number, net::kExposed};
 }
 
 void keep(RegionCache& cache, const Lease& lease) {
@@ -40,7 +40,7 @@ TEST(Cache, FindsTheRegionOfAnAddress) {
     ASSERT_NE(entry, nullptr);
     cache.release(*entry);
     Lease hidden = lease_of(200, 10, 3);
-    hidden.exposed = am::kNotYet;
+    hidden.exposed = net::kNotYet;
     keep(cache, hidden);
     EXPECT_EQ(cache.use(200, 1), nullptr);
     keep(cache, lease_of(200, 10, 3));  // it is exposed by now
@@ -107,8 +107,8 @@ TEST(Cache, IsBounded) {
     cache.release(*entry);
     EXPECT_EQ(cache.ahead(), 1u);
     for (int i = 0; i < 20; ++i)
-        EXPECT_LE(cache.ahead(), am::kMostLeases);
-    EXPECT_EQ(cache.ahead(), am::kMostLeases);
+        EXPECT_LE(cache.ahead(), net::kMostLeases);
+    EXPECT_EQ(cache.ahead(), net::kMostLeases);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "transport/shm/arena.h"
-#include "transport/shm/control.h"
+#include "shm/arena.h"
+#include "shm/control.h"
 
 namespace osc::test {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "transport/shm/fd_exchange.h"
+#include "shm/fd_exchange.h"
 
 namespace osc::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "fake_system.h"
-#include "transport/shm/arena.h"
-#include "transport/shm/control.h"
+#include "shm/arena.h"
+#include "shm/control.h"
 
 namespace osc::test {
 namespace {

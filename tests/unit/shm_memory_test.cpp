@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fake_system.h"
-#include "transport/shm/arena.h"
+#include "shm/arena.h"
 
 namespace osc::test {
 namespace {

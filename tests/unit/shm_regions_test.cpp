@@ -1,8 +1,8 @@
 // The region table of a dynamic window: attach and detach by its owner while others read it.
 #include <random>
 
+#include "shm/regions.h"
 #include "thread_ranks.h"
-#include "transport/shm/regions.h"
 
 namespace osc::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "fake_system.h"
-#include "transport/shm/adoption.h"
+#include "shm/adoption.h"
 
 namespace osc::test {
 namespace {

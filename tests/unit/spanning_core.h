@@ -35,17 +35,17 @@ class SpanningCore final : public Core {
     int requests = 0;  // locks asked for and given back there
 
   protected:
-    void describe(Peer& peer, const shm::ControlBlock&) override {
-        peer.way = is_local(peer.rank) ? Way::Mapped : Way::Net;
-        peer.base = reinterpret_cast<std::byte*>(ranks_.memory(peer.rank).data());
+    void describe(Target& target, const shm::ControlBlock&) override {
+        target.way = is_local(target.rank) ? Way::Mapped : Way::Net;
+        target.base = reinterpret_cast<std::byte*>(ranks_.memory(target.rank).data());
     }
 
   private:
     // The way to the other node: all that is in flight completes at once.
     struct There final : reach::Reach {
         explicit There(SpanningCore& owner) : core(owner) {}
-        reach::Outcome perform(Peer&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
-        Fault admit(Peer&, const op::Call&, bool&) override { return Fault::None; }
+        reach::Outcome perform(Target&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
+        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
         Fault complete(std::uint32_t, reach::Completion) override {
             core.incomplete.store(0, std::memory_order_release);
             return Fault::None;

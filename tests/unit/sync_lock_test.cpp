@@ -199,7 +199,7 @@ TEST(NodeLock, ReleaseKeepsTheQueueBit) {
     EXPECT_EQ(cell.word.load(), sync::kQueued);
     ranks.core(1).epoch.access = Access::Lock;
     ranks.core(1).epoch.locks = 1;
-    ranks.core(1).peer(0).held_lock = HeldLock::Exclusive;
+    ranks.core(1).target(0).held_lock = HeldLock::Exclusive;
     epoch::unlock_late(ranks.core(1), 0, false);
     EXPECT_EQ(cell.word.load(), sync::exclusive_word(3));
     EXPECT_EQ(sync::lock_answered(away, 0), sync::LockReply::Granted);

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <random>
 
+#include "local/locked.h"
 #include "sync/pscw.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
-#include "transport/direct/locked.h"
 
 namespace osc::test {
 namespace {
@@ -137,7 +137,7 @@ void random_epochs(int epochs, bool delays) {
             ASSERT_EQ(epoch::start(core, targets, 0), Fault::None);
             for (const std::uint32_t target : targets) {
                 if (random() % 4 == 0) continue;  // a member of the group that is not used
-                ASSERT_EQ(epoch::open_target(core, core.peer(target)), Fault::None);
+                ASSERT_EQ(epoch::open_target(core, core.target(target)), Fault::None);
                 ASSERT_EQ(exposed[target][core.me].load(std::memory_order_relaxed), e + 1);
                 ranks.memory(target)[core.me] = static_cast<std::uint64_t>(e) + 1;
             }

@@ -82,10 +82,10 @@ TEST(Wakes, TheEndOfAnotherThreadsWaitForAPost) {
     ASSERT_EQ(epoch::start(core, targets, 0), Fault::None);
     sync::send_post(ranks.controls(), 1, 0);
     Sleeper other(core.mine().pscw_bell);
-    EXPECT_EQ(epoch::open_target(core, core.peer(1)), Fault::None);
+    EXPECT_EQ(epoch::open_target(core, core.target(1)), Fault::None);
     EXPECT_TRUE(other.woken());
     ranks.lives().kill(2);
-    EXPECT_EQ(epoch::open_target(core, core.peer(2)), Fault::Dead);
+    EXPECT_EQ(epoch::open_target(core, core.target(2)), Fault::Dead);
     EXPECT_TRUE(other.woken());
 }
 

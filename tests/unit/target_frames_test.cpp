@@ -5,11 +5,11 @@
 namespace osc::test {
 namespace {
 
-using am::FrameKind;
-using am::LockAsk;
-using am::Opcode;
-using am::Record;
-using am::Status;
+using net::FrameKind;
+using net::LockAsk;
+using net::Opcode;
+using net::Record;
+using net::Status;
 
 class TargetFrames : public ::testing::Test {
   protected:
@@ -33,15 +33,15 @@ struct Traces {
 // operations that it ends.
 TEST_F(TargetFrames, RecordsInFramesOfAnotherKindAreRefused) {
     EXPECT_EQ(target_.ask(1, Body().lock(LockAsk::Exclusive)).status, Status::Done);
-    const std::vector<std::byte> data(sizeof(am::InspectQuestion));
+    const std::vector<std::byte> data(sizeof(net::InspectQuestion));
     const Traces before(target_);
     std::uint64_t drops = 0;
     std::size_t refused = 0;
-    for (std::size_t number = 1; number < std::size(am::kFrames); ++number) {
+    for (std::size_t number = 1; number < std::size(net::kFrames); ++number) {
         const auto opcode = static_cast<Opcode>(number);
         const Record record{opcode, Basic::U64, Op::Sum, 0, 8, opcode == Opcode::Lock ? 1 : 0};
         for (const FrameKind kind : {FrameKind::Request, FrameKind::Query, FrameKind::Notice}) {
-            if (am::travels_in(opcode, kind)) continue;
+            if (net::travels_in(opcode, kind)) continue;
             ++refused;
             Body body = Body().add(record, data.data());
             if (kind == FrameKind::Request) body.put(0, 77);
@@ -56,7 +56,7 @@ TEST_F(TargetFrames, RecordsInFramesOfAnotherKindAreRefused) {
             EXPECT_EQ(Traces(target_), before) << number << " in " << static_cast<int>(kind);
         }
     }
-    EXPECT_EQ(refused, 2 * (std::size(am::kFrames) - 1));  // each record has one kind of frame
+    EXPECT_EQ(refused, 2 * (std::size(net::kFrames) - 1));  // each record has one kind of frame
     EXPECT_FALSE(target_.service.waits());
 }
 

@@ -7,10 +7,10 @@
 namespace osc::test {
 namespace {
 
-using am::FrameKind;
-using am::LockAsk;
-using am::Opcode;
-using am::Status;
+using net::FrameKind;
+using net::LockAsk;
+using net::Opcode;
+using net::Status;
 using sync::LockKind;
 using sync::LockResult;
 using Numbers = std::vector<std::pair<std::uint32_t, Status>>;
@@ -92,7 +92,7 @@ TEST_F(NetLocks, ARequestWaitsAndThoseBehindItStayInOrder) {
 // One window's lock does not hold up the same origin's requests to another.
 TEST_F(NetLocks, OtherWindowsDoNotWait) {
     Ranks others(Target::kRanks, 1);
-    am::ExposedWindow other = target_.exposed;
+    net::ExposedWindow other = target_.exposed;
     other.id = 5;
     other.controls = &others.controls();
     target_.service.add(other);

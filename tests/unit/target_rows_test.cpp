@@ -7,9 +7,9 @@
 namespace osc::test {
 namespace {
 
-using am::Opcode;
-using am::Record;
-using am::Status;
+using net::Opcode;
+using net::Record;
+using net::Status;
 
 // Rows of records that differ in their displacements: as one by one, whatever the operation.
 TEST(TargetRows, ExecutesRowsLikeSingleRecords) {
@@ -81,11 +81,11 @@ TEST(TargetRows, ALostStripeDelaysTheTargetOnce) {
 TEST(TargetRows, AReplyReplyIsBounded) {
     Target target;
     Body body;
-    for (std::size_t i = 0; i * sizeof(Record) + sizeof(Record) <= am::kBody; ++i)
+    for (std::size_t i = 0; i * sizeof(Record) + sizeof(Record) <= net::kBody; ++i)
         body.get(0, 64);
     const Answered answered = target.ask(1, body);
     EXPECT_EQ(answered.status, Status::Malformed);
-    EXPECT_LE(answered.data.size(), am::kBody - sizeof(am::ReplyHead));
+    EXPECT_LE(answered.data.size(), net::kBody - sizeof(net::ReplyHead));
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 namespace osc::test {
 namespace {
 
-using am::FrameKind;
-using am::LockAsk;
-using am::Opcode;
-using am::Record;
-using am::Status;
+using net::FrameKind;
+using net::LockAsk;
+using net::Opcode;
+using net::Record;
+using net::Status;
 
 constexpr std::int64_t kWindowBytes = Target::kLongs * 8;
 
@@ -94,7 +94,7 @@ TEST_F(TargetService, NotifiesNoFailedOperation) {
 
 // The hang reporter's question names ranks: none of them may lead out of the control table.
 TEST_F(TargetService, InspectNamesTheHolderAndRefusesRanksThatDoNotExist) {
-    const auto inspect = [&](const am::InspectQuestion& question) {
+    const auto inspect = [&](const net::InspectQuestion& question) {
         Record record;
         record.opcode = Opcode::Inspect;
         return target_.ask(1, Body().add(record, &question), kWindow, FrameKind::Query);
@@ -102,7 +102,7 @@ TEST_F(TargetService, InspectNamesTheHolderAndRefusesRanksThatDoNotExist) {
     EXPECT_EQ(target_.ask(2, Body().lock(LockAsk::Exclusive)).status, Status::Done);
     const Answered answered = inspect({{shm::WaitKind::Lock, 1, 0, 0}, 3, 0});
     EXPECT_EQ(answered.status, Status::Done);
-    const auto found = answered.at<am::Inspection>(0);
+    const auto found = answered.at<net::Inspection>(0);
     EXPECT_EQ(found.view.pid, 3);
     ASSERT_EQ(found.awaited.count, 1u);
     EXPECT_EQ(found.awaited.ranks[0].rank, 2u);
@@ -115,7 +115,7 @@ TEST_F(TargetService, InspectNamesTheHolderAndRefusesRanksThatDoNotExist) {
             const Answered other = inspect({{kind, 1, rank, 0}, 3, 0});
             EXPECT_EQ(other.status, Status::Done);
             const bool is_lock = kind == shm::WaitKind::Lock;
-            EXPECT_TRUE(!is_lock || other.at<am::Inspection>(0).awaited.count == 0);
+            EXPECT_TRUE(!is_lock || other.at<net::Inspection>(0).awaited.count == 0);
         }
     }
 }
@@ -215,7 +215,7 @@ TEST_F(TargetService, TheEndOfAWindowAnswersWaitingRequests) {
 TEST_F(TargetService, Describes) {
     const Answered answered = target_.ask(5, Body().step(Opcode::Describe), kWindow, FrameKind::Query);
     EXPECT_EQ(answered.status, Status::Done);
-    const auto description = answered.at<am::Description>(0);
+    const auto description = answered.at<net::Description>(0);
     EXPECT_EQ(description.size, std::uint64_t{kWindowBytes});
     EXPECT_EQ(description.unit, 8u);
     EXPECT_EQ(description.exposed, 0u);
@@ -238,7 +238,7 @@ TEST_F(TargetService, BoundsAreTheWindows) {
 
 TEST_F(TargetService, StrangersAreRefused) {
     EXPECT_EQ(target_.ask(1, Body().put(0, 1), 12345).status, Status::UnknownWindow);
-    am::Frame frame;
+    net::Frame frame;
     frame.window = kWindow;
     const Body body = Body().put(0, 1);
     frame.bytes = static_cast<std::uint32_t>(body.bytes.size());
@@ -302,7 +302,7 @@ TEST_F(TargetService, AMalformedRecordEndsTheRequest) {
 }
 
 TEST_F(TargetService, ARepliesRoomIsNotExceeded) {
-    constexpr std::size_t kRoom = am::kBody - sizeof(am::ReplyHead);
+    constexpr std::size_t kRoom = net::kBody - sizeof(net::ReplyHead);
     constexpr std::size_t kWhole = kRoom / kWindowBytes;  // copies of the window that fit
     Body fits;
     for (std::size_t i = 0; i < kWhole; ++i)
@@ -355,7 +355,7 @@ TEST_F(Dynamic, AnOperationMayGoAcrossRegionsThatTouch) {
     EXPECT_EQ(memory_[79], std::byte{6});
     EXPECT_EQ(memory_[80], std::byte{3});
     const Answered described = target_.ask(2, Body().step(Opcode::Describe), kDynamicWindow, FrameKind::Query);
-    EXPECT_EQ(described.at<am::Description>(0).dynamic, 1u);
+    EXPECT_EQ(described.at<net::Description>(0).dynamic, 1u);
 }
 
 TEST_F(Dynamic, UnattachedMemoryIsRefusedAndUnchanged) {

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "reach/mapped.h"
-#include "transport/shm/control.h"
-#include "transport/shm/wait.h"
+#include "shm/control.h"
+#include "shm/wait.h"
 
 namespace osc::test {
 
@@ -84,14 +84,14 @@ class RankCore final : public Core {
     Fault late = Fault::None;            // the fault of the operations in flight
 
   protected:
-    void describe(Peer& peer, const shm::ControlBlock& block) override;
+    void describe(Target& target, const shm::ControlBlock& block) override;
 
   private:
     // A way whose operations are complete as soon as a call waits for them.
     struct InFlight final : reach::Reach {
         explicit InFlight(RankCore& owner) : core(owner) {}
-        reach::Outcome perform(Peer&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
-        Fault admit(Peer&, const op::Call&, bool&) override { return Fault::None; }
+        reach::Outcome perform(Target&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
+        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
         Fault complete(std::uint32_t target, reach::Completion until) override {
             if (until == reach::Completion::AtOrigin) return Fault::None;
             core.settled.push_back(target);
@@ -186,10 +186,10 @@ inline bool RankCore::alive(std::uint32_t rank) {
     return ranks_.lives().alive(rank);
 }
 
-inline void RankCore::describe(Peer& peer, const shm::ControlBlock& /*block*/) {
-    std::vector<std::uint64_t>& words = ranks_.memory(peer.rank);
-    peer.base = reinterpret_cast<std::byte*>(words.data());
-    peer.way = Way::Mapped;
+inline void RankCore::describe(Target& target, const shm::ControlBlock& /*block*/) {
+    std::vector<std::uint64_t>& words = ranks_.memory(target.rank);
+    target.base = reinterpret_cast<std::byte*>(words.data());
+    target.way = Way::Mapped;
 }
 
 /// The liveness test of a world without deaths.

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "abi/mpich/ucx.h"
-#include "transport/shm/activity.h"
+#include "shm/activity.h"
 
 namespace osc::abi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "abi/abi.h"
 #include "abi/openmpi/recognise.h"
-#include "transport/shm/activity.h"
+#include "shm/activity.h"
 
 namespace osc::abi {
 

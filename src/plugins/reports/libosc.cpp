@@ -1,7 +1,7 @@
 // The names under which the reports' code calls libosc.so, beside those of all plugins.
 #include "plugins/libosc.h"
 
-#include "interpose/counter_values.h"
+#include "api/counter_values.h"
 #include "window/settings.h"
 
 namespace osc {

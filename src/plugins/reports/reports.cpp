@@ -1,5 +1,5 @@
 // The reports as a plugin: the function that libosc.so calls when it loads the plugin.
-#include "interpose/reports.h"
+#include "api/reports.h"
 
 #include "plugins/libosc.h"
 #include "plugins/reports/reports.h"

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "api/collect.h"
+#include "api/counter_values.h"
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "interpose/collect.h"
-#include "interpose/counter_values.h"
 #include "plugins/libosc.h"
 #include "plugins/reports/reports.h"
 #include "stats/report.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "api/collect.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "interpose/collect.h"
 #include "plugins/reports/reports.h"
 #include "trace/file.h"
 #include "trace/merge.h"

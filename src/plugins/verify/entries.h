@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "interpose/data.h"
-#include "interpose/routes.h"
-#include "interpose/serve.h"
+#include "api/data.h"
+#include "api/routes.h"
+#include "api/serve.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/ledger.h"
 
@@ -82,7 +82,7 @@ namespace verified {
 #define OSC_VERIFIED_Window(name, parameters) int name parameters;
 #define OSC_VERIFIED_Query(name, parameters) int name parameters;
 #define OSC_VERIFIED_Comm(name, parameters)
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_VERIFIED_Data
 #undef OSC_VERIFIED_Sync
 #undef OSC_VERIFIED_Window

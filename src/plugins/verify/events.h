@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/core.h"
 #include "op/call.h"
 #include "plugins/verify/bytes.h"
 #include "plugins/verify/site.h"
-#include "strategy/core.h"
 
 namespace osc::check {
 

@@ -5,10 +5,10 @@
 
 #include "base/fault.h"
 #include "base/warn.h"
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "host/errhandler.h"
 #include "host/host.h"
-#include "transport/shm/machine.h"
+#include "shm/machine.h"
 
 namespace osc {
 
@@ -62,8 +62,8 @@ void StateLock::contended() {
 bool Core::is_consistent() const {
     return (this->*g_libosc.is_consistent)();
 }
-Peer& Core::know(Peer&, std::uint32_t rank) {
-    return g_libosc.peer(*this, rank);
+Target& Core::know(Target&, std::uint32_t rank) {
+    return g_libosc.target(*this, rank);
 }
 int Team::largest(MPI_Comm comm, std::span<int> values) {
     return (this->*g_libosc.largest)(comm, values);

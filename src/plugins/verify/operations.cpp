@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/data.h"
 #include "base/clock.h"
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "host/datatype.h"
 #include "host/signature.h"
-#include "interpose/data.h"
 #include "op/kernels.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/page_guard.h"
@@ -26,7 +26,7 @@ bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
         unit = 1;
         return true;
     }
-    unit = window.is_local(rank) ? window.peer(rank).unit : 0;
+    unit = window.is_local(rank) ? window.target(rank).unit : 0;
     return window.is_local(rank);
 }
 
@@ -58,7 +58,7 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
     if (!accumulates && !type.predefined) return;
     const std::int64_t alignment = alignment_of(type.basic);
     const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
-    const auto base = known_base ? static_cast<std::int64_t>(window.peer(operation.target).control().base) : 0;
+    const auto base = known_base ? static_cast<std::int64_t>(window.target(operation.target).control().base) : 0;
     for (const Bytes& range : operation.bytes)
         if ((base + range.lo) % alignment != 0) {
             check::report(
@@ -191,7 +191,7 @@ namespace verified {
 #define OSC_OPERATE_Window(name, parameters, arguments)
 #define OSC_OPERATE_Query(name, parameters, arguments)
 #define OSC_OPERATE_Comm(name, parameters, arguments)
-#include "interpose/entries.def"
+#include "api/entries.def"
 
 }  // namespace verified
 }  // namespace osc

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
+#include "api/collect.h"
 #include "base/warn.h"
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "host/host.h"
-#include "interpose/collect.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/checker_comm.h"
 #include "plugins/verify/ledger.h"

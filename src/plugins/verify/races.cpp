@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "op/kernels.h"
-#include "transport/shm/machine.h"
+#include "shm/machine.h"
 
 namespace osc::check {
 namespace {

@@ -1,7 +1,7 @@
 // The verified synchronisation calls.
 #include <vector>
 
-#include "epoch/epoch.h"
+#include "core/epoch.h"
 #include "host/host.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/race_exchange.h"

@@ -156,7 +156,7 @@ void verify_calls() {
 #define OSC_INSTALL_Window OSC_INSTALL
 #define OSC_INSTALL_Query(name)
 #define OSC_INSTALL_Comm(name)
-#include "interpose/entries.def"
+#include "api/entries.def"
 #undef OSC_ENTRY
     OSC_INSTALL(Wait)
     OSC_INSTALL(Test)

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fabric/endpoint.h"
 #include "op/types.h"
-#include "transport/fabric/endpoint.h"
 
 namespace osc::fake {
 

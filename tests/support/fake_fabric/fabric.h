@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "fabric/endpoint.h"
 #include "fake_fabric/behaviour.h"
-#include "transport/fabric/endpoint.h"
 
 namespace osc::fake {
 

@@ -25,7 +25,7 @@ def after(file, text, statement):
     return Edit(file, text, f"{text}\n{statement}")
 
 
-DIRECT = "transport/direct/direct.cpp"
+DIRECT = "local/direct.cpp"
 UPDATE = "if (how.op != Op::NoOp) how.apply(target, static_cast<const std::byte*>(origin) + skip, n);"
 
 
@@ -38,8 +38,8 @@ def postponed(name):
 
 def unlocked(name, condition):
     """acquire() returns without the lock."""
-    return before("strategy/targets.cpp", "const bool shared = kind == LockKind::Shared;",
-                  f"if (OSC_FAULT({name}) && {condition}) {{ peer.held_lock = HeldLock::NoCheck; return Fault::None; }}")
+    return before("core/targets.cpp", "const bool shared = kind == LockKind::Shared;",
+                  f"if (OSC_FAULT({name}) && {condition}) {{ target.held_lock = HeldLock::NoCheck; return Fault::None; }}")
 
 
 FAULTS = [
@@ -49,16 +49,16 @@ FAULTS = [
     Fault("drop_accumulate", "an accumulate on mapped memory does nothing", [
         before(DIRECT, UPDATE, "if (OSC_FAULT(drop_accumulate)) return;")]),
     Fault("origin_unit", "the origin's displacement unit is used for the target's", [
-        after("window/window.cpp", "peer.unit = block.unit;",
-              "if (OSC_FAULT(origin_unit)) peer.unit = static_cast<std::uint64_t>(unit);")]),
+        after("window/window.cpp", "target.unit = block.unit;",
+              "if (OSC_FAULT(origin_unit)) target.unit = static_cast<std::uint64_t>(unit);")]),
     Fault("lost_atomicity", "accumulates take no stripe lock", [
         before("sync/stripe.h", "std::uint32_t free = 0;", "if (OSC_FAULT(lost_atomicity)) return true;")]),
     Fault("stripe_base", "cross-memory access hashes addresses to other stripes than loads and stores", [
-        Edit("transport/cma/updates.cpp", "stripe_number(portion.disp)",
+        Edit("local/updates.cpp", "stripe_number(portion.disp)",
              "stripe_number(portion.disp + (OSC_FAULT(stripe_base) ? std::uint64_t{1} << shm::kStripeShift : 0))")]),
     Fault("swap_uncompared", "compare-and-swap stores whatever it finds", [
         Edit(file, "bool same = op::equal(", "bool same = OSC_FAULT(swap_uncompared) || op::equal(")
-        for file in (DIRECT, "transport/cma/cma_transport.cpp")]),
+        for file in (DIRECT, "local/cma_transport.cpp")]),
     Fault("swap_returns_new", "compare-and-swap returns what is there afterwards", [
         after(DIRECT, "if (same) how.copy(target, origin, 1);",
               "if (OSC_FAULT(swap_returns_new)) how.copy(result, target, 1);")]),
@@ -68,13 +68,13 @@ FAULTS = [
     Fault("no_op_unfilled", "the result buffer of MPI_NO_OP is not filled", [
         Edit(DIRECT, "if (result != nullptr) how.copy(",
              "if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp)) how.copy("),
-        Edit("transport/cma/updates.cpp", "if (returns) how_.copy(",
+        Edit("local/updates.cpp", "if (returns) how_.copy(",
              "if (returns && !(OSC_FAULT(no_op_unfilled) && how_.op == Op::NoOp)) how_.copy(")]),
     Fault("late_put", "a put is done only with the next one, after the flush", [postponed("late_put")]),
     Fault("get_before_put", "a put is done only when the epoch ends, after the gets that follow its flush", [
         postponed("get_before_put")]),
     Fault("request_early", "a request completes before its get has moved the data", [
-        before("interpose/data.cpp", "am::PendingOp asked;", """\
+        before("api/data.cpp", "net::PendingOp asked;", """\
             if (OSC_FAULT(request_early) && kind == op::OpKind::Get && request != nullptr && counter == nullptr &&
                 abi::predefined(buffers.origin_type) && abi::predefined(buffers.target_type)) {
                 faults::postpone([=, &window] { perform(window, function, kind, buffers, op, nullptr); });
@@ -90,37 +90,37 @@ FAULTS = [
         unlocked("exclusive_skipped", "kind == LockKind::Exclusive")]),
     Fault("shared_skipped", "a shared lock is not taken", [unlocked("shared_skipped", "kind == LockKind::Shared")]),
     Fault("lock_order_ignored", "a lock is acquired before one that the process asked for earlier", [
-        after("strategy/deferred_lock.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
+        after("core/strategies/deferred_lock.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
     Fault("lock_fast_unordered", "the fast path of MPI_Win_lock does not know of deferred locks", [
-        Edit("interpose/windows.cpp", "may_defer(*window)) serve_deferred_locks();",
+        Edit("api/windows.cpp", "may_defer(*window)) serve_deferred_locks();",
              "may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();")]),
     Fault("lock_blocks_process", "locks are deferred although other threads of the program may lock", [
-        Edit("strategy/deferred_lock.cpp", "if (!core.threaded) return true;",
+        Edit("core/strategies/deferred_lock.cpp", "if (!core.threaded) return true;",
              "if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;")]),
     Fault("lock_all_skipped", "lock_all takes no locks", [
         unlocked("lock_all_skipped", "core.epoch.access == Access::LockAll")]),
     Fault("fence_unsynchronised", "a fence does not wait", [
-        Edit("epoch/fence.cpp", "nothing = call.is_empty()",
+        Edit("core/fence.cpp", "nothing = call.is_empty()",
              "nothing = OSC_FAULT(fence_unsynchronised) || call.is_empty()")]),
     Fault("opening_fence_skipped", "no process awaits a fence with MPI_MODE_NOPRECEDE", [
-        Edit("epoch/fence.cpp", "call.is_empty();",
+        Edit("core/fence.cpp", "call.is_empty();",
              "call.is_empty() || (OSC_FAULT(opening_fence_skipped) && !call.precedes);")]),
     Fault("post_unawaited", "an origin does not wait for the post", [
-        Edit("strategy/targets.cpp", "peer.post == Post::Taken) return",
-             "peer.post == Post::Taken || OSC_FAULT(post_unawaited)) return")]),
+        Edit("core/targets.cpp", "target.post == Post::Taken) return",
+             "target.post == Post::Taken || OSC_FAULT(post_unawaited)) return")]),
     Fault("complete_early", "complete is sent when the epoch starts", [
-        before("epoch/active.cpp", "set_started(core, target, true);",
-               "if (OSC_FAULT(complete_early) && core.is_local(target)) sync::send_complete(core.controls, target);"),
-        Edit("epoch/active.cpp", "if (core.is_local(target)) sync::send_complete(",
-             "if (core.is_local(target) && !OSC_FAULT(complete_early)) sync::send_complete(")]),
+        before("core/active.cpp", "set_started(core, rank, true);",
+               "if (OSC_FAULT(complete_early) && core.is_local(rank)) sync::send_complete(core.controls, rank);"),
+        Edit("core/active.cpp", "if (core.is_local(rank)) sync::send_complete(",
+             "if (core.is_local(rank) && !OSC_FAULT(complete_early)) sync::send_complete(")]),
     Fault("wait_early", "MPI_Win_wait does not wait for complete", [
-        before("epoch/active.cpp", "const shm::WaitScope waits(shm::WaitKind::Completes,",
+        before("core/active.cpp", "const shm::WaitScope waits(shm::WaitKind::Completes,",
                "if (OSC_FAULT(wait_early)) { epoch.posted = false; return Fault::None; }")]),
     Fault("stale_regions", "a target's table of attached regions is read once", [
-        Edit("transport/shm/regions.cpp", "if (before == version_)",
+        Edit("shm/regions.cpp", "if (before == version_)",
              "if (before == version_ || (OSC_FAULT(stale_regions) && regions_ != nullptr))")]),
     Fault("last_region_unseen", "the last attached region is ignored", [
-        before("transport/shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
+        before("shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
                "if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;")]),
     Fault("last_byte_lost", "the last byte of a contiguous put is lost", [
         Edit("op/pack.cpp", "s.first_disp(), 0, bytes, 1);",
@@ -131,7 +131,7 @@ FAULTS = [
         Edit("op/cursor.h", "y.off, y.stride, x.bytes, n);",
              "y.off, y.stride, x.bytes, OSC_FAULT(last_block_lost) && n > 1 ? n - 1 : n);")]),
     Fault("piece_limit", "pieces of a cross-memory transfer beyond one system call's are lost", [
-        before("transport/cma/cma.cpp", "if (++count_ == kPieces)",
+        before("local/cma.cpp", "if (++count_ == kPieces)",
                "if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;")]),
     Fault("wrong_stride", "the stride of strided pieces is too long by one byte", [
         Edit("op/cursor.h", "left_, run_.stride,", "left_, OSC_FAULT(wrong_stride) ? run_.stride + 1 : run_.stride,")]),
@@ -163,17 +163,17 @@ FAULTS = [
 
 # Most faults are in the general path. Once a fault is chosen, that path performs every operation.
 GENERAL_PATH = [
-    Edit("interpose/data_fast.h", "return peer->contains(", "return !OSC_FAULT_ANY && peer->contains("),
-    Edit("interpose/data_fast.cpp", "return epoch::opens(", "return !OSC_FAULT_ANY && epoch::opens("),
-    before("epoch/simple.cpp", "if (static_cast<std::uint32_t>(rank) >= core.size) return false;",
+    Edit("api/data_fast.h", "return target->contains(", "return !OSC_FAULT_ANY && target->contains("),
+    Edit("api/data_fast.cpp", "return epoch::opens(", "return !OSC_FAULT_ANY && epoch::opens("),
+    before("core/simple.cpp", "if (static_cast<std::uint32_t>(rank) >= core.size) return false;",
            "if (OSC_FAULT_ANY) return false;"),
-    after("transport/am/target/executor.cpp", "bool is_small(const ExposedWindow& window, const Record& record) {",
+    after("net/target/executor.cpp", "bool is_small(const ExposedWindow& window, const Record& record) {",
           "if (OSC_FAULT_ANY) return false;"),
 ]
 
 # Each synchronisation call performs the operations that a fault has postponed.
 SYNCHRONISATION = [
-    Edit("interpose/sync.cpp", 'shm::t_call = "MPI_" #name;', 'shm::t_call = "MPI_" #name; faults::synchronise(#name);'),
+    Edit("api/sync.cpp", 'shm::t_call = "MPI_" #name;', 'shm::t_call = "MPI_" #name; faults::synchronise(#name);'),
 ]
 
 

@@ -1,0 +1,75 @@
+// The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route with
+// unchanged arguments. This file does not include mpi.h, which declares the same names with the host's types.
+#include "api/route_table.h"
+#include "host/lacking.h"
+
+namespace osc {
+namespace {
+
+namespace first {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    int name(OSC_WORDS arguments) {                  \
+        connect_or_die();                            \
+        return g_mpi.name arguments;                 \
+    }
+#include "api/entries.def"
+#undef OSC_ENTRY
+}  // namespace first
+
+namespace first_profiled {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    int name(OSC_WORDS arguments) {                  \
+        connect_or_die();                            \
+        return g_pmpi.name arguments;                \
+    }
+#include "api/entries.def"
+#undef OSC_ENTRY
+}  // namespace first_profiled
+
+template <class Route>
+struct Missing;
+template <class... Words>
+struct Missing<int (*)(Words...)> {
+    template <const host::EntryText& kEntry>
+    static int refuse(Words... words) {
+        const Word arguments[] = {words..., 0};
+        return host::refuse_missing(kEntry, {arguments, sizeof...(words)});
+    }
+};
+
+}  // namespace
+
+const Routes kMissing = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &Missing<decltype(Routes::name)>::refuse<host::entry_text::name>,
+#include "api/entries.def"
+#undef OSC_ENTRY
+};
+
+constinit Routes g_mpi = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &first::name,
+#include "api/entries.def"
+#undef OSC_ENTRY
+};
+
+constinit Routes g_pmpi = {
+#define OSC_ENTRY(kind, name, parameters, arguments) &first_profiled::name,
+#include "api/entries.def"
+#undef OSC_ENTRY
+};
+
+constinit Routes g_own{};
+constinit Routes g_checked{};
+
+}  // namespace osc
+
+#define OSC_EXPORT extern "C" __attribute__((visibility("default")))
+
+#define OSC_ENTRY(kind, name, parameters, arguments)  \
+    OSC_EXPORT int MPI_##name(OSC_WORDS arguments) {  \
+        return ::osc::g_mpi.name arguments;           \
+    }                                                 \
+    OSC_EXPORT int PMPI_##name(OSC_WORDS arguments) { \
+        return ::osc::g_pmpi.name arguments;          \
+    }
+#include "api/entries.def"
+#undef OSC_ENTRY

@@ -1,0 +1,149 @@
+// The general path of operations: checks the arguments, prepares the target in the epoch, and calls the window.
+#include "api/data.h"
+
+#include <utility>
+
+#include "core/epoch.h"
+#include "host/datatype.h"
+#include "window/checker.h"
+#include "window/request.h"
+
+namespace osc {
+namespace {
+
+using base::fail;
+
+Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand,
+               const op::TypeInfo*& info) {
+    if (count < 0) return fail(Fault::Count, "%s count %lld is negative", which, static_cast<long long>(count));
+    int error = MPI_SUCCESS;
+    info = host::type_info(type, &error);
+    if (info == nullptr) {
+        if (error == MPI_ERR_NO_MEM) return fail(Fault::NoMem, "no memory to describe the %s datatype", which);
+        return fail(Fault::Type, "the %s datatype is null, not committed, or not one that libosc can describe", which);
+    }
+    operand = {base, static_cast<std::size_t>(count), &info->layout};
+    return Fault::None;
+}
+
+// The same for memory of this process. Null is MPI_BOTTOM too, for datatypes with absolute addresses: those have no
+// data where the buffer begins.
+Fault describe_buffer(const char* which, void* base, MPI_Count count, MPI_Datatype type, op::Operand& operand,
+                      const op::TypeInfo*& info) {
+    const Fault fault = describe(which, base, count, type, operand, info);
+    if (fault != Fault::None || base != nullptr || count == 0 || info->size == 0 || info->layout.true_lb() != 0)
+        return fault;
+    return fail(Fault::Buffer, "the %s buffer is null", which);
+}
+
+bool reads_origin(op::OpKind kind, Op op) {
+    return kind != op::OpKind::GetAccumulate || op != Op::NoOp;
+}
+
+Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle, net::PendingOp* asked,
+                  const int* counter) {
+    if (buffers.element)
+        if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
+            return fail(Fault::Type, "the datatype must be a predefined one");
+    op::Call call;
+    call.kind = kind;
+    if (kind == op::OpKind::Accumulate || kind == op::OpKind::GetAccumulate) {
+        call.op = op_of(handle);
+        if (call.op == Op::None) return fail(Fault::Op, "only predefined operations are allowed");
+        if (call.op == Op::NoOp && kind == op::OpKind::Accumulate)
+            return fail(Fault::Op, "MPI_NO_OP is for get_accumulate and fetch_and_op only");
+    }
+    Fault fault = Fault::None;
+    const op::TypeInfo* types[3] = {};
+    // MPI_NO_OP ignores the origin arguments.
+    if (reads_origin(kind, call.op))
+        fault =
+            describe_buffer("origin", buffers.origin, buffers.origin_count, buffers.origin_type, call.origin, types[0]);
+    if (fault == Fault::None && (kind == op::OpKind::GetAccumulate || kind == op::OpKind::CompareAndSwap))
+        fault =
+            describe_buffer("result", buffers.result, buffers.result_count, buffers.result_type, call.result, types[1]);
+    if (fault == Fault::None)
+        fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target, types[2]);
+    if (fault == Fault::None && kind == op::OpKind::CompareAndSwap && buffers.compare == nullptr)
+        fault = fail(Fault::Buffer, "the compare buffer is null");
+    if (fault != Fault::None) return fault;
+    call.compare = buffers.compare;
+    call.disp = buffers.disp;
+    const int rank = buffers.target_rank;
+    if (rank == MPI_PROC_NULL) return Fault::None;
+    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
+        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
+    if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
+        return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
+    Notification notification{};
+    if (counter != nullptr)
+        if (fault = window.notifications.find(window, static_cast<std::uint32_t>(rank), *counter, notification);
+            fault != Fault::None)
+            return fault;
+    Target& target = window.target(static_cast<std::uint32_t>(rank));
+    bool later = false;
+    // The program may wait for the request before it makes any other call, and the target for the notification alone,
+    // so such an operation cannot stay queued.
+    const bool may_wait = asked == nullptr && counter == nullptr && window.can_defer();
+    if (fault = epoch::open_target(window, target, may_wait ? &later : nullptr); fault != Fault::None) return fault;
+    if (later) return window.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
+    if (counter != nullptr) return window.execute_notified(target, call, asked, notification);
+    return window.execute(target, call, asked);
+}
+
+}  // namespace
+
+namespace {
+
+// Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already. `request`: null, or
+// where the operation's request goes. `counter`: null, or the one of the target that a notified operation increments.
+int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
+            MPI_Request* request, const int* counter = nullptr) {
+    shm::t_call = function;
+    net::PendingOp asked;
+    int host_error = MPI_SUCCESS;
+    const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
+    Fault fault = notifies ? epoch::may_notify(window) : Fault::None;
+    if (fault == Fault::None)
+        fault = try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter);
+    if (fault == Fault::None && request != nullptr) {
+        if (asked.completion == nullptr) return host::completed_request(request);
+        fault = request::give(window, std::move(asked), request, host_error);
+    }
+    return fault != Fault::None ? raise(window, function, fault) : host_error;
+}
+
+}  // namespace
+
+int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
+                     int index, MPI_Request* request) {
+    const auto below = [&](const Buffers& with) { return perform(window, function, kind, with, op, request, &index); };
+    if (window.ledger == nullptr) return below(buffers);
+    return g_checker->notified(function, kind, buffers, op, window.handle, index, request, below);
+}
+
+// The namespace of a general form: large-count forms have no fast path before them.
+#define OSC_SPACE_Put_c , entry
+#define OSC_SPACE_Get_c , entry
+#define OSC_SPACE_Accumulate_c , entry
+#define OSC_SPACE_Get_accumulate_c , entry
+#define OSC_SPACE_Rput_c , entry
+#define OSC_SPACE_Rget_c , entry
+#define OSC_SPACE_Raccumulate_c , entry
+#define OSC_SPACE_Rget_accumulate_c , entry
+
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_DEFINE_##kind(name, parameters, arguments)
+#define OSC_DEFINE_Data(name, parameters, arguments)                 \
+    int OSC_CHOOSE(OSC_SPACE_##name, slow, )::name parameters {      \
+        Window* const window = find_window(win);                     \
+        if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
+        count_served(Entry::name);                                   \
+        return perform(*window, "MPI_" #name, OSC_PERFORMS_##name);  \
+    }
+#define OSC_DEFINE_Sync(name, parameters, arguments)
+#define OSC_DEFINE_Window(name, parameters, arguments)
+#define OSC_DEFINE_Query(name, parameters, arguments)
+#define OSC_DEFINE_Comm(name, parameters, arguments)
+#include "api/entries.def"
+
+}  // namespace osc

@@ -1,0 +1,106 @@
+// Fills the tables of what plugins may call.
+#include "api/plugins.h"
+
+#include "api/collect.h"
+#include "api/counter_values.h"
+#include "api/plugin_table.h"
+#include "api/reports.h"
+#include "base/beside.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/warn.h"
+#include "core/epoch.h"
+#include "host/datatype.h"
+#include "host/errhandler.h"
+#include "host/host.h"
+#include "host/request.h"
+#include "shm/machine.h"
+#include "window/checker.h"
+#include "window/registry.h"
+#include "window/settings.h"
+
+namespace osc {
+namespace {
+
+const plugin::Table kLibosc = {
+    .version = OSC_VERSION_TEXT,
+    .bytes = plugin::kBytes,
+    .host = &host::detail::g_real,
+    .called = &g_mpi,
+    .profiled = &g_pmpi,
+    .behind = &g_checked,
+    .values = &base::values,
+    .fault_text = &base::fault_text,
+    .say_text = &base::say_text,
+    .warn_for_group = &base::warn_for_group,
+    .claim_for_job = &base::claim_for_job,
+    .element_size = &op::element_size,
+    .significant_size = &op::significant_size,
+    .name_of_basic = &op::name,
+    .name_of_op = &op::name,
+    .bounds = &op::Layout::bounds,
+    .arena = &shm::Arena::mine,
+    .map_view = &shm::Arena::map_view,
+    .unmap_view = &shm::Arena::unmap_view,
+    .machine_number = &shm::machine_number,
+    .is_consistent = &Core::is_consistent,
+    .may_free = &epoch::may_free,
+    .must_not_flush = &epoch::must_not_flush,
+    .must_not_request = &epoch::must_not_request,
+    .target = [](Core& core, std::uint32_t rank) -> Target& { return core.target(rank); },
+    .meet =
+        [](Window& window) {
+            const shm::WaitScope scope(shm::WaitKind::Barrier, window.id, window.me);
+            return window.barrier();
+        },
+    .largest = &Team::largest,
+    .threads = &host::threads,
+    .type_info = [](MPI_Datatype type) { return host::type_info(type); },
+    .find_mismatch = &host::find_mismatch,
+    .give_own_handle = &host::give_own_handle,
+    .free_handler = &host::free_handler,
+    .find_window = [](MPI_Win handle) { return find_window(handle); },
+    .live_windows = &live_windows,
+    .await_all = &await_all,
+    .difference_in_job = &difference_in_job,
+    .describe_statistics = &Window::describe_statistics,
+    .visit_records = &stats::visit,
+    .counter_names = &counter_names,
+    .counter_values = &counter_values,
+    .trace_facts = &trace::facts,
+    .trace_contents = &trace::contents,
+    .trace_close = &trace::close,
+    .note_clock_message = &trace::note_clock_message,
+};
+
+// What a plugin offers; null with the reason in `why`.
+template <class Offer>
+Offer* open(const char* file, const char* function, std::string& why) {
+    using Open = Offer*(const plugin::Table* libosc);
+    auto* const found = reinterpret_cast<Open*>(base::function_beside(file, function, nullptr, why));
+    Offer* const offer = found != nullptr ? found(&kLibosc) : nullptr;
+    if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version or build";
+    return offer;
+}
+
+}  // namespace
+
+void load_checker() {
+    std::string why;
+    g_checker = open<Checker>("libosc_verify.so", "osc_verify_open", why);
+    if (g_checker == nullptr)
+        base::warn_for_job("OSC_CHECK=%s: the program runs unchecked, because the checker cannot be loaded: %s",
+                           base::values().check.c_str(), why.c_str());
+}
+
+void load_reports() {
+    if (base::values().stats.empty() && base::values().trace.empty()) return;
+    std::string why;
+    g_reports = open<const Reports>("libosc_reports.so", "osc_reports_open", why);
+    if (g_reports != nullptr) return;
+    base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s", why.c_str());
+    stats::turn_off();
+    trace::turn_off();
+}
+
+}  // namespace osc

@@ -1,0 +1,118 @@
+// libosc's own exported functions, osc_*.
+#include <cstring>
+#include <string>
+
+#include "api/counter_values.h"
+#include "api/routes.h"
+#include "base/log.h"
+#include "net/network_stack.h"
+#include "osc/osc.h"
+#include "shm/arena.h"
+#include "stats/report.h"
+#include "sync/stripe.h"
+#include "window/registry.h"
+#include "window/window.h"
+
+namespace osc {
+
+namespace {
+
+const char* const kNames[] = {
+#define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
+#include "api/entries.def"
+#undef OSC_ENTRY
+};
+
+// `calls` of the function `name`; 0 without such a function.
+unsigned long long count_of(std::uint64_t (&calls)(Entry), const char* name) {
+    for (unsigned i = 0; name != nullptr && i < kEntries; ++i)
+        if (std::strcmp(kNames[i], name) == 0) return calls(static_cast<Entry>(i));
+    return 0;
+}
+
+unsigned long long metadata_bytes() {
+    unsigned long long bytes = 0;
+    visit_windows([&](const Window& window) { bytes += window.own_bytes(); });
+    return bytes;
+}
+
+unsigned long long windows() {
+    unsigned long long count = 0;
+    visit_windows([&](const Window&) { ++count; });
+    return count;
+}
+
+net::NetworkStack& network() {
+    return net::NetworkStack::mine();
+}
+
+const char* const kCounterNames[] = {
+#define OSC_COUNTER(name, value, help) name,
+#include "tools/counters.def"
+#undef OSC_COUNTER
+};
+
+}  // namespace
+
+std::span<const char* const> counter_names() {
+    return kCounterNames;
+}
+
+std::vector<std::uint64_t> counter_values() {
+    return {
+#define OSC_COUNTER(name, value, help) value,
+#include "tools/counters.def"
+#undef OSC_COUNTER
+    };
+}
+
+void report_counters() {
+    std::string line;
+    for (unsigned i = 0; i < kEntries; ++i) {
+        const unsigned long long served = served_calls(static_cast<Entry>(i));
+        const unsigned long long forwarded = forwarded_calls(static_cast<Entry>(i));
+        if (served + forwarded == 0) continue;
+        line += std::string(" ") + kNames[i] + "=" + std::to_string(served);
+        if (forwarded != 0) line += "+" + std::to_string(forwarded) + " by the host";
+    }
+    base::say("served:%s", line.c_str());
+}
+
+}  // namespace osc
+
+#define OSC_EXPORT extern "C" __attribute__((visibility("default")))
+
+OSC_EXPORT const char* osc_version(void) {
+    return OSC_VERSION_TEXT;
+}
+
+OSC_EXPORT unsigned long long osc_served(const char* mpi_function) {
+    return osc::count_of(osc::served_calls, mpi_function);
+}
+
+OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
+    return osc::count_of(osc::forwarded_calls, mpi_function);
+}
+
+OSC_EXPORT int osc_window_stat(int handle, const char* name, unsigned long long* value) {
+    osc::Window* const window = osc::find_window(handle);
+    std::uint64_t found = 0;
+    if (window == nullptr || window->stats == nullptr || name == nullptr || value == nullptr ||
+        !osc::stats::look_up(*window->stats, name, found))
+        return -1;
+    *value = found;
+    return 0;
+}
+
+OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
+    if (name == nullptr || value == nullptr) return -1;
+    using namespace osc;
+#define OSC_COUNTER(counter, expression, help) \
+    if (std::strcmp(name, counter) == 0) {     \
+        *value = expression;                   \
+        return 0;                              \
+    }
+#include "tools/counters.def"
+#undef OSC_COUNTER
+    return -1;
+}

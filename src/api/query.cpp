@@ -1,0 +1,152 @@
+// Queries of windows: attributes, groups, info, shared_query.
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "api/attributes.h"
+#include "api/serve.h"
+#include "core/epoch.h"
+#include "window/request.h"
+
+namespace osc {
+namespace {
+
+using base::fail;
+
+// The member whose memory a query for MPI_PROC_NULL returns: the lowest rank with memory (MPI 4.1 section 12.2.3).
+std::uint32_t first_with_memory(Window& window) {
+    for (std::uint32_t rank = 0; rank < window.size; ++rank)
+        if (window.is_local(rank) && window.controls.block(rank).size > 0) return rank;
+    return window.size;
+}
+
+Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, void*& base) {
+    if (rank != MPI_PROC_NULL && (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size))
+        return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
+    const std::uint32_t asked = rank == MPI_PROC_NULL ? first_with_memory(window) : static_cast<std::uint32_t>(rank);
+    size = 0;
+    unit = 1;
+    base = nullptr;
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return fail(Fault::Flavor, "a dynamic window has no memory of its own to ask for");
+    if (asked == window.size) return Fault::None;
+    Target& target = window.target(asked);
+    // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
+    if (!is_mapped(target.way)) return Fault::None;
+    size = static_cast<MPI_Aint>(target.control().size);
+    unit = static_cast<MPI_Aint>(target.unit);
+    base = asked == window.me && window.program_view != nullptr ? window.program_view : target.base;
+    return asked == window.me ? Fault::None : epoch::pointers_given(window);
+}
+
+// A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
+InfoInUse info_in_use(Window& window) {
+    const StateGuard guard(window);
+    return window.info;
+}
+
+}  // namespace
+
+bool predefined_attribute(Window& window, int keyval, void*& value) {
+    // The values of create_flavor, size, unit and model are pointers to the value, the base is the pointer itself.
+    switch (keyval) {
+        case MPI_WIN_BASE:
+            value = window.shown_base();
+            return true;
+        case MPI_WIN_SIZE:
+            value = &window.bytes;
+            return true;
+        case MPI_WIN_DISP_UNIT:
+            value = &window.shown_unit;
+            return true;
+        case MPI_WIN_CREATE_FLAVOR:
+            value = &window.flavor;
+            return true;
+        case MPI_WIN_MODEL:
+            value = &window.model;
+            return true;
+        default:
+            return false;
+    }
+}
+
+namespace entry {
+
+int Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query_c, (win, rank, size, disp_unit, baseptr));
+    count_served(Entry::Win_shared_query_c);
+    void* base = nullptr;
+    const Fault fault = shared_query(*window, rank, *size, *disp_unit, base);
+    if (fault == Fault::None) std::memcpy(baseptr, &base, sizeof base);
+    return finish(*window, "MPI_Win_shared_query_c", fault);
+}
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query, (win, rank, size, disp_unit, baseptr));
+    count_served(Entry::Win_shared_query);
+    void* base = nullptr;
+    MPI_Aint unit = 1;
+    Fault fault = shared_query(*window, rank, *size, unit, base);
+    if (fault == Fault::None && unit > INT_MAX)
+        fault = fail(Fault::Disp, "the displacement unit does not fit an int; use MPI_Win_shared_query_c");
+    if (fault == Fault::None) {
+        *disp_unit = static_cast<int>(unit);
+        std::memcpy(baseptr, &base, sizeof base);
+    }
+    return finish(*window, "MPI_Win_shared_query", fault);
+}
+
+int Win_get_group(MPI_Win win, MPI_Group* group) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_group, (win, group));
+    count_served(Entry::Win_get_group);
+    return host::real().Group_excl(window->team.group(), 0, nullptr, group);
+}
+
+int Win_get_info(MPI_Win win, MPI_Info* info_used) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_info, (win, info_used));
+    count_served(Entry::Win_get_info);
+    if (const int error = host::real().Info_create(info_used); error != MPI_SUCCESS) return error;
+    for (const auto& [key, value] : info_in_use(*window))
+        host::real().Info_set(*info_used, key.c_str(), value.c_str());
+    return MPI_SUCCESS;
+}
+
+int Win_set_info(MPI_Win win, MPI_Info info) {
+    Window* const window = find_window(win);
+    if (window == nullptr) OSC_FORWARD_ON(win, Win_set_info, (win, info));
+    count_served(Entry::Win_set_info);
+    if (info == MPI_INFO_NULL)
+        return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is MPI_INFO_NULL"));
+    for (;;) {
+        const InfoInUse before = info_in_use(*window);
+        InfoInUse now = read_info(info, window->flavor, before);
+        const StateGuard guard(*window);
+        if (window->info != before) continue;  // another thread has set keys meanwhile
+        window->info = std::move(now);
+        return MPI_SUCCESS;
+    }
+}
+
+int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+    Window* const window = find_window(win);
+    void* value = nullptr;
+    if (window == nullptr && was_freed(win)) return raise_freed("MPI_Win_get_attr");
+    if (window == nullptr || !predefined_attribute(*window, win_keyval, value))
+        return host::real().Win_get_attr(win, win_keyval, attribute_val, flag);
+    count_served(Entry::Win_get_attr);
+    std::memcpy(attribute_val, &value, sizeof value);
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+    request::look(request);
+    return host::real().Request_get_status(request, flag, status);
+}
+
+}  // namespace entry
+}  // namespace osc

@@ -1,0 +1,42 @@
+// The table of routes, for code that must not know the host's types.
+//
+// libosc's exported functions pass their arguments to libosc or to a host of any ABI. A handle is an int in MPICH's ABI
+// and a pointer in others, so these functions take and pass every argument as a Word: on the systems that libosc
+// supports each integer or pointer argument fills one register or one 8-byte stack slot, whatever its type.
+#pragma once
+
+#include <cstdint>
+
+namespace osc {
+
+using Word = std::uintptr_t;
+static_assert(sizeof(Word) == 8, "an argument of the C calling convention fills one Word");
+
+// OSC_WORDS(a, b, c) is "Word a, Word b, Word c".
+#define OSC_WORDS(...) __VA_OPT__(OSC_RESCAN(OSC_NEXT_WORD(__VA_ARGS__)))
+#define OSC_NEXT_WORD(first, ...) ::osc::Word first __VA_OPT__(, OSC_NEXT_WORD_LATER OSC_EMPTY_LIST(__VA_ARGS__))
+#define OSC_NEXT_WORD_LATER() OSC_NEXT_WORD
+#define OSC_EMPTY_LIST ()
+#define OSC_RESCAN(...) OSC_RESCAN_4(OSC_RESCAN_4(OSC_RESCAN_4(OSC_RESCAN_4(__VA_ARGS__))))
+#define OSC_RESCAN_4(...) OSC_RESCAN_1(OSC_RESCAN_1(OSC_RESCAN_1(OSC_RESCAN_1(__VA_ARGS__))))
+#define OSC_RESCAN_1(...) __VA_ARGS__
+
+/// One function pointer for each entry point.
+struct Routes {
+#define OSC_ENTRY(kind, name, parameters, arguments) int (*name)(OSC_WORDS arguments);
+#include "api/entries.def"
+#undef OSC_ENTRY
+};
+
+extern Routes g_mpi;      // calls of MPI_X
+extern Routes g_pmpi;     // calls of PMPI_X
+extern Routes g_own;      // libosc's own functions, for those that count (counted.h)
+extern Routes g_checked;  // what the usage checker's entry points call; null if it is off
+
+/// The routes of entry points that a foreign host lacks in every form: host::refuse_missing().
+extern const Routes kMissing;
+
+/// Sets the routes, or ends the process with one line if no MPI library is loaded. Thread-safe.
+void connect_or_die();
+
+}  // namespace osc

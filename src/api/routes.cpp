@@ -1,0 +1,106 @@
+// Finds the routes when the library is loaded, or at the first call if the host comes later (a language binding that
+// opens MPI at run time). Over a foreign host always at the first call, which prints the line that says so.
+#include "api/routes.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "api/counted.h"
+#include "api/plugins.h"
+#include "api/traced.h"
+#include "base/core_sharing.h"
+#include "base/launcher.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/warn.h"
+#include "fabric/endpoint.h"
+#include "host/real.h"
+#include "osc/osc.h"
+#include "stats/record.h"
+#include "trace/recorder.h"
+#include "window/settings.h"
+#include "window/shared_heap.h"
+
+namespace osc {
+namespace {
+
+template <class Route>
+Route to_route(void* address) {
+    return reinterpret_cast<Route>(address);
+}
+
+template <class Route>
+void choose(Route& called, Route& profiled, Route ours, void* host, const char* symbol, bool disabled) {
+    void* const next = host::next_symbol(symbol);
+    const bool tool = next != nullptr && !host::in_host_library(next);
+    profiled = disabled && host != nullptr ? to_route<Route>(host) : ours;
+    called = tool ? to_route<Route>(next) : profiled;
+}
+
+void serve() {
+    const bool disabled = base::values().disable;
+    base::note_affinity();
+    if (!disabled) load_reports();
+    announce_settings();
+#define OSC_ENTRY(kind, name, parameters, arguments)                                        \
+    choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
+           host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
+    g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
+#include "api/entries.def"
+#undef OSC_ENTRY
+    if (stats::enabled()) count_calls();
+    if (trace::enabled()) trace_calls();
+    if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
+    if (!disabled) share_heap();
+    if (const int processes = base::launcher::size(); !disabled && processes > 1)
+        fabric::announce_processes(static_cast<std::uint32_t>(processes));
+}
+
+template <class Route>
+void pass(Route& route, const char* symbol, Route missing) {
+    void* const address = host::host_symbol(symbol);
+    route = address != nullptr ? to_route<Route>(address) : missing;
+}
+
+void stand_aside() {
+#define OSC_ENTRY(kind, name, parameters, arguments) \
+    pass(g_mpi.name, "MPI_" #name, kMissing.name);   \
+    pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
+#include "api/entries.def"
+#undef OSC_ENTRY
+    if (base::values().disable) return;
+    base::warn_for_job(
+        "the program's MPI library (%s) has another ABI than %s's: libosc serves nothing and passes every call on; "
+        "it needs a program built for %s or a library of its ABI",
+        host::describe_host().c_str(), abi::kName, abi::kName);
+}
+
+// Sets the routes once. False if there is no host yet, or if it is a foreign one and this is not a call (`called`): the
+// message about a foreign host waits for the first call.
+bool connect(bool called) {
+    static std::mutex mutex;
+    static bool done = false;
+    const std::lock_guard lock(mutex);
+    if (done) return true;
+    const host::Host host = host::find_host();
+    if (host == host::Host::None || (host == host::Host::Foreign && !called)) return false;
+    if (host == host::Host::Foreign)
+        stand_aside();
+    else
+        serve();
+    return done = true;
+}
+
+__attribute__((constructor(101))) void connect_at_load() {
+    connect(false);
+}
+
+}  // namespace
+
+void connect_or_die() {
+    if (connect(true)) return;
+    base::say("no MPI library is loaded; preload libosc only into MPI programs");
+    std::abort();
+}
+
+}  // namespace osc

@@ -1,0 +1,57 @@
+// Error reports.
+#include "api/serve.h"
+
+#include "base/log.h"
+#include "host/errhandler.h"
+#include "window/checker.h"
+
+namespace osc {
+namespace {
+
+// Ends the job as the host's fatal error handler does. The host would name MPI_Win_call_errhandler or
+// MPI_Comm_call_errhandler as the function that failed. A program that uses Sessions only has no MPI_COMM_WORLD, and
+// gets the handler.
+void abort_job(int error) {
+    int world_model = 0;
+    host::real().Initialized(&world_model);
+    if (world_model) host::real().Abort(MPI_COMM_WORLD, error);
+}
+
+}  // namespace
+
+int raise(Window& window, const char* function, Fault fault) {
+    const int error = error_class(fault);
+    const host::Real& mpi = host::real();
+    if (window.ledger != nullptr) g_checker->fault(window, function, fault);
+    if (host::window_errors_are_fatal(window.handle)) {
+        char name[MPI_MAX_OBJECT_NAME] = "";
+        int length = 0;
+        mpi.Win_get_name(window.handle, name, &length);
+        base::say("window 0x%x%s%s%s, rank %u of it: %s: %s", static_cast<unsigned>(window.handle),
+                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.me, function, base::fault_text());
+        abort_job(error);
+    }
+    mpi.Win_call_errhandler(window.handle, error);
+    return error;
+}
+
+int raise(MPI_Comm comm, const char* function, int error) {
+    if (host::comm_errors_are_fatal(comm)) {
+        base::say("%s: %s", function, base::fault_text());
+        abort_job(error);
+    }
+    host::real().Comm_call_errhandler(comm, error);
+    return error;
+}
+
+int raise(const char* function, Fault fault) {
+    int world_model = 0;
+    host::real().Initialized(&world_model);
+    return world_model ? raise(MPI_COMM_SELF, function, error_class(fault)) : error_class(fault);
+}
+
+int raise_freed(const char* function) {
+    return raise(function, base::fail(Fault::Win, "the window has been freed"));
+}
+
+}  // namespace osc

@@ -1,0 +1,273 @@
+// Passive target synchronisation: legality of lock, unlock, lock_all, unlock_all and flush. The window's lock strategy
+// acquires the locks.
+#include <utility>
+
+#include "core/epoch.h"
+#include "core/targets.h"
+#include "shm/compare.h"
+
+namespace osc::epoch {
+namespace {
+
+using base::fail;
+using strategy::drop;
+using strategy::perform_queued;
+using strategy::release_remote;
+using sync::LockKind;
+
+const char* access_name(Access access) {
+    switch (access) {
+        case Access::None:
+            return "no access epoch";
+        case Access::Fence:
+        case Access::FenceUsed:
+            return "a fence epoch";
+        case Access::Start:
+            return "a start epoch";
+        case Access::Lock:
+            return "a lock epoch";
+        case Access::LockAll:
+            return "a lock_all epoch";
+    }
+    return "";
+}
+
+Fault may_lock(Core& core, std::uint32_t rank) {
+    const Access access = core.epoch.access;
+    if (access == Access::FenceUsed || access == Access::Start || access == Access::LockAll)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock", access_name(access));
+    if (core.target(rank).held_lock == HeldLock::None) return Fault::None;
+    return fail(Fault::Sync, "rank %u is locked by this process already", rank);
+}
+
+Fault may_lock_all(Core& core) {
+    const Access access = core.epoch.access;
+    if (access == Access::None || access == Access::Fence) return Fault::None;
+    return fail(Fault::Sync, "%s is open; end it before MPI_Win_lock_all", access_name(access));
+}
+
+// Acquires the process's deferred lock first. Another thread may change the epoch meanwhile, so may() is called again.
+template <class May>
+Fault await_order(Core& core, StateGuard& guard, May&& may) {
+    if (!core.lock_order->is_pending()) return Fault::None;
+    guard.unlocked([&] {
+        core.lock_order->acquire();
+        return true;
+    });
+    return may();
+}
+
+// Performs the queued operations at all targets; returns their first fault.
+Fault perform_all_queued(Core& core) {
+    Fault first = Fault::None;
+    for (const std::uint32_t rank : core.deferred_targets())
+        if (const Fault fault = perform_queued(core, rank); fault != Fault::None) first = fault;
+    return first;
+}
+
+// After a flush that returns `fault`: if no operation is left incomplete, the next flush may take its fast path.
+// Another thread's operation increments `incomplete` before it takes the state lock to clear `flushable`, so either
+// this thread sees the count, or that one clears `flushable` after this.
+Fault after_flush(Core& core, Fault fault) {
+    if (core.epoch.access != Access::LockAll) return fault;
+    StateGuard guard(core);
+    if (core.incomplete.load(std::memory_order_acquire) == 0 && core.epoch.access == Access::LockAll)
+        core.flushable.store(core.size, std::memory_order_relaxed);
+    return fault;
+}
+
+}  // namespace
+
+void full_order(Core& core) {
+    if (!order_and_count(core)) return;
+    core.order.store(kPollEvery, std::memory_order_relaxed);
+    shm::poll_host();
+}
+
+void unlock_late(Core& core, std::uint32_t rank, bool threaded) {
+    core.epoch.end_lock(core.targets[rank]);
+    if (threaded) core.state.unlock();
+    sync::LockContext context = core.lock_context();
+    sync::hand_over(context, rank, false);
+}
+
+void unlocked_often(Core& core) {
+    core.unlocks.store(kPollEvery, std::memory_order_relaxed);
+    shm::poll_host();
+}
+
+Fault lock(Core& core, std::uint32_t rank, LockKind kind, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    const bool no_check = (asserts & kNoCheck) != 0;
+    const auto may = [&] { return may_lock(core, rank); };
+    Fault fault = may();
+    if (fault == Fault::None && !no_check) fault = await_order(core, guard, may);
+    if (fault != Fault::None) return fault;
+    Target& target = core.target(rank);
+    if (no_check)
+        target.held_lock = HeldLock::NoCheck;
+    else
+        fault = core.strategies.lock->lock(core, guard, target, kind);
+    if (fault != Fault::None) return fault;
+    epoch.access = Access::Lock;
+    ++epoch.locks;
+    if (!strategy::is_deferred(target.held_lock)) target.allow();
+    return Fault::None;
+}
+
+Fault unlock(Core& core, std::uint32_t rank) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::Lock || core.target(rank).held_lock == HeldLock::None)
+        return fail(Fault::Sync, "rank %u is not locked by this process", rank);
+    // A fault of an operation is returned, but the lock is released all the same.
+    const Fault late = guard.unlocked([&] {
+        const Fault done = perform_queued(core, rank);
+        const Fault released = release_remote(core, core.target(rank));
+        const Fault ended = core.complete_ops(rank);
+        return done != Fault::None ? done : released != Fault::None ? released : ended;
+    });
+    core.lock_order->end(core, guard, rank);
+    if (core.target(rank).held_lock == HeldLock::None)
+        return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", rank);
+    const HeldLock held = core.target(rank).held_lock;
+    drop(core, core.target(rank));
+    if (--epoch.locks == 0) epoch.access = Access::None;
+    if (shm::count_down(core.unlocks)) unlocked_often(core);
+    if (held == HeldLock::NoCheck) return late;
+    const bool shared =
+        held == HeldLock::Shared || held == HeldLock::SharedDeferred || held == HeldLock::SharedTwoLevel;
+    const LockKind kind = shared ? LockKind::Shared : LockKind::Exclusive;
+    const Fault given = core.strategies.lock->unlocked(core, guard, rank, kind);
+    return given != Fault::None ? given : late;
+}
+
+Fault lock_all(Core& core, unsigned asserts) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    const bool no_check = (asserts & kNoCheck) != 0;
+    const auto may = [&] { return may_lock_all(core); };
+    Fault allowed = may();
+    if (allowed == Fault::None && !no_check) allowed = await_order(core, guard, may);
+    if (allowed != Fault::None) return allowed;
+    epoch.no_check = no_check;
+    if (!no_check)
+        if (const Fault fault = core.strategies.lock->lock_all(core, guard); fault != Fault::None) return fault;
+    epoch.access = Access::LockAll;
+    // MPI_Win_complete may have left operations whose replies are outstanding.
+    const bool none_incomplete = core.incomplete.load(std::memory_order_acquire) == 0;
+    core.flushable.store(none_incomplete ? core.size : 0, std::memory_order_relaxed);
+    return Fault::None;
+}
+
+Fault unlock_all(Core& core) {
+    StateGuard guard(core);
+    Epoch& epoch = core.epoch;
+    if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
+    const Fault late = guard.unlocked([&] {
+        Fault first = perform_all_queued(core);
+        for (const std::uint32_t rank : epoch.touched)
+            if (const Fault fault = release_remote(core, core.target(rank)); fault != Fault::None) first = fault;
+        const Fault ended = core.complete_ops();
+        return first != Fault::None ? first : ended;
+    });
+    if (epoch.access != Access::LockAll)
+        return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
+    if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
+    for (const std::uint32_t rank : epoch.touched)
+        drop(core, core.target(rank));
+    epoch.touched.clear();
+    epoch.access = Access::None;
+    core.flushable.store(0, std::memory_order_relaxed);
+    if (shm::count_down(core.unlocks)) unlocked_often(core);
+    const Fault given = core.strategies.lock->all_unlocked(core, guard);
+    return given != Fault::None ? given : late;
+}
+
+void mark_incomplete(Core& core, Target& target) {
+    StateGuard guard(core);
+    core.flushable.store(0, std::memory_order_relaxed);
+    if (target.held_lock == HeldLock::Exclusive) target.held_lock = HeldLock::ExclusiveInUse;
+}
+
+namespace {
+
+Fault may_flush(Core& core) {
+    if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
+        return fail(Fault::Sync, "no lock or lock_all epoch is open, which flush calls need");
+    full_order(core);
+    return Fault::None;
+}
+
+}  // namespace
+
+Fault flush(Core& core, std::uint32_t rank) {
+    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
+    if (const Fault fault = perform_queued(core, rank); fault != Fault::None) return fault;
+    return after_flush(core, core.complete_ops(rank));
+}
+
+Fault flush_all(Core& core) {
+    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
+    if (const Fault fault = perform_all_queued(core); fault != Fault::None) return fault;
+    return after_flush(core, core.complete_ops());
+}
+
+Fault flush_local(Core& core, std::uint32_t rank) {
+    Fault fault = may_flush(core);
+    if (fault == Fault::None) fault = perform_queued(core, rank);
+    return fault == Fault::None ? after_flush(core, core.complete_local(rank)) : fault;
+}
+
+Fault flush_local_all(Core& core) {
+    Fault fault = may_flush(core);
+    if (fault == Fault::None) fault = perform_all_queued(core);
+    return fault == Fault::None ? after_flush(core, core.complete_local(Core::kEveryTarget)) : fault;
+}
+
+namespace {
+
+Fault need_passive(Core& core, const char* kind) {
+    const StateGuard guard(core);
+    const Access access = core.epoch.access;
+    if (access == Access::Lock || access == Access::LockAll) return Fault::None;
+    return fail(Fault::Sync, "no lock or lock_all epoch is open; %s need one", kind);
+}
+
+}  // namespace
+
+Fault may_notify(Core& core) {
+    return need_passive(core, "notified operations");
+}
+
+Fault must_not_request(Core& core) {
+    return need_passive(core, "operations that give a request");
+}
+
+Fault must_not_flush(Core& core, std::uint32_t rank) {
+    const StateGuard guard(core);
+    if (core.epoch.access != Access::Lock || rank >= core.size || core.target(rank).held_lock != HeldLock::None)
+        return Fault::None;
+    return fail(Fault::Sync, "rank %u is not locked", rank);
+}
+
+Fault may_free(Core& core) {
+    StateGuard guard(core);
+    const Epoch& epoch = core.epoch;
+    if (epoch.access == Access::Start || epoch.access == Access::Lock || epoch.access == Access::LockAll)
+        return fail(Fault::Sync, "%s is open; end it before MPI_Win_free", access_name(epoch.access));
+    if (epoch.posted) return fail(Fault::Sync, "an exposure epoch is open; call MPI_Win_wait before MPI_Win_free");
+    return Fault::None;
+}
+
+Fault pointers_given(Core& core) {
+    StateGuard guard(core);
+    if (core.pointers_given) return Fault::None;
+    core.pointers_given = true;
+    if (core.epoch.access == Access::Lock) return core.lock_order->acquire_in(core, guard);
+    if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
+    return strategy::acquire_all_local(core, guard);
+}
+
+}  // namespace osc::epoch

@@ -1,0 +1,36 @@
+// Tests a provider's direct accesses and atomics before libosc relies on them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "fabric/endpoint.h"
+
+namespace osc::fabric {
+
+/// Writes to this process's own memory through the endpoint and reads it back. Sets `flaw` if that fails, takes longer
+/// than five seconds, or transfers other bytes, or if a write ends before its data has arrived: messages then carry all
+/// data. Only at start-up, without other operations in flight.
+void probe_direct(Endpoint& endpoint, std::string& flaw);
+
+/// Why a registration cache is not to be used; "" if it is right. The probe writes from memory that the process gives
+/// back to the system and gets again at the same address: a heap that shrinks, a mapping that goes, moves or loses its
+/// pages. A cache that misses this sends the bytes of pages that are gone. A change that the probe cannot bring about,
+/// for instance because malloc() returns another address, counts as missed. The endpoint must take these writes by
+/// registrations: they are longer than a slot.
+std::string probe_cache(Endpoint& endpoint);
+inline constexpr const char* kStale = "the cache keeps registrations of memory that is gone";
+
+/// Lets a block at the heap's end go back to the system and come back at its address. `use` gets a part of it, before
+/// (time 0) and after (time 1), and returns false if the memory is not what it should be. "" if `use` was content;
+/// kStale if it was not; else why the heap did not shrink.
+std::string renew_heap(const std::function<bool(void* memory, std::size_t bytes, int time)>& use);
+
+/// As probe_direct() with atomics, on two words of this process's own memory.
+void probe_atomics(Endpoint& endpoint, std::string& flaw);
+
+/// The same with atomics on rows of signed words: Update, Fetch and Swap. An Update must be complete when it ends.
+void probe_rows(Endpoint& endpoint, std::string& flaw);
+
+}  // namespace osc::fabric

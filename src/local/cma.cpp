@@ -1,0 +1,109 @@
+// process_vm_* within its limits.
+#include "local/cma.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace osc::cma {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // below the system's limit for one call
+constexpr std::size_t kMostInPiece = kMostBytes / Batch::kPieces;
+
+ssize_t call(Direction direction, pid_t pid, const iovec* local, const iovec* remote, std::size_t count) {
+    return direction == Direction::Read ? ::process_vm_readv(pid, local, count, remote, count, 0)
+                                        : ::process_vm_writev(pid, local, count, remote, count, 0);
+}
+
+}  // namespace
+
+int transfer(Direction direction, pid_t pid, std::uint64_t remote, void* local, std::size_t bytes) {
+    auto* here = static_cast<std::byte*>(local);
+    while (bytes > 0) {
+        const std::size_t want = std::min(bytes, kMostBytes);
+        const iovec mine{here, want};
+        const iovec theirs{reinterpret_cast<void*>(remote), want};
+        const ssize_t moved = call(direction, pid, &mine, &theirs, 1);
+        if (moved < 0) {
+            if (errno == EINTR) continue;
+            return errno;
+        }
+        if (moved == 0) return EFAULT;
+        here += moved;
+        remote += static_cast<std::uint64_t>(moved);
+        bytes -= static_cast<std::size_t>(moved);
+    }
+    return 0;
+}
+
+Fault fault_of(int error, pid_t pid) {
+    if (error == 0) return Fault::None;
+    if (error == ESRCH) return base::fail(Fault::Dead, "the target process %d is gone", static_cast<int>(pid));
+    if (error == EFAULT)
+        return base::fail(Fault::Range, "memory of the operation is not accessible at the origin or the target");
+    return base::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
+}
+
+// Makes the last piece longer; false if the bytes do not follow it.
+bool Batch::extend(const std::byte* remote, const std::byte* local, std::size_t bytes) {
+    if (count_ == 0) return false;
+    iovec& here = local_[count_ - 1];
+    iovec& there = remote_[count_ - 1];
+    const std::size_t length = here.iov_len;
+    if (static_cast<const std::byte*>(there.iov_base) + length != remote ||
+        static_cast<const std::byte*>(here.iov_base) + length != local || length + bytes > kMostInPiece)
+        return false;
+    here.iov_len = there.iov_len = length + bytes;
+    return true;
+}
+
+void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
+    if (bytes == 0 || error_ != 0) return;
+    if (bytes > kMostInPiece) {  // goes alone
+        error_ = finish();
+        if (error_ == 0) error_ = transfer(direction_, pid_, remote, local, bytes);
+        return;
+    }
+    auto* const there = reinterpret_cast<std::byte*>(remote);
+    if (extend(there, static_cast<const std::byte*>(local), bytes)) return;
+    local_[count_] = {local, bytes};
+    remote_[count_] = {there, bytes};
+    if (++count_ == kPieces) error_ = finish();
+}
+
+int Batch::finish() {
+    std::size_t first = 0;
+    while (error_ == 0 && first < count_) {
+        const ssize_t moved = call(direction_, pid_, local_ + first, remote_ + first, count_ - first);
+        if (moved < 0 && errno == EINTR) continue;
+        if (moved <= 0) {
+            error_ = moved < 0 ? errno : EFAULT;
+            break;
+        }
+        auto rest = static_cast<std::size_t>(moved);
+        while (first < count_ && rest >= local_[first].iov_len)
+            rest -= local_[first++].iov_len;
+        if (rest > 0) {  // stopped inside a piece: the next call starts there
+            local_[first].iov_base = static_cast<std::byte*>(local_[first].iov_base) + rest;
+            local_[first].iov_len -= rest;
+            remote_[first].iov_base = static_cast<std::byte*>(remote_[first].iov_base) + rest;
+            remote_[first].iov_len -= rest;
+        }
+    }
+    count_ = 0;
+    return error_;
+}
+
+bool reachable(pid_t pid, std::uint64_t probe, std::uint64_t token) {
+    std::uint64_t seen = 0;
+    return transfer(Direction::Read, pid, probe, &seen, sizeof seen) == 0 && seen == token;
+}
+
+void allow_peers() {
+    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}
+
+}  // namespace osc::cma

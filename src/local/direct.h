@@ -1,0 +1,51 @@
+// The transport to memory that is mapped here: loads and stores.
+#pragma once
+
+#include "local/locked.h"
+#include "op/transport.h"
+
+namespace osc::shm {
+
+/// Moves `bytes` bytes; 1, 2, 4 and 8 as one load and one store, so that an aligned element is never seen half written.
+inline void move_bytes(void* to, const void* from, std::size_t bytes) {
+    switch (bytes) {
+        case 1:
+            *static_cast<volatile std::uint8_t*>(to) = *static_cast<const volatile std::uint8_t*>(from);
+            return;
+        case 2:
+            __builtin_memcpy(to, from, 2);
+            return;
+        case 4:
+            __builtin_memcpy(to, from, 4);
+            return;
+        case 8:
+            __builtin_memcpy(to, from, 8);
+            return;
+        default:
+            // With 0 bytes either pointer may be null, which memmove does not allow.
+            if (bytes != 0) __builtin_memmove(to, from, bytes);
+    }
+}
+
+class Direct final : public Transport {
+  public:
+    /// `base`: the address at which displacement `zero` of the target is mapped.
+    Direct(std::byte* base, Stripes stripes, std::int64_t zero = 0) : base_(base), zero_(zero), stripes_(stripes) {}
+
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override { move_bytes(at(disp), from, bytes); }
+    void get(std::int64_t disp, void* to, std::size_t bytes) override { move_bytes(to, at(disp), bytes); }
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+    Fault finish() override { return fault_; }
+
+  private:
+    std::byte* at(std::int64_t disp) const { return base_ + (disp - zero_); }
+
+    std::byte* base_;
+    std::int64_t zero_;
+    Stripes stripes_;
+    Fault fault_ = Fault::None;
+};
+
+}  // namespace osc::shm

@@ -1,0 +1,224 @@
+#include "net/channels/fabric_sender.h"
+
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "trace/recorder.h"
+
+namespace osc::net {
+namespace {
+
+static_assert(static_cast<std::size_t>(FrameKind::ProgressHint) + 1 == std::size(trace::kMessages));
+
+std::uint64_t described(FrameKind kind, std::size_t bytes) {
+    return trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(kind), static_cast<std::uint32_t>(bytes));
+}
+
+}  // namespace
+
+void FabricSender::open(fabric::Endpoint& endpoint, std::uint64_t token) {
+    endpoint_ = &endpoint;
+    token_ = token;
+}
+
+Message* FabricSender::claim() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) make_messages();
+    Message* message = free_.back();
+    free_.pop_back();
+    message->bytes = 0;
+    return message;
+}
+
+// Under mutex_. A device has few registrations, so only the first messages keep one.
+void FabricSender::make_messages() {
+    constexpr std::size_t kTogether = 8;
+    constexpr std::size_t kPinned = 4;
+    constexpr std::size_t kLine = 64;
+    const std::size_t bytes = (endpoint_->largest_message() + kLine - 1) / kLine * kLine;
+    Block made{std::make_unique<Message[]>(kTogether),
+               std::make_unique_for_overwrite<std::byte[]>(kTogether * bytes + kLine)};
+    void* first = made.data.get();
+    std::size_t room = kTogether * bytes + kLine;
+    auto* const data = static_cast<std::byte*>(std::align(kLine, kTogether * bytes, first, room));
+    void* const pinned = blocks_.size() < kPinned ? endpoint_->pin(data, kTogether * bytes) : nullptr;
+    for (std::size_t i = 0; i < kTogether; ++i) {
+        Message& message = made.messages[i];
+        message.operation.ended = &FabricSender::sent;
+        message.operation.pinned = pinned;
+        message.sender = this;
+        message.data = data + i * bytes;
+        free_.push_back(&message);
+    }
+    blocks_.push_back(std::move(made));
+}
+
+void FabricSender::give_back(Message* message) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(message);
+}
+
+void FabricSender::address(Message* message, Connection& to, Frame frame) const {
+    frame.secret = to.secret;
+    frame.sender = token_;
+    frame.bytes = static_cast<std::uint32_t>(message->bytes);
+    std::memcpy(message->data, &frame, sizeof frame);
+    message->connection = &to;
+}
+
+void FabricSender::send(Connection& to, const Frame& frame, Message* message, When when) {
+    trace::Span span(described(frame.kind, message->bytes));
+    address(message, to, frame);
+    const std::lock_guard order(to.lane.sending);
+    span.set_value(next_flow(to));
+    message = join_piggyback(message);
+    if (when == When::Now) return send_in_order(message);
+    const std::lock_guard lock(mutex_);
+    to.lane.piggyback = message;
+    with_piggyback_.add(to);
+}
+
+void FabricSender::control(Connection& to, FrameKind kind, std::uint32_t number) {
+    Frame frame;
+    frame.kind = kind;
+    frame.number = number;
+    send(to, frame, claim());
+}
+
+// The number of the next frame's arrow in the timeline. Under the lane's `sending`.
+std::uint64_t FabricSender::next_flow(Connection& to) const {
+    const std::uint64_t count = to.lane.sent++;
+    return trace::is_open() ? trace::flow_of(token_, to.token, count) : 0;
+}
+
+// Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it goes ahead.
+// Under the lane's `sending`.
+Message* FabricSender::join_piggyback(Message* message) {
+    Message* piggyback = take_piggyback(*message->connection);
+    if (piggyback == nullptr) return message;
+    const std::size_t more = sizeof(Frame) + message->bytes;
+    if (sizeof(Frame) + piggyback->bytes + more > endpoint_->largest_message()) {
+        send_in_order(piggyback);
+        return message;
+    }
+    std::memcpy(piggyback->body() + piggyback->bytes, message->data, more);
+    piggyback->bytes += more;
+    give_back(message);
+    return piggyback;
+}
+
+Message* FabricSender::take_piggyback(Connection& to) {
+    if (!has_piggybacks()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    Message* piggyback = std::exchange(to.lane.piggyback, nullptr);
+    if (piggyback != nullptr) with_piggyback_.remove(to);
+    return piggyback;
+}
+
+void FabricSender::send_piggybacks() {
+    if (!has_piggybacks()) return;
+    std::vector<Connection*> peers;
+    {
+        const std::lock_guard lock(mutex_);
+        peers = with_piggyback_.all();
+    }
+    for (Connection* to : peers) {
+        const std::lock_guard order(to->lane.sending);
+        if (Message* message = take_piggyback(*to); message != nullptr) send_in_order(message);
+    }
+}
+
+// Under the lane's `sending`.
+void FabricSender::send_in_order(Message* message) {
+    Connection& to = *message->connection;
+    const auto keep = [&] {
+        if (to.lane.unsent.empty()) stuck_.add(to);
+        to.lane.unsent.push_back(message);
+    };
+    {
+        const std::lock_guard lock(mutex_);
+        if (!to.lane.unsent.empty()) return keep();
+    }
+    if (post(message)) return;
+    {
+        const std::lock_guard lock(mutex_);
+        keep();
+    }
+    // The network thread may have fallen asleep, for long, before it could see this. And the provider may have moved
+    // arrivals in its call, which no event announces.
+    engine_.wake_thread();
+}
+
+void FabricSender::retry_unsent() {
+    if (!has_unsent()) return;
+    for (Connection* to : stuck_peers()) {
+        for (bool more = true; more;) {
+            Message* first = nullptr;
+            {
+                const std::lock_guard lock(mutex_);
+                first = to->lane.unsent.front();
+            }
+            if (!post(first)) break;
+            const std::lock_guard lock(mutex_);
+            to->lane.unsent.pop_front();
+            more = !to->lane.unsent.empty();
+            if (!more) stuck_.remove(*to);
+        }
+    }
+}
+
+std::vector<Connection*> FabricSender::stuck_peers() {
+    const std::lock_guard lock(mutex_);
+    return stuck_.all();
+}
+
+void FabricSender::sent(fabric::Operation& operation, int error) {
+    auto& message = reinterpret_cast<Message&>(operation);
+    FabricSender& sender = *message.sender;
+    Connection& to = *message.connection;
+    sender.give_back(&message);
+    if (error != 0) sender.handler_.failed(to);
+}
+
+// False: the provider has no room now, or the connection has failed and its end is not settled yet.
+bool FabricSender::post(Message* message) {
+    Connection& to = *message->connection;
+    if (to.failed.load(std::memory_order_acquire)) {
+        const bool ended = to.ended();
+        if (ended) give_back(message);
+        return ended;
+    }
+    const std::size_t bytes = sizeof(Frame) + message->bytes;
+    // The provider reports no failure of a copy, so a message without a body, such as a ping, is not copied.
+    const bool copied = bytes <= endpoint_->largest_copied() && message->bytes > 0;
+    const fabric::Posted posted = copied ? endpoint_->send_copied(to.peer, message->data, bytes)
+                                         : endpoint_->send(to.peer, message->data, bytes, message->operation);
+    if (posted == fabric::Posted::Again) {
+        count(counts_.retries);
+        return false;
+    }
+    count(counts_.messages);
+    if (copied || posted != fabric::Posted::Yes) give_back(message);
+    if (posted == fabric::Posted::Yes) return true;
+    // No message may overtake one that this process had no memory for, so none follows.
+    if (posted == fabric::Posted::NoMemory)
+        handler_.no_memory(to);
+    else
+        handler_.failed(to);
+    return true;
+}
+
+void FabricSender::control_alone(Connection& to, FrameKind kind) {
+    Frame frame;
+    frame.kind = kind;
+    Message* message = claim();
+    trace::Span span(described(kind, 0));
+    address(message, to, frame);
+    const std::lock_guard order(to.lane.sending);
+    span.set_value(next_flow(to));
+    if (Message* piggyback = take_piggyback(to); piggyback != nullptr) send_in_order(piggyback);
+    send_in_order(message);
+}
+
+}  // namespace osc::net

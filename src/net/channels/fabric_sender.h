@@ -1,0 +1,116 @@
+// The fabric channel, sending: one send() that keeps the order of the messages to each peer and hides how a message
+// travels. It joins messages for one peer (piggybacks), and keeps what the provider has no room for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "net/connections.h"
+#include "net/counts.h"
+#include "net/wire.h"
+#include "progress/engine.h"
+
+namespace osc::net {
+
+/// A message being filled, or in flight.
+struct Message {
+    fabric::Operation operation;  // first: the provider names the message by its address
+    class FabricSender* sender = nullptr;
+    Connection* connection = nullptr;
+    std::size_t bytes = 0;      // of the body, so far
+    std::byte* data = nullptr;  // Endpoint::largest_message() bytes
+    std::byte* body() { return data + sizeof(Frame); }
+};
+
+/// What the fabric channel delivers to.
+class MessageHandler {
+  public:
+    /// Called under the drive lock.
+    virtual void received(Connection& from, const Frame& frame, const std::byte* body) = 0;
+    /// A message to the peer failed. Called by any thread, perhaps with locks of its own.
+    virtual void failed(Connection& peer) = 0;
+    /// The provider cannot register the memory of a message. Called like failed().
+    virtual void no_memory(Connection& peer) = 0;
+
+  protected:
+    ~MessageHandler() = default;
+};
+
+/// Thread-safe.
+class FabricSender {
+  public:
+    FabricSender(progress::ProgressEngine& engine, MessageHandler& handler, Counts& counts)
+        : engine_(engine), handler_(handler), counts_(counts) {}
+    FabricSender(const FabricSender&) = delete;
+    FabricSender& operator=(const FabricSender&) = delete;
+
+    /// `token`: of this process.
+    void open(fabric::Endpoint& endpoint, std::uint64_t token);
+    std::uint64_t token() const { return token_; }
+
+    /// A buffer for a message, for send().
+    Message* claim();
+    void give_back(Message* message);
+    /// Sends `message` behind all earlier ones to `to`, and takes it over. Of `frame` the caller sets kind, origin,
+    /// window and number. Piggyback: it goes with the next message to the peer, or by send_piggybacks().
+    enum class When { Now, Piggyback };
+    void send(Connection& to, const Frame& frame, Message* message, When when = When::Now);
+    /// Sends a frame without a body.
+    void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
+    /// The same, not joined with messages that wait for another one.
+    void control_alone(Connection& to, FrameKind kind);
+    /// Sends what waits for another message. The engine does it too when nothing happens.
+    void send_piggybacks();
+    /// Sends what the provider had no room for. Under the drive lock.
+    void retry_unsent();
+    bool has_unsent() const { return !stuck_.empty(); }
+    bool has_piggybacks() const { return !with_piggyback_.empty(); }
+    /// Peers that the provider has no room for.
+    std::vector<Connection*> stuck_peers();
+
+  private:
+    /// Changed under mutex_; empty() without it.
+    class PeerSet {
+      public:
+        void add(Connection& peer) { peers_.push_back(&peer), publish(); }
+        void remove(Connection& peer) { std::erase(peers_, &peer), publish(); }
+        const std::vector<Connection*>& all() const { return peers_; }
+        bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+      private:
+        void publish() { count_.store(peers_.size(), std::memory_order_relaxed); }
+        std::vector<Connection*> peers_;
+        std::atomic<std::size_t> count_{0};
+    };
+
+    void make_messages();
+    void address(Message* message, Connection& to, Frame frame) const;
+    std::uint64_t next_flow(Connection& to) const;
+    Message* join_piggyback(Message* message);
+    Message* take_piggyback(Connection& to);
+    void send_in_order(Message* message);
+    bool post(Message* message);
+    static void sent(fabric::Operation& operation, int error);
+
+    fabric::Endpoint* endpoint_ = nullptr;
+    progress::ProgressEngine& engine_;
+    MessageHandler& handler_;
+    Counts& counts_;
+    std::uint64_t token_ = 0;
+    std::mutex mutex_;
+    /// Messages, and the memory of their data.
+    struct Block {
+        std::unique_ptr<Message[]> messages;
+        std::unique_ptr<std::byte[]> data;
+    };
+    std::vector<Block> blocks_;  // all messages
+    std::vector<Message*> free_;
+    PeerSet with_piggyback_;
+    PeerSet stuck_;  // peers with unsent messages: each by itself, or a dead peer would hold up the living
+};
+
+}  // namespace osc::net

@@ -1,0 +1,204 @@
+// Message slots, introductions, and the wait for replies.
+#include "net/channels/outbox.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace osc::net {
+namespace {
+
+constexpr int kPolls = 150;  // some microseconds: an agent that is awake on another core has answered by then
+
+// Sleeps early and once: the sender's wake-up of the agent may have put the agent on this very core, where it runs only
+// when this thread sleeps. Bounded; the common wait loop does the rest.
+template <class Done>
+void sleep_early(shm::Doorbell& bell, Done&& done) {
+    for (int i = 0; i < kPolls; ++i) {
+        if (done()) return;
+        shm::cpu_relax();
+    }
+    const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (!done()) shm::futex_wait(bell.word, seen, 1);
+    bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+Outbox& Outbox::mine() {
+    static auto* outbox = new Outbox;  // never destroyed: an agent may still answer while the process ends
+    return *outbox;
+}
+
+Outbox::~Outbox() {
+    if (piece_) shm::Arena::mine().release(piece_.address);
+}
+
+Fault Outbox::connect(std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailbox, AgentRoute*& route) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<AgentRoute>& known = routes_[{arena->address().token, mailbox}];
+    if (known == nullptr) {
+        auto made = std::make_unique<AgentRoute>();
+        const bool own = arena->address().token == shm::Arena::mine().address().token;
+        std::byte* box = own ? shm::Arena::mine().at(mailbox) : arena->map(mailbox, sizeof(Mailbox));
+        if (box == nullptr) return base::fail(Fault::NoMem, "cannot map the mailbox of the target's agent");
+        made->box = reinterpret_cast<Mailbox*>(box);
+        made->arena = std::move(arena);
+        if (const Fault fault = introduce(*made); fault != Fault::None) return fault;
+        known = std::move(made);
+    }
+    route = known.get();
+    return Fault::None;
+}
+
+Fault Outbox::introduce(AgentRoute& route) {
+    shm::Arena& arena = shm::Arena::mine();
+    if (memory_ == nullptr) {
+        piece_ = arena.allocate(sizeof(OutboxMemory), alignof(OutboxMemory), false);
+        if (!piece_) return base::fail(Fault::NoMem, "no shared memory for messages to agents");
+        memory_ = new (piece_.address) OutboxMemory;
+    }
+    Mailbox& box = *route.box;
+    route.sender_slot = box.sender_slots_taken.fetch_add(1, std::memory_order_relaxed);
+    if (route.sender_slot >= kSenders) {
+        box.sender_slots_taken.fetch_sub(1, std::memory_order_relaxed);
+        return base::fail(Fault::NoMem, "an agent serves at most %u processes", kSenders);
+    }
+    SenderSlot& sender_slot = box.sender_slots[route.sender_slot];
+    sender_slot.arena = arena.address();
+    sender_slot.outbox = piece_.offset;
+    const bool sent = push(box, route.sender_slot, kMessageSlots);
+    const auto met = [&] { return sender_slot.state.load(std::memory_order_seq_cst) != SenderState::Unused; };
+    if (!sent || !shm::wait_until(sender_slot.bell, met, [&] { return !agent_alive(box, *route.arena); }))
+        return base::fail(Fault::Dead, "the agent of the target has ended");
+    if (sender_slot.state.load(std::memory_order_relaxed) != SenderState::Accepted)
+        return base::fail(Fault::NoMem, "the target's agent cannot map the shared memory of this process");
+    return Fault::None;
+}
+
+std::uint32_t Outbox::try_claim() {
+    std::uint32_t seen = free_.load(std::memory_order_relaxed);
+    while (seen != 0) {
+        const auto number = static_cast<std::uint32_t>(std::countr_zero(seen));
+        if (free_.compare_exchange_weak(seen, seen & ~(1u << number), std::memory_order_acquire,
+                                        std::memory_order_relaxed))
+            return number;
+    }
+    return kNone;
+}
+
+std::uint32_t Outbox::claim() {
+    for (;;) {
+        const std::uint32_t number = try_claim();
+        if (number != kNone) return number;
+        if (reap()) continue;
+        // The threads that have the slots give them back, or let this outbox track them.
+        shm::wait_until(
+            freed_, [&] { return free_.load(std::memory_order_seq_cst) != 0 || tracked_count_.load() != 0; },
+            [] { return false; });
+    }
+}
+
+void Outbox::give_back(std::uint32_t number) {
+    segments_[number].clear();
+    free_.fetch_or(1u << number, std::memory_order_seq_cst);
+    freed_.ring();
+}
+
+Status Outbox::await_reply(std::uint32_t number, const AgentRoute& route) {
+    MessageSlot& message = slot(number);
+    const auto done = [&] { return message.state.load(std::memory_order_seq_cst) == MessageState::Answered; };
+    sleep_early(message.bell, done);
+    const bool answered = shm::wait_until(message.bell, done, [&] { return !agent_alive(*route.box, *route.arena); });
+    return answered ? message.status : Status::PeerDied;
+}
+
+void Outbox::track(const SentMessage& message) {
+    message.owner->incomplete.fetch_add(1, std::memory_order_relaxed);
+    {
+        const std::lock_guard lock(tracked_mutex_);
+        tracked_.push_back(message);
+        tracked_count_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    freed_.ring();
+}
+
+// Waits for the reply to a tracked message, and ends it. Releases the lock meanwhile: a wait drives the host MPI.
+void Outbox::await(std::unique_lock<std::mutex>& lock, std::size_t which) {
+    tracked_[which].awaited = true;
+    const SentMessage message = tracked_[which];
+    lock.unlock();
+    const Status status = await_reply(message.slot, *message.route);
+    lock.lock();
+    const auto found =
+        std::ranges::find_if(tracked_, [&](const SentMessage& other) { return other.slot == message.slot; });
+    end(static_cast<std::size_t>(found - tracked_.begin()), status);
+}
+
+// Waits until another thread has ended a message.
+void Outbox::await_ended(std::unique_lock<std::mutex>& lock) {
+    const std::uint32_t seen = ended_.load(std::memory_order_seq_cst);
+    lock.unlock();
+    shm::wait_until(
+        freed_, [&] { return ended_.load(std::memory_order_seq_cst) != seen; }, [] { return false; });
+    lock.lock();
+}
+
+// Records the fault of a tracked message, and frees its slot. The message's owner may be destroyed as soon as the lock
+// is released.
+void Outbox::end(std::size_t which, Status status) {
+    const SentMessage message = tracked_[which];
+    tracked_.erase(tracked_.begin() + static_cast<std::ptrdiff_t>(which));
+    tracked_count_.fetch_sub(1, std::memory_order_relaxed);
+    IncompleteOps& owner = *message.owner;
+    if (owner.fault == Fault::None && status != Status::Done) {
+        owner.fault = fault_of(status, message.rank);
+        owner.text = base::fault_text();
+        owner.incomplete.fetch_add(1, std::memory_order_relaxed);
+    }
+    owner.incomplete.fetch_sub(1, std::memory_order_release);
+    ended_.fetch_add(1, std::memory_order_seq_cst);
+    give_back(message.slot);
+}
+
+bool Outbox::reap() {
+    std::unique_lock lock(tracked_mutex_);
+    if (tracked_.empty()) return false;
+    bool any = false;
+    for (std::size_t i = 0; i < tracked_.size();) {
+        if (!tracked_[i].awaited &&
+            slot(tracked_[i].slot).state.load(std::memory_order_acquire) == MessageState::Answered) {
+            end(i, slot(tracked_[i].slot).status);
+            any = true;
+        } else {
+            ++i;
+        }
+    }
+    if (any) return true;
+    const auto oldest = std::ranges::find_if(tracked_, [](const SentMessage& message) { return !message.awaited; });
+    if (oldest != tracked_.end())
+        await(lock, static_cast<std::size_t>(oldest - tracked_.begin()));
+    else
+        await_ended(lock);
+    return true;
+}
+
+Fault Outbox::complete_ops(IncompleteOps& owner, std::uint32_t rank) {
+    std::unique_lock lock(tracked_mutex_);
+    for (;;) {
+        const auto next = std::ranges::find_if(tracked_, [&](const SentMessage& message) {
+            return message.owner == &owner && (rank == kEveryRank || message.rank == rank);
+        });
+        if (next == tracked_.end()) break;
+        if (next->awaited)
+            await_ended(lock);
+        else
+            await(lock, static_cast<std::size_t>(next - tracked_.begin()));
+    }
+    if (owner.fault == Fault::None) return Fault::None;
+    owner.incomplete.fetch_sub(1, std::memory_order_relaxed);
+    return base::fail(std::exchange(owner.fault, Fault::None), "%s", owner.text.c_str());
+}
+
+}  // namespace osc::net

@@ -1,0 +1,164 @@
+#include "net/messenger.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/warn.h"
+
+namespace osc::net {
+
+std::shared_ptr<Arrivals> Messenger::serve(const ExposedWindow& window) {
+    const auto lock = engine_.seize();
+    return service_.add(window);
+}
+
+void Messenger::end_service(std::uint64_t window) {
+    const auto lock = engine_.seize();
+    service_.remove(window);
+}
+
+void Messenger::find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited) {
+    const auto lock = engine_.seize();
+    service_.find_awaited(window, wait, awaited);
+}
+
+void Messenger::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
+    Frame frame;
+    frame.kind = FrameKind::Notice;
+    frame.origin = origin;
+    frame.window = window;
+    sender_.send(to, frame, message);
+}
+
+void Messenger::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                        ReplyHandler& handler, FabricSender::When when) {
+    Frame frame;
+    frame.kind = kind;
+    frame.origin = origin;
+    frame.window = window;
+    frame.number = requests_.add(to, handler);
+    count(counts_.requests);
+    sender_.send(to, frame, message, when);
+}
+
+void Messenger::ping(Connection& to, Message* message) {
+    Frame frame;
+    frame.kind = FrameKind::Ping;
+    sender_.send(to, frame, message);
+}
+
+bool Messenger::alive(Connection& peer) {
+    const Connections::Sign sign = connections_.check(peer);
+    if (sign == Connections::Sign::Silent) sender_.control_alone(peer, FrameKind::Ping);
+    return sign != Connections::Sign::Ended;
+}
+
+void Messenger::received(Connection& from, const Frame& frame, const std::byte* body) {
+    switch (frame.kind) {
+        case FrameKind::DelayedReply:
+        case FrameKind::Request:
+        case FrameKind::Query:
+        case FrameKind::Notice: {
+            Frame request = frame;
+            if (frame.kind == FrameKind::DelayedReply) {
+                request.kind = FrameKind::Request;
+                reply_when_ = FabricSender::When::Piggyback;
+            }
+            if (frame.kind == FrameKind::Request || frame.kind == FrameKind::Query) ++served_;
+            service_.request(request, body);
+            reply_when_ = FabricSender::When::Now;
+            return engine_.ring();
+        }
+        case FrameKind::Reply:
+            return reply_came(from, frame, body);
+        case FrameKind::Ping:
+            from.pings.fetch_add(1, std::memory_order_release);
+            engine_.ring();
+            return sender_.control(from, FrameKind::Pong);
+        case FrameKind::ProgressHint:
+            ++served_;
+            return engine_.expect_direct();
+        case FrameKind::Pong:
+            from.pongs.fetch_add(1, std::memory_order_release);
+            return engine_.ring();
+    }
+}
+
+void Messenger::reply_came(Connection& from, const Frame& frame, const std::byte* body) {
+    ReplyHandler* handler = frame.bytes >= sizeof(ReplyHead) ? requests_.take(from, frame.number) : nullptr;
+    if (handler == nullptr) return count(counts_.strangers);
+    ReplyHead head;
+    std::memcpy(&head, body, sizeof head);
+    handler->answered(head.status, body + sizeof head, frame.bytes - sizeof head);
+    engine_.ring();
+}
+
+void Messenger::answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                       std::size_t bytes) {
+    Connection* to = connections_.find(token);
+    if (to == nullptr) return;
+    Message* message = sender_.claim();
+    message->bytes = sizeof(ReplyHead) + bytes;
+    ReplyHead head;
+    head.status = status;
+    std::memcpy(message->body(), &head, sizeof head);
+    if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
+    Frame frame;
+    frame.kind = FrameKind::Reply;
+    frame.number = number;
+    sender_.send(*to, frame, message, reply_when_);
+}
+
+void Messenger::failed(Connection& peer) {
+    connections_.fail(peer);
+    engine_.wake_thread();
+}
+
+void Messenger::no_memory(Connection& peer) {
+    base::warn_for_group(
+        "the provider cannot register the memory of messages: raise the limit of locked memory (ulimit -l)");
+    connections_.end(peer, Status::NoMemory);
+    engine_.wake_thread();
+}
+
+// Ends the requests to a peer that none reaches any more, and breaks its locks here.
+void Messenger::report_end(Connection& peer) {
+    for (ReplyHandler* handler : requests_.take_all(peer))
+        handler->answered(peer.end.load(std::memory_order_relaxed), nullptr, 0);
+    service_.died(peer.token);
+    connections_.settled(peer);
+    engine_.ring();
+}
+
+void Messenger::resume_waiting() {
+    const bool waited = service_.waits();
+    waits_ = waited && service_.resume();
+    // This process may sleep until a request of a peer is done, and no message announces that it went on.
+    if (waited) engine_.ring();
+}
+
+// Peers that hold locks others want, peers that take no messages, and ended ones whose requests have not: the thread
+// that found the end could not take the locks for that.
+void Messenger::look_for_dead() {
+    service_.look_for_dead();
+    std::vector<std::uint64_t> holders;
+    service_.holders(holders);
+    std::vector<Connection*> doubtful = sender_.stuck_peers();
+    for (const std::uint64_t token : holders)
+        if (Connection* holder = connections_.find(token); holder != nullptr) doubtful.push_back(holder);
+    requests_.ended_peers(doubtful);
+    look_at(doubtful);
+    look_for_ends();
+}
+
+void Messenger::look_for_ends() {
+    look_at(connections_.in_doubt());
+}
+
+void Messenger::look_at(const std::vector<Connection*>& peers) {
+    for (Connection* peer : peers)
+        if (!alive(*peer)) report_end(*peer);
+}
+
+}  // namespace osc::net

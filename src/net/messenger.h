@@ -1,0 +1,79 @@
+// Requests and replies between processes of different nodes: numbers requests, brings replies to their origins, and
+// hands the requests of others to the TargetService. The FabricSender carries the messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net/channels/fabric_sender.h"
+#include "net/request_table.h"
+#include "net/target/target_service.h"
+
+namespace osc::net {
+
+/// Thread-safe, unless said otherwise.
+class Messenger final : public MessageHandler, Answers {
+  public:
+    Messenger(Connections& connections, FabricSender& sender, progress::ProgressEngine& engine, Counts& counts)
+        : connections_(connections), sender_(sender), engine_(engine), counts_(counts), service_(*this) {}
+
+    /// Before all others: the most bytes of a message's body.
+    void open(std::size_t largest_body) { service_.set_largest_body(largest_body); }
+    /// Serves a window of this process to other nodes from now on, or no longer.
+    std::shared_ptr<Arrivals> serve(const ExposedWindow& window);
+    void end_service(std::uint64_t window);
+    /// See TargetService.
+    void find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited);
+
+    /// Sends a message that is not answered; takes it over.
+    void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
+    /// Sends a request or query, whose reply goes to `handler`; takes the message over.
+    void request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
+                 ReplyHandler& handler, FabricSender::When when = FabricSender::When::Now);
+    /// Sends a ping with a body, whose answer Connection::pongs counts.
+    void ping(Connection& to, Message* message);
+
+    /// False if the process is dead or its connection is lost. Otherwise asks it if it has been silent, without
+    /// waiting.
+    bool alive(Connection& peer);
+
+    /// The peer is in doubt: look_for_ends() settles whether it is dead or its connection lost.
+    void failed(Connection& peer) override;
+    /// Ends the connection: the peer lives, and this process cannot send to it.
+    void no_memory(Connection& peer) override;
+
+    // Under the drive lock.
+    /// Goes on with requests that waited for a lock or a fence of this process.
+    void resume_waiting();
+    /// Whether some still wait, which no event announces the end of.
+    bool waits() const { return waits_; }
+    /// How many messages came whose senders wait for this process.
+    std::uint64_t served() const { return served_; }
+    /// Looks for the dead among the peers that something here waits for.
+    void look_for_dead();
+    /// Looks at the peers in doubt.
+    void look_for_ends();
+
+  private:
+    void look_at(const std::vector<Connection*>& peers);
+    void report_end(Connection& peer);
+    void received(Connection& from, const Frame& frame, const std::byte* body) override;
+    void reply_came(Connection& from, const Frame& frame, const std::byte* body);
+    void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
+                std::size_t bytes) override;
+    void dropped() override { count(counts_.strangers); }
+
+    Connections& connections_;
+    FabricSender& sender_;
+    progress::ProgressEngine& engine_;
+    Counts& counts_;
+    RequestTable requests_;
+    // Under the drive lock.
+    TargetService service_;
+    bool waits_ = false;
+    std::uint64_t served_ = 0;
+    FabricSender::When reply_when_ = FabricSender::When::Now;  // of the request that is being handled
+};
+
+}  // namespace osc::net

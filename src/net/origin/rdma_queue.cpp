@@ -1,0 +1,106 @@
+#include "net/origin/rdma_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "local/direct.h"
+
+namespace osc::net {
+
+RdmaQueue::RdmaQueue(NetworkStack& network, Connection& to, FirstFault& faults, RegionCache& regions)
+    : network_(network), to_(to), faults_(faults), regions_(regions) {
+    for (Place& place : flight_) {
+        place.transfer.connection = &to_;
+        place.transfer.owner = this;
+        place.transfer.ended = &RdmaQueue::ended;
+    }
+}
+
+void RdmaQueue::add(RdmaRequest&& request, bool confirmed, bool refused) {
+    request.serial = ++serial_;
+    if (deferred() == 0 && confirmed && may_start(request) && start(request, refused)) return;
+    waiting_.push_back(std::move(request));
+    publish();
+}
+
+bool RdmaQueue::proceed(bool confirmed, bool refused) {
+    bool any = false;
+    no_room_ = false;
+    while (deferred() > 0 && confirmed && may_start(waiting_.front())) {
+        no_room_ = !start(waiting_.front(), refused);
+        if (no_room_) break;
+        waiting_.pop_front();
+        publish();
+        any = true;
+    }
+    return any;
+}
+
+void RdmaQueue::publish() {
+    waiting_from_.store(deferred() > 0 ? waiting_.front().serial : kNone, std::memory_order_seq_cst);
+}
+
+// Whether an atomic in flight updates elements of this one.
+bool RdmaQueue::conflicts(const RdmaRequest& request) {
+    if (request.update == nullptr) return false;
+    const std::uint64_t end = request.address + request.update->row.bytes;
+    return std::ranges::any_of(flight_, [&](const Place& place) {
+        return place.serial.load(std::memory_order_seq_cst) != 0 && place.updated_from < end &&
+               request.address < place.updated_to;
+    });
+}
+
+bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
+    Rdma& rdma = network_.rdma;
+    if (place.update != nullptr) return rdma.update(place.transfer, place.update->row, request.address, request.key);
+    return request.write ? rdma.write(place.transfer, request.memory, request.bytes, request.address, request.key)
+                         : rdma.read(place.transfer, request.memory, request.bytes, request.address, request.key);
+}
+
+// Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
+bool RdmaQueue::start(RdmaRequest& request, bool refused) {
+    const Status end = to_.end.load(std::memory_order_acquire);
+    Place* const place = refused || end != Status::Done ? nullptr : flight_.free();
+    if (place == nullptr) {
+        const Status status = refused ? Status::HolderDied : end;
+        faults_.note(status);
+        if (request.completion != nullptr) request.completion->end(status);
+        if (request.lent != nullptr) network_.sender.give_back(request.lent);
+        return true;
+    }
+    place->entry = request.entry;
+    place->lent = request.lent;
+    place->completion = request.completion;
+    place->updated_from = request.address;
+    place->updated_to = request.address + (request.update != nullptr ? request.update->row.bytes : 0);
+    place->update = std::move(request.update);
+    if (request.entry != nullptr) regions_.use(*request.entry);
+    active_.fetch_add(1, std::memory_order_relaxed);
+    place->serial.store(request.serial, std::memory_order_seq_cst);
+    if (post(*place, request)) return true;
+    place->lent = nullptr;
+    place->completion = nullptr;
+    request.update = std::move(place->update);
+    if (request.entry != nullptr) regions_.release(*request.entry);
+    active_.fetch_sub(1, std::memory_order_relaxed);
+    place->serial.store(0, std::memory_order_seq_cst);
+    return false;
+}
+
+// Called by the thread that polls or posts, without the stream's mutex.
+void RdmaQueue::ended(Transfer& transfer, Status status) {
+    auto& place = reinterpret_cast<Place&>(transfer);
+    auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
+    queue.faults_.note(status);
+    if (place.entry != nullptr) queue.regions_.release(*place.entry);
+    if (const std::unique_ptr<RowUpdate> update = std::move(place.update);
+        update != nullptr && update->result != nullptr && status == Status::Done)
+        shm::move_bytes(update->result, update->row.before(), update->row.bytes);
+    if (const SharedCompletion completion = std::move(place.completion); completion != nullptr) completion->end(status);
+    queue.active_.fetch_sub(1, std::memory_order_release);
+    if (Message* const lent = std::exchange(place.lent, nullptr); lent != nullptr)
+        queue.network_.sender.give_back(lent);
+    place.serial.exchange(0, std::memory_order_seq_cst);
+}
+
+}  // namespace osc::net

@@ -1,0 +1,90 @@
+// Writing records, and distributing replies.
+#include "net/origin/record_transport.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "local/direct.h"
+
+namespace osc::net {
+
+bool store_reply(std::span<const ReplySegment> segments, const std::byte* data, std::size_t bytes) {
+    std::size_t at = 0;
+    for (const ReplySegment& segment : segments) {
+        if (at + segment.bytes > bytes) return false;
+        if (segment.copy != nullptr)
+            segment.copy(segment.to, data + at, segment.bytes / segment.width);
+        else
+            shm::move_bytes(segment.to, data + at, segment.bytes);
+        at += padded(segment.bytes);
+    }
+    return true;
+}
+
+// How much of a put or get goes into the next record: all, or up to a place where no naturally aligned word is cut.
+std::size_t RecordTransport::cut(std::int64_t disp, std::size_t bytes) const {
+    if (bytes <= most_) return bytes;
+    return most_ - static_cast<std::size_t>((base_ + static_cast<std::uint64_t>(disp) + most_) % 16);
+}
+
+void RecordTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
+    const auto* data = static_cast<const std::byte*>(from);
+    while (bytes > 0) {
+        const std::size_t n = cut(disp, bytes);
+        std::byte* const to = add({Opcode::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
+        if (to == nullptr) return;
+        shm::move_bytes(to, data, n);
+        data += n;
+        disp += static_cast<std::int64_t>(n);
+        bytes -= n;
+    }
+}
+
+void RecordTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
+    auto* data = static_cast<std::byte*>(to);
+    while (bytes > 0) {
+        const std::size_t n = cut(disp, bytes);
+        if (add({Opcode::Get, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}) == nullptr) return;
+        returns({data, n, nullptr, 1});
+        data += n;
+        disp += static_cast<std::int64_t>(n);
+        bytes -= n;
+    }
+}
+
+void RecordTransport::update(const Update& how, std::int64_t disp, const void* origin, void* result,
+                             std::size_t count) {
+    const auto* data = static_cast<const std::byte*>(origin);
+    auto* back = static_cast<std::byte*>(result);
+    const bool sends = how.op != Op::NoOp;
+    const std::size_t most = (sends && back != nullptr ? most_both_ : most_) / how.width;
+    while (count > 0) {
+        const std::size_t elements = std::min(count, most);
+        const std::size_t n = elements * how.width;
+        std::byte* const to = add({back != nullptr ? Opcode::UpdateReturn : Opcode::Update, how.basic, how.op, 0,
+                                   static_cast<std::uint32_t>(n), disp});
+        if (to == nullptr) return;
+        if (sends) {
+            std::memcpy(to, data, n);
+            data += n;
+        }
+        if (back != nullptr) {
+            returns({back, n, how.copy, how.width});
+            back += n;
+        }
+        disp += static_cast<std::int64_t>(n);
+        count -= elements;
+    }
+}
+
+void RecordTransport::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                                       void* result) {
+    std::byte* const to =
+        add({Opcode::CompareAndSwap, how.basic, Op::None, 0, static_cast<std::uint32_t>(how.width), disp});
+    if (to == nullptr) return;
+    std::memcpy(to, origin, how.width);
+    std::memcpy(to + how.width, compare, how.width);
+    returns({result, how.width, how.copy, how.width});
+}
+
+}  // namespace osc::net

@@ -1,0 +1,41 @@
+// From operations to records of the wire format: the part of an origin's transport that both channels share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "net/origin/reply_segment.h"
+#include "net/wire.h"
+#include "op/transport.h"
+
+namespace osc::net {
+
+class RecordTransport : public Transport {
+  public:
+    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
+    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
+                          void* result) override;
+
+  protected:
+    /// A record has at most `most` bytes of data, or at most `most_both` in each direction if it also returns data.
+    /// `base`: the address of displacement 0 as far as it is no multiple of 16.
+    RecordTransport(std::size_t most, std::size_t most_both, std::uint64_t base)
+        : most_(most), most_both_(most_both), base_(base) {}
+
+    /// Copies the record into a message that has room for it; returns where its data goes, null if the operation has
+    /// failed.
+    virtual std::byte* add(const Record& record) = 0;
+    /// What the record added last returns goes there.
+    virtual void returns(const ReplySegment& segment) = 0;
+
+  private:
+    std::size_t cut(std::int64_t disp, std::size_t bytes) const;
+
+    const std::size_t most_;
+    const std::size_t most_both_;
+    const std::uint64_t base_;
+};
+
+}  // namespace osc::net

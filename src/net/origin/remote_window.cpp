@@ -1,0 +1,280 @@
+// The streams of a window, and its barrier of nodes.
+#include "net/origin/remote_window.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sync/dissemination.h"
+
+namespace osc::net {
+namespace {
+
+constexpr std::uint32_t kAsked = 64;  // queries of ask() in flight at once
+
+// Operations on targets of this node await the target's fence before they come here.
+constinit const std::atomic<std::uint64_t> g_no_fence{0};
+
+}  // namespace
+
+RemoteWindow::RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me,
+                           Protocol protocol, std::atomic<std::uint32_t>& incomplete)
+    : network_(network), job_(job), window_(window), me_(me), protocol_(protocol), incomplete_(incomplete) {}
+
+RemoteWindow::~RemoteWindow() {
+    for (auto& [rank, stream] : streams_) {
+        {
+            const std::lock_guard lock(stream->mutex());
+            stream->complete_ops();
+        }
+        if (stream->flow().abandon()) static_cast<void>(stream.release());  // the provider may still write into it
+    }
+}
+
+Connection* RemoteWindow::connect(std::uint32_t rank) {
+    Connection* to = network_.connections.connect(job_.addresses[rank]);
+    if (to == nullptr) base::fail(Fault::Other, "libfabric refuses the address of rank %u", rank);
+    return to;
+}
+
+Stream* RemoteWindow::stream(std::uint32_t target) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Stream>& entry = streams_[target];
+    if (entry == nullptr) {
+        Connection* to = connect(target);
+        if (to == nullptr) {
+            streams_.erase(target);
+            return nullptr;
+        }
+        const bool local = job_.node_of[target] == job_.node;
+        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_,
+                                         local ? g_no_fence : fence_);
+    }
+    return entry.get();
+}
+
+Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) {
+    Stream* to = stream(target);
+    if (to == nullptr) return Fault::Other;
+    return to->lock(kind == sync::LockKind::Exclusive ? LockAsk::Exclusive
+                    : inside_lock_all                 ? LockAsk::Barging
+                                                      : LockAsk::Shared);
+}
+
+Fault RemoteWindow::await_lock(std::uint32_t target) {
+    Stream* to = stream(target);
+    if (to == nullptr) return Fault::Other;
+    const std::lock_guard lock(to->mutex());
+    to->flow().confirm();
+    return Fault::None;
+}
+
+Fault RemoteWindow::unlock(std::uint32_t target) {
+    Stream* to = stream(target);
+    return to != nullptr ? to->unlock() : Fault::Other;
+}
+
+Fault RemoteWindow::post(std::uint32_t origin) {
+    const Record post{Opcode::Post, Basic::None, Op::None, 0, 0, 0};
+    return notify(origin, {&post, 1});
+}
+
+// Sends steps that are not answered, past the operations of the stream.
+Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
+    Connection* to = connect(rank);
+    if (to == nullptr) return Fault::Other;
+    while (!steps.empty()) {
+        const std::span<const Record> part =
+            steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
+        Message* message = network_.sender.claim();
+        std::memcpy(message->body(), part.data(), part.size_bytes());
+        message->bytes = part.size_bytes();
+        network_.messenger.notice(*to, window_, me_, message);
+        steps = steps.subspan(part.size());
+    }
+    return net::fault_of(to->end.load(std::memory_order_relaxed), rank);
+}
+
+Fault RemoteWindow::complete(std::uint32_t target) {
+    Stream* to = stream(target);
+    network_.engine.expect_wait();
+    if (to == nullptr) return Fault::Other;
+    return to->close(Opcode::Complete, SendQueue::When::Now, arrivals_->is_tested_by(target));
+}
+
+// A host's message that follows MPI_Win_complete may overtake the complete, which MPI_Win_test shows and MPI_Win_wait
+// does not. A complete that this process sends before the target's query comes reaches the target before the answer: so
+// this function looks first whether the complete is sent, and then whether the query has come.
+bool RemoteWindow::awaits_complete(std::uint32_t target) {
+    Stream* to = stream(target);
+    if (to == nullptr) return false;
+    {
+        const std::lock_guard lock(to->mutex());
+        if (to->flow().messages.queued() > 0) return true;
+    }
+    return arrivals_->is_tested_by(target);
+}
+
+void RemoteWindow::announce_test(std::span<const std::uint32_t> origins) {
+    std::vector<std::uint32_t> unaware;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const std::uint32_t origin : origins)
+            if (announced_.insert(origin).second) unaware.push_back(origin);
+    }
+    if (!unaware.empty()) ask(unaware, {Opcode::Tested, Basic::None, Op::None, 0, 0, 0});
+}
+
+Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
+    Stream* to = stream(target);
+    network_.engine.expect_wait();
+    const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
+    return to != nullptr ? to->close(Opcode::FenceClose, when, false) : Fault::Other;
+}
+
+void RemoteWindow::opened(std::uint64_t fence, bool ahead) {
+    if (ahead) fence_.store(fence, std::memory_order_relaxed);
+    if (arrivals_->open(fence)) network_.engine.poll();
+}
+
+bool RemoteWindow::await_closes(std::uint64_t closes, sync::Liveness& liveness) {
+    return network_.engine.wait([&] { return arrivals_->closes() >= closes; },
+                                [&] { return first_dead(liveness) != me_; });
+}
+
+void RemoteWindow::forget_results() {
+    const auto still = network_.engine.seize();  // no reply is being handled
+    const std::lock_guard lock(mutex_);
+    for (auto& [rank, stream] : streams_)
+        stream->forget_results();
+}
+
+sync::Traffic RemoteWindow::take_traffic() {
+    const std::lock_guard lock(mutex_);
+    sync::Traffic all;
+    for (auto& [rank, stream] : streams_)
+        all.add(stream->take_traffic());
+    return all;
+}
+
+// A member of the window that has died; this process if there is none.
+std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
+    for (std::uint32_t rank = 0; rank < job_.addresses.size(); ++rank)
+        if (rank != me_ && !liveness.alive(rank)) return rank;
+    return me_;
+}
+
+// The barrier's number distinguishes the steps of a process that is one barrier ahead.
+Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) {
+    const std::uint64_t barrier = ++barriers_;
+    network_.engine.expect_wait();
+    const sync::Dissemination meeting{job_.node, static_cast<std::uint32_t>(job_.leaders.size())};
+    std::uint32_t round = 0;
+    for (std::uint32_t distance = 1; distance < meeting.nodes; distance *= 2, ++round) {
+        const std::uint32_t next = job_.leaders[meeting.next(distance)];
+        const std::uint32_t before = job_.leaders[meeting.before(distance)];
+        std::vector<Record> steps;
+        meeting.take(
+            news.closes, distance, [&](std::uint32_t process) { return job_.node_of[process]; },
+            [&](std::uint32_t process, std::uint32_t closes) {
+                steps.push_back({Opcode::FenceCount, Basic::None, Op::None, 0, closes, process});
+            });
+        const auto flags = static_cast<std::uint8_t>(news.wants);
+        steps.push_back({Opcode::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
+        if (const Fault fault = notify(next, steps); fault != Fault::None) return fault;
+        network_.sender.send_piggybacks();  // messages for other processes
+        int dead = -1;
+        const bool came = network_.engine.wait([&] { return arrivals_->take(barrier, round, news); },
+                                               [&] { return (dead = liveness.dead_in_collective()) >= 0; });
+        if (!came)
+            return base::fail(Fault::Dead, "rank %d died, or its connection is lost",
+                              dead >= 0 ? dead : static_cast<int>(before));
+    }
+    return Fault::None;
+}
+
+template <class F>
+Fault RemoteWindow::each(std::uint32_t target, F&& f) {
+    std::vector<Stream*> streams;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto& [rank, stream] : streams_)
+            if (target == kAll || rank == target) streams.push_back(stream.get());
+    }
+    Fault first = Fault::None;
+    std::string text;
+    for (Stream* stream : streams) {
+        const std::lock_guard lock(stream->mutex());
+        const Fault fault = f(*stream);
+        if (fault == Fault::None || first != Fault::None) continue;
+        first = fault;
+        text = base::fault_text();
+    }
+    return first != Fault::None ? base::fail(first, "%s", text.c_str()) : Fault::None;
+}
+
+Fault RemoteWindow::complete_ops(std::uint32_t target) {
+    network_.engine.expect_wait();
+    // All are sent before any is awaited.
+    if (target == kAll)
+        each(target, [](Stream& stream) {
+            stream.send_off();
+            return Fault::None;
+        });
+    return each(target, [](Stream& stream) { return stream.complete_ops(); });
+}
+
+Fault RemoteWindow::complete_local(std::uint32_t target) {
+    return each(target, [](Stream& stream) { return stream.complete_local(); });
+}
+
+// Sends a query that returns nothing to each of these processes, and awaits the replies.
+void RemoteWindow::ask(std::span<const std::uint32_t> ranks, const Record& record) {
+    // A process's network thread answers, also while the application computes; the messenger answers for a dead one.
+    struct Tally final : ReplyHandler {
+        std::atomic<std::uint32_t> due{0};
+        void answered(Status, const std::byte*, std::size_t) override { due.fetch_sub(1, std::memory_order_seq_cst); }
+    } answers;
+    const auto await = [&](std::uint32_t most) {
+        network_.engine.wait([&] { return answers.due.load(std::memory_order_seq_cst) <= most; },
+                             [&] {
+                                 for (const std::uint32_t rank : ranks)
+                                     static_cast<void>(alive(rank));
+                                 return false;
+                             });
+    };
+    for (const std::uint32_t rank : ranks) {
+        Connection* to = network_.connections.connect(job_.addresses[rank]);
+        if (to == nullptr || to->ended()) continue;
+        await(kAsked - 1);
+        Message* message = network_.sender.claim();
+        std::memcpy(message->body(), &record, sizeof record);
+        message->bytes = sizeof record;
+        answers.due.fetch_add(1, std::memory_order_relaxed);
+        network_.messenger.request(*to, FrameKind::Query, window_, me_, message, answers);
+    }
+    await(0);
+}
+
+// A holder answers when its accesses have ended, which needs nothing of this process.
+void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders) {
+    ask(holders, {Opcode::Withdraw, Basic::None, Op::None, 0, lease.number, static_cast<std::int64_t>(lease.address)});
+}
+
+// Called under the drive lock. A stream lasts until its window's service has ended.
+bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) {
+    Stream* held = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = streams_.find(owner);
+        if (found != streams_.end()) held = found->second.get();
+    }
+    return held == nullptr || held->flow().regions.drop(address, number);
+}
+
+bool RemoteWindow::alive(std::uint32_t rank) {
+    Connection* peer = network_.connections.connect(job_.addresses[rank]);
+    return peer != nullptr && network_.messenger.alive(*peer);
+}
+
+}  // namespace osc::net

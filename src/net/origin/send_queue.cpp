@@ -1,0 +1,174 @@
+#include "net/origin/send_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "local/direct.h"
+
+namespace osc::net {
+
+SendQueue::SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults)
+    : network_(network), to_(to), window_(window), me_(me), body_(network.largest_body()), faults_(faults) {
+    for (Place& place : flight_)
+        place.queue = this;
+}
+
+void SendQueue::begin() {
+    filling_.message = network_.sender.claim();
+    returning_ = 0;
+    records_ = 0;
+}
+
+void SendQueue::open_fence(std::uint64_t fence) {
+    const Record open{Opcode::FenceOpen, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(fence)};
+    std::memcpy(filling_.message->body(), &open, sizeof open);
+    filling_.message->bytes = sizeof open;
+    must_confirm();
+}
+
+bool SendQueue::fits(const Record& record) const {
+    return bytes() + sizeof(Record) + padded(carried(record)) <= body_ &&
+           returning_ + padded(returned(record)) <= body_ - sizeof(ReplyHead);
+}
+
+std::byte* SendQueue::append(const Record& record) {
+    const std::size_t needed = sizeof(Record) + padded(carried(record));
+    const std::size_t back = padded(returned(record));
+    std::byte* at = filling_.message->body() + bytes();
+    std::memcpy(at, &record, sizeof record);
+    if (carried(record) % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
+    filling_.message->bytes += needed;
+    if (is_operation(record.opcode)) traffic_ += needed + back;
+    returning_ += back;
+    ++records_;
+    last_ = record;
+    return at + sizeof(Record);
+}
+
+bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t more) {
+    const bool follows = filling() && records_ > 0 && last_.opcode == Opcode::Put && last_.bytes % kAlign == 0 &&
+                         disp == last_.disp + static_cast<std::int64_t>(last_.bytes);
+    if (!follows || bytes() + padded(more) > body_) return false;
+    std::byte* const end = filling_.message->body() + bytes();
+    std::byte* const record = end - last_.bytes - sizeof(Record);
+    last_.bytes += static_cast<std::uint32_t>(more);
+    std::memcpy(record, &last_, sizeof last_);
+    if (more % kAlign != 0) std::memset(end + padded(more) - kAlign, 0, kAlign);
+    shm::move_bytes(end, data, more);
+    filling_.message->bytes += padded(more);
+    traffic_ += padded(more);
+    return true;
+}
+
+void SendQueue::expect(const ReplySegment& segment, const SharedCompletion& completion) {
+    filling_.segments.push_back(segment);
+    if (completion == nullptr || (awaits_completion() && filling_.completions.back() == completion)) return;
+    completion->begin();
+    filling_.completions.push_back(completion);
+}
+
+void SendQueue::must_confirm() {
+    if (!std::exchange(filling_.confirms, true)) unconfirmed_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool SendQueue::has_only_record() const {
+    if (!filling() || records_ != 1 || filling_.confirms || awaits_completion() || !queue_.empty()) return false;
+    return last_.opcode == Opcode::Put || (last_.opcode == Opcode::Get && filling_.segments.front().copy == nullptr);
+}
+
+Message* SendQueue::take_only_record(std::byte*& memory) {
+    Message* const message = std::exchange(filling_.message, nullptr);
+    memory = last_.opcode == Opcode::Put ? message->body() + sizeof(Record)
+                                         : static_cast<std::byte*>(filling_.segments.front().to);
+    filling_.segments.clear();
+    records_ = 0;
+    soon_ = false;
+    return message;
+}
+
+bool SendQueue::dispatch(FrameKind kind, When when) {
+    filling_.kind = kind;
+    filling_.when = when;
+    filling_.serial = ++serial_;
+    records_ = 0;
+    soon_ = false;
+    if (queue_.empty() && has_room()) {
+        launch(filling_);
+        return false;
+    }
+    queue_.push_back(std::exchange(filling_, {}));
+    publish();
+    return true;
+}
+
+bool SendQueue::proceed() {
+    bool any = false;
+    if (queue_.empty() && leaves_soon() && has_room()) dispatch(FrameKind::Request, When::Now);
+    for (; !queue_.empty() && has_room(); queue_.pop_front(), publish(), any = true)
+        launch(queue_.front());
+    return any;
+}
+
+void SendQueue::publish() {
+    queued_from_.store(queue_.empty() ? kNone : queue_.front().serial, std::memory_order_seq_cst);
+}
+
+void SendQueue::launch(Outgoing& message) {
+    const Status end = to_.end.load(std::memory_order_acquire);
+    faults_.note(end);
+    Place* const place = end != Status::Done ? nullptr : flight_.free();
+    if (place == nullptr) return drop(message, end);
+    place->segments.swap(message.segments);
+    place->completions.swap(message.completions);
+    place->confirms = std::exchange(message.confirms, false);
+    if (!place->segments.empty()) segmented_.fetch_add(1, std::memory_order_relaxed);
+    place->serial.store(message.serial, std::memory_order_seq_cst);
+    network_.messenger.request(to_, message.kind, window_, me_, std::exchange(message.message, nullptr), *place,
+                               message.when);
+}
+
+// Ends a message over an ended connection.
+void SendQueue::drop(Outgoing& message, Status end) {
+    network_.sender.give_back(std::exchange(message.message, nullptr));
+    message.segments.clear();
+    if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
+    for (const SharedCompletion& completion : message.completions)
+        completion->end(end);
+    message.completions.clear();
+}
+
+void SendQueue::Place::answered(Status status, const std::byte* data, std::size_t bytes) {
+    queue->faults_.note(status);
+    if (status == Status::HolderDied) queue->refused_.store(true, std::memory_order_relaxed);
+    if (std::exchange(confirms, false)) queue->unconfirmed_.fetch_sub(1, std::memory_order_release);
+    // A reply without the data has a status that says why.
+    if (!store_reply(segments, data, bytes) && status == Status::Done) queue->faults_.note(Status::Malformed);
+    if (!segments.empty()) queue->segmented_.fetch_sub(1, std::memory_order_release);
+    segments.clear();
+    for (const SharedCompletion& completion : completions)
+        completion->end(status);
+    completions.clear();
+    // seq_cst, like the waiter's load: the network rings the bell after this. The stream may be destroyed from here on.
+    serial.exchange(0, std::memory_order_seq_cst);
+}
+
+bool SendQueue::uses_memory() const {
+    if (awaits_data()) return true;
+    // A message gets its place before it leaves the queue, so the places come last.
+    return std::ranges::any_of(queue_, [](const Outgoing& message) { return !message.segments.empty(); }) ||
+           awaits_data_in_flight();
+}
+
+void SendQueue::forget_results() {
+    for (Place& place : flight_) {
+        if (place.segments.empty()) continue;
+        place.segments.clear();
+        segmented_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    for (Outgoing& message : queue_)
+        message.segments.clear();
+    filling_.segments.clear();
+}
+
+}  // namespace osc::net

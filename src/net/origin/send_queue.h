@@ -1,0 +1,134 @@
+// The messages of a stream. The queue fills one message with records, keeps filled messages in order while all places
+// in flight are taken, launches them, and copies the data of replies to its destination.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "net/network_stack.h"
+#include "net/origin/completion.h"
+#include "net/origin/first_fault.h"
+#include "net/origin/in_flight.h"
+#include "net/origin/reply_segment.h"
+
+namespace osc::net {
+
+/// One class for the three states of a message, filling, queued and in flight: what the message awaits moves with it,
+/// and uses_memory() and confirmed() look at all three. Under the stream's mutex, unless said otherwise.
+class SendQueue {
+  public:
+    static constexpr std::size_t kInflight = 8;
+    using When = FabricSender::When;
+
+    SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults);
+
+    // The message that is being filled.
+    bool filling() const { return filling_.message != nullptr; }
+    std::size_t bytes() const { return filling_.message->bytes; }
+    std::uint32_t records() const { return records_; }
+    const Record& last() const { return last_; }
+    bool awaits_data() const { return !filling_.segments.empty(); }
+    bool awaits_completion() const { return !filling_.completions.empty(); }
+    /// Makes the message leave as soon as there is room in flight, without a further call of the program.
+    void send_soon() { soon_ = true; }
+    bool leaves_soon() const { return soon_ || awaits_completion(); }
+    /// Whether it has room for a record with its data, and its reply for what that returns.
+    bool fits(const Record& record) const;
+    void begin();
+    /// Makes the target execute the message only after its fence of this number. Call directly after begin().
+    void open_fence(std::uint64_t fence);
+    /// Adds a record to it; returns where the record's data goes.
+    std::byte* append(const Record& record);
+    /// Bytes that were added since the last call.
+    std::uint64_t take_traffic() { return std::exchange(traffic_, 0); }
+    /// Makes a put that follows the last record's a part of that record; false if it does not follow or fit.
+    bool extend_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
+    /// A part of the reply, and the completion that it ends; null: none.
+    void expect(const ReplySegment& segment, const SharedCompletion& completion);
+    /// No direct access starts before this message is answered.
+    void must_confirm();
+    /// Takes the message, whose only record becomes a direct transfer; `memory` is the record's data or its
+    /// destination.
+    Message* take_only_record(std::byte*& memory);
+    /// Whether its only record could become a direct transfer: only a plain get may wait for the reply.
+    bool has_only_record() const;
+
+    /// Ends the message: launches it, or queues it and returns true.
+    bool dispatch(FrameKind kind, When when);
+    /// Launches queued messages, and the one being filled if it leaves_soon(); true if it launched any.
+    bool proceed();
+
+    std::size_t queued() const { return queue_.size(); }
+    /// Whether half of the places in flight are taken: few of the last messages were answered.
+    bool is_half_full() const { return flight_.taken() >= kInflight / 2; }
+    /// The serial of the last message that was dispatched.
+    std::uint64_t issued() const { return serial_; }
+    /// Whether all messages up to this serial are in flight, or ended. Thread-safe, like the next four.
+    bool launched(std::uint64_t serial) const { return queued_from_.load(std::memory_order_seq_cst) > serial; }
+    bool ended(std::uint64_t serial) const { return launched(serial) && flight_.ended(serial); }
+    /// Whether all messages with must_confirm() are answered.
+    bool confirmed() const { return unconfirmed_.load(std::memory_order_acquire) == 0; }
+    /// Whether the target has refused the lock, since accept_lock().
+    bool refused() const { return refused_.load(std::memory_order_relaxed); }
+    void accept_lock() { refused_.store(false, std::memory_order_relaxed); }
+
+    /// Whether an outstanding reply will write this process's memory: of a message in flight, or of any message.
+    bool awaits_data_in_flight() const { return segmented_.load(std::memory_order_acquire) != 0; }
+    bool uses_memory() const;
+    /// Makes replies write no memory from now on. The caller holds the drive lock.
+    void forget_results();
+
+  private:
+    struct Outgoing {
+        Message* message = nullptr;
+        bool confirms = false;  // must_confirm()
+        FrameKind kind = FrameKind::Request;
+        When when = When::Now;
+        std::uint64_t serial = 0;
+        std::vector<ReplySegment> segments;
+        std::vector<SharedCompletion> completions;
+    };
+    struct Place final : ReplyHandler {
+        SendQueue* queue = nullptr;
+        std::atomic<std::uint64_t> serial{0};
+        bool confirms = false;
+        std::vector<ReplySegment> segments;
+        std::vector<SharedCompletion> completions;
+        void answered(Status status, const std::byte* data, std::size_t bytes) override;
+    };
+
+    bool has_room() { return to_.ended() || flight_.free() != nullptr; }
+    void launch(Outgoing& message);
+    void drop(Outgoing& message, Status end);
+    void publish();
+
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    NetworkStack& network_;
+    Connection& to_;
+    const std::uint64_t window_;
+    const std::uint32_t me_;
+    const std::size_t body_;  // bytes that a message, or its reply, has room for
+    FirstFault& faults_;
+
+    Outgoing filling_;
+    std::size_t returning_ = 0;  // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;  // in it
+    bool soon_ = false;          // it leaves as soon as there is room
+    Record last_;                // of them
+    std::deque<Outgoing> queue_;
+    std::uint64_t serial_ = 0;
+    // The serial of the first in queue_. A message has its place in flight_ before it leaves queue_, so a thread that
+    // reads this first misses none.
+    std::atomic<std::uint64_t> queued_from_{kNone};
+    std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `confirms` that are not answered
+    std::atomic<bool> refused_{false};
+    std::atomic<std::uint32_t> segmented_{0};  // places with segments
+    std::uint64_t traffic_ = 0;
+    InFlight<Place, kInflight> flight_;
+};
+
+}  // namespace osc::net

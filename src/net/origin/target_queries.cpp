@@ -1,0 +1,73 @@
+#include "net/origin/target_queries.h"
+
+#include <cstring>
+
+namespace osc::net {
+
+TargetQueries::Turn::Turn(TargetQueries& queries) : queries_(queries) {
+    while (queries_.taken_.exchange(true, std::memory_order_acquire)) {
+        waited_ = true;
+        const FlowControl::Released released(queries_.flow_);
+        queries_.network_.engine.wait([&] { return !queries_.taken_.load(std::memory_order_seq_cst); },
+                                      [] { return false; });
+    }
+}
+
+TargetQueries::Turn::~Turn() {
+    queries_.taken_.exchange(false, std::memory_order_seq_cst);
+    queries_.network_.engine.ring();
+}
+
+void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::size_t size) {
+    status = reply == Status::Done && size < bytes ? Status::Malformed : reply;
+    if (status == Status::Done) std::memcpy(to, data, bytes);
+    open.exchange(false, std::memory_order_seq_cst);
+}
+
+Fault TargetQueries::ask(const Record& record, void* to) {
+    if (to_.ended()) {
+        flow_.faults.note(to_.end.load(std::memory_order_relaxed));
+        return flow_.faults.take();
+    }
+    Message* message = network_.sender.claim();
+    std::memcpy(message->body(), &record, sizeof record);
+    message->bytes = sizeof record;
+    reply_.to = to;
+    reply_.bytes = returned(record);
+    reply_.open.store(true, std::memory_order_relaxed);
+    network_.messenger.request(to_, FrameKind::Query, window_, me_, message, reply_);
+    const shm::WaitScope waits(shm::WaitKind::Operations, window_, me_, target_);
+    // Not given up: the messenger answers in place of a dead target.
+    {
+        const FlowControl::Released released(flow_);
+        network_.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },
+                             [&] {
+                                 network_.messenger.alive(to_);
+                                 return false;
+                             });
+    }
+    return net::fault_of(reply_.status, target_);
+}
+
+Fault TargetQueries::describe(Description& description) {
+    if (!described_) {
+        const Turn turn(*this);
+        if (!described_)
+            if (const Fault fault = ask({Opcode::Describe, Basic::None, Op::None, 0, 0, 0}, &description_);
+                fault != Fault::None)
+                return fault;
+        described_ = true;
+    }
+    description = description_;
+    return Fault::None;
+}
+
+Fault TargetQueries::count_counters(std::uint32_t& count) {
+    std::uint64_t counters = 0;
+    const Turn turn(*this);
+    const Fault fault = ask({Opcode::Counters, Basic::None, Op::None, 0, 0, 0}, &counters);
+    count = static_cast<std::uint32_t>(counters);
+    return fault;
+}
+
+}  // namespace osc::net

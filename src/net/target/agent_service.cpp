@@ -1,0 +1,43 @@
+// From a message slot's body to operations.
+#include "net/target/agent_service.h"
+
+#include "base/random.h"
+
+namespace osc::net {
+
+std::uint64_t AgentService::add(const ExposedWindow& window) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t number = (++count_ << 24) | (base::random64() & 0xffffff);
+    windows_.emplace(number, window);
+    return number;
+}
+
+void AgentService::remove(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    windows_.erase(number);
+}
+
+Status AgentService::execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity) {
+    const std::lock_guard lock(mutex_);
+    const Status status = run(number, body, bytes, capacity);
+    replies_[static_cast<std::size_t>(status)].fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+Status AgentService::run(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity) {
+    if (bytes == 0 || bytes > capacity || bytes % kAlign != 0) return Status::Malformed;
+    operations_.clear();
+    std::size_t room = capacity - bytes;
+    for (Records records(body, bytes); !records.done();) {
+        Operation& operation = operations_.emplace_back();
+        if (!records.next(operation.record, operation.data)) return Status::Malformed;
+        const std::size_t back = padded(returned(operation.record));
+        if (back > room) return Status::Malformed;
+        room -= back;
+    }
+    const auto found = windows_.find(number);
+    if (found == windows_.end()) return Status::UnknownWindow;
+    return net::execute(found->second, operations_, body + bytes);
+}
+
+}  // namespace osc::net

@@ -1,0 +1,42 @@
+// The windows that this process's agent serves, and the execution of messages of the node on them. No thread, no queue
+// and no MPI here.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "net/target/executor.h"
+
+namespace osc::net {
+
+/// Thread-safe. execute() and remove() take the same lock: after `remove` has returned, no message works on the window.
+class AgentService {
+  public:
+    /// The window's number: counts up, with random low bits, and is never given twice. Not 0.
+    std::uint64_t add(const ExposedWindow& window);
+    void remove(std::uint64_t number);
+
+    /// Executes the `bytes` of records at `body`, all or none; the reply's data goes behind them. `body` has `capacity`
+    /// bytes, and its sender may change it meanwhile.
+    Status execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity);
+
+    /// Messages with this reply, since the start.
+    std::uint64_t replies(Status status) const {
+        return replies_[static_cast<std::size_t>(status)].load(std::memory_order_relaxed);
+    }
+
+  private:
+    Status run(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity);
+
+    std::mutex mutex_;
+    std::map<std::uint64_t, ExposedWindow> windows_;
+    std::uint64_t count_ = 0;
+    std::vector<Operation> operations_;  // of the message that is being executed
+    std::array<std::atomic<std::uint64_t>, kStatuses> replies_{};
+};
+
+}  // namespace osc::net

@@ -1,0 +1,200 @@
+// Checking and doing operations.
+#include "net/target/executor.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "local/direct.h"
+#include "sync/stripe.h"
+
+namespace osc::net {
+namespace {
+
+// Whether the standard defines the operation, on whole elements (exactly one for compare-and-swap).
+Status check(Operation& operation) {
+    const auto& [opcode, basic, op, flags, bytes, disp] = operation.record;
+    if (!is_operation(opcode) || bytes == 0) return Status::Malformed;
+    if (opcode == Opcode::Put || opcode == Opcode::Get) return Status::Done;
+    if (basic == Basic::None || basic >= Basic::Count) return Status::NotAdmitted;
+    Update& how = operation.how;
+    how = {basic, op, nullptr, nullptr, op::element_size(basic)};
+    if (opcode != Opcode::Update) how.copy = op::kernel(Op::Replace, basic);
+    if (opcode == Opcode::CompareAndSwap) {
+        if (!op::admits_compare(basic)) return Status::NotAdmitted;
+        return bytes == how.width ? Status::Done : Status::Malformed;
+    }
+    if (op == Op::None || op >= Op::Count) return Status::NotAdmitted;
+    how.apply = op::kernel(op, basic);
+    if (how.apply == nullptr) return Status::NotAdmitted;
+    return bytes % how.width == 0 ? Status::Done : Status::Malformed;
+}
+
+// Whether all bytes lie in the window; in a dynamic one in attached regions, each element in one.
+bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const Operation& operation) {
+    const Record& record = operation.record;
+    const auto disp = static_cast<std::uint64_t>(record.disp);
+    if (regions == nullptr) return record.disp >= 0 && disp <= window.size && record.bytes <= window.size - disp;
+    const std::size_t width = std::max<std::size_t>(operation.how.width, 1);
+    for (std::uint64_t done = 0; done < record.bytes;) {
+        const std::uint64_t address = disp + done;
+        const shm::Region* region = shm::find_region(*regions, address);
+        if (region == nullptr) return false;
+        const std::uint64_t part = std::min(record.bytes - done, region->size - (address - region->base));
+        if (part % width != 0) return false;
+        done += part;
+    }
+    return true;
+}
+
+Status perform(const ExposedWindow& window, const Operation& operation, std::byte* out) {
+    const auto& [record, data, how] = operation;
+    // Regions are addresses of this process, so an operation that spans several needs no cut.
+    const bool dynamic = window.regions != nullptr;
+    shm::Direct memory(dynamic ? reinterpret_cast<std::byte*>(record.disp) : window.base,
+                       {window.controls->block(window.rank), window.rank, *window.liveness}, dynamic ? record.disp : 0);
+    switch (record.opcode) {
+        case Opcode::Put:
+            memory.put(record.disp, data, record.bytes);
+            break;
+        case Opcode::Get:
+            memory.get(record.disp, out, record.bytes);
+            break;
+        case Opcode::CompareAndSwap:
+            memory.compare_and_swap(how, record.disp, data, data + record.bytes, out);
+            break;
+        default:
+            memory.update(how, record.disp, how.op != Op::NoOp ? data : nullptr,
+                          record.opcode == Opcode::UpdateReturn ? out : nullptr, record.bytes / how.width);
+    }
+    return memory.finish() == Fault::None ? Status::Done : Status::HolderDied;
+}
+
+}  // namespace
+
+Status execute(const ExposedWindow& window, std::span<Operation> operations, std::byte* out) {
+    for (Operation& operation : operations)
+        if (const Status status = check(operation); status != Status::Done) return status;
+    const auto run = [&](const std::vector<shm::Region>* regions) {
+        for (const Operation& operation : operations)
+            if (!inside(window, regions, operation)) return Status::OutOfRange;
+        for (const Operation& operation : operations) {
+            if (const Status status = perform(window, operation, out); status != Status::Done) return status;
+            out += padded(returned(operation.record));
+        }
+        return Status::Done;
+    };
+    if (window.regions == nullptr) return run(nullptr);
+    return window.regions->while_attached([&](const std::vector<shm::Region>& regions) { return run(&regions); });
+}
+
+namespace {
+
+constexpr std::size_t kAhead = 8;           // records between the prefetch of an element and its turn
+constexpr std::uint32_t kMostUpdates = 16;  // under one lock
+
+// The lock of the stripe of a row's last element, kept for the next one if that lies in the same stripe.
+class RowLock {
+  public:
+    explicit RowLock(const ExposedWindow& window)
+        : block_(window.controls->block(window.rank)), me_(window.rank), liveness_(*window.liveness) {}
+    ~RowLock() { release(); }
+    RowLock(const RowLock&) = delete;
+    RowLock& operator=(const RowLock&) = delete;
+
+    /// False if the stripe's holder died.
+    bool take(std::uint64_t offset) {
+        std::atomic<std::uint32_t>& stripe = block_.stripe_of(offset);
+        if (&stripe == held_ && ++updates_ < kMostUpdates) return true;
+        release();
+        std::uint32_t dead = 0;
+        if (!sync::stripe_lock(stripe, me_, liveness_, dead)) return false;
+        held_ = &stripe;
+        updates_ = 0;
+        return true;
+    }
+
+  private:
+    void release() {
+        if (held_ != nullptr) sync::stripe_unlock(*held_);
+        held_ = nullptr;
+    }
+
+    shm::ControlBlock& block_;
+    const std::uint32_t me_;
+    sync::Liveness& liveness_;
+    std::atomic<std::uint32_t>* held_ = nullptr;
+    std::uint32_t updates_ = 0;
+};
+
+// Calls operate(address, data, out) for each record of a row; `locks`: under the stripe's lock.
+template <bool kLocks, class F>
+Status execute_row(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
+                   std::vector<std::byte>& out, std::size_t most, F&& operate) {
+    const std::size_t back = padded(returned(record));
+    const std::uint64_t last = window.size - record.bytes;  // displacement
+    RowLock lock(window);
+    Status status = Status::Done;
+    do {
+        const auto offset = static_cast<std::uint64_t>(record.disp);
+        if (const auto later = static_cast<std::uint64_t>(records.guess(record, kAhead)); later <= last)
+            __builtin_prefetch(window.base + later, 1);
+        const std::size_t before = out.size();
+        if (back != 0) out.resize(before + back);
+        if (offset > last) {
+            if (status == Status::Done) status = Status::OutOfRange;
+        } else if (kLocks && !lock.take(offset)) {
+            if (status == Status::Done) status = Status::HolderDied;
+        } else {
+            operate(window.base + offset, data, out.data() + before);
+        }
+    } while (out.size() + back <= most && records.next_alike(record, data));
+    return status;
+}
+
+}  // namespace
+
+bool is_small(const ExposedWindow& window, const Record& record) {
+    if (window.regions != nullptr || record.bytes == 0 || record.bytes > window.size) return false;
+    return record.opcode == Opcode::Put || record.opcode == Opcode::Get ||
+           (is_operation(record.opcode) && record.basic != Basic::None && record.basic < Basic::Count &&
+            record.bytes == op::element_size(record.basic));
+}
+
+Status execute_alike(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
+                     std::vector<std::byte>& out, std::size_t most) {
+    Operation first{record, data};
+    if (const Status status = check(first); status != Status::Done) {
+        out.resize(out.size() + padded(returned(record)));
+        return status;
+    }
+    const Update& how = first.how;
+    const std::size_t bytes = record.bytes;
+    const auto run = [&]<bool kLocks>(auto&& operate) {
+        return execute_row<kLocks>(window, records, record, data, out, most, operate);
+    };
+    switch (record.opcode) {
+        case Opcode::Put:
+            return run.operator()<false>(
+                [bytes](std::byte* at, const std::byte* from, std::byte*) { shm::move_bytes(at, from, bytes); });
+        case Opcode::Get:
+            return run.operator()<false>(
+                [bytes](const std::byte* at, const std::byte*, std::byte* to) { shm::move_bytes(to, at, bytes); });
+        case Opcode::Update:
+            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte*) {
+                if (how.op != Op::NoOp) how.apply(at, from, 1);
+            });
+        case Opcode::UpdateReturn:
+            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte* to) {
+                how.copy(to, at, 1);
+                if (how.op != Op::NoOp) how.apply(at, from, 1);
+            });
+        default:
+            return run.operator()<true>([&how, bytes](std::byte* at, const std::byte* from, std::byte* to) {
+                const bool same = op::equal(how.basic, at, from + bytes);
+                how.copy(to, at, 1);
+                if (same) how.copy(at, from, 1);
+            });
+    }
+}
+
+}  // namespace osc::net

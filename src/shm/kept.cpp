@@ -1,0 +1,54 @@
+// Best fit over a list: with pieces of 2 MiB and more and a bound of some MiB the list is short.
+#include "shm/kept.h"
+
+namespace osc::shm {
+
+// The smallest piece that has `bytes` bytes at a multiple of `alignment`; end() if there is none.
+std::list<Mapping>::iterator KeptPieces::smallest(std::size_t bytes, std::size_t alignment) {
+    auto best = pieces_.end();
+    for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
+        const bool fits = it->bytes >= bytes && reinterpret_cast<std::uintptr_t>(it->address) % alignment == 0;
+        if (fits && (best == pieces_.end() || it->bytes < best->bytes)) best = it;
+    }
+    return best;
+}
+
+std::optional<Mapping> KeptPieces::take(std::size_t bytes, std::size_t alignment, std::size_t least) {
+    const auto best = smallest(bytes, alignment);
+    if (best == pieces_.end()) return std::nullopt;
+    Mapping taken = *best;
+    if (taken.bytes - bytes >= least) {
+        taken.bytes = bytes;
+        best->address += bytes;
+        best->offset += bytes;
+        best->bytes -= bytes;
+    } else {
+        pieces_.erase(best);
+    }
+    bytes_ -= taken.bytes;
+    return taken;
+}
+
+std::optional<Mapping> KeptPieces::take_whole(std::size_t bytes, std::size_t most, std::size_t alignment) {
+    const auto best = smallest(bytes, alignment);
+    if (best == pieces_.end() || best->bytes > most) return std::nullopt;
+    const Mapping taken = *best;
+    pieces_.erase(best);
+    bytes_ -= taken.bytes;
+    return taken;
+}
+
+void KeptPieces::keep(const Mapping& piece) {
+    pieces_.push_back(piece);
+    bytes_ += piece.bytes;
+}
+
+std::optional<Mapping> KeptPieces::oldest() {
+    if (pieces_.empty()) return std::nullopt;
+    const Mapping piece = pieces_.front();
+    pieces_.pop_front();
+    bytes_ -= piece.bytes;
+    return piece;
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,143 @@
+// The view of a peer's arena. It is opened through /proc/PID/fd or passed by the peer, and verified by the token in its
+// header, because the peer's PID may belong to another process in this PID namespace, or to a later one.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "shm/arena.h"
+#include "shm/fd_exchange.h"
+#include "shm/vm_areas.h"
+
+namespace osc::shm {
+namespace {
+
+// A piece of the arena's file is mapped from the page that holds its first byte.
+std::uint64_t page_start(std::uint64_t offset) {
+    return offset / page_bytes() * page_bytes();
+}
+
+// Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
+// SIGBUS, and only from memory files, because reading anything else may wait.
+bool is_arena(int fd, std::uint64_t token) {
+    std::uint64_t found = 0;  // ArenaHeader::Constant::token
+    return ::fcntl(fd, F_GET_SEALS) >= 0 &&
+           ::pread(fd, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) && found == token;
+}
+
+}  // namespace
+
+int PeerArena::open_peer() const {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address_.pid, address_.fd);
+    // A peer of another PID namespace may have this process's own PID. Closing a descriptor of this process's own arena
+    // would drop the lock of Arena::show_life().
+    if (address_.token != Arena::mine().token() && Arena::mine().is_file(path)) {
+        errno = ESRCH;
+        return -1;
+    }
+    const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return -1;
+    if (is_arena(fd, address_.token)) return fd;
+    ::close(fd);
+    errno = ESRCH;
+    return -1;
+}
+
+int PeerArena::descriptor() const {
+    const int passed = passed_.load(std::memory_order_relaxed);
+    return passed >= 0 ? passed : open_peer();
+}
+
+void PeerArena::close_unless_passed(int descriptor) const {
+    if (descriptor != passed_.load(std::memory_order_relaxed)) ::close(descriptor);
+}
+
+bool PeerArena::reachable() {
+    const std::lock_guard lock(mutex_);
+    if (verified_) return true;
+    const int fd = open_peer();
+    if (fd < 0) return false;
+    ::close(fd);
+    verified_ = true;
+    return true;
+}
+
+bool PeerArena::adopt(int descriptor, pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    const bool right = is_arena(descriptor, address_.token);
+    if (!right || verified_) {  // another thread may have adopted it already
+        ::close(descriptor);
+        return right;
+    }
+    address_.pid = pid;
+    verified_ = true;
+    passed_.store(descriptor, std::memory_order_release);
+    return true;
+}
+
+base::CoreAllowance PeerArena::cores() const {
+    ArenaHeader::Constant found{};
+    const int fd = descriptor();
+    if (fd < 0) return {};
+    const ssize_t got = ::pread(fd, &found, sizeof found, 0);
+    close_unless_passed(fd);
+    return got == static_cast<ssize_t>(sizeof found) ? found.cores : base::CoreAllowance{};
+}
+
+bool PeerArena::owner_lives() const {
+    if (adopted()) return arena_owner_lives(passed_.load(std::memory_order_relaxed));
+    const std::uint64_t now = process_start_time(address_.pid);
+    return now == kUnknownStart || address_.start_time == kUnknownStart ? now != 0 : now == address_.start_time;
+}
+
+// Makes the pool accessible up to `end`. What its owner may not have allocated yet stays reserved, or a tool that reads
+// all accessible memory would read a gigabyte of each process.
+bool PeerArena::open_pool(std::uint64_t end) {
+    if (end <= accessible_) return true;
+    const std::uint64_t stop = page_start(end + page_bytes() - 1);
+    if (::mprotect(pool_ + accessible_, stop - accessible_, PROT_READ | PROT_WRITE) != 0) return false;
+    accessible_ = stop;
+    return true;
+}
+
+std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (pool_ == nullptr) {
+        const int fd = descriptor();
+        if (fd < 0) return nullptr;
+        std::byte* const pool = reserve_pool(fd, address_.pool_bytes);
+        const int error = errno;
+        close_unless_passed(fd);
+        errno = error;
+        if (pool == nullptr) return nullptr;
+        pool_ = pool;
+    }
+    if (offset + bytes <= address_.pool_bytes) return open_pool(offset + bytes) ? pool_ + offset : nullptr;
+    const int fd = descriptor();
+    if (fd < 0) return nullptr;
+    const std::uint64_t start = page_start(offset);
+    void* mapping =
+        ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
+    const int error = errno;
+    close_unless_passed(fd);
+    errno = error;
+    if (mapping == MAP_FAILED) return nullptr;
+    ::madvise(mapping, bytes + (offset - start), MADV_DONTDUMP);
+    return static_cast<std::byte*>(mapping) + (offset - start);
+}
+
+void PeerArena::unmap(std::uint64_t offset, std::byte* address, std::size_t bytes) {
+    if (offset + bytes <= address_.pool_bytes) return;
+    const std::uint64_t lead = offset - page_start(offset);
+    ::munmap(address - lead, bytes + lead);
+}
+
+PeerArena::~PeerArena() {
+    if (pool_ != nullptr) ::munmap(pool_, address_.pool_bytes);
+    if (adopted()) ::close(passed_.load(std::memory_order_relaxed));
+}
+
+}  // namespace osc::shm

@@ -1,0 +1,43 @@
+#include "shm/process_view.h"
+
+#include <unistd.h>
+
+#include "base/process_state.h"
+
+namespace osc::shm {
+namespace {
+
+ProcessView view(const Activity& activity) {
+    ProcessView seen;
+    seen.wait = activity.note();
+    seen.identity = activity.identity.load(std::memory_order_relaxed);
+    seen.host_polls = activity.host_polls.load(std::memory_order_relaxed);
+    seen.counts_polls = activity.counts_polls.load(std::memory_order_relaxed);
+    return seen;
+}
+
+}  // namespace
+
+ProcessView view_of(PeerArena& peer) {
+    ProcessView seen;
+    if (const std::byte* const header = peer.map(0, sizeof(ArenaHeader)); header != nullptr)
+        seen = view(reinterpret_cast<const ArenaHeader*>(header)->activity);
+    if (peer.adopted()) {  // a process of another PID namespace: its numbers mean nothing here
+        seen.state = peer.owner_lives() ? '?' : 'X';
+        return seen;
+    }
+    const base::ProcessState state = base::process_state(peer.address().pid, peer.address().start_time);
+    seen.pid = peer.address().pid;
+    seen.state = static_cast<unsigned char>(state.state);
+    seen.cpu_ticks = state.cpu_ticks;
+    return seen;
+}
+
+ProcessView view_of_self() {
+    ProcessView seen = view(my_activity());
+    seen.pid = ::getpid();
+    seen.state = 'R';
+    return seen;
+}
+
+}  // namespace osc::shm

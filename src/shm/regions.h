@@ -1,0 +1,117 @@
+// The region table of a dynamic window. The owner writes it on attach and detach; other processes read it one-sidedly.
+//
+// The owner keeps the regions sorted and publishes them as an array in its arena, under a version number that is odd
+// while it changes (a sequence lock). A reader keeps a copy with its version and compares versions before every use, so
+// it refuses a detached region at once, and attach involves no other process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/fault.h"
+#include "shm/arena.h"
+#include "shm/control.h"
+#include "shm/last_region.h"
+
+namespace osc::shm {
+
+/// The owner's side. Thread-safe.
+class RegionTable {
+  public:
+    explicit RegionTable(ControlBlock& block) : block_(block) {}
+    ~RegionTable();
+    RegionTable(const RegionTable&) = delete;
+    RegionTable& operator=(const RegionTable&) = delete;
+
+    /// Adds [base, base + size), of which `shared` lies in the arena; Fault::Attach if it overlaps an attached region,
+    /// Fault::AttachRefused if there is no memory.
+    Fault attach(const void* base, std::size_t size, const SharedPart& shared = {});
+    /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
+    /// is not empty was removed, before the table's mutex is released.
+    Fault detach(const void* base, const std::function<void()>& removed = {});
+
+    /// Calls f(regions), sorted by address, while no thread attaches or detaches.
+    template <class F>
+    auto while_attached(F&& f) {
+        const std::lock_guard lock(mutex_);
+        return f(static_cast<const std::vector<Region>&>(regions_));
+    }
+
+  private:
+    Fault publish();
+
+    ControlBlock& block_;
+    std::mutex mutex_;
+    std::vector<Region> regions_;
+    std::multiset<const void*> empty_;  // attached with size zero; not published
+    ArenaBlock published_;
+};
+
+/// A reader's copy of a target's regions, sorted by address, and the places at which this process has mapped their
+/// shared parts. Thread-safe; the list does not change.
+class AttachedRegions {
+  public:
+    /// A copy of the table's `version`. Takes over the mappings of the regions that `before`, an earlier copy or null,
+    /// has too.
+    AttachedRegions(std::uint64_t version, std::vector<Region> list, const AttachedRegions* before);
+
+    std::uint64_t version() const { return version_; }
+    const std::vector<Region>& list() const { return list_; }
+    /// The address at which `region`, one of the list, has the first byte of its shared part; null if the part is not
+    /// mapped. The fourth call for a region of `arena`, in the pool the first, maps the part, until all copies that
+    /// have the region are gone: a mapping costs more than few operations. kMostMapped of them at most exist outside of
+    /// pools.
+    std::byte* locate(const Region& region, PeerArena& arena) const;
+
+    static constexpr std::uint32_t kMostMapped = 4096;
+
+  private:
+    class Mapping;
+    struct Slot {
+        std::atomic<std::uint32_t> uses{0};
+        std::atomic<std::byte*> address{nullptr};
+        std::shared_ptr<const Mapping> mapping;
+    };
+    std::byte* map(const Region& region, Slot& slot, PeerArena& arena) const;
+
+    const std::uint64_t version_;
+    std::vector<Region> list_;
+    mutable std::mutex mutex_;  // of all mappings
+    mutable std::vector<Slot> slots_;
+};
+
+/// A reader's view of a target's regions.
+class RegionView {
+  public:
+    /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
+    using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
+
+    /// Whether the owner has died; asked only after a long wait.
+    using Dead = std::function<bool()>;
+
+    /// The current regions. Reads the table again only if its version has changed, and waits while the owner changes
+    /// it. Null if the table cannot be read, or if the owner has died in the middle of a change; the next call tries
+    /// again.
+    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read, const Dead& dead);
+
+    LastRegion last;
+    /// The last region of which no byte is mapped here and that process_vm_* reaches. Its "place" is its address in the
+    /// owner's process.
+    LastRegion last_unmapped;
+
+  private:
+    std::mutex mutex_;
+    std::uint64_t version_ = ~std::uint64_t{0};
+    std::shared_ptr<const AttachedRegions> regions_;
+};
+
+/// The region that contains `address`, or null.
+const Region* find_region(const std::vector<Region>& regions, std::uint64_t address);
+
+}  // namespace osc::shm

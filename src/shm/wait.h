@@ -1,0 +1,114 @@
+// The wait loop of libosc (invariant I3): a bounded spin, then yields, then timed sleeps on a futex. Each round past
+// the spin drives the host MPI once; now and then a round tests whether the awaited peer lives.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "base/wait_time.h"
+#include "shm/activity.h"
+#include "shm/futex.h"
+
+namespace osc::shm {
+
+/// How this process waits.
+struct WaitPolicy {
+    int spin = 2000;               // polls before the first yield
+    int yields = 50;               // yields before the first sleep
+    long sleep_ms = 10;            // longest timed sleep; 0: until woken
+    void (*progress)() = nullptr;  // drives the host MPI once; null in unit tests and in the agent
+    void (*network)() = nullptr;   // drives libosc's own network once; null if there is none
+};
+
+/// Every wait reads it. Set at start and, by the host room, when a window has more ranks on the node than earlier ones.
+/// Thread-safe: a wait in progress may see some of the old values.
+WaitPolicy wait_policy();
+void set_wait_policy(const WaitPolicy& policy);
+/// Sets `network` alone, which set_wait_policy() leaves as it is.
+void set_wait_network(void (*drive)());
+
+/// Drives the host's progress once (I3). A program may poll with flush, sync, test or unlock until a peer acts, and the
+/// peer may act only after it has received a message of this process.
+inline void poll_host() {
+    if (void (*const progress)() = wait_policy().progress; progress != nullptr) progress();
+}
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield" ::: "memory");
+#endif
+}
+
+/// The futex on which waiters sleep. A notifier changes and wakes `word` when the condition may have become true. It
+/// reads `sleepers` after its own read-modify-write of the state, so either it sees the sleeper, or the sleeper sees
+/// the new state.
+struct Doorbell {
+    std::atomic<std::uint32_t> word{0};
+    std::atomic<std::uint32_t> sleepers{0};
+
+    /// Called by a notifier after a seq_cst read-modify-write of the state that the condition reads.
+    void ring() {
+        if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+        word.fetch_add(1, std::memory_order_seq_cst);
+        futex_wake(word);
+    }
+};
+
+/// Timed: for a wait whose condition may become true without a ring shortly after the wait begins.
+enum class FirstSleep { Unlimited, Timed };
+
+/// The wait after the spin: yields and sleeps until done() or dead() is true; dead() is a liveness check, called after
+/// about every 100 ms of sleep. Returns true if done() was true.
+template <class Done, class Dead>
+bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
+    const WaitPolicy policy = wait_policy();
+    for (int i = 0; i < policy.yields; ++i) {
+        if (done()) return true;
+        if (policy.network != nullptr) policy.network();
+        if (policy.progress != nullptr) policy.progress();
+        if (done()) return true;
+        ::sched_yield();
+    }
+    WaitWatch watch;
+    long slept = 0;
+    for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
+        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+        const bool ready = done();
+        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
+        if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
+        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        if (ready || done()) return true;
+        watch.look();
+        if (policy.progress != nullptr) policy.progress();
+        slept += ms;
+        if (slept >= 100) {
+            slept = 0;
+            if (dead()) return done();
+        }
+    }
+}
+
+/// Waits until done() or dead() is true, see wait_slow(). Returns false only if dead() ended the wait.
+template <class Done, class Dead>
+inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
+    const base::WaitScope waits;
+    void (*const network)() = wait_policy().network;
+    for (int i = wait_policy().spin; i > 0; --i) {
+        if (done()) return true;
+        // Driving the network costs one or two system calls, so only every eighth round does it.
+        if (network != nullptr && i % 8 == 0)
+            network();
+        else
+            cpu_relax();
+    }
+    return wait_slow(bell, done, dead, first);
+}
+
+}  // namespace osc::shm
