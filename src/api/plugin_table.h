@@ -32,6 +32,7 @@ struct Table {
     const char* (*fault_text)();
     void (*say_text)(const std::string& text);
     void (*warn_for_group)(const char* format, ...);
+    void (*warn_for_job)(const char* format, ...);
     bool (*claim_for_job)(std::uint64_t key);
 
     std::size_t (*element_size)(Basic basic) noexcept;
@@ -43,6 +44,10 @@ struct Table {
     shm::Arena& (*arena)();
     std::byte* (shm::Arena::*map_view)(std::uint64_t offset, std::size_t bytes);
     void (shm::Arena::*unmap_view)(std::byte* view);
+    int (shm::Arena::*adoption_file)(std::size_t bytes);
+    bool (shm::Arena::*has_for_each)(std::uint64_t processes, std::uint64_t bytes);
+    void* (*called_function)(const char* name);
+    void (*replace_all_imports)(const char* name, void* function, void* by);
     std::uint64_t (*machine_number)();
 
     bool (Core::*is_consistent)() const;
@@ -61,6 +66,7 @@ struct Table {
     void (*free_handler)(MPI_Errhandler& handler);
     Window* (*find_window)(MPI_Win handle);
     std::vector<Window*> (*live_windows)();
+    void (*visit_windows)(const std::function<void(Window&)>& visit);
     bool (*await_all)(MPI_Request& request, const std::vector<Window*>& windows);
 
     std::string (*difference_in_job)();

@@ -6,6 +6,7 @@
 #include "api/plugin_table.h"
 #include "api/reports.h"
 #include "base/beside.h"
+#include "base/imports.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
@@ -15,6 +16,7 @@
 #include "host/host.h"
 #include "host/request.h"
 #include "shm/machine.h"
+#include "window/adopter.h"
 #include "window/checker.h"
 #include "window/registry.h"
 #include "window/settings.h"
@@ -33,6 +35,7 @@ const plugin::Table kLibosc = {
     .fault_text = &base::fault_text,
     .say_text = &base::say_text,
     .warn_for_group = &base::warn_for_group,
+    .warn_for_job = &base::warn_for_job,
     .claim_for_job = &base::claim_for_job,
     .element_size = &op::element_size,
     .significant_size = &op::significant_size,
@@ -42,6 +45,10 @@ const plugin::Table kLibosc = {
     .arena = &shm::Arena::mine,
     .map_view = &shm::Arena::map_view,
     .unmap_view = &shm::Arena::unmap_view,
+    .adoption_file = &shm::Arena::adoption_file,
+    .has_for_each = &shm::Arena::has_for_each,
+    .called_function = &base::called_function,
+    .replace_all_imports = &base::replace_all_imports,
     .machine_number = &shm::machine_number,
     .is_consistent = &Core::is_consistent,
     .may_free = &epoch::may_free,
@@ -61,6 +68,7 @@ const plugin::Table kLibosc = {
     .free_handler = &host::free_handler,
     .find_window = [](MPI_Win handle) { return find_window(handle); },
     .live_windows = &live_windows,
+    .visit_windows = &visit_windows,
     .await_all = &await_all,
     .difference_in_job = &difference_in_job,
     .describe_statistics = &Window::describe_statistics,
@@ -101,6 +109,21 @@ void load_reports() {
     base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s", why.c_str());
     stats::turn_off();
     trace::turn_off();
+}
+
+const Adopter* load_adopter() {
+    static const Adopter* const kLoaded = [] {
+        std::string why;
+        const Adopter* const adopter = open<const Adopter>("libosc_adopt.so", "osc_adopt_open", why);
+        if (adopter == nullptr)
+            base::warn_for_job(
+                "OSC_ADOPT and OSC_SHARE_HEAP: memory stays private, because their plugin cannot be "
+                "loaded: %s",
+                why.c_str());
+        g_adopter.store(adopter, std::memory_order_release);
+        return adopter;
+    }();
+    return kLoaded;
 }
 
 }  // namespace osc

@@ -18,8 +18,8 @@
 #include "osc/osc.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
+#include "window/adopter.h"
 #include "window/settings.h"
-#include "window/shared_heap.h"
 
 namespace osc {
 namespace {
@@ -51,7 +51,8 @@ void serve() {
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
     if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
-    if (!disabled) share_heap();
+    if (base::values().share_heap != 0 && !disabled)
+        if (const Adopter* const adopter = load_adopter(); adopter != nullptr) adopter->share_heap();
     if (const int processes = base::launcher::size(); !disabled && processes > 1)
         fabric::announce_processes(static_cast<std::uint32_t>(processes));
 }

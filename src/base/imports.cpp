@@ -188,16 +188,15 @@ void* called_function(const char* name) {
 
 void replace_all_imports(const char* name, void* function, void* by) {
     Dl_info info{};
-    link_map* own = nullptr;
-    if (::dladdr1(reinterpret_cast<void*>(&replace_all_imports), &info, reinterpret_cast<void**>(&own),
-                  RTLD_DL_LINKMAP) == 0)
-        return;
+    const link_map* const own = library_of(reinterpret_cast<void*>(&replace_all_imports), info);
+    const link_map* const replacing = library_of(by, info);
+    if (own == nullptr) return;
     const auto is = [](const std::string& path, const char* part) { return path.find(part) != std::string::npos; };
     for (const std::string& path : loaded_libraries()) {
         if (is(path, "/libc.so") || is(path, "/ld-linux") || is(path, "linux-vdso")) continue;
         const Pinned pinned(path.empty() ? nullptr : path.c_str());
         const link_map* const library = pinned.library();
-        if (library == nullptr || library == own) continue;
+        if (library == nullptr || library == own || library == replacing) continue;
         const Imports imports = imports_of(*library);
         const auto redirect = [&](const ElfW(Rela) & relocation) {
             const auto kind = ELF64_R_TYPE(relocation.r_info);

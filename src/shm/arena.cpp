@@ -20,7 +20,6 @@
 #include "base/descriptor.h"
 #include "base/options.h"
 #include "base/random.h"
-#include "shm/adoption.h"
 #include "shm/control.h"
 #include "shm/vm_areas.h"
 

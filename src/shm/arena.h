@@ -49,6 +49,10 @@ struct ArenaHeader {
     Activity activity;
 };
 
+/// Offsets of adopted memory (src/plugins/adopt) in the arena's file, which follow those of all other pieces.
+inline constexpr std::uint64_t kAdoptedOffset = std::uint64_t{1} << 47;
+inline constexpr std::uint64_t kAdoptedEnd = kAdoptedOffset + (std::uint64_t{1} << 62);
+
 /// A piece of an arena.
 struct ArenaBlock {
     std::byte* address = nullptr;
@@ -96,7 +100,7 @@ class Arena {
     /// The address of `offset`; null if no live piece contains it.
     std::byte* at(std::uint64_t offset) const;
 
-    /// The file, long enough for adopted memory (adoption.h); -1 with errno set if the system refuses that, or `bytes`
+    /// The file, long enough for adopted memory; -1 with errno set if the system refuses that, or `bytes`
     /// more bytes.
     int adoption_file(std::size_t bytes);
     /// Whether the system can probably provide `bytes` more bytes.

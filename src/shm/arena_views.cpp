@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <iterator>
 
-#include "shm/adoption.h"
 #include "shm/arena.h"
 #include "shm/control.h"
 

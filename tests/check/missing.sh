@@ -27,6 +27,9 @@ reports='OSC_STATS and OSC_TRACE are off'
 expect OSC_CHECK=1 "$checker" 'libosc_verify.so: cannot open shared object file'
 expect OSC_STATS=1 "$reports" 'libosc_reports.so: cannot open shared object file'
 expect OSC_TRACE="$folder/trace.json" "$reports" 'libosc_reports.so: cannot open shared object file'
+adoption='OSC_ADOPT and OSC_SHARE_HEAP: memory stays private'
+expect OSC_ADOPT=always "$adoption" 'libosc_adopt.so: cannot open shared object file'
+expect OSC_SHARE_HEAP=64 "$adoption" 'libosc_adopt.so: cannot open shared object file'
 if [ -e "$folder/trace.json" ] || ls "$folder" | grep -q 'rank-'; then
     echo "a timeline was recorded that nothing merges"
     exit 1
@@ -36,12 +39,12 @@ expect OSC_CHECK=1 "$checker" 'libosc_verify.so: '
 
 # One process alone lacks the plugins: the others must not wait for it.
 rm "$folder/libosc_verify.so"
-for plugin in ofi verify reports; do
+for plugin in ofi verify adopt reports; do
     mkdir -p "$folder/whole"
     ln -sf "$(dirname "$library")/libosc_$plugin.so" "$folder/whole/libosc_$plugin.so"
 done
 cp "$library" "$folder/whole/libosc.so"
-for option in OSC_CHECK=1 OSC_STATS=1; do
+for option in OSC_CHECK=1 OSC_STATS=1 OSC_ADOPT=always; do
     if ! env "$option" timeout -k 5 60 "$mpiexec" -n 1 env LD_PRELOAD="$folder/whole/libosc.so" "$program" right : \
         -n 1 env LD_PRELOAD="$folder/libosc.so" "$program" right >"$folder/out" 2>&1; then
         echo "$option with the plugins for one process alone: the job failed"

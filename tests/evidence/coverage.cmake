@@ -1,7 +1,7 @@
 # For coverage.py, as CMAKE_PROJECT_INCLUDE: the libraries, and the programs that contain their code, count executed lines.
 # Programs that only preload or call libosc stay as they are, and a compiler cache knows them.
 function(osc_count_lines)
-  foreach(target IN ITEMS osc_core osc osc_ofi osc_heap osc_reports osc_reports_core osc_verify osc_verify_core osc_fake)
+  foreach(target IN ITEMS osc_core osc osc_ofi osc_heap osc_adopt osc_adopt_core osc_reports osc_reports_core osc_verify osc_verify_core osc_fake)
     if(TARGET ${target})
       target_compile_options(${target} PUBLIC --coverage -fprofile-update=atomic)
       target_link_options(${target} PUBLIC --coverage)

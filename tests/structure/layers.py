@@ -8,13 +8,13 @@ import sys
 
 # From the bottom up. A room is a folder of src/, or of src/plugins/.
 ORDER = ["base", "stats", "op", "shm", "heap", "trace", "sync", "local", "fabric", "progress", "net", "reach", "core", "abi",
-         "host", "window", "report", "api", "plugins", "plugins/reports", "plugins/verify"]
+         "host", "window", "report", "api", "plugins", "plugins/adopt", "plugins/reports", "plugins/verify"]
 TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
 FROM_TOOLS = {TOOLS, "abi", "base", "trace", "fabric", "local"}
-WITH_MPI = {"abi", "host", "window", "report", "api", "plugins", "plugins/reports", "plugins/verify"}
+WITH_MPI = {"abi", "host", "window", "report", "api", "plugins", "plugins/adopt", "plugins/reports", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
 # Rooms that include nothing of these, although they lie above them: api, report and window alone call the host.
-NOT_FROM = {"host": {"window", "report", "api", "plugins", "plugins/reports", "plugins/verify"}}
+NOT_FROM = {"host": {"window", "report", "api", "plugins", "plugins/adopt", "plugins/reports", "plugins/verify"}}
 
 HOST_FOLDERS = r"abi/[^/]+/"  # what one host's ABI alone has belongs there
 # Names of MPICH and of Open MPI, in comments too; MPIX_ are extensions.

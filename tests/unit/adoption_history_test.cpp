@@ -1,5 +1,5 @@
 // AdoptionHistory: small memory at once, large memory in its second window, and ever later if it does not last.
-#include "shm/adoption_history.h"
+#include "plugins/adopt/history.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // PlaceList: searches give the answer of one list while a thread replaces it by others, longer and shorter.
-#include "shm/place_list.h"
+#include "plugins/adopt/place_list.h"
 
 #include <gtest/gtest.h>
 

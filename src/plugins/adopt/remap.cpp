@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {

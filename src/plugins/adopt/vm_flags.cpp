@@ -1,5 +1,5 @@
 // Parses /proc/self/smaps: for each area a line as in /proc/self/maps, and a line "VmFlags: rd wr mr ...".
-#include "shm/vm_flags.h"
+#include "plugins/adopt/vm_flags.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

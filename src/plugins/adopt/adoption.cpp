@@ -1,6 +1,6 @@
 // Adopting memory: which pages may become shared, and which slot of offsets they get. adoption_exchange.cpp has the
 // exchange.
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -15,9 +15,9 @@
 #include <cstring>
 #include <new>
 
+#include "plugins/adopt/vm_flags.h"
 #include "shm/other_threads.h"
 #include "shm/vm_areas.h"
-#include "shm/vm_flags.h"
 
 namespace osc::shm {
 namespace {

@@ -3,8 +3,7 @@
 
 namespace osc {
 
-/// Reserves the memory and gives it to libosc_heap.so, if the option asks for it; one line on stderr if that library is
-/// not loaded or the system refuses. Called once, when libosc begins to serve the program.
+/// See Adopter.
 void share_heap();
 
 /// Whether libosc_heap.so allocates from shared memory.

@@ -1,7 +1,7 @@
-// Shared memory for the program's large allocations. It is a reserved part of adopted memory
-// (shm/adoption.h), so windows over it, fork and MADV_DONTNEED work as for arrays that were adopted later.
-// libosc_heap.so (heap/malloc.cpp) gives it out.
-#include "window/shared_heap.h"
+// Shared memory for the program's large allocations. It is a reserved part of adopted memory (adoption.h), so windows
+// over it, fork and MADV_DONTNEED work as for arrays that were adopted later. libosc_heap.so (heap/malloc.cpp) gives it
+// out.
+#include "plugins/adopt/shared_heap.h"
 
 #include <dlfcn.h>
 
@@ -12,8 +12,8 @@
 
 #include "base/options.h"
 #include "base/warn.h"
-#include "shm/adoption.h"
-#include "window/memory_calls.h"
+#include "plugins/adopt/adoption.h"
+#include "plugins/adopt/memory_calls.h"
 
 namespace osc {
 namespace {

@@ -1,5 +1,5 @@
 // Counts the windows over each range of memory.
-#include "shm/adoption_history.h"
+#include "plugins/adopt/history.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {

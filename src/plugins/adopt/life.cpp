@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {

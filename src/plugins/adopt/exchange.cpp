@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 #include "shm/other_threads.h"
 #include "shm/vm_areas.h"
 

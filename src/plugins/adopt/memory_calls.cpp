@@ -6,7 +6,7 @@
 // the code of the C library's functions, as UCX does, would patch libosc's instead and not see the C library's own
 // calls. A call that is not redirected, because the caller keeps the function's address in its data or was loaded
 // later, takes memory until the next adoption, and does no harm otherwise.
-#include "window/memory_calls.h"
+#include "plugins/adopt/memory_calls.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -22,8 +22,8 @@
 #include <mutex>
 
 #include "base/imports.h"
-#include "shm/adoption.h"
-#include "window/shared_heap.h"
+#include "plugins/adopt/adoption.h"
+#include "plugins/adopt/shared_heap.h"
 
 namespace osc {
 namespace {

@@ -1,4 +1,4 @@
-// Watches the calls by which the program ends or discards adopted memory (src/shm/adoption.h).
+// Watches the calls by which the program ends or discards adopted memory (adoption.h).
 #pragma once
 
 namespace osc {

@@ -4,7 +4,6 @@
 // of other threads that nothing orders with the fork may be missing in them. The heap may be among the memory that is
 // copied, and until the child has its copies, it would store into the parent's. So nothing here allocates from the
 // heap: the list of copies lies in pages of its own, and the Adoption object among libosc's static data.
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,20 +13,10 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "shm/adoption.h"
+#include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {
-namespace {
-
-// Prepares last and continues first among the handlers that others register later, so that the copies have what those
-// handlers change before the fork, their locks above all.
-__attribute__((constructor(101))) void register_fork_handlers() {
-    ::pthread_atfork(Adoption::before_fork, Adoption::after_fork_in_parent, Adoption::after_fork_in_child);
-}
-
-}  // namespace
-
 // Holes of the file stay holes of the copy.
 bool Adoption::copy_out(std::uint64_t offset, std::size_t bytes, void* to) const {
     auto at = static_cast<off_t>(offset);

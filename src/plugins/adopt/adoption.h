@@ -21,24 +21,21 @@
 #include <mutex>
 #include <string>
 
+#include "plugins/adopt/mapped_array.h"
+#include "plugins/adopt/place_list.h"
+#include "plugins/adopt/undisturbed.h"
 #include "shm/arena.h"
 #include "shm/control.h"
-#include "shm/mapped_array.h"
-#include "shm/place_list.h"
-#include "shm/undisturbed.h"
 
 namespace osc::shm {
 
 struct VmArea;
 
-/// Adopted memory follows all other pieces of the arena's file.
-inline constexpr std::uint64_t kAdoptedOffset = std::uint64_t{1} << 47;
 /// Addresses of user programs, unless they ask for higher ones.
 inline constexpr std::uint64_t kAddresses = std::uint64_t{1} << 47;
 /// An address, and a mapping that grows from there by all of the address space.
 inline constexpr std::uint64_t kSlotBytes = 2 * kAddresses;
-inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 14;
-inline constexpr std::uint64_t kAdoptedEnd = kAdoptedOffset + kSlots * kSlotBytes;
+inline constexpr std::uint64_t kSlots = (kAdoptedEnd - kAdoptedOffset) / kSlotBytes;
 
 /// The adopted memory of a process. Thread-safe, but adopt() needs that no other thread stores into the memory.
 class Adoption {
