@@ -46,9 +46,8 @@ const Update& update_of(MPI_Datatype type, MPI_Op op) {
 bool try_swap(Window* window, Basic basic, int rank, MPI_Aint disp, const void* origin, const void* compare,
               void* result) {
     if (window == nullptr || basic == Basic::None || !op::admits_compare(basic)) return false;
-    const Update how{basic, Op::None, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic)};
-    return epoch::try_simple(*window, rank,
-                             {op::OpKind::CompareAndSwap, how.width, disp, origin, result, compare, &how});
+    const Update how{basic, Op::None, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic), compare};
+    return epoch::try_simple(*window, rank, {op::OpKind::CompareAndSwap, how.width, disp, origin, result, &how});
 }
 
 }  // namespace
@@ -68,7 +67,7 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
         origin = nullptr;
     }
     const std::uint64_t bytes = how.width * static_cast<std::uint64_t>(count);
-    return epoch::try_simple(*window, rank, {kind, bytes, disp, origin, result, nullptr, &how});
+    return epoch::try_simple(*window, rank, {kind, bytes, disp, origin, result, &how});
 }
 
 namespace slow {

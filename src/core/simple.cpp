@@ -121,7 +121,7 @@ shm::ElementUpdate element_at(std::byte* here, const op::Simple& what) {
     shm::ElementUpdate element{here, what.how->apply, {0, 0, what.result}};
     shm::move_bytes(&element.operands.origin, what.origin, what.bytes);
     if (what.kind != op::OpKind::CompareAndSwap) return element;
-    shm::move_bytes(&element.operands.compare, what.compare, what.bytes);
+    shm::move_bytes(&element.operands.compare, what.how->compare, what.bytes);
     element.apply = what.bytes == sizeof(std::uint64_t) ? &shm::swap<std::uint64_t> : &shm::swap<std::uint32_t>;
     return element;
 }
@@ -153,10 +153,7 @@ bool joins(Core& core, Target& target, const op::Simple& what) {
     if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
     const auto at = static_cast<std::int64_t>(offset);
     shm::Direct memory(here, {target.control(), core.me, core}, at);
-    if (what.kind == op::OpKind::CompareAndSwap)
-        memory.compare_and_swap(*what.how, at, what.origin, what.compare, what.result);
-    else
-        memory.update(*what.how, at, what.origin, what.result, count);
+    memory.update(*what.how, at, what.origin, what.result, count);
     return memory.finish() == Fault::None;
 }
 

@@ -15,21 +15,6 @@ void Cross::update(const Update& how, std::int64_t disp, const void* origin, voi
     updates_.add(how, disp, origin, result, count);
 }
 
-void Cross::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                             void* result) {
-    if (fault_ != Fault::None) return;
-    int error = 0;
-    note(shm::for_each_locked(stripes_, disp, how.width, 1, [&](std::size_t, std::size_t) {
-        alignas(16) std::byte old[32];
-        error = transfer(Direction::Read, pid_, remote(disp), old, how.width);
-        if (error != 0) return;
-        const bool same = op::equal(how.basic, old, compare);
-        how.copy(result, old, 1);
-        if (same) error = transfer(Direction::Write, pid_, remote(disp), const_cast<void*>(origin), how.width);
-    }));
-    note(fault_of(error, pid_));
-}
-
 Fault Cross::finish() {
     note(updates_.finish());
     note(fault_of(writes_.finish(), pid_));

@@ -14,7 +14,6 @@ class Cross final : public Transport {
     Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
         : pid_(pid),
           base_(base),
-          stripes_(stripes),
           writes_(Direction::Write, pid),
           reads_(Direction::Read, pid),
           updates_(pid, base, stripes) {}
@@ -22,8 +21,6 @@ class Cross final : public Transport {
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
-    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                          void* result) override;
     Fault finish() override;
 
   private:
@@ -34,7 +31,6 @@ class Cross final : public Transport {
 
     pid_t pid_;
     std::uint64_t base_;
-    shm::Stripes stripes_;
     Batch writes_;
     Batch reads_;
     Updates updates_;

@@ -133,12 +133,12 @@ std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t>
         const bool returns = portions[order.front()].result != nullptr;
         if (returns || how_.op != Op::Replace || !replaced_whole(how_.basic)) error = read(portions, order, buffer);
         if (error != 0) return;
+        bool changed = false;
         place(portions, order, [&](const Portion& portion, std::size_t at) {
-            if (returns) how_.copy(portion.result, buffer + at, portion.count);
-            if (how_.op != Op::NoOp) how_.apply(buffer + at, portion.origin, portion.count);
+            changed = change(how_, buffer + at, portion.origin, portion.result, portion.count);
             return true;
         });
-        if (how_.op != Op::NoOp) error = write(portions, order, buffer);
+        if (changed) error = write(portions, order, buffer);
     });
     fault_ = dead != Fault::None ? dead : fault_of(error, pid_);
     return taken;

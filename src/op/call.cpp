@@ -110,7 +110,7 @@ Fault check(const Call& call, Update& what) {
         return Fault::None;
     }
     const Basic basic = call.target.layout->basic();
-    what = {basic, call.op, nullptr, kernel(Op::Replace, basic), element_size(basic)};
+    what = {basic, call.op, nullptr, kernel(Op::Replace, basic), element_size(basic), call.compare};
     if (there == 0) return Fault::None;
     if (basic == Basic::None)
         return fail(Fault::Type, "the target datatype of an accumulate must be made of one predefined datatype");
@@ -168,7 +168,7 @@ Fault execute(const Call& call, const Update& what, std::int64_t start, Transpor
         case OpKind::GetAccumulate:
             return execute_update(call, what, start, target);
         case OpKind::CompareAndSwap:
-            target.compare_and_swap(what, start, call.origin.base, call.compare, call.result.base);
+            target.update(what, start, call.origin.base, call.result.base, 1);
             return target.finish();
     }
     return Fault::None;

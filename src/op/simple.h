@@ -11,12 +11,11 @@ namespace osc::op {
 
 struct Simple {
     OpKind kind = OpKind::Put;
-    std::uint64_t bytes = 0;        // at least 1
-    std::int64_t disp = 0;          // in the target's units
-    const void* origin = nullptr;   // null for a get and for MPI_NO_OP
-    void* result = nullptr;         // of what returns data
-    const void* compare = nullptr;  // of a compare and swap
-    const Update* how = nullptr;    // of all but put and get
+    std::uint64_t bytes = 0;       // at least 1
+    std::int64_t disp = 0;         // in the target's units
+    const void* origin = nullptr;  // null for a get and for MPI_NO_OP
+    void* result = nullptr;        // of what returns data
+    const Update* how = nullptr;   // of all but put and get
 
     bool is_transfer() const { return how == nullptr; }
 };

@@ -19,7 +19,20 @@ struct Update {
     op::Kernel apply;   // target[i] = target[i] op origin[i]
     op::Kernel copy;    // target[i] = origin[i], without padding
     std::size_t width;  // bytes from one element to the next
+    /// Of a compare and swap, which has one element and Op::None: what the element must equal to be replaced. Else
+    /// null.
+    const void* compare = nullptr;
 };
+
+/// Changes `count` adjacent elements at `target`, which nothing else changes meanwhile: result[i] = target[i] (unless
+/// `result` is null), then target[i] = target[i] op origin[i]. False if the elements stay as they are.
+inline bool change(const Update& how, void* target, const void* origin, void* result, std::size_t count) {
+    const bool replaces = how.compare != nullptr && op::equal(how.basic, target, how.compare);
+    if (result != nullptr) how.copy(result, target, count);
+    if (how.compare != nullptr ? !replaces : how.op == Op::NoOp) return false;
+    (replaces ? how.copy : how.apply)(target, origin, count);
+    return true;
+}
 
 class Transport {
   public:
@@ -28,13 +41,8 @@ class Transport {
     virtual void put(std::int64_t disp, const void* from, std::size_t bytes) = 0;
     virtual void get(std::int64_t disp, void* to, std::size_t bytes) = 0;
 
-    /// For each of `count` adjacent elements, atomically: result[i] = target[i] (unless `result` is null), then
-    /// target[i] = target[i] op origin[i]. Elements of one call are updated in any order.
+    /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order.
     virtual void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) = 0;
-
-    /// Atomically: result = target, and if target equals compare, target = origin. One element.
-    virtual void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                  void* result) = 0;
 
     /// Ends the operation and returns the first fault. All of it is at the target on return, except that net::Stream
     /// and net::AgentTransport may leave it incomplete (Core::incomplete).

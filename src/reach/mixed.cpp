@@ -79,12 +79,6 @@ void MixedTransport::update(const Update& how, std::int64_t disp, const void* or
     });
 }
 
-void MixedTransport::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                      void* result) {
-    split(disp, 1, how.width,
-          [&](Transport& to, std::int64_t at, std::size_t) { to.compare_and_swap(how, at, origin, compare, result); });
-}
-
 Fault MixedTransport::finish() {
     const Fault edges = edges_.finish();
     const Fault mapped = mapped_.finish();

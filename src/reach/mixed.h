@@ -30,8 +30,6 @@ class MixedTransport final : public Transport {
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
-    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                          void* result) override;
     Fault finish() override;
     /// The same for the mapped part alone.
     Fault finish_mapped() { return mapped_.finish(); }

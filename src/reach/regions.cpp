@@ -38,8 +38,6 @@ class RegionsTransport final : public Transport {
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
-    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                          void* result) override;
     Fault finish() override;
 
   private:
@@ -145,17 +143,6 @@ void RegionsTransport::update(const Update& how, std::int64_t disp, const void* 
         to.update(how, at, from, back, part / how.width);
         if (from != nullptr) from += part;
         if (back != nullptr) back += part;
-    });
-}
-
-void RegionsTransport::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                        void* result) {
-    split(disp, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
-        if (part != how.width) {
-            fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
-            return;
-        }
-        to.compare_and_swap(how, at, origin, compare, result);
     });
 }
 

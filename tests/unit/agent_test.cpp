@@ -103,7 +103,9 @@ TEST(Agent, CompareAndSwap) {
     int old = 0;
     const auto swap = [&](int to, int from) {
         AgentTransport remote = origin.remote();
-        remote.compare_and_swap(how(Op::Replace, Basic::I32), 4, &to, &from, &old);
+        Update compare = how(Op::None, Basic::I32);
+        compare.compare = &from;
+        remote.update(compare, 4, &to, &old, 1);
         return remote.finish();
     };
     EXPECT_EQ(swap(9, 7), Fault::None);

@@ -214,7 +214,7 @@ bool add_if_open(Core& core, int target, std::int64_t disp = 0, Basic basic = Ba
     static const std::uint64_t one = 1;
     const Update how{basic, Op::Sum, op::kernel(Op::Sum, basic), op::kernel(Op::Replace, basic),
                      op::element_size(basic)};
-    return epoch::try_simple(core, target, {op::OpKind::Accumulate, how.width, disp, &one, nullptr, nullptr, &how});
+    return epoch::try_simple(core, target, {op::OpKind::Accumulate, how.width, disp, &one, nullptr, &how});
 }
 // The same as an entry point does it, which opens the target.
 bool add(Core& core, std::uint32_t target, std::int64_t disp = 0, Basic basic = Basic::U16) {
@@ -333,18 +333,20 @@ TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     const Update how{Basic::U64, Op::Bxor, op::kernel(Op::Bxor, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     using enum op::OpKind;
     EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, disp, values.data()}));
-    EXPECT_TRUE(epoch::try_simple(core, 1, {Accumulate, 16, disp, masks.data(), nullptr, nullptr, &how}));
-    EXPECT_TRUE(epoch::try_simple(core, 1, {GetAccumulate, 16, disp, masks.data(), back.data(), nullptr, &how}));
+    EXPECT_TRUE(epoch::try_simple(core, 1, {Accumulate, 16, disp, masks.data(), nullptr, &how}));
+    EXPECT_TRUE(epoch::try_simple(core, 1, {GetAccumulate, 16, disp, masks.data(), back.data(), &how}));
     EXPECT_EQ(back, (std::array<std::uint64_t, 2>{5, 1}));
     EXPECT_TRUE(epoch::try_simple(core, 1, {Get, 16, disp, nullptr, back.data()}));
     EXPECT_EQ(back, values);
     const std::uint64_t other = 3;
-    for (const std::uint64_t& compare : {other, values[0]})
-        EXPECT_TRUE(epoch::try_simple(core, 1, {CompareAndSwap, 8, disp, &other, back.data(), &compare, &how}));
+    for (const std::uint64_t& compare : {other, values[0]}) {
+        const Update swap{Basic::U64, Op::None, nullptr, how.copy, 8, &compare};
+        EXPECT_TRUE(epoch::try_simple(core, 1, {CompareAndSwap, 8, disp, &other, back.data(), &swap}));
+    }
     EXPECT_EQ(back[0], 7u);
     EXPECT_EQ(there[0], 3u);
     EXPECT_EQ(there[1], 9u);
-    EXPECT_FALSE(epoch::try_simple(core, 1, {Accumulate, 16, edge, masks.data(), nullptr, nullptr, &how}));
+    EXPECT_FALSE(epoch::try_simple(core, 1, {Accumulate, 16, edge, masks.data(), nullptr, &how}));
     EXPECT_EQ(there[1], 9u);
     EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, edge, values.data()}));
     EXPECT_EQ(there[2], 9u);

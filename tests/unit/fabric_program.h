@@ -237,10 +237,9 @@ inline void Program::on_slice(std::uint32_t target) {
         auto* const compare = reinterpret_cast<std::uint64_t*>(mine + 2 * bytes);
         *compare = below(2) == 0 ? *now : random_();
         if (*compare == *now) *now = *value;
-        const Update how{Basic::U64, Op::None, nullptr, op::kernel(Op::Replace, Basic::U64), kWord};
-        return issue(target, [&](Transport& t) { t.compare_and_swap(how, disp, value, compare, result); },
-                     {op::OpKind::CompareAndSwap, kWord, disp, value, result, compare, &how},
-                     {{result, std::move(expected)}});
+        const Update how{Basic::U64, Op::None, nullptr, op::kernel(Op::Replace, Basic::U64), kWord, compare};
+        return issue(target, [&](Transport& t) { t.update(how, disp, value, result, 1); },
+                     {op::OpKind::CompareAndSwap, kWord, disp, value, result, &how}, {{result, std::move(expected)}});
     }
     const Op op = below(2) == 0 ? Op::Sum : Op::Replace;
     for (std::size_t i = 0; i < count; ++i)
@@ -252,7 +251,7 @@ inline void Program::on_slice(std::uint32_t target) {
     std::byte* const back = fetch ? result : nullptr;
     issue(
         target, [&](Transport& t) { t.update(how, disp, value, back, count); },
-        {fetch ? op::OpKind::GetAccumulate : op::OpKind::Accumulate, bytes, disp, value, back, nullptr, &how},
+        {fetch ? op::OpKind::GetAccumulate : op::OpKind::Accumulate, bytes, disp, value, back, &how},
         std::move(results));
 }
 
@@ -266,7 +265,7 @@ inline void Program::on_counter(std::uint32_t target) {
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     const std::int64_t disp = common_.counters() + static_cast<std::int64_t>(counter * sizeof(std::uint64_t));
     issue_plain(target, [&](Transport& t) { t.update(how, disp, words, words + 1, 1); },
-                {op::OpKind::GetAccumulate, 8, disp, words, words + 1, nullptr, &how}, {});
+                {op::OpKind::GetAccumulate, 8, disp, words, words + 1, &how}, {});
     there.fetches.emplace_back(reinterpret_cast<std::byte*>(words + 1), counter);
 }
 

@@ -84,25 +84,21 @@ class Slices {
         const bool fetches = swaps || op == Op::NoOp || below(2) == 0;
         std::byte* const result = fetches ? claim(count * width) : nullptr;
         const auto disp = static_cast<std::int64_t>(me * kSlice + at);
-        const Update how = update_of(type, op);
+        Update how = update_of(type, op);
         const bool provider = fake_has(type);
-        const std::byte* expected = nullptr;
         if (swaps) {
             std::byte* const compare = claim(width);
             if (below(2) == 0) std::memcpy(compare, before.data(), width);
-            expected = compare;
+            how.compare = compare;
         }
         ASSERT_EQ(accumulate(all_[me], target,
                              [&](net::Stream& stream, net::ProviderAtomics& rows) {
                                  if (!provider) stream.accumulate_by_message();
                                  Transport& by = provider ? static_cast<Transport&>(rows) : stream;
-                                 if (swaps)
-                                     by.compare_and_swap(how, disp, operands, expected, result);
-                                 else
-                                     by.update(how, disp, op == Op::NoOp ? nullptr : operands, result, count);
+                                 by.update(how, disp, op == Op::NoOp ? nullptr : operands, result, count);
                              }),
                   Fault::None);
-        if (swaps ? std::memcmp(before.data(), expected, width) == 0 : op != Op::NoOp)
+        if (swaps ? std::memcmp(before.data(), how.compare, width) == 0 : op != Op::NoOp)
             (swaps ? how.copy : how.apply)(slice.data() + at, operands, count);
         if (fetches) results_.push_back({result, before, how});
     }

@@ -85,7 +85,7 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), nullptr, 8};
     const auto sum = [&](std::int64_t disp, std::uint64_t* back = nullptr) {
         const auto kind = back != nullptr ? op::OpKind::GetAccumulate : op::OpKind::Accumulate;
-        return op::Simple{kind, 8, disp, &value, back, nullptr, &how};
+        return op::Simple{kind, 8, disp, &value, back, &how};
     };
     EXPECT_FALSE(stream.try_small(sum(8), false));  // no message is begun
     EXPECT_EQ(pair.add(0, value), Fault::None);

@@ -114,11 +114,6 @@ void Attached::update(const Update& how, std::int64_t disp, const void* origin, 
     if (holds(disp, count * how.width, how.width)) stream_.update(how, disp, origin, result, count);
 }
 
-void Attached::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                void* result) {
-    if (holds(disp, how.width, how.width)) stream_.compare_and_swap(how, disp, origin, compare, result);
-}
-
 Fault Attached::finish() {
     if (fault_ == Fault::None) return stream_.finish();
     const std::string text = base::fault_text();

@@ -46,7 +46,7 @@ void ProviderAtomics::update(const Update& how, std::int64_t disp, const void* o
         stream_.accumulate_by_message();
         return stream_.update(how, disp, origin, result, count);
     }
-    const RowForm form = result != nullptr ? RowForm::Fetch : RowForm::Update;
+    const RowForm form = how.compare != nullptr ? RowForm::Swap : result != nullptr ? RowForm::Fetch : RowForm::Update;
     const std::size_t most = endpoint_.longest_row(form, how.basic, how.op);
     const auto* from = static_cast<const std::byte*>(origin);
     auto* to = static_cast<std::byte*>(result);
@@ -54,24 +54,13 @@ void ProviderAtomics::update(const Update& how, std::int64_t disp, const void* o
         const std::size_t n = std::min(count - done, most);
         auto row = std::make_unique<RowUpdate>(RowUpdate{{form, how.basic, how.op, n, how.width}, to});
         if (from != nullptr) std::memcpy(row->row.operands(), from, n * how.width);
+        if (how.compare != nullptr) std::memcpy(row->row.expected(), how.compare, how.width);
         stream_.update_row(std::move(row), address(disp), key_);
         done += n;
         disp += static_cast<std::int64_t>(n * how.width);
         if (from != nullptr) from += n * how.width;
         if (to != nullptr) to += n * how.width;
     }
-}
-
-void ProviderAtomics::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                       void* result) {
-    if (!is_aligned(how, disp)) {
-        stream_.accumulate_by_message();
-        return stream_.compare_and_swap(how, disp, origin, compare, result);
-    }
-    auto row = std::make_unique<RowUpdate>(RowUpdate{{RowForm::Swap, how.basic, Op::None, 1, how.width}, result});
-    std::memcpy(row->row.operands(), origin, how.width);
-    std::memcpy(row->row.expected(), compare, how.width);
-    stream_.update_row(std::move(row), address(disp), key_);
 }
 
 }  // namespace osc::net

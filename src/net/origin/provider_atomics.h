@@ -50,8 +50,6 @@ class ProviderAtomics final : public Transport {
     void put(std::int64_t disp, const void* from, std::size_t bytes) override { stream_.put(disp, from, bytes); }
     void get(std::int64_t disp, void* to, std::size_t bytes) override { stream_.get(disp, to, bytes); }
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
-    void compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                          void* result) override;
     Fault finish() override { return stream_.finish(); }
 
   private:

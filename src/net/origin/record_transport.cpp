@@ -58,16 +58,19 @@ void RecordTransport::update(const Update& how, std::int64_t disp, const void* o
     auto* back = static_cast<std::byte*>(result);
     const bool sends = how.op != Op::NoOp;
     const std::size_t most = (sends && back != nullptr ? most_both_ : most_) / how.width;
+    const Opcode opcode = how.compare != nullptr ? Opcode::CompareAndSwap
+                          : back != nullptr      ? Opcode::UpdateReturn
+                                                 : Opcode::Update;
     while (count > 0) {
         const std::size_t elements = std::min(count, most);
         const std::size_t n = elements * how.width;
-        std::byte* const to = add({back != nullptr ? Opcode::UpdateReturn : Opcode::Update, how.basic, how.op, 0,
-                                   static_cast<std::uint32_t>(n), disp});
+        std::byte* const to = add({opcode, how.basic, how.op, 0, static_cast<std::uint32_t>(n), disp});
         if (to == nullptr) return;
         if (sends) {
             std::memcpy(to, data, n);
             data += n;
         }
+        if (how.compare != nullptr) std::memcpy(to + n, how.compare, n);
         if (back != nullptr) {
             returns({back, n, how.copy, how.width});
             back += n;
@@ -75,16 +78,6 @@ void RecordTransport::update(const Update& how, std::int64_t disp, const void* o
         disp += static_cast<std::int64_t>(n);
         count -= elements;
     }
-}
-
-void RecordTransport::compare_and_swap(const Update& how, std::int64_t disp, const void* origin, const void* compare,
-                                       void* result) {
-    std::byte* const to =
-        add({Opcode::CompareAndSwap, how.basic, Op::None, 0, static_cast<std::uint32_t>(how.width), disp});
-    if (to == nullptr) return;
-    std::memcpy(to, origin, how.width);
-    std::memcpy(to + how.width, compare, how.width);
-    returns({result, how.width, how.copy, how.width});
 }
 
 }  // namespace osc::net

@@ -149,7 +149,7 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
 }
 
 bool Stream::try_small(const op::Simple& operation, bool threaded) {
-    const auto& [kind, bytes, disp, origin, result, compare, how] = operation;
+    const auto& [kind, bytes, disp, origin, result, how] = operation;
     Record record{opcode_of(kind), Basic::None, Op::None, 0, static_cast<std::uint32_t>(bytes), disp};
     if (how != nullptr) {
         record.basic = how->basic;
@@ -171,7 +171,7 @@ bool Stream::try_small(const op::Simple& operation, bool threaded) {
     if (is_accumulate(record.opcode)) accumulates_ = messages.issued() + 1;
     std::byte* const to = messages.append(record);
     if (origin != nullptr) shm::move_bytes(to, origin, bytes);
-    if (compare != nullptr) shm::move_bytes(to + bytes, compare, bytes);
+    if (how != nullptr && how->compare != nullptr) shm::move_bytes(to + bytes, how->compare, bytes);
     if (result != nullptr) messages.expect({result, bytes, nullptr, 1}, nullptr);
     return true;
 }

@@ -21,6 +21,8 @@ Status check(Operation& operation) {
     if (opcode != Opcode::Update) how.copy = op::kernel(Op::Replace, basic);
     if (opcode == Opcode::CompareAndSwap) {
         if (!op::admits_compare(basic)) return Status::NotAdmitted;
+        how.op = Op::None;
+        how.compare = operation.data + bytes;
         return bytes == how.width ? Status::Done : Status::Malformed;
     }
     if (op == Op::None || op >= Op::Count) return Status::NotAdmitted;
@@ -59,12 +61,9 @@ Status perform(const ExposedWindow& window, const Operation& operation, std::byt
         case Opcode::Get:
             memory.get(record.disp, out, record.bytes);
             break;
-        case Opcode::CompareAndSwap:
-            memory.compare_and_swap(how, record.disp, data, data + record.bytes, out);
-            break;
         default:
             memory.update(how, record.disp, how.op != Op::NoOp ? data : nullptr,
-                          record.opcode == Opcode::UpdateReturn ? out : nullptr, record.bytes / how.width);
+                          record.opcode != Opcode::Update ? out : nullptr, record.bytes / how.width);
     }
     return memory.finish() == Fault::None ? Status::Done : Status::HolderDied;
 }
@@ -167,7 +166,6 @@ Status execute_alike(const ExposedWindow& window, Records& records, Record recor
         out.resize(out.size() + padded(returned(record)));
         return status;
     }
-    const Update& how = first.how;
     const std::size_t bytes = record.bytes;
     const auto run = [&]<bool kLocks>(auto&& operate) {
         return execute_row<kLocks>(window, records, record, data, out, most, operate);
@@ -179,20 +177,11 @@ Status execute_alike(const ExposedWindow& window, Records& records, Record recor
         case Opcode::Get:
             return run.operator()<false>(
                 [bytes](const std::byte* at, const std::byte*, std::byte* to) { shm::move_bytes(to, at, bytes); });
-        case Opcode::Update:
-            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte*) {
-                if (how.op != Op::NoOp) how.apply(at, from, 1);
-            });
-        case Opcode::UpdateReturn:
-            return run.operator()<true>([&how](std::byte* at, const std::byte* from, std::byte* to) {
-                how.copy(to, at, 1);
-                if (how.op != Op::NoOp) how.apply(at, from, 1);
-            });
         default:
-            return run.operator()<true>([&how, bytes](std::byte* at, const std::byte* from, std::byte* to) {
-                const bool same = op::equal(how.basic, at, from + bytes);
-                how.copy(to, at, 1);
-                if (same) how.copy(at, from, 1);
+            return run.operator()<true>([how = first.how, opcode = record.opcode, bytes](
+                                            std::byte* at, const std::byte* from, std::byte* to) mutable {
+                if (how.compare != nullptr) how.compare = from + bytes;
+                change(how, at, from, opcode != Opcode::Update ? to : nullptr, 1);
             });
     }
 }

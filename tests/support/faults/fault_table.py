@@ -26,7 +26,9 @@ def after(file, text, statement):
 
 
 DIRECT = "local/direct.cpp"
-UPDATE = "if (how.op != Op::NoOp) how.apply(target, static_cast<const std::byte*>(origin) + skip, n);"
+DIRECTLY = "change(how, at(disp) + skip,"
+CHANGE = "op/transport.h"  # change(), by which every way to memory updates elements
+APPLY = "(replaces ? how.copy : how.apply)(target, origin, count);"
 
 
 def postponed(name):
@@ -47,7 +49,7 @@ FAULTS = [
         before("reach/reach.cpp", "std::int64_t start = 0;\n    bool nothing = false;",
                "if (OSC_FAULT(drop_put) && call.kind == op::OpKind::Put) return {};")]),
     Fault("drop_accumulate", "an accumulate on mapped memory does nothing", [
-        before(DIRECT, UPDATE, "if (OSC_FAULT(drop_accumulate)) return;")]),
+        before(DIRECT, DIRECTLY, "if (OSC_FAULT(drop_accumulate) && how.compare == nullptr) return;")]),
     Fault("origin_unit", "the origin's displacement unit is used for the target's", [
         after("window/window.cpp", "target.unit = block.unit;",
               "if (OSC_FAULT(origin_unit)) target.unit = static_cast<std::uint64_t>(unit);")]),
@@ -57,19 +59,16 @@ FAULTS = [
         Edit("local/updates.cpp", "stripe_number(portion.disp)",
              "stripe_number(portion.disp + (OSC_FAULT(stripe_base) ? std::uint64_t{1} << shm::kStripeShift : 0))")]),
     Fault("swap_uncompared", "compare-and-swap stores whatever it finds", [
-        Edit(file, "bool same = op::equal(", "bool same = OSC_FAULT(swap_uncompared) || op::equal(")
-        for file in (DIRECT, "local/cma_transport.cpp")]),
+        Edit(CHANGE, "op::equal(how.basic, target, how.compare);",
+             "(OSC_FAULT(swap_uncompared) || op::equal(how.basic, target, how.compare));")]),
     Fault("swap_returns_new", "compare-and-swap returns what is there afterwards", [
-        after(DIRECT, "if (same) how.copy(target, origin, 1);",
-              "if (OSC_FAULT(swap_returns_new)) how.copy(result, target, 1);")]),
+        after(CHANGE, APPLY, "if (OSC_FAULT(swap_returns_new) && replaces) how.copy(result, target, 1);")]),
     Fault("fetch_returns_new", "fetching accumulates return what is there afterwards", [
-        after(DIRECT, UPDATE, "if (OSC_FAULT(fetch_returns_new) && result != nullptr)"
-                              " how.copy(static_cast<std::byte*>(result) + skip, target, n);")]),
+        after(CHANGE, APPLY, "if (OSC_FAULT(fetch_returns_new) && result != nullptr && !replaces)"
+                             " how.copy(result, target, count);")]),
     Fault("no_op_unfilled", "the result buffer of MPI_NO_OP is not filled", [
-        Edit(DIRECT, "if (result != nullptr) how.copy(",
-             "if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp)) how.copy("),
-        Edit("local/updates.cpp", "if (returns) how_.copy(",
-             "if (returns && !(OSC_FAULT(no_op_unfilled) && how_.op == Op::NoOp)) how_.copy(")]),
+        Edit(CHANGE, "if (result != nullptr) how.copy(",
+             "if (result != nullptr && !(OSC_FAULT(no_op_unfilled) && how.op == Op::NoOp)) how.copy(")]),
     Fault("late_put", "a put is done only with the next one, after the flush", [postponed("late_put")]),
     Fault("get_before_put", "a put is done only when the epoch ends, after the gets that follow its flush", [
         postponed("get_before_put")]),
@@ -81,10 +80,10 @@ FAULTS = [
                 return host::completed_request(request);
             }""")]),
     Fault("swapped_accumulates", "two accumulates of one origin change their order", [
-        before(DIRECT, UPDATE, """\
-            if (OSC_FAULT(swapped_accumulates) && how.op != Op::NoOp) {
+        before(DIRECT, DIRECTLY, """\
+            if (OSC_FAULT(swapped_accumulates) && result == nullptr) {
                 const auto data = faults::bytes(static_cast<const std::byte*>(origin) + skip, n * how.width);
-                return faults::postpone([=] { how.apply(target, data.data(), n); }, true);
+                return faults::postpone([=, target = at(disp) + skip] { how.apply(target, data.data(), n); }, true);
             }""")]),
     Fault("exclusive_skipped", "an exclusive lock is not taken", [
         unlocked("exclusive_skipped", "kind == LockKind::Exclusive")]),
@@ -126,7 +125,7 @@ FAULTS = [
         Edit("op/pack.cpp", "s.first_disp(), 0, bytes, 1);",
              "s.first_disp(), 0, OSC_FAULT(last_byte_lost) ? bytes - 1 : bytes, 1);")]),
     Fault("last_element_lost", "the last element of a long accumulate is lost", [
-        before(DIRECT, UPDATE, "if (OSC_FAULT(last_element_lost) && n > 4) --n;")]),
+        before(CHANGE, APPLY, "if (OSC_FAULT(last_element_lost) && count > 4) --count;")]),
     Fault("last_block_lost", "the last block of a batch of blocks is lost", [
         Edit("op/cursor.h", "y.off, y.stride, x.bytes, n);",
              "y.off, y.stride, x.bytes, OSC_FAULT(last_block_lost) && n > 1 ? n - 1 : n);")]),
@@ -136,18 +135,20 @@ FAULTS = [
     Fault("wrong_stride", "the stride of strided pieces is too long by one byte", [
         Edit("op/cursor.h", "left_, run_.stride,", "left_, OSC_FAULT(wrong_stride) ? run_.stride + 1 : run_.stride,")]),
     Fault("padding_overwritten", "accumulates by replacement copy the padding of pairs", [
-        before(DIRECT, UPDATE, """\
+        before(CHANGE, APPLY, """\
             if (OSC_FAULT(padding_overwritten) && how.op == Op::Replace) {
-                std::memcpy(target, static_cast<const std::byte*>(origin) + skip, n * how.width);
-                return;
+                __builtin_memcpy(target, origin, count * how.width);
+                return true;
             }""")]),
     Fault("tie_keeps_index", "MINLOC and MAXLOC keep the target's index at a tie", [
-        before(DIRECT, UPDATE, """\
+        before(CHANGE, APPLY, """\
             if (OSC_FAULT(tie_keeps_index) && (how.op == Op::Minloc || how.op == Op::Maxloc)) {
-                const auto* from = static_cast<const std::byte*>(origin) + skip;
-                for (; n > 0; --n, target += how.width, from += how.width)
-                    if (std::memcmp(target, from, op::data_runs(how.basic).run[0].size) != 0) how.apply(target, from, 1);
-                return;
+                for (std::size_t at = 0; at < count * how.width; at += how.width) {
+                    auto* const element = static_cast<std::byte*>(target) + at;
+                    const auto* const from = static_cast<const std::byte*>(origin) + at;
+                    if (__builtin_memcmp(element, from, op::data_runs(how.basic).run[0].size) != 0) how.apply(element, from, 1);
+                }
+                return true;
             }""")]),
     Fault("extent_ignored", "the extent given to MPI_Type_create_resized is ignored", [
         before("op/layout.cpp", "layout.data_ = Shape(data_.take(), extent);",
