@@ -16,6 +16,7 @@
 #include "shm/arena.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
+#include "window/adopter.h"
 #include "window/window.h"
 
 namespace osc::plugin {
@@ -30,6 +31,7 @@ struct Table {
 
     const base::Values& (*values)();
     const char* (*fault_text)();
+    void (*say)(const char* format, ...);
     void (*say_text)(const std::string& text);
     void (*warn_for_group)(const char* format, ...);
     void (*warn_for_job)(const char* format, ...);
@@ -81,6 +83,7 @@ struct Table {
 };
 
 /// Of what libosc.so and a plugin both know the layout of.
-inline constexpr std::size_t kBytes = sizeof(Table) + sizeof(Window) * 0x10000;
+inline constexpr std::size_t kBytes =
+    sizeof(Table) + (sizeof(Adopter) << 12) + (sizeof(Window) << 24) + (sizeof(shm::Arena) << 40);
 
 }  // namespace osc::plugin

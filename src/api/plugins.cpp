@@ -33,6 +33,7 @@ const plugin::Table kLibosc = {
     .behind = &g_checked,
     .values = &base::values,
     .fault_text = &base::fault_text,
+    .say = &base::say,
     .say_text = &base::say_text,
     .warn_for_group = &base::warn_for_group,
     .warn_for_job = &base::warn_for_job,
@@ -116,8 +117,8 @@ const Adopter* load_adopter() {
         std::string why;
         const Adopter* const adopter = open<const Adopter>("libosc_adopt.so", "osc_adopt_open", why);
         if (adopter == nullptr)
-            base::warn_for_job(
-                "OSC_ADOPT and OSC_SHARE_HEAP: memory stays private, because their plugin cannot be "
+            base::warn_for_group(
+                "OSC_ADOPT, osc_adopt and OSC_SHARE_HEAP: memory stays private, because their plugin cannot be "
                 "loaded: %s",
                 why.c_str());
         g_adopter.store(adopter, std::memory_order_release);

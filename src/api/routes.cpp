@@ -8,6 +8,7 @@
 #include "api/counted.h"
 #include "api/plugins.h"
 #include "api/traced.h"
+#include "base/beside.h"
 #include "base/core_sharing.h"
 #include "base/launcher.h"
 #include "base/log.h"
@@ -37,9 +38,18 @@ void choose(Route& called, Route& profiled, Route ours, void* host, const char* 
     called = tool ? to_route<Route>(next) : profiled;
 }
 
+// The plugin comes now if an option asks for it: later the program may have changed its folder or its file system.
+void prepare_adoption() {
+    register_fork_handlers();
+    if (base::values().adopt == "off" && base::values().share_heap == 0) return;
+    const Adopter* const adopter = load_adopter();
+    if (adopter != nullptr && base::values().share_heap != 0) adopter->share_heap();
+}
+
 void serve() {
     const bool disabled = base::values().disable;
     base::note_affinity();
+    base::find_own_folder();
     if (!disabled) load_reports();
     announce_settings();
 #define OSC_ENTRY(kind, name, parameters, arguments)                                        \
@@ -51,8 +61,7 @@ void serve() {
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
     if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
-    if (base::values().share_heap != 0 && !disabled)
-        if (const Adopter* const adopter = load_adopter(); adopter != nullptr) adopter->share_heap();
+    if (!disabled) prepare_adoption();
     if (const int processes = base::launcher::size(); !disabled && processes > 1)
         fabric::announce_processes(static_cast<std::uint32_t>(processes));
 }

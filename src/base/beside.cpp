@@ -2,19 +2,35 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace osc::base {
+namespace {
+
+// The path of the library that has this code, without symbolic links; null if it cannot be found out. Never freed.
+const char* own_path() {
+    static const char* const kPath = [] {
+        Dl_info here{};
+        const bool known = ::dladdr(reinterpret_cast<const void*>(&function_beside), &here) != 0;
+        return known && here.dli_fname != nullptr ? ::realpath(here.dli_fname, nullptr) : nullptr;
+    }();
+    return kPath;
+}
+
+}  // namespace
+
+void find_own_folder() {
+    static_cast<void>(own_path());
+}
 
 void* function_beside(const char* file, const char* name, const char* folder, std::string& why) {
-    Dl_info here{};
-    if (folder == nullptr &&
-        (::dladdr(reinterpret_cast<const void*>(&function_beside), &here) == 0 || here.dli_fname == nullptr)) {
+    if (folder == nullptr && own_path() == nullptr) {
         why = "cannot find out where libosc lies";
         return nullptr;
     }
     const std::filesystem::path beside =
-        folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(here.dli_fname).parent_path();
+        folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(own_path()).parent_path();
     const std::filesystem::path library = beside / file;
     void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) {

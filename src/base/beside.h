@@ -6,7 +6,11 @@
 
 namespace osc::base {
 
-/// The function `name` of library `file` in `folder`; null `folder`: the folder of this code. Null with the reason in
+/// Notes where libosc lies. It may have been loaded by a relative name, so this is for the start of the program, before
+/// that changes its folder. Without it function_beside() does so when it is first called.
+void find_own_folder();
+
+/// The function `name` of library `file` in `folder`; null `folder`: libosc's own. Null with the reason in
 /// `why`. Thread-safe.
 void* function_beside(const char* file, const char* name, const char* folder, std::string& why);
 

@@ -32,7 +32,7 @@ void say(const char* format, ...) {
     va_start(arguments, format);
     std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    g_libosc.say_text(text);
+    g_libosc.say("%s", text);
 }
 void say_text(const std::string& text) {
     g_libosc.say_text(text);

@@ -17,14 +17,7 @@ void at_fork() {
         (adopter->*kHandler)();
 }
 
-// Prepares last and continues first among the handlers that others register later, so that the copies have what those
-// handlers change before the fork, their locks above all. So the plugin, which comes late, does not register them.
-__attribute__((constructor(101))) void register_fork_handlers() {
-    ::pthread_atfork(at_fork<&Adopter::before_fork>, at_fork<&Adopter::after_fork_in_parent>,
-                     at_fork<&Adopter::after_fork_in_child>);
-}
-
-// A window that asks for nothing may lie in memory that was adopted for another one, or in the shared heap.
+// A window that asks for nothing may lie in the shared heap.
 shm::SharedPart share(Window& window, const void* base, std::size_t bytes, std::string& kept_private) {
     const bool is_off = window.adoption == "off";
     if ((is_off && g_adopter.load(std::memory_order_acquire) == nullptr) ||
@@ -37,6 +30,11 @@ shm::SharedPart share(Window& window, const void* base, std::size_t bytes, std::
 }
 
 }  // namespace
+
+void register_fork_handlers() {
+    ::pthread_atfork(at_fork<&Adopter::before_fork>, at_fork<&Adopter::after_fork_in_parent>,
+                     at_fork<&Adopter::after_fork_in_child>);
+}
 
 void adopt_memory(Window& window, const Request& request, shm::ControlBlock& block) {
     const auto bytes = static_cast<std::size_t>(request.size);

@@ -32,4 +32,9 @@ inline constinit std::atomic<const Adopter*> g_adopter = nullptr;
 /// Thread-safe.
 const Adopter* load_adopter();
 
+/// Lets forks call what the plugin has for them. Once, when libosc begins to serve the program: the handlers prepare
+/// last and continue first among those that others register later, so that the copies have what those change before the
+/// fork, their locks above all.
+void register_fork_handlers();
+
 }  // namespace osc

@@ -27,7 +27,7 @@ reports='OSC_STATS and OSC_TRACE are off'
 expect OSC_CHECK=1 "$checker" 'libosc_verify.so: cannot open shared object file'
 expect OSC_STATS=1 "$reports" 'libosc_reports.so: cannot open shared object file'
 expect OSC_TRACE="$folder/trace.json" "$reports" 'libosc_reports.so: cannot open shared object file'
-adoption='OSC_ADOPT and OSC_SHARE_HEAP: memory stays private'
+adoption='OSC_ADOPT, osc_adopt and OSC_SHARE_HEAP: memory stays private'
 expect OSC_ADOPT=always "$adoption" 'libosc_adopt.so: cannot open shared object file'
 expect OSC_SHARE_HEAP=64 "$adoption" 'libosc_adopt.so: cannot open shared object file'
 if [ -e "$folder/trace.json" ] || ls "$folder" | grep -q 'rank-'; then

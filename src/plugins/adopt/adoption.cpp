@@ -1,4 +1,4 @@
-// Adopting memory: which pages may become shared, and which slot of offsets they get. adoption_exchange.cpp has the
+// Adopting memory: which pages may become shared, and which slot of offsets they get. exchange.cpp has the
 // exchange.
 #include "plugins/adopt/adoption.h"
 

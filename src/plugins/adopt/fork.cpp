@@ -3,7 +3,7 @@
 // The copies are made before the fork, in memory that the child inherits: neither process waits for the other. Stores
 // of other threads that nothing orders with the fork may be missing in them. The heap may be among the memory that is
 // copied, and until the child has its copies, it would store into the parent's. So nothing here allocates from the
-// heap: the list of copies lies in pages of its own, and the Adoption object among libosc's static data.
+// heap: the list of copies lies in pages of its own, and the Adoption object among the plugin's static data.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
