@@ -17,9 +17,9 @@ bool replace_import(void* library, const char* name, void* by);
 void* called_function(const char* name);
 
 /// Redirects the calls of `name` of the program and of all loaded libraries, except libosc, the library of `by`, the C
-/// library and the loader, from `function` to `by`. Leaves calls that reach another function, unbound ones that may, and pointers to
-/// functions that a program keeps in its data. Other threads may load and close libraries; calls of this function must
-/// not overlap.
+/// library and the loader, from `function` to `by`. Leaves calls that reach another function, unbound ones that may,
+/// and pointers to functions that a program keeps in its data. Other threads may load and close libraries; calls of
+/// this function must not overlap.
 void replace_all_imports(const char* name, void* function, void* by);
 
 /// Whether the loader makes `address` read-only once it has relocated a library whose PT_GNU_RELRO part is

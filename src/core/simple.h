@@ -11,8 +11,9 @@ namespace osc::epoch {
 /// its target is not known or not open. In windows whose strategies allow fast paths.
 bool try_simple(Core& core, int rank, const op::Simple& what);
 
-/// Performs the batched operations of a window. Every synchronisation call comes here first: it ends a run. A fault
-/// stays for Core::complete_ops().
+/// Performs the batched operations of a window. Every synchronisation call but the fast paths of MPI_Win_lock and
+/// MPI_Win_unlock, which refuse a target with such operations, comes here first: it ends a run. A fault stays for
+/// Core::complete_ops().
 void end_run(Core& core);
 inline void end_run_if_any(Core& core) {
     if (__builtin_expect(core.run.length != 0, 0)) end_run(core);

@@ -104,7 +104,7 @@ struct alignas(64) ControlBlock {
 
     Stripe stripes[kStripes];
 
-    // The last fence of this process after which other processes await it (Epoch::needs_peer_fence); pscw_bell rings
+    // The last fence of this process after which other processes await it (Epoch::needs_target_fence); pscw_bell rings
     // when it changes.
     std::atomic<std::uint64_t> fences{0};
 

@@ -1,4 +1,5 @@
-// The other threads of this process, while memory is exchanged (adoption.h): no thread may store into it meanwhile.
+// The other threads of this process, while memory is exchanged (src/plugins/adopt): no thread may store into it
+// meanwhile.
 #pragma once
 
 #include <signal.h>

@@ -68,7 +68,7 @@ def commands(build):
         entries = json.load(file)
     for entry in entries:
         output = re.search(r" -o (\S+)", entry["command"])[1]
-        if re.match(r"(src/)?CMakeFiles/osc(_core|_ofi|_heap|_check)?\.dir/", output) and "/tools/" not in entry["file"]:
+        if re.match(r"(src/)?CMakeFiles/osc(_(core|cold|core_cold|ofi|heap|check|(adopt|reports|verify)(_core)?))?\.dir/", output) and "/tools/" not in entry["file"]:
             yield entry
 
 

@@ -9,7 +9,7 @@ import sys
 # From the bottom up. A room is a folder of src/, or of src/plugins/.
 ORDER = ["base", "stats", "op", "shm", "heap", "trace", "sync", "local", "fabric", "progress", "net", "reach", "core", "abi",
          "host", "window", "report", "api", "plugins", "plugins/adopt", "plugins/reports", "plugins/verify"]
-TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the transports that osc_info checks
+TOOLS = "tools"  # beside the library: includes tables, options, the timeline, and the rooms that osc_info checks
 FROM_TOOLS = {TOOLS, "abi", "base", "trace", "fabric", "local"}
 WITH_MPI = {"abi", "host", "window", "report", "api", "plugins", "plugins/adopt", "plugins/reports", "plugins/verify"}
 FILES_WITH_MPI = {"tools/check_host.cpp"}  # libosc_check.so
@@ -54,7 +54,7 @@ def wrong_includes(source):
                 yield f"{name}:{number}: {found[1]} is in no room"
             elif room == TOOLS:
                 if to not in FROM_TOOLS:
-                    yield f"{name}:{number}: tools include options, tables and some transports, not {found[1]}"
+                    yield f"{name}:{number}: tools include options, tables and some rooms below, not {found[1]}"
             elif to == TOOLS:
                 yield f"{name}:{number}: {found[1]} is for tools"
             elif ORDER.index(to) > ORDER.index(room):

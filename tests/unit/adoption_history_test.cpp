@@ -1,9 +1,9 @@
 // AdoptionHistory: small memory at once, large memory in its second window, and ever later if it does not last.
-#include "plugins/adopt/history.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
+
+#include "plugins/adopt/history.h"
 
 namespace {
 

@@ -254,7 +254,7 @@ TEST(FastPath, LeavesTheStateThatTheSlowPathLeaves) {
 }
 
 // What the one check of the fast paths lets through, at units whose products overflow too.
-TEST(FastPath, APeerContainsWholePagesAlone) {
+TEST(FastPath, ATargetContainsWholePagesAlone) {
     Target target{};
     std::uint64_t offset = 0;
     EXPECT_FALSE(target.contains(0, 0, 0, offset));  // closed, or not filled yet

@@ -53,7 +53,7 @@ TEST(Wakes, APostAndAComplete) {
 TEST(Wakes, AFence) {
     Ranks ranks(2);
     RankCore& core = ranks.core(1);
-    core.epoch.needs_peer_fence = true;
+    core.epoch.needs_target_fence = true;
     Sleeper origin(core.mine().pscw_bell);
     core.announce_fence(1, false);
     EXPECT_TRUE(origin.woken());

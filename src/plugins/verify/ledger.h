@@ -1,6 +1,5 @@
 // What the usage checker knows of one window on this process: the epochs that are open and where the program opened
-// them, and the watchers that look for single kinds of mistakes. The entry points of src/api/verified.cpp feed
-// it.
+// them, and the watchers that look for single kinds of mistakes. The checking entry points (entries.h) feed it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The collective part of conflict detection (check/races.h): it sends accesses to their targets over the host MPI.
+// The collective part of conflict detection (races.h): it sends accesses to their targets over the host MPI.
 #pragma once
 
 #include "window/window.h"

@@ -28,7 +28,7 @@ struct Line {
 /// A violated rule. `lines` has at least one line.
 struct Finding {
     Rule rule = Rule::Count;
-    std::string window;  // "window 0xa0000000 "halo"", as WindowView::name() says; "" without a window
+    std::string window;  // "window 0xa0000000 "halo"", with its name; "" without a window
     std::vector<Line> lines;
 };
 
