@@ -1,5 +1,6 @@
 #include "window/settings.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,14 +32,21 @@ using base::launcher::process_of;
 
 constinit std::atomic<bool> g_has_name{false};
 
+// The list of names, opened at the start of the program and read with the first window. A process that had no
+// descriptor left then would see no names, and take part in a collective call that the others skip.
+constinit std::atomic<int> g_names{-1};
+
 // The options of which all processes of a window need the same value, besides OSC_DEBUG=fake_nodes.
 constexpr const char* kSwitches[] = {"OSC_DISABLE", "OSC_STATS", "OSC_TRACE"};
 
-// The beginning of the names of this job's processes on this node; "" if the job has no name.
-std::string family() {
-    const std::string job = base::launcher::job_on_node();
-    if (job.empty()) return job;
-    return "libosc-" + std::to_string(::getuid()) + "-settings-" + job + "-";
+// The beginning of the names of this job's processes on this node; "" if the job has no name. Found once, at the start,
+// while there are descriptors.
+const std::string& family() {
+    static const auto& name = *new std::string([] {
+        const std::string job = base::launcher::job_on_node();
+        return job.empty() ? job : "libosc-" + std::to_string(::getuid()) + "-settings-" + job + "-";
+    }());
+    return name;
 }
 
 std::string name_of(int rank, const Settings& settings) {
@@ -52,7 +60,8 @@ std::string name_of(int rank, const Settings& settings) {
 std::map<int, Settings> announced() {
     std::map<int, Settings> found;
     const std::string begin = "@" + family();
-    std::FILE* const file = std::fopen("/proc/net/unix", "re");
+    const int list = g_names.exchange(-1);
+    std::FILE* const file = list >= 0 ? ::fdopen(list, "r") : std::fopen("/proc/net/unix", "re");
     if (file == nullptr) return found;
     char line[512];
     while (std::fgets(line, sizeof line, file) != nullptr) {
@@ -228,6 +237,7 @@ void announce_settings() {
         const bool claimed = ::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0;
         g_has_name = claimed || errno == EADDRINUSE;
         if (!claimed) ::close(socket);
+        g_names = base::above_stdio(::open("/proc/net/unix", O_RDONLY | O_CLOEXEC));
     });
 }
 

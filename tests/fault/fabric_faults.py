@@ -15,10 +15,10 @@ import sys
 
 # The steps in which an endpoint opens (tests/support/fake_libfabric/settings.cpp), and a word of the reason.
 OPENING = {"getinfo": "Cannot allocate memory", "fabric": "fi_fabric", "domain": "fi_domain", "av": "fi_av_open", "cq": "fi_cq_open",
-           "endpoint": "fi_endpoint", "bind": "fi_ep_bind", "counter": "fi_cntr_open", "enable": "fi_enable", "name": "fi_getname",
+           "endpoint": "fi_endpoint", "bind": "fi_ep_bind", "enable": "fi_enable", "name": "fi_getname",
            "wait": "nothing to sleep on", "recv": "cannot post a receive"}
 LOCAL = {"FAKE_FI_MODES": "local,prov_key,endpoint"}
-SHORT = ("endpoint fails", "few queue pairs", "enough queue pairs", "the only provider does not wake", "a provider that does not open", "endpoint fails, no fallback", "later registrations fail", "few registrations")
+SHORT = ("endpoint fails", "few queue pairs", "enough queue pairs", "the only provider does not wake", "a provider that does not open", "endpoint fails, no fallback", "later registrations fail", "few registrations", "few descriptors")
 SECONDS = 60
 
 parser = argparse.ArgumentParser()

@@ -243,10 +243,6 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
         ops.endpoint = open_endpoint;
         ops.cq_open = open_queue;
         ops.av_open = open_table;
-        ops.cntr_open = [](fid_domain* of, fi_cntr_attr* attributes, fid_cntr** counter, void* own) {
-            if (fails("counter")) return -FI_EMFILE;
-            return inside([&] { return original(of->ops).cntr_open(of, attributes, counter, own); });
-        };
     });
     patch((*domain)->mr, [](fi_ops_mr& ops) { ops.reg = make_registration; });
     return 0;

@@ -9,8 +9,8 @@ namespace osc::fake_libfabric {
 namespace {
 
 // The calls that can fail, in the order in which an endpoint opens; `mr` and `insert` come later too.
-constexpr const char* kSteps[] = {"getinfo", "fabric", "domain", "av",   "cq", "endpoint", "bind",
-                                  "counter", "enable", "name",   "wait", "mr", "recv",     "insert"};
+constexpr const char* kSteps[] = {"getinfo", "fabric", "domain", "av", "cq",   "endpoint", "bind",
+                                  "enable",  "name",   "wait",   "mr", "recv", "insert"};
 
 }  // namespace
 
