@@ -1,11 +1,7 @@
 // The names under which the code of adoption calls libosc.so, beside those of all plugins.
 #include "plugins/libosc.h"
 
-#include <cstdarg>
-#include <cstdio>
-
 #include "base/imports.h"
-#include "base/warn.h"
 #include "window/registry.h"
 
 namespace osc {
@@ -22,14 +18,6 @@ void* called_function(const char* name) {
 }
 void replace_all_imports(const char* name, void* function, void* by) {
     g_libosc.replace_all_imports(name, function, by);
-}
-void warn_for_job(const char* format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    g_libosc.warn_for_job("%s", text);
 }
 }  // namespace base
 

@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "base/options.h"
-#include "base/warn.h"
 #include "plugins/adopt/adoption.h"
 #include "plugins/adopt/memory_calls.h"
+#include "plugins/libosc.h"
 
 namespace osc {
 namespace {
@@ -34,7 +34,7 @@ void share_heap() {
     using Attach = int (*)(void*, std::size_t, std::size_t, void (*)(void*, std::size_t));
     const auto attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, "osc_heap_attach"));
     if (attach == nullptr) {
-        base::warn_for_job(
+        plugin::g_libosc.warn_for_job(
             "OSC_SHARE_HEAP=%ld: libosc_heap.so is not loaded, so nothing is shared; preload it too, by "
             "LD_PRELOAD=libosc.so:libosc_heap.so",
             mib);
@@ -44,7 +44,7 @@ void share_heap() {
     const std::size_t keep = static_cast<std::size_t>(base::values().reuse_mib) << 20;
     void* const memory = shm::Adoption::mine().reserve(bytes);
     if (memory == nullptr || attach(memory, bytes, keep, discard) != 0) {
-        base::warn_for_job("OSC_SHARE_HEAP=%ld: nothing is shared: %s", mib, std::strerror(errno));
+        plugin::g_libosc.warn_for_job("OSC_SHARE_HEAP=%ld: nothing is shared: %s", mib, std::strerror(errno));
         return;
     }
     g_first = reinterpret_cast<std::uintptr_t>(memory);
