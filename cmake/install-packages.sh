@@ -1,13 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|gate|full|bench|hosts|rdma|apps|evidence...
+#   sh cmake/install-packages.sh build|test|gate|full|bench|rdma|apps|evidence...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran iproute2 python3"
 gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib python3-venv openmpi-bin libopenmpi-dev"
-hosts_only="libgtest-dev gfortran iproute2 python3 openmpi-bin libopenmpi-dev" # in the chroots of tests/hosts
 # The emulator of tests/rdma, and what runs in it.
 rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
 rdma="$rdma kmod mount hostname mawk procps"
@@ -22,13 +21,12 @@ for group in "$@"; do
         test) wanted="$wanted $build $test_only" ;;
         gate) wanted="$wanted $build $test_only $gate_only $rdma" ;;
         full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap" ;;
-        hosts) wanted="$wanted $build $hosts_only" ;;
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
         evidence) wanted="$wanted $build $test_only $gate_only $evidence" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, hosts, rdma, apps and evidence" >&2
+            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, rdma, apps and evidence" >&2
             exit 2
             ;;
     esac
