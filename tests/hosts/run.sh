@@ -11,8 +11,8 @@ shift
 folder=${OSC_CHROOTS:-$source/build/hosts}
 root=$folder/$suite
 # The short variants of the tests, also where the long ones run outside. libosc reports OSC_* variables that it does not
-# know, so no test may see this script's own.
-unset OSC_TEST_FULL OSC_CHROOTS
+# know, so no test may see this script's own. The chroot has its own compiler.
+unset OSC_TEST_FULL OSC_CHROOTS CC CXX FC CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
 
 if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v unshare >/dev/null; then
     echo "hosts: making a chroot needs root, debootstrap and unshare" >&2
@@ -48,7 +48,7 @@ fi
 inside sh /osc/cmake/install-packages.sh test
 # Without LTO and with several sources in each compilation: one by one and with LTO the build takes a multiple of the time
 # of the tests. What is tested here is another compiler's diagnostics and another host, not its optimiser.
-inside env CCACHE_DIR=/build/ccache sh -eu -c '
+inside sh -eu -c '
     cmake -S /osc -B /build/osc -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOSC_UNITY=ON -DOSC_BUILD_BENCHMARKS=OFF
     chosen=$(python3 /osc/tests/level.py /build/osc)
     cmake --build /build/osc -j "$(nproc)" --target $(printf "%s\n" "$chosen" | sed -n 1p)
