@@ -2,13 +2,13 @@
 // libosc hands them this table.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "api/route_table.h"
+#include "base/function_ref.h"
 #include "base/options.h"
 #include "host/real.h"
 #include "host/signature.h"
@@ -68,12 +68,12 @@ struct Table {
     void (*free_handler)(MPI_Errhandler& handler);
     Window* (*find_window)(MPI_Win handle);
     std::vector<Window*> (*live_windows)();
-    void (*visit_windows)(const std::function<void(Window&)>& visit);
+    void (*visit_windows)(base::FunctionRef<void(Window&)> visit);
     bool (*await_all)(MPI_Request& request, const std::vector<Window*>& windows);
 
     std::string (*difference_in_job)();
     void (Window::*describe_statistics)();
-    void (*visit_records)(const std::function<void(const stats::Record&)>& visit);
+    void (*visit_records)(base::FunctionRef<void(const stats::Record&)> visit);
     std::span<const char* const> (*counter_names)();
     std::vector<std::uint64_t> (*counter_values)();
     trace::Facts (*trace_facts)();

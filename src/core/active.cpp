@@ -148,7 +148,7 @@ Fault wait(Core& core) {
     if (!epoch.posted) return fail(Fault::Sync, "MPI_Win_post has not been called");
     const auto count = static_cast<std::uint32_t>(epoch.origins.size());
     const shm::WaitScope waits(shm::WaitKind::Completes, core.id, core.me);
-    const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch", [&](auto&& dead) {
+    const Fault fault = wait_for(core, guard, epoch.origins, "this exposure epoch", [&](strategy::Dead dead) {
         return sync::await_completes(core.controls, core.me, count, dead);
     });
     if (fault != Fault::None) return lost(epoch, fault);

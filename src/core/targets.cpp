@@ -44,6 +44,18 @@ Fault died(std::uint32_t rank, const char* doing) {
     return fail(Fault::Dead, "rank %u died, or its connection is lost; %s can never complete", rank, doing);
 }
 
+Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing,
+               base::FunctionRef<bool(Dead)> wait) {
+    std::int64_t dead = -1;
+    const auto look = [&] {
+        for (const std::uint32_t rank : ranks)
+            if (dead < 0 && !core.alive(rank)) dead = rank;
+        return dead >= 0;
+    };
+    if (guard.unlocked([&] { return wait(look); })) return Fault::None;
+    return died(static_cast<std::uint32_t>(dead), doing);
+}
+
 Fault acquire(Core& core, StateGuard& guard, Target& target, LockKind kind, bool inside_lock_all) {
     const bool shared = kind == LockKind::Shared;
     const HeldLock before = target.held_lock;
@@ -135,7 +147,7 @@ Fault await_fence(Core& core, StateGuard& guard, Target& target) {
 Fault consume_post(Core& core, StateGuard& guard, Target& target) {
     const std::uint32_t rank = target.rank;
     return wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits",
-                    [&](auto&& dead) { return sync::take_post(core.controls, core.me, rank, dead); });
+                    [&](Dead dead) { return sync::take_post(core.controls, core.me, rank, dead); });
 }
 
 }  // namespace
@@ -144,7 +156,7 @@ Fault await_post(Core& core, StateGuard& guard, Target& target) {
     if (core.epoch.no_check || target.post == Post::Taken) return Fault::None;
     const shm::WaitScope waits(shm::WaitKind::Post, core.id, core.me, target.rank);
     if (target.post == Post::Awaited) {  // another thread consumes the post for both
-        return wait_for(core, guard, {&target.rank, 1}, "the post that this epoch awaits", [&](auto&& dead) {
+        return wait_for(core, guard, {&target.rank, 1}, "the post that this epoch awaits", [&](Dead dead) {
             return shm::wait_until(
                 core.mine().pscw_bell, [&] { return target.post == Post::Taken; }, dead);
         });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/function_ref.h"
 #include "core/core.h"
 
 namespace osc::strategy {
@@ -48,16 +49,8 @@ Fault died(std::uint32_t rank, const char* doing);
 
 /// Runs wait(dead) without the state lock; it returns false if it gave up because dead() is true. Reports the member
 /// of `ranks` that died.
-template <class Wait>
-Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing, Wait&& wait) {
-    std::int64_t dead = -1;
-    const auto look = [&] {
-        for (const std::uint32_t rank : ranks)
-            if (dead < 0 && !core.alive(rank)) dead = rank;
-        return dead >= 0;
-    };
-    if (guard.unlocked([&] { return wait(look); })) return Fault::None;
-    return died(static_cast<std::uint32_t>(dead), doing);
-}
+using Dead = base::FunctionRef<bool()>;
+Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ranks, const char* doing,
+               base::FunctionRef<bool(Dead)> wait);
 
 }  // namespace osc::strategy

@@ -175,7 +175,7 @@ struct HeapEnd {
 
 }  // namespace
 
-std::string renew_heap(const std::function<bool(void* memory, std::size_t bytes, int time)>& use) {
+std::string renew_heap(base::FunctionRef<bool(void* memory, std::size_t bytes, int time)> use) {
     constexpr std::size_t kPart = HeapEnd::kBlock / 3;
     std::string why = "no memory";
     for (int attempt = 0; attempt < 4; ++attempt) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "fabric/endpoint.h"
 
 namespace osc::fabric {
@@ -25,7 +25,7 @@ inline constexpr const char* kStale = "the cache keeps registrations of memory t
 /// Lets a block at the heap's end go back to the system and come back at its address. `use` gets a part of it, before
 /// (time 0) and after (time 1), and returns false if the memory is not what it should be. "" if `use` was content;
 /// kStale if it was not; else why the heap did not shrink.
-std::string renew_heap(const std::function<bool(void* memory, std::size_t bytes, int time)>& use);
+std::string renew_heap(base::FunctionRef<bool(void* memory, std::size_t bytes, int time)> use);
 
 /// As probe_direct() with atomics, on two words of this process's own memory.
 void probe_atomics(Endpoint& endpoint, std::string& flaw);

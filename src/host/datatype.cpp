@@ -20,7 +20,7 @@ namespace {
 
 std::mutex g_init_mutex;
 std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
-std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
+std::atomic<MPI_Comm> g_comm{MPI_COMM_NULL};  // for check_committed()
 
 int share(MPI_Datatype, int, void*, void* value, void* copy, int* wanted) {
     static_cast<const TypeInfo*>(value)->retain();
@@ -82,7 +82,7 @@ const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept {
     if (!abi::may_be_datatype(type)) return nullptr;
     error = MPI_ERR_OTHER;
     if (keyval == MPI_KEYVAL_INVALID) return nullptr;
-    error = check_committed(type, g_self.load(std::memory_order_relaxed));
+    error = check_committed(type, g_comm.load(std::memory_order_relaxed));
     if (error != MPI_SUCCESS) return nullptr;
     try {
         return enter(type, keyval);
@@ -104,7 +104,7 @@ int init_types(MPI_Comm self) noexcept {
     int keyval = MPI_KEYVAL_INVALID;
     const int error = real().Type_create_keyval(&share, &drop, &keyval, nullptr);
     if (error != MPI_SUCCESS) return error;
-    g_self.store(self, std::memory_order_relaxed);
+    g_comm.store(self, std::memory_order_relaxed);
     g_keyval.store(keyval, std::memory_order_release);
     return MPI_SUCCESS;
 }

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/wait_time.h"
 
 namespace osc::progress {
 namespace {
@@ -203,6 +205,28 @@ void ProgressEngine::host_polls() {
     if (cooled && host == Caller::Waits) park_.end();  // from now on the host's polls skip the network
     host_.last.store(now_ns(), std::memory_order_relaxed);
     resume_backlog();
+}
+
+bool ProgressEngine::wait(base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead) {
+    OSC_ASSERT(!base::t_helper_thread);  // a handler never waits for a message
+    bool ended = done();
+    if (ended) return true;
+    const base::WaitScope waits;
+    const auto over = [&] { return done() || (resume_backlog() && done()); };
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an
+    // event; but not for ever, because the peer may be dead.
+    const auto goes_on = [&](int quiet) { return quiet < Policy::kQuiet || driven_.has_transfers(); };
+    for (int round = 1, quiet = 0; !ended && round < Policy::kRounds && goes_on(quiet); ++round) {
+        quiet = try_poll() ? 0 : quiet + 1;
+        ended = over();
+        if (!ended) pause(round, quiet);
+    }
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    if (ended) return true;
+    // A long wait is the network thread's: it sleeps in Driven, this thread until a ring.
+    park_.end();
+    return shm::wait_slow(bell_, over, dead);
 }
 
 // The rounds of a wait take some milliseconds together and call the host now and then; the slow wait that follows calls

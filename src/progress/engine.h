@@ -13,9 +13,8 @@
 #include <mutex>
 #include <string>
 
-#include "base/assert.h"
+#include "base/function_ref.h"
 #include "base/helper_thread.h"
-#include "base/wait_time.h"
 #include "progress/backlog.h"
 #include "progress/policy.h"
 #include "progress/progress_park.h"
@@ -89,8 +88,7 @@ class ProgressEngine {
 
     /// Polls and resumes the backlog until `done()`; false if `dead()`, called after long waits, gave it up. For
     /// application threads without any lock: it calls the host MPI too.
-    template <class Done, class Dead>
-    bool wait(Done&& done, Dead&& dead);
+    bool wait(base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead);
     /// After a round of a loop around try_poll() that goes on: `quiet` rounds were without an event.
     static void pause(int round, int quiet);
     /// Wakes the threads in wait(), after a change of what they wait for.
@@ -163,28 +161,5 @@ class ProgressEngine {
     std::atomic<std::uint64_t> sleeps_{0};
     std::atomic<std::uint64_t> polls_of_host_{0};
 };
-
-template <class Done, class Dead>
-bool ProgressEngine::wait(Done&& done, Dead&& dead) {
-    OSC_ASSERT(!base::t_helper_thread);  // a handler never waits for a message
-    bool ended = done();
-    if (ended) return true;
-    const base::WaitScope waits;
-    const auto over = [&] { return done() || (resume_backlog() && done()); };
-    waiters_.fetch_add(1, std::memory_order_seq_cst);
-    // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an
-    // event; but not for ever, because the peer may be dead.
-    const auto goes_on = [&](int quiet) { return quiet < Policy::kQuiet || driven_.has_transfers(); };
-    for (int round = 1, quiet = 0; !ended && round < Policy::kRounds && goes_on(quiet); ++round) {
-        quiet = try_poll() ? 0 : quiet + 1;
-        ended = over();
-        if (!ended) pause(round, quiet);
-    }
-    waiters_.fetch_sub(1, std::memory_order_seq_cst);
-    if (ended) return true;
-    // A long wait is the network thread's: it sleeps in Driven, this thread until a ring.
-    park_.end();
-    return shm::wait_slow(bell_, over, dead);
-}
 
 }  // namespace osc::progress

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/function_ref.h"
 #include "shm/wait.h"
 
 namespace osc::shm {
@@ -23,8 +24,7 @@ struct Barrier {
 
     /// Returns when `count` processes have arrived; false if dead() was true in a waiting process, now or earlier.
     /// `is_last`, if not null, becomes true if this process arrived last.
-    template <class Dead>
-    bool arrive_and_wait(std::uint32_t count, Dead&& dead, bool* is_last = nullptr) {
+    bool arrive_and_wait(std::uint32_t count, base::FunctionRef<bool()> dead, bool* is_last = nullptr) {
         if (broken.load(std::memory_order_relaxed) != 0) return false;
         const std::uint32_t now = generation.load(std::memory_order_relaxed);
         if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {

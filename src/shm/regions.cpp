@@ -55,7 +55,7 @@ Fault RegionTable::attach(const void* base, std::size_t size, const SharedPart& 
     return fault;
 }
 
-Fault RegionTable::detach(const void* base, const std::function<void()>& removed) {
+Fault RegionTable::detach(const void* base, base::FunctionRef<void()> removed) {
     const std::lock_guard lock(mutex_);
     const auto start = reinterpret_cast<std::uint64_t>(base);
     const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
@@ -63,7 +63,7 @@ Fault RegionTable::detach(const void* base, const std::function<void()>& removed
     if (found != regions_.end() && found->base == start) {
         regions_.erase(found);
         const Fault fault = publish();
-        if (removed) removed();
+        removed();
         return fault;
     }
     const auto empty = empty_.find(base);
@@ -138,7 +138,7 @@ std::byte* AttachedRegions::map(const Region& region, Slot& slot, PeerArena& are
     return slot.mapping->address();
 }
 
-std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, const Read& read, const Dead& dead) {
+std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, Read read, Dead dead) {
     const std::lock_guard lock(mutex_);
     for (SectionWait wait;;) {
         const std::uint64_t before = block.regions_version.load(std::memory_order_seq_cst);

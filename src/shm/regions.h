@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "base/function_ref.h"
 #include "shm/arena.h"
 #include "shm/control.h"
 #include "shm/last_region.h"
@@ -34,7 +34,10 @@ class RegionTable {
     Fault attach(const void* base, std::size_t size, const SharedPart& shared = {});
     /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
     /// is not empty was removed, before the table's mutex is released.
-    Fault detach(const void* base, const std::function<void()>& removed = {});
+    Fault detach(const void* base, base::FunctionRef<void()> removed);
+    Fault detach(const void* base) {
+        return detach(base, [] {});
+    }
 
     /// Calls f(regions), sorted by address, while no thread attaches or detaches.
     template <class F>
@@ -90,15 +93,15 @@ class AttachedRegions {
 class RegionView {
   public:
     /// Reads `count` regions at `offset` of the owner's arena; nothing if that cannot be mapped.
-    using Read = std::function<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
+    using Read = base::FunctionRef<std::optional<std::vector<Region>>(std::uint64_t offset, std::uint64_t count)>;
 
     /// Whether the owner has died; asked only after a long wait.
-    using Dead = std::function<bool()>;
+    using Dead = base::FunctionRef<bool()>;
 
     /// The current regions. Reads the table again only if its version has changed, and waits while the owner changes
     /// it. Null if the table cannot be read, or if the owner has died in the middle of a change; the next call tries
     /// again.
-    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, const Read& read, const Dead& dead);
+    std::shared_ptr<const AttachedRegions> current(ControlBlock& block, Read read, Dead dead);
 
     LastRegion last;
     /// The last region of which no byte is mapped here and that process_vm_* reaches. Its "place" is its address in the

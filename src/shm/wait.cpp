@@ -1,6 +1,13 @@
 // Owns the process's wait policy.
 #include "shm/wait.h"
 
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/wait_time.h"
+
 namespace osc::shm {
 namespace {
 
@@ -28,6 +35,49 @@ void set_wait_policy(const WaitPolicy& policy) {
     g_yields.store(policy.yields, std::memory_order_relaxed);
     g_sleep_ms.store(policy.sleep_ms, std::memory_order_relaxed);
     g_progress.store(policy.progress, std::memory_order_relaxed);
+}
+
+bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
+    const WaitPolicy policy = wait_policy();
+    for (int i = 0; i < policy.yields; ++i) {
+        if (done()) return true;
+        if (policy.network != nullptr) policy.network();
+        if (policy.progress != nullptr) policy.progress();
+        if (done()) return true;
+        ::sched_yield();
+    }
+    WaitWatch watch;
+    long slept = 0;
+    for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
+        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
+        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+        const bool ready = done();
+        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
+        if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
+        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        if (ready || done()) return true;
+        watch.look();
+        if (policy.progress != nullptr) policy.progress();
+        slept += ms;
+        if (slept >= 100) {
+            slept = 0;
+            if (dead()) return done();
+        }
+    }
+}
+
+bool wait_until(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
+    const base::WaitScope waits;
+    void (*const network)() = wait_policy().network;
+    for (int i = wait_policy().spin; i > 0; --i) {
+        if (done()) return true;
+        // Driving the network costs one or two system calls, so only every eighth round does it.
+        if (network != nullptr && i % 8 == 0)
+            network();
+        else
+            cpu_relax();
+    }
+    return wait_slow(bell, done, dead, first);
 }
 
 }  // namespace osc::shm

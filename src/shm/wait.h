@@ -2,14 +2,10 @@
 // the spin drives the host MPI once; now and then a round tests whether the awaited peer lives.
 #pragma once
 
-#include <sched.h>
-
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
-#include "base/wait_time.h"
+#include "base/function_ref.h"
 #include "shm/activity.h"
 #include "shm/futex.h"
 
@@ -63,52 +59,12 @@ struct Doorbell {
 /// Timed: for a wait whose condition may become true without a ring shortly after the wait begins.
 enum class FirstSleep { Unlimited, Timed };
 
-/// The wait after the spin: yields and sleeps until done() or dead() is true; dead() is a liveness check, called after
-/// about every 100 ms of sleep. Returns true if done() was true.
-template <class Done, class Dead>
-bool wait_slow(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
-    const WaitPolicy policy = wait_policy();
-    for (int i = 0; i < policy.yields; ++i) {
-        if (done()) return true;
-        if (policy.network != nullptr) policy.network();
-        if (policy.progress != nullptr) policy.progress();
-        if (done()) return true;
-        ::sched_yield();
-    }
-    WaitWatch watch;
-    long slept = 0;
-    for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
-        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
-        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-        const bool ready = done();
-        const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
-        if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
-        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-        if (ready || done()) return true;
-        watch.look();
-        if (policy.progress != nullptr) policy.progress();
-        slept += ms;
-        if (slept >= 100) {
-            slept = 0;
-            if (dead()) return done();
-        }
-    }
-}
-
-/// Waits until done() or dead() is true, see wait_slow(). Returns false only if dead() ended the wait.
-template <class Done, class Dead>
-inline bool wait_until(Doorbell& bell, Done&& done, Dead&& dead, FirstSleep first = FirstSleep::Unlimited) {
-    const base::WaitScope waits;
-    void (*const network)() = wait_policy().network;
-    for (int i = wait_policy().spin; i > 0; --i) {
-        if (done()) return true;
-        // Driving the network costs one or two system calls, so only every eighth round does it.
-        if (network != nullptr && i % 8 == 0)
-            network();
-        else
-            cpu_relax();
-    }
-    return wait_slow(bell, done, dead, first);
-}
+/// Waits until done() or dead() is true. dead() is a liveness check, called after about every 100 ms of sleep. Returns
+/// false only if dead() ended the wait.
+bool wait_until(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead,
+                FirstSleep first = FirstSleep::Unlimited);
+/// The same without the spin.
+bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead,
+               FirstSleep first = FirstSleep::Unlimited);
 
 }  // namespace osc::shm

@@ -79,14 +79,14 @@ Record& host_served() {
     return *all.host;
 }
 
-void describe(Record& record, const std::function<void(Record&)>& change) {
+void describe(Record& record, base::FunctionRef<void(Record&)> change) {
     const std::lock_guard lock(registry().mutex);
     if (is_shared(record)) return;
     record.set(Other::Lifetime, static_cast<std::uint64_t>(now_ns() - record.created));
     change(record);
 }
 
-void visit(const std::function<void(const Record&)>& visit) {
+void visit(base::FunctionRef<void(const Record&)> visit) {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
     for (const Record& record : all.records)

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "stats/counters.h"
 
 namespace osc::stats {
@@ -37,8 +37,8 @@ Record& open(std::uint64_t id, std::uint32_t rank, const char* made_by, bool thr
 /// The record of the windows that the host serves.
 Record& host_served();
 /// Changes the strings of a record, and ends its lifetime.
-void describe(Record& record, const std::function<void(Record&)>& change);
+void describe(Record& record, base::FunctionRef<void(Record&)> change);
 /// Calls visit(record) for all records in the order of their creation; the shared ones only if they have counted.
-void visit(const std::function<void(const Record&)>& visit);
+void visit(base::FunctionRef<void(const Record&)> visit);
 
 }  // namespace osc::stats

@@ -88,9 +88,8 @@ struct alignas(64) NotifyBoard {
         return kNone;
     }
     /// Waits until find() finds a counter. Returns kNone only if dead() ended the wait.
-    template <class Dead>
     std::uint32_t await(std::uint32_t first, std::uint32_t counters, std::uint64_t threshold, std::uint64_t& value,
-                        Dead&& dead) {
+                        base::FunctionRef<bool()> dead) {
         std::uint32_t found = kNone;
         shm::wait_until(
             bell, [&] { return (found = find(first, counters, threshold, value)) != kNone; }, dead);

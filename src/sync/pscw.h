@@ -27,8 +27,8 @@ inline bool send_post(const shm::ControlTable& controls, std::uint32_t me, std::
 }
 
 /// Waits for the post of `target` and consumes it; false if dead() ended the wait.
-template <class Dead>
-bool take_post(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t target, Dead&& dead) {
+inline bool take_post(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t target,
+                      base::FunctionRef<bool()> dead) {
     shm::ControlBlock& block = controls.block(me);
     std::atomic<std::uint64_t>& word = block.posts(target);
     const std::uint64_t bit = shm::ControlBlock::bit(target);
@@ -55,8 +55,8 @@ inline bool take_completes(const shm::ControlTable& controls, std::uint32_t me, 
 }
 
 /// Waits for `count` completes and consumes them; false if dead() ended the wait.
-template <class Dead>
-bool await_completes(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t count, Dead&& dead) {
+inline bool await_completes(const shm::ControlTable& controls, std::uint32_t me, std::uint32_t count,
+                            base::FunctionRef<bool()> dead) {
     return shm::wait_until(
         controls.block(me).pscw_bell, [&] { return take_completes(controls, me, count); }, dead);
 }

@@ -83,7 +83,7 @@ File::Window File::window(std::uint16_t number) const {
             text_of(entry.name)};
 }
 
-void File::visit(const std::function<void(std::uint32_t, const Event&)>& visit) const {
+void File::visit(base::FunctionRef<void(std::uint32_t, const Event&)> visit) const {
     for (std::size_t i = 0; i < chunks_; ++i) {
         const Chunk& from = chunk(i);
         if (from.thread == 0) continue;

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "trace/file.h"
 
 namespace osc::trace {
@@ -47,7 +47,7 @@ class File {
     /// The window of a record; one without a size if the record has none.
     Window window(std::uint16_t number) const;
     /// Calls visit(thread, event) for all records, each thread's in the order of their ends.
-    void visit(const std::function<void(std::uint32_t, const Event&)>& visit) const;
+    void visit(base::FunctionRef<void(std::uint32_t, const Event&)> visit) const;
 
   private:
     File(const std::byte* memory, std::size_t bytes);

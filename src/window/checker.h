@@ -6,10 +6,10 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "base/fault.h"
+#include "base/function_ref.h"
 #include "op/call.h"
 
 namespace osc {
@@ -24,7 +24,7 @@ class Checker {
     virtual void fault(Window& window, const char* function, Fault fault) = 0;
     /// A notified operation (osc/notify.h), which below() performs with the given buffers.
     virtual int notified(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, int counter,
-                         MPI_Request* request, const std::function<int(const Buffers&)>& below) = 0;
+                         MPI_Request* request, base::FunctionRef<int(const Buffers&)> below) = 0;
     /// A call returns `value` of a notification counter of this process; it sets the counter to 0 if `resets`.
     virtual void counter_read(Window& window, std::uint32_t counter, std::uint64_t value, bool resets) = 0;
     /// The window's processes have set the number of their counters.

@@ -89,7 +89,7 @@ void reissued(MPI_Win handle) {
     freed().remove(handle);
 }
 
-void visit_windows(const std::function<void(Window&)>& visit) {
+void visit_windows(base::FunctionRef<void(Window&)> visit) {
     g_windows.for_each([&](std::uint64_t, Window& window) { visit(window); });
 }
 

@@ -3,12 +3,12 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "core/core.h"
 #include "net/origin/completion.h"
 #include "net/origin/lock_words.h"
@@ -191,7 +191,7 @@ void unregister_window(MPI_Win handle);
 /// Calls visit(window) for every registered window, in no particular order. Thread-safe: no window is registered or
 /// unregistered until the last call has returned, and a window is destroyed only after unregister_window(), so each one
 /// outlives its visit. `visit` must not keep the reference, call the host MPI, or register or unregister a window.
-void visit_windows(const std::function<void(Window&)>& visit);
+void visit_windows(base::FunctionRef<void(Window&)> visit);
 /// Every live window, for MPI_Finalize: no other thread may free a window then.
 std::vector<Window*> live_windows();
 

@@ -13,14 +13,14 @@ void* address(std::uint64_t value) {
     return reinterpret_cast<void*>(value);
 }
 
-std::vector<Region> read_own(std::uint64_t offset, std::uint64_t count) {
+const auto read_own = [](std::uint64_t offset, std::uint64_t count) {
     std::vector<Region> copy(count);
     auto* from = reinterpret_cast<std::uint64_t*>(shm::Arena::mine().at(offset));
     auto* to = reinterpret_cast<std::uint64_t*>(copy.data());
     for (std::size_t i = 0; i < count * sizeof(Region) / sizeof(std::uint64_t); ++i)
         to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
     return copy;
-}
+};
 
 TEST(Regions, AreSortedAndNeverOverlap) {
     Ranks ranks(1);

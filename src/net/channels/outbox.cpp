@@ -12,8 +12,7 @@ constexpr int kPolls = 150;  // some microseconds: an agent that is awake on ano
 
 // Sleeps early and once: the sender's wake-up of the agent may have put the agent on this very core, where it runs only
 // when this thread sleeps. Bounded; the common wait loop does the rest.
-template <class Done>
-void sleep_early(shm::Doorbell& bell, Done&& done) {
+void sleep_early(shm::Doorbell& bell, base::FunctionRef<bool()> done) {
     for (int i = 0; i < kPolls; ++i) {
         if (done()) return;
         shm::cpu_relax();

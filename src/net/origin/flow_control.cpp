@@ -23,8 +23,7 @@ bool FlowControl::gone(std::int64_t& since) {
 
 // The messenger fails a dead peer's requests at once, and the provider fails its transfers. Transfers that have not
 // ended after kLeftTo belong to the provider for ever, with the memory that it may still access.
-template <class Done>
-void FlowControl::wait_until(Done&& done) {
+void FlowControl::wait_until(base::FunctionRef<bool()> done) {
     const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
     if (over()) return;
     const shm::WaitScope waits = scope();

@@ -133,8 +133,7 @@ class FlowControl final : public progress::DeferredWork {
     // Messages of the greatest length, and notifications; then operations with completions wait as well.
     static constexpr std::size_t kMostQueued = 2048;
 
-    template <class Done>
-    void wait_until(Done&& done);
+    void wait_until(base::FunctionRef<bool()> done);
     shm::WaitScope scope() const { return {shm::WaitKind::Operations, window_, me_, target_}; }
     bool gone(std::int64_t& since);
     bool refused() const { return under_lock && messages.refused(); }

@@ -8,7 +8,7 @@ namespace osc {
 
 using plugin::g_libosc;
 
-void visit_windows(const std::function<void(Window&)>& visit) {
+void visit_windows(base::FunctionRef<void(Window&)> visit) {
     g_libosc.visit_windows(visit);
 }
 

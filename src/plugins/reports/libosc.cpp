@@ -22,7 +22,7 @@ std::vector<std::uint64_t> counter_values() {
 }
 
 namespace stats {
-void visit(const std::function<void(const Record&)>& visit) {
+void visit(base::FunctionRef<void(const Record&)> visit) {
     g_libosc.visit_records(visit);
 }
 }  // namespace stats

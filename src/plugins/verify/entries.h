@@ -3,11 +3,10 @@
 // to them, and only if OSC_CHECK is on.
 #pragma once
 
-#include <functional>
-
 #include "api/data.h"
 #include "api/routes.h"
 #include "api/serve.h"
+#include "base/function_ref.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/ledger.h"
 
@@ -53,7 +52,7 @@ class CallScope {
 
 /// Checker::notified().
 int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
-                    MPI_Request* request, const std::function<int(const Buffers&)>& below);
+                    MPI_Request* request, base::FunctionRef<int(const Buffers&)> below);
 
 /// Follows a request of an operation to the call that completes it. Replaces the host's constant request, which many
 /// operations share, by one of its own.

@@ -162,7 +162,7 @@ T* own(T* address) {
 }  // namespace
 
 int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
-                    MPI_Request* request, const std::function<int(const Buffers&)>& below) {
+                    MPI_Request* request, base::FunctionRef<int(const Buffers&)> below) {
     buffers.origin = own(buffers.origin);
     buffers.result = own(buffers.result);
     return operate(

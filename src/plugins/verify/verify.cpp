@@ -13,7 +13,7 @@ class Verifier final : public Checker {
         report_mistake(window, function, fault, base::fault_text());
     }
     int notified(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, int counter,
-                 MPI_Request* request, const std::function<int(const Buffers&)>& below) override {
+                 MPI_Request* request, base::FunctionRef<int(const Buffers&)> below) override {
         return verify_notified(call, kind, buffers, op, win, counter, request, below);
     }
     void counter_read(Window& window, std::uint32_t counter, std::uint64_t value, bool resets) override {
