@@ -64,9 +64,9 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
     if (atomics_ != nullptr && !by_provider) stream.accumulate_by_message();
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
-        stream.flow().operation.answers_now = true;
-    stream.flow().operation.notification = extras.notification;
-    if (extras.pending != nullptr) *extras.pending = {stream.flow().issue(), &stream.flow(), target.rank};
+        stream.operation.answers_now = true;
+    stream.operation.notification = extras.notification;
+    if (extras.pending != nullptr) *extras.pending = {stream.issue(), &stream, target.rank};
     net::Attached attached(stream);
     const net::Description* const there = stream.queries().exposed();
     std::optional<net::ProviderAtomics> rows;
@@ -76,8 +76,8 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
                            : dynamic_ ? static_cast<Transport&>(attached)
                                       : stream;
     const Fault fault = opened.nothing ? stream.finish() : op::execute(call, what, opened.start, transport);
-    stream.flow().operation.notification = net::kNoNotification;  // a refused operation has left it
-    if (extras.pending != nullptr) stream.flow().issued();
+    stream.operation.notification = net::kNoNotification;  // a refused operation has left it
+    if (extras.pending != nullptr) stream.issued();
     return {fault, true};
 }
 

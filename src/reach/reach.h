@@ -11,7 +11,6 @@
 
 #include "base/fault.h"
 #include "net/origin/completion.h"
-#include "net/origin/flow_control.h"
 #include "op/simple.h"
 #include "reach/target.h"
 #include "shm/arena.h"

@@ -55,10 +55,10 @@ class Open final : public host::Awaited {
     }
 
     void look() override {
-        if (ended() || pending_.flow->look(*pending_.completion)) complete();
+        if (ended() || pending_.stream->look(*pending_.completion)) complete();
     }
     void await() override {
-        if (!ended()) pending_.flow->await(*pending_.completion);
+        if (!ended()) pending_.stream->await(*pending_.completion);
         complete();
     }
     int result() override;
@@ -103,7 +103,7 @@ void Open::released() {
 Fault give(Window& window, net::PendingOp pending, MPI_Request* request, int& host_error) {
     reap();
     host_error = MPI_SUCCESS;
-    if (!pending.completion->ended() && !abi::can_poll_requests()) pending.flow->await(*pending.completion);
+    if (!pending.completion->ended() && !abi::can_poll_requests()) pending.stream->await(*pending.completion);
     if (pending.completion->ended()) {
         if (const net::Status status = pending.completion->status(); status != net::Status::Done) {
             const Fault fault = window.complete_ops(pending.target);  // reports the fault now, so later calls do not

@@ -79,7 +79,7 @@ TEST(FabricLost, AnErrorWhileThePeerLivesIsNoDeath) {
         EXPECT_EQ(pair.put(40000), Fault::None);
         EXPECT_EQ(pair.complete_ops(), Fault::Dead);
         EXPECT_STREQ(base::fault_text(), kLost);
-        pair.all[0].to(1).flow().await(*request);
+        pair.all[0].to(1).await(*request);
         EXPECT_TRUE(request->ended());
         // Later operations fail as well.
         const Fault again = pair.put(8);
@@ -142,7 +142,7 @@ TEST(FabricLost, AnAbandonedStreamIsKept) {
     setup.lifelines = false;
     setup.timeout_ms = 300;
     Pair& pair = left_pair(setup);
-    net::FlowControl& flow = pair.all[0].to(1).flow();
+    net::Stream& flow = pair.all[0].to(1);
     EXPECT_FALSE(flow.abandon());
     pair.all.fabric().kill(1);
     EXPECT_EQ(pair.put(40000), Fault::None);

@@ -55,11 +55,11 @@ class Notified {
     Fault operate(std::uint32_t counter, F&& op) {
         net::Stream& stream = origin.to(1);
         const std::lock_guard lock(stream.mutex());
-        stream.flow().operation.notification = counter;
+        stream.operation.notification = counter;
         op(stream);
         return stream.finish();
     }
-    bool waits() { return origin.to(1).flow().notifies_later(); }
+    bool waits() { return origin.to(1).notifies_later(); }
     Fault complete_ops() {
         all.went_on();
         return origin.far->complete_ops(1);

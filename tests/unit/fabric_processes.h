@@ -66,10 +66,10 @@ struct Process {
         const std::lock_guard lock(stream.mutex());
         net::Description there{};
         EXPECT_EQ(stream.queries().describe(there), Fault::None);
-        net::SharedCompletion completion = stream.flow().issue();
+        net::SharedCompletion completion = stream.issue();
         op(stream);
         EXPECT_EQ(stream.finish(), Fault::None);
-        stream.flow().issued();
+        stream.issued();
         return completion;
     }
 

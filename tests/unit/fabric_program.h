@@ -299,8 +299,8 @@ inline void Program::look_at_tickets(std::uint32_t target) {
     const std::size_t which = below(there.asked.size());
     Asked asked = there.asked[which];
     net::Stream& stream = process_.to(target);
-    if (below(2) == 0 && !stream.flow().look(*asked.completion)) return;
-    stream.flow().await(*asked.completion);
+    if (below(2) == 0 && !stream.look(*asked.completion)) return;
+    stream.await(*asked.completion);
     if (asked.completion->status() != net::Status::Done) complain("a request failed", target);
     verify(target, asked.results, "wrong result of a request");
     there.asked.erase(there.asked.begin() + static_cast<std::ptrdiff_t>(which));

@@ -173,7 +173,7 @@ TEST(FabricStream, RequestsWaitForNothing) {
     // Eight, as many as there are places; nothing was polled meanwhile.
     EXPECT_LE(pair.all.fabric().totals().messages - polls, 8u);
     EXPECT_FALSE(completions.back()->ended());
-    pair.origin.to(1).flow().await(*completions.back());
+    pair.origin.to(1).await(*completions.back());
     for (std::size_t i = 0; i < results.size(); ++i) {
         EXPECT_TRUE(completions[i]->ended());
         EXPECT_EQ(completions[i]->status(), net::Status::Done);
@@ -243,7 +243,7 @@ TEST(FabricStream, TransfersAreQueued) {
             1, [&](Transport& t) { t.put(static_cast<std::int64_t>(8 * i), &mine[i], sizeof mine[i]); }));
     EXPECT_FALSE(completions.back()->ended());
     for (const net::SharedCompletion& completion : completions)
-        pair.origin.to(1).flow().await(*completion);
+        pair.origin.to(1).await(*completion);
     EXPECT_EQ(std::memcmp(pair.words(), mine.data(), mine.size() * 8), 0);
     EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.all.fabric().totals().writes, mine.size());
@@ -309,7 +309,7 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
         EXPECT_EQ(pair.complete_ops(), Fault::Dead);
         // Without lifelines nothing tells whether a process whose connection has failed is dead.
         EXPECT_STREQ(base::fault_text(), pair.all.setup().behaviour.dead == fake::DeadPeer::Errors ? kLost : kDied);
-        pair.origin.to(1).flow().await(*completion);
+        pair.origin.to(1).await(*completion);
         EXPECT_FALSE(pair.origin.network.messenger.alive(
             *pair.origin.network.connections.connect(pair.all.table().addresses[1])));
     });

@@ -75,7 +75,7 @@ TEST(FabricWakes, DeferredMessagesThatLeave) {
     const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     std::array<std::uint64_t, 20> results{};
     net::SharedCompletion last;
-    net::FlowControl& flow = origin.to(1).flow();
+    net::Stream& flow = origin.to(1);
     for (const bool resumes : {false, true}) {
         for (std::uint64_t& result : results)
             last = origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); });

@@ -10,15 +10,15 @@ namespace osc::net {
 
 // The lease of the region that contains `address`: from the cache, else from the target.
 bool Attached::look_up(std::uint64_t address, Lease& lease) {
-    RegionCache& regions = stream_.flow().regions;
+    RegionCache& regions = stream_.regions;
     bool unsure = false;
     for (std::uint32_t last = 0;;) {
-        if (std::exchange(unsure, false)) stream_.flow().confirm();
+        if (std::exchange(unsure, false)) stream_.confirm();
         if (regions.find(address, lease)) return true;
         const TargetQueries::Turn turn(stream_.queries());
         if (turn.waited()) continue;
         // The regions attached when this process has its lock count, not those attached before.
-        const bool sure = stream_.flow().is_confirmed();
+        const bool sure = stream_.is_confirmed();
         Lease leases[kMostLeases];
         const std::uint32_t count = regions.ahead();
         regions.asks();
@@ -61,9 +61,9 @@ bool Attached::holds(std::int64_t disp, std::size_t bytes, std::size_t width) {
 bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     if (!stream_.wants_direct(bytes)) return false;
     const auto address = static_cast<std::uint64_t>(disp);
-    RegionCache& regions = stream_.flow().regions;
+    RegionCache& regions = stream_.regions;
     // Before the region is in use: the process that withdraws it waits for its users, and may hold this lock.
-    stream_.flow().confirm();
+    stream_.confirm();
     Lease lease;
     if (!regions.find(address, lease)) return false;
     if (lease.exposed == kNotYet) {
@@ -88,7 +88,7 @@ void Attached::move(bool write, std::int64_t disp, std::byte* memory, std::size_
         Lease lease;
         const auto address = static_cast<std::uint64_t>(disp);
         // A message may span regions. The target refuses a region that it withdrew meanwhile.
-        const bool large = stream_.wants_direct(bytes) && stream_.flow().regions.find(address, lease);
+        const bool large = stream_.wants_direct(bytes) && stream_.regions.find(address, lease);
         const std::size_t part = large ? std::min<std::size_t>(bytes, lease.address + lease.size - address) : bytes;
         if (!directly(write, disp, memory, part)) {
             if (write)
@@ -117,7 +117,7 @@ void Attached::update(const Update& how, std::int64_t disp, const void* origin, 
 Fault Attached::finish() {
     if (fault_ == Fault::None) return stream_.finish();
     const std::string text = base::fault_text();
-    stream_.flow().operation.notification = kNoNotification;
+    stream_.operation.notification = kNoNotification;
     stream_.finish();
     return base::fail(fault_, "%s", text.c_str());
 }

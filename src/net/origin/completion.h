@@ -10,7 +10,7 @@
 
 namespace osc::net {
 
-class FlowControl;
+class Stream;
 
 /// Counts the parts in which an operation travels, as far as they use this process's memory. Thread-safe: the network's
 /// handlers end parts.
@@ -41,13 +41,15 @@ class Completion {
     std::atomic<Status> given_up_{Status::Done};
 };
 
+inline constexpr std::uint32_t kNoNotification = ~std::uint32_t{0};  // an operation that notifies no counter
+
 /// Each part in flight owns it too, so it may outlive the request.
 using SharedCompletion = std::shared_ptr<Completion>;
 
 /// An operation that may still be in flight.
 struct PendingOp {
     SharedCompletion completion;  // null: all of it has ended
-    FlowControl* flow = nullptr;
+    Stream* stream = nullptr;
     std::uint32_t target = 0;
 };
 

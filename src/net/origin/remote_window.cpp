@@ -27,7 +27,7 @@ RemoteWindow::~RemoteWindow() {
             const std::lock_guard lock(stream->mutex());
             stream->complete_ops();
         }
-        if (stream->flow().abandon()) static_cast<void>(stream.release());  // the provider may still write into it
+        if (stream->abandon()) static_cast<void>(stream.release());  // the provider may still write into it
     }
 }
 
@@ -65,7 +65,7 @@ Fault RemoteWindow::await_lock(std::uint32_t target) {
     Stream* to = stream(target);
     if (to == nullptr) return Fault::Other;
     const std::lock_guard lock(to->mutex());
-    to->flow().confirm();
+    to->confirm();
     return Fault::None;
 }
 
@@ -110,7 +110,7 @@ bool RemoteWindow::awaits_complete(std::uint32_t target) {
     if (to == nullptr) return false;
     {
         const std::lock_guard lock(to->mutex());
-        if (to->flow().messages.queued() > 0) return true;
+        if (to->sends_later()) return true;
     }
     return arrivals_->is_tested_by(target);
 }
@@ -269,7 +269,7 @@ bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_
         const auto found = streams_.find(owner);
         if (found != streams_.end()) held = found->second.get();
     }
-    return held == nullptr || held->flow().regions.drop(address, number);
+    return held == nullptr || held->regions.drop(address, number);
 }
 
 bool RemoteWindow::alive(std::uint32_t rank) {

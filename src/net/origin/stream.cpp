@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "local/direct.h"
 #include "stats/counters.h"
 
 namespace osc::net {
 namespace {
+
+constexpr std::int64_t kLookEvery = 100000000;  // ns between two of look()'s tests for a dead target
+constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to fail transfers of an ended connection
 
 // The most data that a record carries or returns: a message may begin with the record of a fence (begin).
 std::size_t most_data(const NetworkStack& network) {
@@ -31,45 +35,52 @@ static_assert(opcode_of(op::OpKind::Get) == Opcode::Get && opcode_of(op::OpKind:
 Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
                Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence)
     : RecordTransport(most_data(network), most_data(network), 0),
+      faults(target),
       network_(network),
+      to_(to),
+      window_(window),
+      me_(me),
       target_(target),
       protocol_(protocol),
       fence_(fence),
-      flow_(network, to, window, me, target, incomplete),
-      queries_(network, to, flow_, window, me, target) {}
+      incomplete_(incomplete),
+      messages_(network, to, window, me, faults),
+      transfers_(network, to, faults, regions),
+      queries_(network, to, *this, window, me, target) {}
 
 Stream::~Stream() {
-    const std::lock_guard lock(mutex());
-    complete_ops();
+    {
+        const std::lock_guard lock(mutex_);
+        complete_ops();
+    }
+    network_.engine.backlog().withdraw(*this);
 }
 
 // Begins a message. The first one after a fence of this process waits for the target's fence.
 void Stream::begin() {
-    flow_.messages.begin();
+    messages_.begin();
     const std::uint64_t fence = fence_.load(std::memory_order_relaxed);
     if (fence == awaited_fence_) return;
     awaited_fence_ = fence;
-    flow_.messages.open_fence(fence);
+    messages_.open_fence(fence);
 }
 
 // Makes room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
-    SendQueue& messages = flow_.messages;
-    const bool alone = protocol_ == Protocol::Messages && messages.queued() == 0;
+    const bool alone = protocol_ == Protocol::Messages && messages_.queued() == 0;
     // Other threads may fill the next message while this one waits.
-    while (messages.filling() &&
-           (!messages.fits(record) ||
-            (alone && messages.records() > 0 && is_operation(messages.last().opcode) && is_operation(record.opcode)))) {
-        if (flow_.operation.completion != nullptr)
-            flow_.queue_message();
+    while (messages_.filling() &&
+           (!messages_.fits(record) || (alone && messages_.records() > 0 && is_operation(messages_.last().opcode) &&
+                                        is_operation(record.opcode)))) {
+        if (operation.completion != nullptr)
+            queue_message();
         else
-            flow_.push(++full_ % kAnswered == 0 || messages.awaits_data() ? FrameKind::Request
-                                                                          : FrameKind::DelayedReply);
+            push(++full_ % kAnswered == 0 || messages_.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply);
     }
-    if (!messages.filling()) begin();
-    flow_.mark();
-    if (is_accumulate(record.opcode)) accumulates_ = messages.issued() + 1;
-    return messages.append(record);
+    if (!messages_.filling()) begin();
+    mark();
+    if (is_accumulate(record.opcode)) accumulates_ = messages_.issued() + 1;
+    return messages_.append(record);
 }
 
 bool Stream::wants_direct(std::size_t bytes) const {
@@ -87,99 +98,96 @@ bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std:
 
 // The lock and the target's fence, which were requested before, must be confirmed first.
 void Stream::begin_direct(bool may_wait) {
-    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !flow_.messages.filling()) begin();
+    if (fence_.load(std::memory_order_relaxed) != awaited_fence_ && !messages_.filling()) begin();
     if (may_wait)
-        flow_.push();
+        push();
     else
-        flow_.queue_message();
-    flow_.mark();
+        queue_message();
+    mark();
 }
 
 // A thread that issues faster than the target answers waits here.
 void Stream::await_room() {
-    if (flow_.operation.completion == nullptr && flow_.transfers.deferred() > RdmaQueue::kTransfers)
-        flow_.await_started();
+    if (operation.completion == nullptr && transfers_.deferred() > RdmaQueue::kTransfers) await_started();
 }
 
 // While this thread waits, other threads may issue further accumulates, hence the loops.
 void Stream::accumulate_by_message() {
-    while (!flow_.transfers.ended(rows_))
-        flow_.await_issued();
+    while (!transfers_.ended(rows_))
+        await_issued();
 }
 
 void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address, std::uint64_t key) {
-    while (!flow_.messages.ended(accumulates_) ||
-           (flow_.messages.filling() && accumulates_ > flow_.messages.issued())) {
-        flow_.dispatch();
-        flow_.await_issued();
+    while (!messages_.ended(accumulates_) || (messages_.filling() && accumulates_ > messages_.issued())) {
+        dispatch();
+        await_issued();
     }
     stats::t_path = stats::DataPath::Direct;
-    const SharedCompletion& completion = flow_.operation.completion;
+    const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr);
     direct_bytes_ += update->row.bytes;
     if (completion != nullptr) completion->begin();
     RdmaRequest request{false, address, key, nullptr, update->row.bytes, nullptr, nullptr, completion};
     request.update = std::move(update);
-    flow_.start(std::move(request));
-    rows_ = flow_.transfers.issued();
-    flow_.advance();
+    start(std::move(request));
+    rows_ = transfers_.issued();
+    advance();
     await_room();
 }
 
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Entry* entry) {
     stats::t_path = stats::DataPath::Direct;
-    const SharedCompletion& completion = flow_.operation.completion;
+    const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr || entry != nullptr);
     direct_bytes_ += bytes;
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
         if (completion != nullptr) completion->begin();
-        flow_.start(
-            {write, address + done, key, static_cast<std::byte*>(memory) + done, part, entry, nullptr, completion});
+        start({write, address + done, key, static_cast<std::byte*>(memory) + done, part, entry, nullptr, completion});
         done += part;
     }
-    flow_.advance();
+    advance();
     // The caller is about to release the entry. A few other transfers may wait, for the lock or for room, after this
     // call.
     if (entry != nullptr)
-        flow_.await_started();
+        await_started();
     else
         await_room();
 }
 
-bool Stream::try_small(const op::Simple& operation, bool threaded) {
-    const auto& [kind, bytes, disp, origin, result, how] = operation;
+bool Stream::try_small(const op::Simple& simple, bool threaded) {
+    const auto& [kind, bytes, disp, origin, result, how] = simple;
     Record record{opcode_of(kind), Basic::None, Op::None, 0, static_cast<std::uint32_t>(bytes), disp};
     if (how != nullptr) {
         record.basic = how->basic;
         record.op = how->op;
     }
     std::unique_lock lock(mutex(), std::defer_lock);
-    if (threaded || flow_.is_enlisted()) lock.lock();
-    SendQueue& messages = flow_.messages;
+    if (threaded || is_enlisted()) lock.lock();
     const Description* const there = queries_.described();
-    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || !messages.filling()) return false;
-    if (operation.is_transfer() && wants_direct(bytes)) return false;
+    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || !messages_.filling())
+        return false;
+    if (simple.is_transfer() && wants_direct(bytes)) return false;
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
     const auto offset = static_cast<std::uint64_t>(record.disp);
     if (offset > there->size || bytes > there->size - offset) return false;
-    if (record.opcode == Opcode::Put && messages.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
+    if (record.opcode == Opcode::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
-    if (!messages.fits(record)) return false;
-    flow_.mark();
-    if (is_accumulate(record.opcode)) accumulates_ = messages.issued() + 1;
-    std::byte* const to = messages.append(record);
+    if (!messages_.fits(record)) return false;
+    mark();
+    if (is_accumulate(record.opcode)) accumulates_ = messages_.issued() + 1;
+    std::byte* const to = messages_.append(record);
     if (origin != nullptr) shm::move_bytes(to, origin, bytes);
     if (how != nullptr && how->compare != nullptr) shm::move_bytes(to + bytes, how->compare, bytes);
-    if (result != nullptr) messages.expect({result, bytes, nullptr, 1}, nullptr);
+    if (result != nullptr) messages_.expect({result, bytes, nullptr, 1}, nullptr);
     return true;
 }
 
 void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
     if (transfer_directly(true, disp, const_cast<void*>(from), bytes)) return;
     const bool merges = protocol_ != Protocol::Messages;
-    if (merges && flow_.messages.extend_put(disp, static_cast<const std::byte*>(from), bytes)) return;
+    if (merges && messages_.extend_put(disp, static_cast<const std::byte*>(from), bytes)) return;
     RecordTransport::put(disp, from, bytes);
 }
 
@@ -188,59 +196,58 @@ void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
 }
 
 void Stream::returns(const ReplySegment& segment) {
-    flow_.messages.expect(segment, flow_.operation.completion);
+    messages_.expect(segment, operation.completion);
 }
 
 // Sends the operation's notification behind its data, in the same message if there is room; behind direct transfers
 // that are in flight, later. The target may wait for nothing but this notification, so the message goes at once. Its
 // reply may wait for the target's next message while there are places for more.
 void Stream::notify() {
-    const std::uint32_t counter = std::exchange(flow_.operation.notification, kNoNotification);
+    const std::uint32_t counter = std::exchange(operation.notification, kNoNotification);
     if (counter == kNoNotification) return;
-    if (flow_.notify_later(counter)) return;
+    if (notify_later(counter)) return;
     add({Opcode::Notify, Basic::None, Op::None, 0, 0, counter});
-    const SendQueue& messages = flow_.messages;
-    const bool awaited = messages.awaits_data() || messages.awaits_completion() || messages.is_half_full();
-    flow_.queue_message(awaited ? FrameKind::Request : FrameKind::DelayedReply);
+    const bool awaited = messages_.awaits_data() || messages_.awaits_completion() || messages_.is_half_full();
+    queue_message(awaited ? FrameKind::Request : FrameKind::DelayedReply);
 }
 
 Fault Stream::finish() {
     notify();
-    const bool completes = flow_.operation.completion != nullptr;
-    if (std::exchange(flow_.operation.answers_now, false)) {
-        flow_.dispatch();
-        flow_.await_issued();
-        return flow_.faults.take();
+    const bool completes = operation.completion != nullptr;
+    if (std::exchange(operation.answers_now, false)) {
+        dispatch();
+        await_issued();
+        return faults.take();
     }
-    if (completes || flow_.is_enlisted()) flow_.advance();
-    const SendQueue& messages = flow_.messages;
-    if (!completes && protocol_ == Protocol::Messages && messages.records() > 0 && is_operation(messages.last().opcode))
-        flow_.push();
+    if (completes || is_enlisted()) advance();
+    if (!completes && protocol_ == Protocol::Messages && messages_.records() > 0 &&
+        is_operation(messages_.last().opcode))
+        push();
     return Fault::None;
 }
 
 Fault Stream::lock(LockAsk ask) {
     const std::lock_guard lock(mutex());
     add({Opcode::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
-    flow_.under_lock = true;
-    flow_.messages.must_confirm();
-    flow_.messages.accept_lock();  // the epoch before this one is settled
+    under_lock_ = true;
+    messages_.must_confirm();
+    messages_.accept_lock();  // the epoch before this one is settled
     return Fault::None;
 }
 
 // Before a record that ends an epoch: direct transfers, and operations in flight that return data, must have ended.
 // Those in the message that the record joins end with its reply.
 void Stream::end_direct() {
-    if (!flow_.messages.awaits_data_in_flight() && !flow_.transfers.uses_memory() && !flow_.notifies_later()) return;
-    flow_.dispatch();
-    flow_.await_issued();
+    if (!messages_.awaits_data_in_flight() && !transfers_.uses_memory() && !notifies_later()) return;
+    dispatch();
+    await_issued();
 }
 
 Fault Stream::unlock() {
     const std::lock_guard lock(mutex());
     end_direct();
     add({Opcode::Unlock, Basic::None, Op::None, 0, 0, 0});
-    flow_.under_lock = false;
+    under_lock_ = false;
     return Fault::None;
 }
 
@@ -248,60 +255,217 @@ Fault Stream::close(Opcode end, SendQueue::When when, bool awaited) {
     const std::lock_guard lock(mutex());
     end_direct();
     add({end, Basic::None, Op::None, 0, 0, 0});
-    const bool at_once = awaited || flow_.messages.awaits_data();
-    flow_.dispatch(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
+    const bool at_once = awaited || messages_.awaits_data();
+    dispatch(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
     return Fault::None;
 }
 
 // A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
 // two processes exchange a request and its reply. False if it does not.
 bool Stream::send_alone() {
-    SendQueue& messages = flow_.messages;
     const Description* const there = queries_.exposed();
-    if (protocol_ != Protocol::Auto || there == nullptr || !messages.has_only_record() ||
-        flow_.transfers.deferred() > 0 || !flow_.all_ended() || !flow_.is_confirmed())
+    if (protocol_ != Protocol::Auto || there == nullptr || !messages_.has_only_record() || transfers_.deferred() > 0 ||
+        !all_ended() || !is_confirmed())
         return false;
-    const Record record = messages.last();
+    const Record record = messages_.last();
     const bool put = record.opcode == Opcode::Put;
     if (record.bytes > network_.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
-    Message* const alone = messages.take_only_record(memory);
-    flow_.start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr,
-                 alone, nullptr});
-    flow_.advance();
+    Message* const alone = messages_.take_only_record(memory);
+    start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr, alone,
+           nullptr});
+    advance();
     return true;
 }
 
 void Stream::send_off() {
     if (send_alone()) return;
-    flow_.dispatch();
-    flow_.advance();
+    dispatch();
+    advance();
 }
 
 Fault Stream::complete_ops() {
     send_off();
-    flow_.await_issued();
-    return flow_.settle();
+    await_issued();
+    return settle();
 }
 
 Fault Stream::complete_local() {
-    if (flow_.messages.uses_memory() || flow_.transfers.uses_memory()) return complete_ops();
+    if (messages_.uses_memory() || transfers_.uses_memory()) return complete_ops();
     // While all places in flight are taken, the message stays open for further operations.
-    if (flow_.messages.filling()) {
-        flow_.messages.send_soon();
-        flow_.advance();
+    if (messages_.filling()) {
+        messages_.send_soon();
+        advance();
     }
-    return flow_.faults.take();
+    return faults.take();
 }
 
 sync::Traffic Stream::take_traffic() {
     const std::lock_guard lock(mutex());
-    return {flow_.messages.take_traffic(), std::exchange(direct_bytes_, 0)};
+    return {messages_.take_traffic(), std::exchange(direct_bytes_, 0)};
 }
 
 void Stream::forget_results() {
     const std::lock_guard lock(mutex());
-    flow_.messages.forget_results();
+    messages_.forget_results();
+}
+
+// True if the connection ended so long ago that the provider will not complete its transfers.
+bool Stream::gone(std::int64_t& since) {
+    if (network_.messenger.alive(to_)) {
+        since = 0;
+        return false;
+    }
+    const std::int64_t now = now_ns();
+    if (since == 0) since = now;
+    return now - since > kLeftTo;
+}
+
+// The messenger fails a dead peer's requests at once, and the provider fails its transfers. Transfers that have not
+// ended after kLeftTo belong to the provider for ever, with the memory that it may still access.
+void Stream::wait_until(base::FunctionRef<bool()> done) {
+    const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
+    if (over()) return;
+    const shm::WaitScope waits = scope();
+    bool ended = false;
+    {
+        const Released released(*this);
+        std::int64_t since = 0;
+        ended = network_.engine.wait(over, [&] { return gone(since); });
+    }
+    if (ended) return;
+    abandoned_.store(true, std::memory_order_release);
+    faults.note(to_.end.load(std::memory_order_acquire));
+    advance();
+}
+
+bool Stream::look(Completion& completion) {
+    if (completion.ended()) return true;
+    network_.engine.poll();
+    if (completion.ended()) return true;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kLookEvery) {
+        looked_ = now;
+        if (gone(gone_since_)) completion.give_up(to_.end.load(std::memory_order_acquire));
+    }
+    return completion.ended();
+}
+
+void Stream::await(Completion& completion) {
+    const shm::WaitScope waits = scope();
+    std::int64_t since = 0;
+    if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); }))
+        completion.give_up(to_.end.load(std::memory_order_acquire));
+}
+
+void Stream::dispatch(FrameKind kind, SendQueue::When when) {
+    if (messages_.filling() && messages_.dispatch(kind, when)) advance();
+}
+
+void Stream::push(FrameKind kind) {
+    dispatch(kind);
+    const std::uint64_t issued = messages_.issued();
+    wait_until([this, issued] { return messages_.launched(issued); });
+}
+
+void Stream::queue_message(FrameKind kind) {
+    if (!messages_.filling()) return;
+    if (messages_.queued() >= kMostQueued * fabric::kLargestMessage / network_.endpoint().largest_message())
+        push(kind);
+    else
+        dispatch(kind);
+}
+
+void Stream::await_started() {
+    const std::uint64_t issued = transfers_.issued();
+    wait_until([this, issued] { return transfers_.started(issued); });
+}
+
+void Stream::await_notifications() {
+    const std::uint64_t deferred = deferred_;
+    wait_until([this, deferred] { return notified_.load(std::memory_order_seq_cst) >= deferred; });
+}
+
+void Stream::await_issued() {
+    await_notifications();
+    const std::uint64_t sent = messages_.issued();
+    const std::uint64_t begun = transfers_.issued();
+    wait_until([this, sent, begun] { return messages_.ended(sent) && transfers_.ended(begun); });
+}
+
+void Stream::confirm() {
+    if (is_confirmed()) return;
+    push();
+    wait_until([this] { return is_confirmed(); });
+}
+
+// True if it started or launched anything.
+bool Stream::proceed() {
+    const bool sent = messages_.proceed();
+    const bool started = transfers_.proceed(is_confirmed(), refused());
+    return proceed_notifications() || started || sent;
+}
+
+bool Stream::notify_later(std::uint32_t counter) {
+    if (!notifies_later() && transfers_.ended(transfers_.issued())) return false;
+    notifications_.push_back({counter, transfers_.issued()});
+    ++deferred_;
+    advance();
+    if (notifications_.size() > kMostQueued) await_notifications();
+    return true;
+}
+
+// The target may wait for nothing but a notification, so its message goes at once.
+bool Stream::proceed_notifications() {
+    bool any = false;
+    while (notifies_later() && transfers_.ended(notifications_.front().transfers)) {
+        const Record record{Opcode::Notify, Basic::None, Op::None, 0, 0, notifications_.front().counter};
+        if (messages_.filling() && !messages_.fits(record))
+            messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
+        if (!messages_.filling()) messages_.begin();
+        messages_.append(record);
+        messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
+        notifications_.pop_front();
+        notified_.fetch_add(1, std::memory_order_seq_cst);
+        any = true;
+    }
+    return any;
+}
+
+void Stream::advance() {
+    bool any = proceed();
+    if (!enlisted_.load(std::memory_order_relaxed) && is_deferred()) {
+        enlisted_.store(true, std::memory_order_relaxed);
+        network_.engine.backlog().enlist(*this);
+        any = proceed() || any;  // an event may have come before the backlog had this stream
+    }
+    if (any) network_.engine.ring();
+}
+
+progress::DeferredWork::Left Stream::resume() {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return Left::Busy;
+    if (proceed()) network_.engine.ring();
+    if (is_deferred()) return transfers_.no_room() ? Left::Busy : Left::Work;
+    enlisted_.store(false, std::memory_order_release);  // the last use of the stream by this thread
+    return Left::Nothing;
+}
+
+void Stream::mark() {
+    if (!std::exchange(marked_, true)) incomplete_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+// Other threads complete the operations that they issued meanwhile.
+Fault Stream::settle() {
+    const bool nothing = !messages_.filling() && !is_deferred() && all_ended();
+    if ((nothing || abandoned_) && std::exchange(marked_, false)) incomplete_.fetch_sub(1, std::memory_order_seq_cst);
+    return faults.take();
+}
+
+bool Stream::abandon() {
+    if (!abandoned_) return false;
+    network_.engine.backlog().withdraw(*this);
+    return true;
 }
 
 }  // namespace osc::net

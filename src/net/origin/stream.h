@@ -1,18 +1,31 @@
 // What one process sends to one target of one window over the network, in order: operations and synchronisation.
-// Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue); FlowControl
-// bounds what is in flight, and waits.
+// Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue). The stream
+// bounds what is in flight, defers the rest, and lets threads wait for the ends.
 //
 // A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a
 // completion is sent at once.
+//
+// A message without a free place, and a transfer that must wait for the target's lock, are deferred; the engine's
+// backlog resumes them. An operation with a completion waits for nothing.
+//
+// Threads: the mutex guards the stream, and a thread releases it before it waits. A wait in the middle of an operation
+// lets other threads' operations in, and waits for what was issued until then, by serial numbers.
+//
+// This is one class, because messages and transfers start, are awaited and end under one mutex, which every wait
+// releases.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 
+#include "net/origin/rdma_queue.h"
 #include "net/origin/record_transport.h"
+#include "net/origin/send_queue.h"
 #include "net/origin/target_queries.h"
 #include "op/simple.h"
 #include "sync/costs.h"
@@ -27,8 +40,8 @@ enum class Protocol : std::uint8_t {
     Direct,    // puts and gets by the provider's write and read
 };
 
-/// Under the flow's mutex, which waits release, unless said otherwise.
-class Stream final : public RecordTransport {
+/// Under the mutex, unless said otherwise.
+class Stream final : public RecordTransport, public progress::DeferredWork {
   public:
     /// `incomplete` counts streams that have something in flight. `fence`: the target executes the messages when it has
     /// made its fence of this number.
@@ -36,10 +49,33 @@ class Stream final : public RecordTransport {
            Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence);
     ~Stream() override;
 
-    std::mutex& mutex() { return flow_.mutex(); }
-    FlowControl& flow() { return flow_; }
+    std::mutex& mutex() { return mutex_; }
     TargetQueries& queries() { return queries_; }
     std::uint32_t target() const { return target_; }
+
+    /// The state of one operation of one thread.
+    struct Operation {
+        SharedCompletion completion;                   // or null
+        bool answers_now = false;                      // the operation needs its result before finish() returns
+        std::uint32_t notification = kNoNotification;  // the counter of the target that rises behind the operation
+    };
+    /// Releases the mutex, for a wait. The operation is set aside, because other threads' operations may come in.
+    class Released {
+      public:
+        explicit Released(Stream& stream) : stream_(stream), operation_(std::exchange(stream.operation, {})) {
+            stream_.mutex_.unlock();
+        }
+        ~Released() {
+            stream_.mutex_.lock();
+            stream_.operation = std::move(operation_);
+        }
+        Released(const Released&) = delete;
+        Released& operator=(const Released&) = delete;
+
+      private:
+        Stream& stream_;
+        Operation operation_;
+    };
 
     void put(std::int64_t disp, const void* from, std::size_t bytes) override;
     void get(std::int64_t disp, void* to, std::size_t bytes) override;
@@ -50,7 +86,7 @@ class Stream final : public RecordTransport {
     /// general path must take it: the message is full or not begun, the target's window is dynamic or not known yet,
     /// the operation leaves the window, or goes directly. Takes the mutex, unless no other thread may use the stream:
     /// `threaded` says whether other threads of the program may.
-    bool try_small(const op::Simple& operation, bool threaded);
+    bool try_small(const op::Simple& simple, bool threaded);
 
     /// Whether a transfer of so many bytes goes directly, where it can.
     bool wants_direct(std::size_t bytes) const;
@@ -69,6 +105,15 @@ class Stream final : public RecordTransport {
     /// Sends `end`, FenceClose or Complete, behind all operations. `awaited`: the caller awaits the reply next.
     Fault close(Opcode end, SendQueue::When when, bool awaited);
 
+    // Operations with a request.
+    /// Gives the next operation a completion, until issued().
+    SharedCompletion issue() { return operation.completion = std::make_shared<Completion>(); }
+    void issued() { std::exchange(operation.completion, nullptr)->end(Status::Done); }
+    /// Polls once; true if the operation has ended. Gives the completion up if the target is dead. The caller does not
+    /// hold the mutex, as for await().
+    bool look(Completion& completion);
+    void await(Completion& completion);
+
     /// Sends the gathered operations; the caller completes them next.
     void send_off();
     /// The same, and waits for what was issued until now: the first fault that was met.
@@ -81,7 +126,35 @@ class Stream final : public RecordTransport {
     /// Makes operations in flight write no memory from now on. Takes the mutex; the caller holds the drive lock.
     void forget_results();
 
+    /// Sends as many messages and starts as many transfers as there is room for; the backlog resumes the rest.
+    void advance();
+    /// Whether a message is deferred.
+    bool sends_later() const { return messages_.queued() > 0; }
+    /// Whether a notification waits for transfers.
+    bool notifies_later() const { return !notifications_.empty(); }
+    /// Whether a polling thread may resume deferred work. If not, only the program's threads use the stream, until one
+    /// of them defers something.
+    bool is_enlisted() const { return enlisted_.load(std::memory_order_acquire); }
+    /// is_confirmed(): the target has granted the requested lock, if any, and has made the fence. confirm() waits for
+    /// it.
+    bool is_confirmed() const { return messages_.confirmed() || abandoned_; }
+    void confirm();
+    /// True if a wait was given up: the provider may still use this object, so the caller must not destroy it. The
+    /// caller does not hold the mutex.
+    bool abandon();
+
+    FirstFault faults;
+    RegionCache regions;
+    Operation operation;
+
   private:
+    struct Notification {
+        std::uint32_t counter;
+        std::uint64_t transfers;  // the serial of the last transfer that it waits for
+    };
+    // Messages of the greatest length, and notifications; then operations with completions wait as well.
+    static constexpr std::size_t kMostQueued = 2048;
+
     // One of so many full messages that return nothing is answered at once, the others with a delay.
     static constexpr std::uint32_t kAnswered = 4;
 
@@ -95,17 +168,67 @@ class Stream final : public RecordTransport {
     bool transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
     void end_direct();
 
+    /// Ends the message that is being filled: it goes now, or is deferred until there is room.
+    void dispatch(FrameKind kind = FrameKind::Request, SendQueue::When when = SendQueue::When::Now);
+    /// The same, and waits until it is in flight: a thread that issues faster than the target answers waits here.
+    void push(FrameKind kind = FrameKind::Request);
+    /// dispatch(), or push() if too many messages are deferred.
+    void queue_message(FrameKind kind = FrameKind::Request);
+    /// Starts a direct transfer, or defers it.
+    void start(RdmaRequest&& request) { transfers_.add(std::move(request), is_confirmed(), refused()); }
+    /// False if no direct transfer is in flight. Else notifies the target's counter when those issued until now have
+    /// ended: their data is complete at the target then.
+    bool notify_later(std::uint32_t counter);
+    bool is_deferred() const {
+        return sends_later() || transfers_.deferred() > 0 || messages_.leaves_soon() || notifies_later();
+    }
+    bool proceed_notifications();
+    bool proceed();
+    Left resume() override;
+
+    /// Called after something was issued: the stream counts in `incomplete` until settle() finds that everything has
+    /// ended.
+    void mark();
+    Fault settle();
+    bool all_ended() const {
+        return !notifies_later() && messages_.ended(messages_.issued()) && transfers_.ended(transfers_.issued());
+    }
+    /// Waits until everything issued has ended.
+    void await_issued();
+    /// Waits until all transfers have started, or ended.
+    void await_started();
+    void await_notifications();
+    void wait_until(base::FunctionRef<bool()> done);
+    shm::WaitScope scope() const { return {shm::WaitKind::Operations, window_, me_, target_}; }
+    bool gone(std::int64_t& since);
+    bool refused() const { return under_lock_ && messages_.refused(); }
+
     NetworkStack& network_;
+    Connection& to_;
+    const std::uint64_t window_;
+    const std::uint32_t me_;
     const std::uint32_t target_;
     const Protocol protocol_;
     const std::atomic<std::uint64_t>& fence_;
-    FlowControl flow_;
+    std::atomic<std::uint32_t>& incomplete_;
+    std::mutex mutex_;
+    SendQueue messages_;
+    RdmaQueue transfers_;
     TargetQueries queries_;
-    std::uint64_t awaited_fence_ = 0;  // in the last FenceOpen
-    std::uint32_t full_ = 0;           // messages, since the window was made
-    std::uint64_t accumulates_ = 0;    // the serial of the last message with an accumulate
-    std::uint64_t rows_ = 0;           // the serial of the last atomic on a row
-    std::uint64_t direct_bytes_ = 0;   // see take_traffic
+    bool under_lock_ = false;                 // requested, and not released
+    std::uint64_t awaited_fence_ = 0;         // in the last FenceOpen
+    std::uint32_t full_ = 0;                  // messages, since the window was made
+    std::uint64_t accumulates_ = 0;           // the serial of the last message with an accumulate
+    std::uint64_t rows_ = 0;                  // the serial of the last atomic on a row
+    std::uint64_t direct_bytes_ = 0;          // see take_traffic
+    std::deque<Notification> notifications_;  // that wait, in order
+    std::uint64_t deferred_ = 0;              // how many have ever waited
+    std::atomic<std::uint64_t> notified_{0};  // how many of them are in messages
+    bool marked_ = false;
+    std::atomic<bool> enlisted_{false};   // in the engine's backlog
+    std::int64_t looked_ = 0;             // when look() last looked for a sign of life
+    std::int64_t gone_since_ = 0;         // when look() first found none
+    std::atomic<bool> abandoned_{false};  // a transfer may stay in flight for ever
 };
 
 }  // namespace osc::net

@@ -2,12 +2,14 @@
 
 #include <cstring>
 
+#include "net/origin/stream.h"
+
 namespace osc::net {
 
 TargetQueries::Turn::Turn(TargetQueries& queries) : queries_(queries) {
     while (queries_.taken_.exchange(true, std::memory_order_acquire)) {
         waited_ = true;
-        const FlowControl::Released released(queries_.flow_);
+        const Stream::Released released(queries_.stream_);
         queries_.network_.engine.wait([&] { return !queries_.taken_.load(std::memory_order_seq_cst); },
                                       [] { return false; });
     }
@@ -26,8 +28,8 @@ void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::si
 
 Fault TargetQueries::ask(const Record& record, void* to) {
     if (to_.ended()) {
-        flow_.faults.note(to_.end.load(std::memory_order_relaxed));
-        return flow_.faults.take();
+        stream_.faults.note(to_.end.load(std::memory_order_relaxed));
+        return stream_.faults.take();
     }
     Message* message = network_.sender.claim();
     std::memcpy(message->body(), &record, sizeof record);
@@ -39,7 +41,7 @@ Fault TargetQueries::ask(const Record& record, void* to) {
     const shm::WaitScope waits(shm::WaitKind::Operations, window_, me_, target_);
     // Not given up: the messenger answers in place of a dead target.
     {
-        const FlowControl::Released released(flow_);
+        const Stream::Released released(stream_);
         network_.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },
                              [&] {
                                  network_.messenger.alive(to_);

@@ -6,16 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "net/origin/flow_control.h"
+#include "net/network_stack.h"
 
 namespace osc::net {
+
+class Stream;
 
 /// Under the stream's mutex, which waits release.
 class TargetQueries {
   public:
-    TargetQueries(NetworkStack& network, Connection& to, FlowControl& flow, std::uint64_t window, std::uint32_t me,
+    TargetQueries(NetworkStack& network, Connection& to, Stream& stream, std::uint64_t window, std::uint32_t me,
                   std::uint32_t target)
-        : network_(network), to_(to), flow_(flow), window_(window), me_(me), target_(target) {}
+        : network_(network), to_(to), stream_(stream), window_(window), me_(me), target_(target) {}
 
     /// The right to ask(), of one thread at a time; waits for it.
     class Turn {
@@ -53,7 +55,7 @@ class TargetQueries {
 
     NetworkStack& network_;
     Connection& to_;
-    FlowControl& flow_;
+    Stream& stream_;
     const std::uint64_t window_;
     const std::uint32_t me_;
     const std::uint32_t target_;
