@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -214,6 +215,32 @@ void compute(double seconds) {
     const double end = now() + seconds;
     while (now() < end) {
     }
+}
+
+void while_one_computes(int busy, const std::function<void()>& f) {
+    // Each of the others adds a byte to a file, which the busy rank reads without MPI.
+    char path[] = "/tmp/osc_test_XXXXXX";
+    if (rank() == 0) ::close(::mkstemp(path));
+    MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank() != busy) {
+        compute(0.01);  // the busy rank has left MPI by then
+        f();
+        if (std::FILE* const file = std::fopen(path, "a")) {
+            std::fputc('.', file);
+            std::fclose(file);
+        }
+    } else {
+        struct stat ran {};
+        for (const double end = now() + 10; ran.st_size < size() - 1; ::stat(path, &ran)) {
+            compute(0.001);
+            if (now() > end) {
+                fail(__FILE__, __LINE__, "the other ranks wait for one that computes");
+                break;
+            }
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) ::unlink(path);
 }
 
 long resident_kib() {

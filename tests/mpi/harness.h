@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <initializer_list>
 #include <sstream>
 #include <string>
@@ -45,6 +46,9 @@ bool full();
 double now();
 /// Computes for this many seconds without entering MPI.
 void compute(double seconds);
+/// Rank `busy` computes outside MPI until all other ranks have run f(). It fails after 10 s: they wait for it.
+/// Collective over MPI_COMM_WORLD.
+void while_one_computes(int busy, const std::function<void()>& f);
 /// Resident memory of this process in KiB, and how many descriptors it has open.
 long resident_kib();
 int open_descriptors();

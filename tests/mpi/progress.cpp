@@ -1,7 +1,6 @@
 // Passive-target progress: an origin finishes every kind of operation while its target computes outside MPI.
 // The host alone waits for the target, so each case runs with libosc only.
-#include <algorithm>
-#include <cstdlib>
+#include <vector>
 
 #include "harness.h"
 #include "windows.h"
@@ -15,14 +14,9 @@ using osct::size;
 
 namespace {
 
-// Seconds for which the target computes; OSC_TEST_BUSY has more for an emulated machine.
-double busy() {
-    const char* const text = std::getenv("OSC_TEST_BUSY");
-    return text != nullptr ? std::atof(text) : 0.2;
-}
 constexpr int kInts = 20000;
 
-// The last rank computes; rank 0 times an operation on it. A median, because the machine has other work.
+// The last rank computes until rank 0 has finished an operation on it.
 template <class F>
 void while_target_computes(F operation) {
     SKIP_IF(size() < 2);
@@ -30,24 +24,12 @@ void while_target_computes(F operation) {
     const int target = size() - 1;
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         osct::Window win(kind, kInts * sizeof(int));
-        std::vector<double> times;
-        for (int round = 0; round < 3; ++round) {
-            MPI_Barrier(MPI_COMM_WORLD);
-            if (rank() == target) osct::compute(busy());
-            if (rank() == 0) {
-                osct::compute(0.01);
-                const double begin = osct::now();
-                MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle());
-                operation(win, target);
-                MPI_Win_unlock(target, win.handle());
-                times.push_back(osct::now() - begin);
-            }
-        }
-        if (rank() == 0) {
-            std::sort(times.begin(), times.end());
-            if (times[1] >= 0.75 * busy())
-                osct::fail(__FILE__, __LINE__, std::string(name_of(kind)) + " took " + osct::show(times[1]) + " s");
-        }
+        osct::while_one_computes(target, [&] {
+            if (rank() != 0) return;
+            MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle());
+            operation(win, target);
+            MPI_Win_unlock(target, win.handle());
+        });
     }
 }
 

@@ -77,7 +77,7 @@ foreach(protocol auto direct)
         ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
     endif()
     osc_rdma_mpi(mpi.progress.${protocol}.n${ranks} PROGRAM test_progress RANKS ${ranks} SECONDS 600
-      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} OSC_TEST_BUSY=3)
+      ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol})
     # Not aligned_words_do_not_tear: soft-RoCE copies bytes as the processor's `rep movsb` does, one by one in an emulator.
     osc_rdma_mpi(mpi.atomicity.${protocol}.n${ranks} PROGRAM test_atomicity RANKS ${ranks}
       ENV OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} ARGS all_processes_add_to_one_double every_form_on_the_same_elements
