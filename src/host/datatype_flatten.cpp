@@ -83,7 +83,7 @@ Layout take(const Dimension& dimension, const Layout& line) {
         if (rest > 0 && rest < dimension.length)
             builder.add((dimension.first + whole * dimension.period) * extent, size_of(rest), line);
     }
-    return builder.finish(0, dimension.size * extent);
+    return builder.finish(dimension.size * extent);
 }
 
 // The dimension that varies fastest is the innermost line: the first in Fortran, the last in C.
@@ -224,7 +224,7 @@ Layout flatten(MPI_Datatype type) {
     MPI_Aint lb = 0;
     MPI_Aint extent = 0;
     if (real().Type_get_extent(type, &lb, &extent) != MPI_SUCCESS) throw std::invalid_argument("extent");
-    return builder.finish(lb, extent);
+    return builder.finish(extent);
 }
 
 }  // namespace osc::host::detail

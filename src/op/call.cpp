@@ -4,7 +4,7 @@
 #include <memory>
 #include <new>
 
-#include "op/pack.h"
+#include "op/copy.h"
 
 namespace osc::op {
 namespace {

@@ -3,29 +3,24 @@
 
 namespace osc::op {
 
-Cursor::Cursor(const Shape& shape, std::size_t count) noexcept : total_(shape.size() * count), remaining_(total_) {
-    if (total_ == 0) return;
+Cursor::Cursor(const Shape& shape, std::size_t count) noexcept : remaining_(shape.size() * count) {
+    if (remaining_ == 0) return;
     run_ = shape.runs().front();
     if (shape.runs().size() != 1 || !fold(run_, shape.extent(), count)) {
         shape_ = &shape;
         elements_ = count;
     }
-    load(0, 0);
+    load(0);
 }
 
-Cursor::Cursor(std::size_t bytes) noexcept : total_(bytes), remaining_(bytes) {
-    run_.bytes = bytes;
-    if (bytes != 0) load(0, 0);
-}
-
-// Enters run_ at `block`, `skip` bytes into it.
-void Cursor::load(std::size_t block, std::size_t skip) noexcept {
+// Enters run_ at `block`.
+void Cursor::load(std::size_t block) noexcept {
     plain_ = run_.count;
     const bool last_run = shape_ && index_ + 1 == shape_->runs().size();
     if (last_run && shape_->wraps() && element_ + 1 < elements_) --plain_;
     block_ = block;
-    off_ = run_.disp + static_cast<std::ptrdiff_t>(block) * run_.stride + static_cast<std::ptrdiff_t>(skip);
-    left_ = run_.bytes - skip;
+    off_ = run_.disp + static_cast<std::ptrdiff_t>(block) * run_.stride;
+    left_ = run_.bytes;
     if (block_ == plain_) left_ += shape_->runs().front().bytes;
 }
 
@@ -38,7 +33,7 @@ void Cursor::next_piece() noexcept {
         left_ = run_.bytes;
         return;
     }
-    if (next < run_.count) return load(next, 0);
+    if (next < run_.count) return load(next);
     const auto runs = shape_->runs();
     const bool merged = block_ == plain_;  // the piece included the next element's first block
     next = 0;
@@ -55,28 +50,7 @@ void Cursor::next_piece() noexcept {
     }
     run_ = runs[index_];
     run_.disp += static_cast<std::ptrdiff_t>(element_) * shape_->extent();
-    load(next, 0);
-}
-
-void Cursor::seek(std::size_t position) noexcept {
-    remaining_ = total_ - position;
-    if (remaining_ == 0) {
-        left_ = 0;
-        return;
-    }
-    std::size_t within = position;
-    if (shape_) {
-        const auto runs = shape_->runs();
-        element_ = position / shape_->size();
-        within = position % shape_->size();
-        const auto after = std::upper_bound(runs.begin(), runs.end(), within,
-                                            [](std::size_t value, const Run& run) { return value < run.before; });
-        index_ = static_cast<std::size_t>(after - runs.begin()) - 1;
-        run_ = runs[index_];
-        run_.disp += static_cast<std::ptrdiff_t>(element_) * shape_->extent();
-        within -= run_.before;
-    }
-    load(within / run_.bytes, within % run_.bytes);
+    load(next);
 }
 
 }  // namespace osc::op

@@ -19,17 +19,13 @@ struct Batch {
     std::size_t blocks;
 };
 
-/// A resumable position in the data of `count` elements; copyable, one thread at a time. Pieces are maximal: blocks
+/// A position in the data of `count` elements; copyable, one thread at a time. Pieces are maximal: blocks
 /// that touch across elements are one piece. Displacements must have been checked (Layout::bounds).
 class Cursor {
   public:
     Cursor(const Shape& shape, std::size_t count) noexcept;
-    /// Over `bytes` contiguous bytes from displacement 0: the other side of a pack.
-    explicit Cursor(std::size_t bytes) noexcept;
 
     [[nodiscard]] bool done() const noexcept { return remaining_ == 0; }
-    /// Bytes of data from here to the end.
-    [[nodiscard]] std::size_t remaining() const noexcept { return remaining_; }
     /// Displacement of the next byte, and the bytes from there that are contiguous (0 when done).
     [[nodiscard]] std::ptrdiff_t offset() const noexcept { return off_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return left_; }
@@ -41,8 +37,6 @@ class Cursor {
         remaining_ -= n;
         if (left_ == 0 && remaining_ != 0) next_piece();
     }
-    /// Goes to byte `position` <= total of the packed data; logarithmic in the number of runs.
-    void seek(std::size_t position) noexcept;
 
     /// The equal pieces ahead; only when not done().
     [[nodiscard]] Batch batch() const noexcept {
@@ -63,12 +57,11 @@ class Cursor {
 
   private:
     void next_piece() noexcept;
-    void load(std::size_t block, std::size_t skip) noexcept;
+    void load(std::size_t block) noexcept;
 
     const Shape* shape_ = nullptr;  // null when all is one run
     Run run_;                       // the current run, its displacement counted from the base
-    std::size_t total_ = 0;
-    std::size_t remaining_ = 0;
+    std::size_t remaining_ = 0;     // bytes of data from here to the end
     std::size_t elements_ = 1;
     std::size_t element_ = 0;
     std::size_t index_ = 0;  // of run_ in the shape
@@ -125,34 +118,6 @@ inline void for_each_pair(const Layout& origin, std::size_t origin_count, const 
                         std::size_t bytes, std::size_t n) {
                        for (std::size_t i = 0;;) {
                            f(a_off, b_off, bytes);
-                           if (++i == n) break;
-                           a_off += a_stride;
-                           b_off += b_stride;
-                       }
-                   });
-}
-
-/// As for_each_pair, but over elements of `basic`, the basic() of both layouts: `f(origin_off, target_off, n)` for n
-/// elements that lie element_size(basic) bytes apart on both sides.
-template <class F>
-inline void for_each_element_run(const Layout& origin, std::size_t origin_count, const Layout& target,
-                                 std::size_t target_count, Basic basic, F&& f) {
-    const std::size_t width = element_size(basic);
-    const Shape& o = origin.elements();
-    const Shape& t = target.elements();
-    if (o.one_piece(origin_count) && t.one_piece(target_count)) {
-        const std::size_t bytes = std::min(o.size() * origin_count, t.size() * target_count);
-        if (bytes != 0) f(o.first_disp(), t.first_disp(), bytes / width);
-        return;
-    }
-    Cursor a(o, origin_count);
-    Cursor b(t, target_count);
-    for_each_batch(a, b,
-                   [&f, width](std::ptrdiff_t a_off, std::ptrdiff_t a_stride, std::ptrdiff_t b_off,
-                               std::ptrdiff_t b_stride, std::size_t bytes, std::size_t n) {
-                       const std::size_t run = bytes / width;
-                       for (std::size_t i = 0;;) {
-                           f(a_off, b_off, run);
                            if (++i == n) break;
                            a_off += a_stride;
                            b_off += b_stride;

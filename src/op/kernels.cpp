@@ -90,19 +90,14 @@ const KernelTable* table_for(Isa isa) {
     return isa == Isa::Baseline ? &baseline_table : nullptr;
 }
 
-struct Choice {
-    Isa isa;
-    const KernelTable* table;
-};
-
 // Initialised at compile time and improved when the library is loaded, so that the look-up needs no test. A constructor
 // of another library that runs earlier gets correct but slower kernels.
-constinit Choice chosen{Isa::Baseline, &baseline_table};
+constinit const KernelTable* chosen = &baseline_table;
 
 [[gnu::constructor(101)]] void choose() {
     for (const Isa isa : {Isa::Avx512, Isa::Avx2}) {
         if (const KernelTable* table = table_for(isa)) {
-            chosen = {isa, table};
+            chosen = table;
             return;
         }
     }
@@ -127,16 +122,12 @@ bool admits(Op op, Basic basic) noexcept {
 }
 
 Kernel kernel(Op op, Basic basic) noexcept {
-    return look_up(*chosen.table, op, basic);
+    return look_up(*chosen, op, basic);
 }
 
 Kernel kernel(Isa isa, Op op, Basic basic) noexcept {
     const KernelTable* table = table_for(isa);
     return table != nullptr ? look_up(*table, op, basic) : nullptr;
-}
-
-Isa isa() noexcept {
-    return chosen.isa;
 }
 
 bool admits_compare(Basic basic) noexcept {

@@ -74,13 +74,8 @@ enum class Isa : std::uint8_t {
     Count,
 };
 
-/// The instruction set that kernel(op, basic) uses.
-Isa isa() noexcept;
-
 /// The kernel as compiled for one instruction set, for tests and benchmarks; nullptr as well when this build or this
 /// processor does not have the set.
 Kernel kernel(Isa isa, Op op, Basic basic) noexcept;
-
-const char* name(Isa isa) noexcept;
 
 }  // namespace osc::op

@@ -57,8 +57,6 @@ constexpr const char* basic_names[] = {
     "two double",
 };
 
-constexpr const char* isa_names[] = {"baseline", "AVX2", "AVX-512"};
-
 }  // namespace
 
 const char* name(Op op) noexcept {
@@ -67,10 +65,6 @@ const char* name(Op op) noexcept {
 
 const char* name(Basic basic) noexcept {
     return find(basic_names, basic);
-}
-
-const char* name(Isa isa) noexcept {
-    return find(isa_names, isa);
 }
 
 }  // namespace osc::op

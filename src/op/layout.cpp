@@ -107,8 +107,7 @@ Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(run
     runs_.shrink_to_fit();
     std::ptrdiff_t lo = std::numeric_limits<std::ptrdiff_t>::max();
     std::ptrdiff_t hi = std::numeric_limits<std::ptrdiff_t>::min();
-    for (Run& run : runs_) {
-        run.before = size_;
+    for (const Run& run : runs_) {
         size_ += run.bytes * run.count;
         blocks_ += run.count;
         const std::ptrdiff_t last = run.disp + static_cast<std::ptrdiff_t>(run.count - 1) * run.stride;
@@ -174,11 +173,10 @@ void LayoutBuilder::add_strided(std::ptrdiff_t disp, std::size_t count, std::siz
     if (is_padded(basic_)) append_groups(padded_, disp, count, blocklength, stride, child.elements());
 }
 
-Layout LayoutBuilder::finish(std::ptrdiff_t lb, std::ptrdiff_t extent) {
+Layout LayoutBuilder::finish(std::ptrdiff_t extent) {
     Layout layout;
     layout.data_ = Shape(data_.take(), extent);
     if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(padded_.take(), extent);
-    layout.lb_ = lb;
     layout.basic_ = std::exchange(basic_, Basic::None);
     mixed_ = false;
     layout.contiguous_ = layout.data_.blocks() == 1 && layout.data_.wraps() && layout.data_.first_disp() == 0;

@@ -20,7 +20,6 @@ struct Run {
     std::size_t bytes = 0;
     std::ptrdiff_t stride = 0;
     std::size_t count = 1;
-    std::size_t before = 0;  ///< bytes of data in the runs before this one; lets a cursor seek by binary search
 };
 
 /// Repeats `run` `times` times at distance `extent` bytes if the result is again one run. Returns whether it was;
@@ -74,7 +73,6 @@ class Layout {
     static Layout leaf(Basic basic);
 
     [[nodiscard]] std::size_t size() const noexcept { return data_.size(); }
-    [[nodiscard]] std::ptrdiff_t lb() const noexcept { return lb_; }
     [[nodiscard]] std::ptrdiff_t extent() const noexcept { return data_.extent(); }
     [[nodiscard]] std::ptrdiff_t true_lb() const noexcept { return data_.true_lb(); }
     [[nodiscard]] std::size_t true_extent() const noexcept { return data_.true_extent(); }
@@ -102,7 +100,6 @@ class Layout {
 
     Shape data_;
     std::shared_ptr<const Shape> padded_;  // only where elements have padding
-    std::ptrdiff_t lb_ = 0;
     Basic basic_ = Basic::None;
     bool contiguous_ = false;
 };
@@ -127,9 +124,9 @@ class LayoutBuilder {
     /// Appends `count` groups, `stride` bytes apart, of `blocklength` elements of `child`.
     void add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,
                      const Layout& child);
-    /// Ends the layout and leaves the builder empty. `lb`, `extent`: in bytes, what the datatype's rules or
-    /// MPI_Type_create_resized make them.
-    Layout finish(std::ptrdiff_t lb, std::ptrdiff_t extent);
+    /// Ends the layout and leaves the builder empty. `extent`: in bytes, what the datatype's rules or
+    /// MPI_Type_create_resized make it.
+    Layout finish(std::ptrdiff_t extent);
 
   private:
     void note_basic(const Layout& child);

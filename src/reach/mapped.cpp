@@ -2,7 +2,7 @@
 #include "reach/mapped.h"
 
 #include "local/direct.h"
-#include "op/pack.h"
+#include "op/copy.h"
 
 namespace osc::reach {
 

@@ -17,7 +17,7 @@
 #include "host/datatype.h"
 #include "host/real.h"
 #include "op/kernels.h"
-#include "op/pack.h"
+#include "op/copy.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ void compare(MPI_Datatype type, const TypeInfo& info, long round) {
     MPI_Type_get_extent_x(type, &lb, &extent);
     MPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
     check(static_cast<MPI_Count>(info.size) == size, "size", round);
-    check(info.extent == extent && info.layout.lb() == lb, "extent", round);
+    check(info.extent == extent, "extent", round);
     // For types without data, or with empty blocks, hosts define true bounds differently.
     if (size == 0) return;
     // MPICH lets parts without data widen the true bounds; ours cover data only, so they lie within.
@@ -60,14 +60,14 @@ void compare(MPI_Datatype type, const TypeInfo& info, long round) {
         memory[i] = static_cast<unsigned char>((i * 2654435761u) >> 13);
     const unsigned char* base = memory.data() - bounds.lo;
     std::vector<unsigned char> ours(info.size * static_cast<std::size_t>(count)), theirs(ours.size() + 64);
-    const std::size_t packed =
-        osc::op::pack(info.layout.data(), static_cast<std::size_t>(count), base, 0, ours.data(), ours.size());
+    osc::op::copy(osc::op::Layout::leaf(osc::Basic::U8), ours.size(), ours.data(), info.layout,
+                  static_cast<std::size_t>(count), base);
     int position = 0;
     MPI_Pack(base, count, type, theirs.data(), static_cast<int>(theirs.size()), &position, MPI_COMM_SELF);
     // MPICH 4.0.2 rounds the packed size of some contiguous types down to a multiple of 3: what it packed must agree.
     const auto given = static_cast<std::size_t>(position);
     if (given != ours.size()) ++g_host_short;
-    check(packed == ours.size() && given <= ours.size() && ours.size() - given < 3, "packed size", round);
+    check(given <= ours.size() && ours.size() - given < 3, "packed size", round);
     check(std::equal(ours.begin(), ours.begin() + position, theirs.begin()), "packed bytes", round);
     if (info.basic != Basic::None)
         check(info.layout.elements().size() * osc::op::significant_size(info.basic) ==

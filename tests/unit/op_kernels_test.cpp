@@ -133,9 +133,11 @@ INSTANTIATE_TEST_SUITE_P(EveryIsa, OpKernelsIn, testing::Values(Isa::Baseline, I
 TEST(OpKernels, AreAdmittedAsTheStandardSays) {
     for_each_pair([](Op op, Basic basic) {
         EXPECT_EQ(admits(op, basic), expect_admitted(op, basic)) << name(op) << " on " << name(basic);
-        EXPECT_EQ(kernel(op, basic), kernel(isa(), op, basic));
+        Kernel best = nullptr;
+        for (const Isa isa : {Isa::Avx512, Isa::Avx2, Isa::Baseline})
+            if (best == nullptr) best = kernel(isa, op, basic);
+        EXPECT_EQ(kernel(op, basic), best);
     });
-    EXPECT_NE(isa(), Isa::Count);
     EXPECT_EQ(kernel(Isa::Count, Op::Sum, Basic::I32), nullptr);
 }
 
@@ -199,7 +201,6 @@ TEST(OpTypes, HaveDistinctNames) {
     EXPECT_EQ(names.size(), static_cast<std::size_t>(Basic::Count));
     EXPECT_STREQ(name(Op::Count), "invalid");
     EXPECT_STREQ(name(Basic::Count), "invalid");
-    EXPECT_STREQ(name(Isa::Count), "invalid");
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ FAULTS = [
         before("shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
                "if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;")]),
     Fault("last_byte_lost", "the last byte of a contiguous put is lost", [
-        Edit("op/pack.cpp", "s.first_disp(), 0, bytes, 1);",
+        Edit("op/copy.cpp", "s.first_disp(), 0, bytes, 1);",
              "s.first_disp(), 0, OSC_FAULT(last_byte_lost) ? bytes - 1 : bytes, 1);")]),
     Fault("last_element_lost", "the last element of a long accumulate is lost", [
         before(CHANGE, APPLY, "if (OSC_FAULT(last_element_lost) && count > 4) --count;")]),

@@ -1,5 +1,5 @@
-// The copies behind pack.h.
-#include "op/pack.h"
+// The copies behind copy.h.
+#include "op/copy.h"
 
 #include <cstring>
 
@@ -15,18 +15,8 @@ void copy_pieces(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
         std::memcpy(dst, src, Bytes);
 }
 
-// The one walk: from one position to another, until either ends. Inlined, so that the cursors stay in registers.
-[[gnu::always_inline]] inline void copy_between(Cursor& to, void* dst, Cursor& from, const void* src) {
-    for_each_batch(to, from,
-                   [dst = static_cast<std::byte*>(dst), src = static_cast<const std::byte*>(src)](
-                       std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
-                       std::ptrdiff_t from_stride, std::size_t bytes, std::size_t n) {
-                       copy_strided(dst + to_off, to_stride, src + from_off, from_stride, bytes, n);
-                   });
-}
-
-}  // namespace
-
+// Copies `n` pieces of `bytes` bytes, each side advancing by its own stride in bytes. Pieces of 1, 2, 4 and 8 bytes are
+// single loads and stores, so that an aligned one is never seen half written. The sides must not overlap.
 void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                   std::size_t bytes, std::size_t n) noexcept {
     switch (bytes) {
@@ -54,6 +44,8 @@ void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* sr
     }
 }
 
+}  // namespace
+
 void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layout& src_layout, std::size_t src_count,
           const void* src) noexcept {
     const Shape& d = dst_layout.data();
@@ -67,37 +59,12 @@ void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layo
     }
     Cursor to(d, dst_count);
     Cursor from(s, src_count);
-    copy_between(to, dst, from, src);
-}
-
-std::size_t pack(Cursor& from, const void* base, void* out, std::size_t capacity) noexcept {
-    Cursor to(std::min(capacity, from.remaining()));
-    const std::size_t bytes = to.remaining();
-    copy_between(to, out, from, base);
-    return bytes;
-}
-
-std::size_t unpack(Cursor& to, void* base, const void* in, std::size_t length) noexcept {
-    Cursor from(std::min(length, to.remaining()));
-    const std::size_t bytes = from.remaining();
-    copy_between(to, base, from, in);
-    return bytes;
-}
-
-std::size_t pack(const Shape& shape, std::size_t count, const void* base, std::size_t offset, void* out,
-                 std::size_t capacity) noexcept {
-    Cursor from(shape, count);
-    if (offset >= from.remaining()) return 0;
-    from.seek(offset);
-    return pack(from, base, out, capacity);
-}
-
-std::size_t unpack(const Shape& shape, std::size_t count, void* base, std::size_t offset, const void* in,
-                   std::size_t length) noexcept {
-    Cursor to(shape, count);
-    if (offset >= to.remaining()) return 0;
-    to.seek(offset);
-    return unpack(to, base, in, length);
+    for_each_batch(to, from,
+                   [dst = static_cast<std::byte*>(dst), src = static_cast<const std::byte*>(src)](
+                       std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
+                       std::ptrdiff_t from_stride, std::size_t bytes, std::size_t n) {
+                       copy_strided(dst + to_off, to_stride, src + from_off, from_stride, bytes, n);
+                   });
 }
 
 }  // namespace osc::op
