@@ -103,7 +103,7 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
     net::PendingOp asked;
     int host_error = MPI_SUCCESS;
     const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
-    Fault fault = notifies ? epoch::may_notify(window) : Fault::None;
+    Fault fault = notifies ? epoch::need_passive(window, "notified operations") : Fault::None;
     if (fault == Fault::None)
         fault = try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter);
     if (fault == Fault::None && request != nullptr) {

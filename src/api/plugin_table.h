@@ -55,7 +55,7 @@ struct Table {
     bool (Core::*is_consistent)() const;
     Fault (*may_free)(Core& core);
     Fault (*must_not_flush)(Core& core, std::uint32_t target);
-    Fault (*must_not_request)(Core& core);
+    Fault (*need_passive)(Core& core, const char* kind);
     Target& (*target)(Core& core, std::uint32_t rank);
     bool (*meet)(Window& window);  // a barrier, with a report of what it waits for should a process not come
     int (Team::*largest)(MPI_Comm comm, std::span<int> values);

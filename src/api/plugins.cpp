@@ -54,7 +54,7 @@ const plugin::Table kLibosc = {
     .is_consistent = &Core::is_consistent,
     .may_free = &epoch::may_free,
     .must_not_flush = &epoch::must_not_flush,
-    .must_not_request = &epoch::must_not_request,
+    .need_passive = &epoch::need_passive,
     .target = [](Core& core, std::uint32_t rank) -> Target& { return core.target(rank); },
     .meet =
         [](Window& window) {

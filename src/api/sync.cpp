@@ -133,11 +133,11 @@ Fault do_lock_all(Window& window, int assert) {
 }
 
 // unlock and flush of one rank.
-template <class Call>
-Fault at_rank(Window& window, int rank, Call&& call) {
+template <class Call, class... More>
+Fault at_rank(Window& window, int rank, Call&& call, More... more) {
     if (rank == MPI_PROC_NULL) return Fault::None;
     if (const Fault fault = check_rank(window, rank); fault != Fault::None) return fault;
-    return call(window, static_cast<std::uint32_t>(rank));
+    return call(window, static_cast<std::uint32_t>(rank), more...);
 }
 
 Fault do_test(Window& window, int* flag) {
@@ -193,9 +193,9 @@ OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_lock, (int lock_typ
 OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_unlock, (int rank, MPI_Win win), (rank, win),
             at_rank(*window, rank, epoch::unlock))
 OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush, (int rank, MPI_Win win), (rank, win),
-            at_rank(*window, rank, epoch::flush))
+            at_rank(*window, rank, epoch::flush, reach::Completion::AtTarget))
 OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush_local, (int rank, MPI_Win win), (rank, win),
-            at_rank(*window, rank, epoch::flush_local))
+            at_rank(*window, rank, epoch::flush, reach::Completion::AtOrigin))
 
 [[gnu::noinline]] int ordered(Window& window) {
     window.order.store(1, std::memory_order_relaxed);
@@ -334,8 +334,9 @@ OSC_SYNC(Win_wait, (MPI_Win win), (win), window->checks ? epoch::checked_wait(*w
 OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag))
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
 OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
-OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush_all(*window))
-OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win), epoch::flush_local_all(*window))
+OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush(*window, Core::kEveryTarget, reach::Completion::AtTarget))
+OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win),
+         epoch::flush(*window, Core::kEveryTarget, reach::Completion::AtOrigin))
 OSC_SYNC(Win_sync, (MPI_Win win), (win), do_sync(*window))
 
 }  // namespace entry

@@ -91,7 +91,7 @@ template <Call kCall>
         trace::write(now, now, pack(kCall, 0, window->trace, target), 0);
     }
     count_served(kLocal ? Entry::Win_flush_local : Entry::Win_flush);
-    if (__builtin_expect(epoch::order_and_count(*window), 0)) slow::ordered(*window);
+    if (__builtin_expect(epoch::order_and_count(window->order), 0)) slow::ordered(*window);
     return true;
 }
 

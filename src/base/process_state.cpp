@@ -1,6 +1,7 @@
 #include "base/process_state.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,15 +10,16 @@
 
 namespace osc::base {
 
-ProcessState process_state(pid_t pid, std::uint64_t start_time) {
+ProcessState process_state(pid_t pid) {
     char text[1024];
     std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));
     const int file = ::open(text, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {errno == ENOENT ? 'X' : '?', 0};
+    // A /proc that hides other users' processes has no file of theirs either.
+    if (file < 0) return {errno == ENOENT && ::kill(pid, 0) != 0 && errno == ESRCH ? 'X' : '?'};
     const ssize_t got = ::read(file, text, sizeof text - 1);
     const bool gone = got < 0 && errno == ESRCH;
     ::close(file);
-    if (got <= 0) return {gone ? 'X' : '?', 0};
+    if (got <= 0) return {gone ? 'X' : '?'};
     text[got] = '\0';
     const char* const name_end = std::strrchr(text, ')');  // the name may contain blanks and brackets
     if (name_end == nullptr) return {};
@@ -31,8 +33,14 @@ ProcessState process_state(pid_t pid, std::uint64_t start_time) {
                     &found.state, &user, &system, &started);
     if (fields != 4) return {};
     found.cpu_ticks = user + system;
-    if (started != start_time || found.state == 'Z' || found.state == 'x') found.state = 'X';
+    found.start_time = started;
+    if (found.state == 'Z' || found.state == 'x') found.state = 'X';
     return found;
+}
+
+std::uint64_t process_start_time(pid_t pid) {
+    const ProcessState found = process_state(pid);
+    return found.state == 'X' ? 0 : found.state == '?' ? kUnknownStart : found.start_time;
 }
 
 }  // namespace osc::base

@@ -8,11 +8,16 @@
 namespace osc::base {
 
 struct ProcessState {
-    char state = '?';             // of the main thread, as in /proc/PID/stat; 'X': ended; '?': the system does not say
-    std::uint64_t cpu_ticks = 0;  // processor time of all threads, in clock ticks
+    char state = '?';              // of the main thread, as in /proc/PID/stat; 'X': ended; '?': the system does not say
+    std::uint64_t cpu_ticks = 0;   // processor time of all threads, in clock ticks
+    std::uint64_t start_time = 0;  // in clock ticks since boot
 };
 
-/// The state of process `pid` that started at `start_time`, in clock ticks since boot. Thread-safe.
-ProcessState process_state(pid_t pid, std::uint64_t start_time);
+/// The state of process, or thread, `pid`. A zombie has ended. Thread-safe, as process_start_time() is.
+ProcessState process_state(pid_t pid);
+
+/// Its start time; 0 if it has ended; kUnknownStart if the system does not say (no descriptor left, no /proc).
+inline constexpr std::uint64_t kUnknownStart = ~std::uint64_t{0};
+std::uint64_t process_start_time(pid_t pid);
 
 }  // namespace osc::base

@@ -27,11 +27,9 @@ using base::fail;
 using strategy::died;
 using strategy::wait_for;
 
-// Notes a target of the open start for the hang reporter. Only this process writes the word, under the state lock.
+// Notes a target of the open start for the hang reporter.
 void set_started(Core& core, std::uint32_t rank, bool started) {
-    std::atomic<std::uint64_t>& word = core.mine().started(rank);
-    const std::uint64_t others = word.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(rank);
-    word.store(others | (started ? shm::ControlBlock::bit(rank) : 0), std::memory_order_release);
+    shm::ControlBlock::note(core.mine().started(rank), rank, started);
 }
 
 }  // namespace

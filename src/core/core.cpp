@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/assert.h"
@@ -22,7 +21,7 @@ void StateLock::contended() {
 namespace {
 
 // A few targets come from the heap. More come from a mapping, of which only the touched pages take memory: a window's
-// resident size does not grow with the number of its processes. Zero bytes are a valid Target.
+// resident size does not grow with the number of its processes. Zero bytes are a valid Target. Null without memory.
 constexpr std::size_t kFew = 4 * sizeof(Target);
 constexpr std::size_t kPage = 4096;
 
@@ -34,12 +33,10 @@ Target* make_targets(std::uint32_t processes) {
     const std::size_t bytes = target_bytes(processes);
     if (bytes <= kFew) {
         void* memory = std::aligned_alloc(alignof(Target), bytes);
-        if (memory == nullptr) throw std::bad_alloc();
-        return static_cast<Target*>(std::memset(memory, 0, bytes));
+        return memory != nullptr ? static_cast<Target*>(std::memset(memory, 0, bytes)) : nullptr;
     }
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    return static_cast<Target*>(memory);
+    return memory != MAP_FAILED ? static_cast<Target*>(memory) : nullptr;
 }
 
 // The block of every process on another node, so that a described target always has one. Its lock word is never free,
@@ -61,7 +58,7 @@ Core::Core(std::uint32_t rank, std::uint32_t processes)
 Core::~Core() {
     if (target_bytes(size) <= kFew)
         std::free(targets);
-    else
+    else if (targets != nullptr)
         ::munmap(targets, target_bytes(size));
 }
 

@@ -31,9 +31,6 @@ extern LockOrder g_lock_order;  // of this process
 namespace check {
 class Ledger;
 }
-namespace reach {
-class Reach;
-}
 
 /// The access epoch of a process at a window. After a fence the state is Fence until the first operation, and FenceUsed
 /// from then on: in Fence, lock, start and post are still legal (MPI 4.1 section 12.5.1). MPI_Win_lock is legal in the
@@ -129,17 +126,19 @@ class Core : public sync::Liveness {
         return context;
     }
 
-    /// Waits until this process's operations at `rank`, or at all targets, are complete; returns their first fault.
-    Fault complete_ops(std::uint32_t rank) {
+    /// Waits until this process's operations at `rank`, or kEveryTarget, are complete at their targets, or use no
+    /// buffer of this process; returns their first fault.
+    Fault complete(std::uint32_t rank, reach::Completion until) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return complete_all(rank, reach::Completion::AtTarget);
+        return complete_all(rank, until);
     }
-    Fault complete_ops() { return complete_ops(kEveryTarget); }
+    Fault complete_ops(std::uint32_t rank = kEveryTarget) { return complete(rank, reach::Completion::AtTarget); }
+    Fault complete_local(std::uint32_t rank = kEveryTarget) { return complete(rank, reach::Completion::AtOrigin); }
     static constexpr std::uint32_t kEveryTarget = reach::kEveryTarget;
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
 
-    /// Performs the batched updates. complete_ops() and complete_local() do so too, and report their fault.
+    /// Performs the batched updates. complete() does so too, and reports their fault.
     void perform_batch() {
         if (run.batch != nullptr && !run.batch->is_empty()) finish_batch();
     }
@@ -167,12 +166,6 @@ class Core : public sync::Liveness {
     /// The barrier of the window's processes on this node. `is_last`: see shm::Barrier.
     bool node_barrier(bool* is_last = nullptr);
 
-    /// Waits until no operation at `rank`, or kEveryTarget, uses an origin or result buffer of this process.
-    Fault complete_local(std::uint32_t rank) {
-        if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return complete_all(rank, reach::Completion::AtOrigin);
-    }
-
     /// This process has made this fence: executes requests of other nodes that waited for it, and publishes its number
     /// if processes of this node may await it (Epoch::needs_target_fence). `ahead`: other processes may not have made
     /// it yet. After a death the number is ~0, which is always published: no process waits for a fence of this one
@@ -190,7 +183,7 @@ class Core : public sync::Liveness {
     const std::uint32_t me;
     const std::uint32_t size;
     const std::uint64_t exclusive;               // the lock word while this process holds a lock exclusively
-    Target* const targets;                       // `size` entries; in a large array unused pages take no memory
+    Target* const targets;                       // `size` entries; null: no memory
     std::array<reach::Reach*, kWays> reaches{};  // by Way; null: no target has it
     shm::ControlTable controls;
     std::uint64_t id = 0;                     // of the window: equal on all its processes, unique in the job
@@ -256,10 +249,14 @@ class StateGuard {
     /// Releases the state lock while wait() runs.
     template <class F>
     auto unlocked(F&& wait) {
+        struct Relock {
+            StateGuard& guard;
+            ~Relock() {
+                if (guard.held_) guard.core_.state.lock();
+            }
+        } const relock{*this};
         if (held_) core_.state.unlock();
-        auto result = wait();
-        if (held_) core_.state.lock();
-        return result;
+        return wait();
     }
 
   private:

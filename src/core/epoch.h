@@ -59,15 +59,11 @@ Fault lock_all(Core& core, unsigned asserts);                                   
 Fault unlock_all(Core& core);                                                                             // 12.5.3
 /// The flush calls (12.5.4). An operation by load and store is complete when it returns and needs ordering only;
 /// messages to an agent or to another node must be awaited.
-Fault flush(Core& core, std::uint32_t rank);
-Fault flush_all(Core& core);
-Fault flush_local(Core& core, std::uint32_t rank);
-Fault flush_local_all(Core& core);
-/// A fault unless a lock or lock_all epoch is open, which notified operations require.
-Fault may_notify(Core& core);
-/// Rules that other MPI libraries do not enforce, so that libosc serves the calls too; the usage checker reports them.
-/// Request-based operations need a lock or lock_all epoch (12.3.5), a flush of one target needs its lock (12.5.4).
-Fault must_not_request(Core& core);
+Fault flush(Core& core, std::uint32_t rank, reach::Completion until = reach::Completion::AtTarget);
+/// A fault unless a lock or lock_all epoch is open, which operations of this `kind` need: notified ones, and those that
+/// give a request (12.3.5). Other MPI libraries do not enforce the latter, so libosc serves them too, and the usage
+/// checker reports them; as it does a flush of a target that is not locked (12.5.4).
+Fault need_passive(Core& core, const char* kind);
 Fault must_not_flush(Core& core, std::uint32_t rank);
 /// Called after an operation on `target` that is not complete yet: the calls that complete it must take their slow
 /// paths.
@@ -121,7 +117,7 @@ inline sync::Released try_unlock(Core& core, std::uint32_t rank) {
 void unlock_late(Core& core, std::uint32_t rank, bool threaded);
 
 /// The fast path of MPI_Win_flush and MPI_Win_flush_local: true if no operation at the target is incomplete, so that
-/// the flush needs ordering only. If false, the caller uses flush() or flush_local(). A negative rank converts to a
+/// the flush needs ordering only. If false, the caller uses flush(). A negative rank converts to a
 /// huge number.
 inline bool may_order_only(const Core& core, std::uint32_t rank) {
     return shm::below(rank, core.flushable);
@@ -141,9 +137,6 @@ Fault pointers_given(Core& core);
 inline constexpr std::uint32_t kPollEvery = 1024;
 [[nodiscard]] inline bool order_and_count(std::atomic<std::uint32_t>& word) {
     return word.fetch_sub(1, std::memory_order_seq_cst) == 1;
-}
-[[nodiscard]] inline bool order_and_count(Core& core) {
-    return order_and_count(core.order);
 }
 
 /// Drives the host after kPollEvery unlocks, which Core::unlocks counts.

@@ -3,11 +3,8 @@
 #include "core/epoch.h"
 
 namespace osc::epoch {
-namespace {
 
 using base::fail;
-
-}  // namespace
 
 Fault fence(Core& core, unsigned asserts) {
     StateGuard guard(core);

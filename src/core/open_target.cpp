@@ -4,28 +4,8 @@
 #include "core/targets.h"
 
 namespace osc::epoch {
-namespace {
 
 using base::fail;
-
-// The decision of the open epoch's strategy.
-strategy::Decision decide(const Core& core, const Target& target) {
-    switch (core.epoch.access) {
-        case Access::None:
-        case Access::Fence:
-            break;
-        case Access::FenceUsed:
-            return core.strategies.fence->on_operation(core, target);
-        case Access::Lock:
-        case Access::LockAll:
-            return core.strategies.lock->on_operation(core, target);
-        case Access::Start:
-            return core.strategies.pscw->on_operation(core, target);
-    }
-    return strategy::Decision::Now;
-}
-
-}  // namespace
 
 Fault open_target(Core& core, Target& target, bool* deferred) {
     StateGuard guard(core);
@@ -52,7 +32,8 @@ Fault open_target(Core& core, Target& target, bool* deferred) {
         case Access::FenceUsed:
             break;
     }
-    if (deferred != nullptr && decide(core, target) == strategy::Decision::Queue) {
+    if (deferred != nullptr &&
+        core.strategies.of_epoch(core)->on_operation(core, target) == strategy::Decision::Queue) {
         if (epoch.access != Access::Lock) epoch.note(target);
         *deferred = true;
         return Fault::None;

@@ -50,10 +50,7 @@ Fault may_lock_all(Core& core) {
 template <class May>
 Fault await_order(Core& core, StateGuard& guard, May&& may) {
     if (!core.lock_order->is_pending()) return Fault::None;
-    guard.unlocked([&] {
-        core.lock_order->acquire();
-        return true;
-    });
+    guard.unlocked([&] { core.lock_order->acquire(); });
     return may();
 }
 
@@ -79,7 +76,7 @@ Fault after_flush(Core& core, Fault fault) {
 }  // namespace
 
 void full_order(Core& core) {
-    if (!order_and_count(core)) return;
+    if (!order_and_count(core.order)) return;
     core.order.store(kPollEvery, std::memory_order_relaxed);
     shm::poll_host();
 }
@@ -134,12 +131,13 @@ Fault unlock(Core& core, std::uint32_t rank) {
     const HeldLock held = core.target(rank).held_lock;
     drop(core, core.target(rank));
     if (--epoch.locks == 0) epoch.access = Access::None;
-    if (shm::count_down(core.unlocks)) unlocked_often(core);
-    if (held == HeldLock::NoCheck) return late;
-    const bool shared =
-        held == HeldLock::Shared || held == HeldLock::SharedDeferred || held == HeldLock::SharedTwoLevel;
-    const LockKind kind = shared ? LockKind::Shared : LockKind::Exclusive;
-    const Fault given = core.strategies.lock->unlocked(core, guard, rank, kind);
+    Fault given = Fault::None;
+    if (held != HeldLock::NoCheck) {
+        const bool shared =
+            held == HeldLock::Shared || held == HeldLock::SharedDeferred || held == HeldLock::SharedTwoLevel;
+        given = core.strategies.lock->unlocked(core, guard, rank, shared ? LockKind::Shared : LockKind::Exclusive);
+    }
+    if (shm::count_down(core.unlocks)) guard.unlocked([&] { unlocked_often(core); });
     return given != Fault::None ? given : late;
 }
 
@@ -170,18 +168,18 @@ Fault unlock_all(Core& core) {
         for (const std::uint32_t rank : epoch.touched)
             if (const Fault fault = release_remote(core, core.target(rank)); fault != Fault::None) first = fault;
         const Fault ended = core.complete_ops();
+        if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
         return first != Fault::None ? first : ended;
     });
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
-    if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
     for (const std::uint32_t rank : epoch.touched)
         drop(core, core.target(rank));
     epoch.touched.clear();
     epoch.access = Access::None;
     core.flushable.store(0, std::memory_order_relaxed);
-    if (shm::count_down(core.unlocks)) unlocked_often(core);
     const Fault given = core.strategies.lock->all_unlocked(core, guard);
+    if (shm::count_down(core.unlocks)) guard.unlocked([&] { unlocked_often(core); });
     return given != Fault::None ? given : late;
 }
 
@@ -191,58 +189,19 @@ void mark_incomplete(Core& core, Target& target) {
     if (target.held_lock == HeldLock::Exclusive) target.held_lock = HeldLock::ExclusiveInUse;
 }
 
-namespace {
-
-Fault may_flush(Core& core) {
+Fault flush(Core& core, std::uint32_t rank, reach::Completion until) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open, which flush calls need");
     full_order(core);
-    return Fault::None;
+    const Fault fault = rank == Core::kEveryTarget ? perform_all_queued(core) : perform_queued(core, rank);
+    return fault != Fault::None ? fault : after_flush(core, core.complete(rank, until));
 }
-
-}  // namespace
-
-Fault flush(Core& core, std::uint32_t rank) {
-    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
-    if (const Fault fault = perform_queued(core, rank); fault != Fault::None) return fault;
-    return after_flush(core, core.complete_ops(rank));
-}
-
-Fault flush_all(Core& core) {
-    if (const Fault fault = may_flush(core); fault != Fault::None) return fault;
-    if (const Fault fault = perform_all_queued(core); fault != Fault::None) return fault;
-    return after_flush(core, core.complete_ops());
-}
-
-Fault flush_local(Core& core, std::uint32_t rank) {
-    Fault fault = may_flush(core);
-    if (fault == Fault::None) fault = perform_queued(core, rank);
-    return fault == Fault::None ? after_flush(core, core.complete_local(rank)) : fault;
-}
-
-Fault flush_local_all(Core& core) {
-    Fault fault = may_flush(core);
-    if (fault == Fault::None) fault = perform_all_queued(core);
-    return fault == Fault::None ? after_flush(core, core.complete_local(Core::kEveryTarget)) : fault;
-}
-
-namespace {
 
 Fault need_passive(Core& core, const char* kind) {
     const StateGuard guard(core);
     const Access access = core.epoch.access;
     if (access == Access::Lock || access == Access::LockAll) return Fault::None;
     return fail(Fault::Sync, "no lock or lock_all epoch is open; %s need one", kind);
-}
-
-}  // namespace
-
-Fault may_notify(Core& core) {
-    return need_passive(core, "notified operations");
-}
-
-Fault must_not_request(Core& core) {
-    return need_passive(core, "operations that give a request");
 }
 
 Fault must_not_flush(Core& core, std::uint32_t rank) {

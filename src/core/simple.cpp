@@ -21,18 +21,9 @@ enum class Memory { Mapped, Unmapped };
 // MPI_Win_lock's fast unlock knows no runs, and is worth more than one on mapped memory.
 bool may_batch(const Core& core, Memory memory) {
     if (core.threaded || core.ledger != nullptr) return false;
-    switch (core.epoch.access) {
-        case Access::FenceUsed:
-            return core.strategies.fence->allows_batches();
-        case Access::Lock:
-            return memory == Memory::Unmapped && core.strategies.lock->allows_batches();
-        case Access::LockAll:
-            return core.strategies.lock->allows_batches();
-        case Access::Start:
-            return core.strategies.pscw->allows_batches();
-        default:
-            return false;
-    }
+    if (core.epoch.access == Access::Lock && memory == Memory::Mapped) return false;
+    const strategy::Strategy* const strategy = core.strategies.of_epoch(core);
+    return strategy != nullptr && strategy->allows_batches();
 }
 
 void end(Run& run) {

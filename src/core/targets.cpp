@@ -2,7 +2,6 @@
 #include "core/targets.h"
 
 #include <ctime>
-#include <string>
 
 #include "sync/pscw.h"
 
@@ -23,22 +22,21 @@ Fault lock_lost(const sync::LockContext& context, std::uint32_t rank) {
 // between, waiters find it as a holder: also if it dies in the queue and is granted the lock after its death. Only this
 // process writes the word, under the window's state lock.
 void note_shared(Core& core, std::uint32_t rank) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(rank);
-    noted.store(noted.load(std::memory_order_relaxed) | shm::ControlBlock::bit(rank), std::memory_order_release);
+    shm::ControlBlock::note(core.mine().shared_locks(rank), rank, true);
 }
 
 void forget_shared(Core& core, std::uint32_t rank) {
-    std::atomic<std::uint64_t>& noted = core.mine().shared_locks(rank);
-    noted.store(noted.load(std::memory_order_relaxed) & ~shm::ControlBlock::bit(rank), std::memory_order_release);
-}
-
-int sleep_briefly() {
-    const base::WaitScope waits;
-    const timespec pause{0, 50000};
-    return ::nanosleep(&pause, nullptr);
+    shm::ControlBlock::note(core.mine().shared_locks(rank), rank, false);
 }
 
 }  // namespace
+
+void wait_for_other_thread() {
+    const base::WaitScope waits;
+    shm::poll_host();
+    const timespec pause{0, 50000};
+    ::nanosleep(&pause, nullptr);
+}
 
 Fault died(std::uint32_t rank, const char* doing) {
     return fail(Fault::Dead, "rank %u died, or its connection is lost; %s can never complete", rank, doing);
@@ -123,7 +121,7 @@ namespace {
 template <class IsHeld, class Take>
 Fault take_once(StateGuard& guard, Target& target, IsHeld&& is_held, Take&& take) {
     while (!is_held() && target.post == Post::Awaited)
-        guard.unlocked(sleep_briefly);
+        guard.unlocked(wait_for_other_thread);
     if (is_held()) return Fault::None;
     target.post = Post::Awaited;
     const Fault fault = take();
@@ -143,33 +141,23 @@ Fault await_fence(Core& core, StateGuard& guard, Target& target) {
     return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", target.rank);
 }
 
-// Awaits and consumes the post of a target. One thread of the process does so.
-Fault consume_post(Core& core, StateGuard& guard, Target& target) {
-    const std::uint32_t rank = target.rank;
-    return wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits",
-                    [&](Dead dead) { return sync::take_post(core.controls, core.me, rank, dead); });
-}
-
 }  // namespace
 
 Fault await_post(Core& core, StateGuard& guard, Target& target) {
     if (core.epoch.no_check || target.post == Post::Taken) return Fault::None;
     const shm::WaitScope waits(shm::WaitKind::Post, core.id, core.me, target.rank);
-    if (target.post == Post::Awaited) {  // another thread consumes the post for both
-        return wait_for(core, guard, {&target.rank, 1}, "the post that this epoch awaits", [&](Dead dead) {
-            return shm::wait_until(
-                core.mine().pscw_bell, [&] { return target.post == Post::Taken; }, dead);
-        });
-    }
-    target.post = Post::Awaited;
-    if (const Fault fault = consume_post(core, guard, target); fault != Fault::None) {
-        target.post = Post::Open;
-        if (core.threaded) core.mine().pscw_bell.ring();
-        return fault;
-    }
-    target.post = Post::Taken;
+    const bool mine = target.post != Post::Awaited;  // else another thread consumes the post for both
+    if (mine) target.post = Post::Awaited;
+    const std::uint32_t rank = target.rank;
+    const Fault fault = wait_for(core, guard, {&rank, 1}, "the post that this epoch awaits", [&](Dead dead) {
+        if (mine) return sync::take_post(core.controls, core.me, rank, dead);
+        return shm::wait_until(
+            core.mine().pscw_bell, [&] { return target.post == Post::Taken; }, dead);
+    });
+    if (!mine) return fault;
+    target.post = fault == Fault::None ? Post::Taken : Post::Open;
     if (core.threaded) core.mine().pscw_bell.ring();
-    return Fault::None;
+    return fault;
 }
 
 Fault make_ready(Core& core, StateGuard& guard, Target& target) {

@@ -44,6 +44,10 @@ Fault make_open(Core& core, StateGuard& guard, Target& target);
 /// Performs the operations queued for a target. The caller does not hold the state lock.
 Fault perform_queued(Core& core, std::uint32_t rank);
 
+/// A pause of a thread without any lock that waits for another thread of the process. That one may drive the network;
+/// this one drives the host.
+void wait_for_other_thread();
+
 /// "`doing` can never complete", because `rank` died.
 Fault died(std::uint32_t rank, const char* doing);
 

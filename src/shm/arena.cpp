@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -57,28 +56,6 @@ std::byte* reserve_pool(int fd, std::size_t bytes) {
     if (pool == MAP_FAILED) return nullptr;
     ::madvise(pool, bytes, MADV_DONTDUMP);
     return static_cast<std::byte*>(pool);
-}
-
-std::uint64_t process_start_time(pid_t pid) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT && ::kill(pid, 0) != 0 && errno == ESRCH ? 0 : kUnknownStart;
-    char text[1024];
-    const ssize_t got = ::read(fd, text, sizeof text - 1);
-    ::close(fd);
-    if (got <= 0) return got < 0 && errno == ESRCH ? 0 : kUnknownStart;
-    text[got] = '\0';
-    // The command name in parentheses may hold anything, so fields count from its last ')': state is field 3.
-    const char* rest = std::strrchr(text, ')');
-    char state = 0;
-    unsigned long long start = 0;
-    if (rest == nullptr || std::sscanf(rest + 1,
-                                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                                       "%llu",
-                                       &state, &start) != 2)
-        return kUnknownStart;
-    return state == 'Z' || state == 'X' ? 0 : start;
 }
 
 Arena::Arena() : Arena(SystemMemory(), static_cast<std::size_t>(base::values().reuse_mib) << 20) {}

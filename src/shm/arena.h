@@ -226,9 +226,4 @@ class PeerArena {
 /// files; null with errno set on failure. Thread-safe.
 std::byte* reserve_pool(int fd, std::size_t bytes);
 
-/// Start time of process `pid` in clock ticks since boot; 0 if there is no such process or it is a zombie;
-/// kUnknownStart if the system does not say (no descriptor left, no /proc).
-inline constexpr std::uint64_t kUnknownStart = ~std::uint64_t{0};
-std::uint64_t process_start_time(pid_t pid);
-
 }  // namespace osc::shm

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/process_state.h"
 #include "shm/arena.h"
 #include "shm/control.h"
 
@@ -38,7 +39,7 @@ ArenaAddress Arena::address() const {
     ArenaAddress result;
     result.token = token_;
     result.pid = ::getpid();
-    result.start_time = process_start_time(result.pid);
+    result.start_time = base::process_start_time(result.pid);
     result.pool_bytes = pool_bytes_;
     result.probe = reinterpret_cast<std::uint64_t>(&token_);
     result.fd = fd_;

@@ -140,6 +140,11 @@ struct alignas(64) ControlBlock {
     std::atomic<std::uint64_t>& shared_locks(std::uint32_t rank) { return words()[rank / 64 * 3 + 1]; }
     std::atomic<std::uint64_t>& started(std::uint32_t rank) { return words()[rank / 64 * 3 + 2]; }
     static constexpr std::uint64_t bit(std::uint32_t rank) { return std::uint64_t{1} << (rank % 64); }
+    /// Sets or clears the bit of `rank` in a word that only the block's process writes, one thread at a time.
+    static void note(std::atomic<std::uint64_t>& word, std::uint32_t rank, bool set) {
+        const std::uint64_t others = word.load(std::memory_order_relaxed) & ~bit(rank);
+        word.store(others | (set ? bit(rank) : 0), std::memory_order_release);
+    }
     std::atomic<std::uint64_t>* words() {
         return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(this) + sizeof *this);
     }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/process_state.h"
 #include "shm/arena.h"
 #include "shm/fd_exchange.h"
 #include "shm/vm_areas.h"
@@ -89,8 +90,9 @@ base::CoreAllowance PeerArena::cores() const {
 
 bool PeerArena::owner_lives() const {
     if (adopted()) return arena_owner_lives(passed_.load(std::memory_order_relaxed));
-    const std::uint64_t now = process_start_time(address_.pid);
-    return now == kUnknownStart || address_.start_time == kUnknownStart ? now != 0 : now == address_.start_time;
+    const std::uint64_t now = base::process_start_time(address_.pid);
+    return now == base::kUnknownStart || address_.start_time == base::kUnknownStart ? now != 0
+                                                                                    : now == address_.start_time;
 }
 
 // Makes the pool accessible up to `end`. What its owner may not have allocated yet stays reserved, or a tool that reads

@@ -26,9 +26,11 @@ ProcessView view_of(PeerArena& peer) {
         seen.state = peer.owner_lives() ? '?' : 'X';
         return seen;
     }
-    const base::ProcessState state = base::process_state(peer.address().pid, peer.address().start_time);
+    const base::ProcessState state = base::process_state(peer.address().pid);
+    const std::uint64_t started = peer.address().start_time;
+    const bool ended = state.state != '?' && started != base::kUnknownStart && state.start_time != started;
     seen.pid = peer.address().pid;
-    seen.state = static_cast<unsigned char>(state.state);
+    seen.state = ended ? 'X' : static_cast<unsigned char>(state.state);
     seen.cpu_ticks = state.cpu_ticks;
     return seen;
 }

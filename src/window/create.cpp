@@ -128,8 +128,8 @@ void raise_error(shm::ControlTableHeader& header, int error) {
 }
 
 // The control table of the team's next window. The node's first process makes it; all processes map it, or none does
-// and all get null. The second barrier also keeps the first process from publishing the next table before all processes
-// have read this one.
+// and all get null, also if one of them has no memory for its targets. The second barrier also keeps the first process
+// from publishing the next table before all processes have read this one.
 std::byte* next_controls(Window& window, bool& met) {
     TeamShared& shared = window.team.shared();
     const std::uint64_t number = window.team.next_creation();
@@ -148,7 +148,7 @@ std::byte* next_controls(Window& window, bool& met) {
     };
     met = pass_barrier();
     window.controls_offset = shared.controls.load(std::memory_order_acquire);
-    std::byte* address = met && window.controls_offset != 0
+    std::byte* address = met && window.controls_offset != 0 && window.targets != nullptr
                              ? window.team.map(window.team.leader(), window.controls_offset, bytes)
                              : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);

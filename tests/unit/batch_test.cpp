@@ -241,11 +241,12 @@ std::uint64_t make_long(Core& core, std::uint32_t rank, std::int64_t word = 0) {
 TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
     const Deadline deadline(60);
     const Waiting waiting(10, 1, 10);
-    const auto flush_all = [](Core& core, std::uint32_t) { return epoch::flush_all(core); };
-    const auto flush_local_all = [](Core& core, std::uint32_t) { return epoch::flush_local_all(core); };
-    using Flush = Fault (*)(Core&, std::uint32_t);
-    for (const Flush flush :
-         {Flush{epoch::flush}, Flush{epoch::flush_local}, Flush{flush_all}, Flush{flush_local_all}}) {
+    using reach::Completion;
+    const std::pair<std::uint32_t, Completion> flushes[] = {{1, Completion::AtTarget},
+                                                            {1, Completion::AtOrigin},
+                                                            {Core::kEveryTarget, Completion::AtTarget},
+                                                            {Core::kEveryTarget, Completion::AtOrigin}};
+    for (const auto& [flushed, until] : flushes) {
         Ranks ranks(3, 2048);
         RankCore& core = ranks.core(0);
         ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
@@ -262,11 +263,11 @@ TEST(Batch, ReportsADeadHolderOfAStripeWhenOperationsAreCompleted) {
         EXPECT_EQ(core.incomplete, 1u);
         EXPECT_EQ(ranks.memory(1)[1024], updates);
         EXPECT_EQ(ranks.memory(1)[0], 0u);
-        EXPECT_EQ(flush(core, 1), Fault::Dead);
+        EXPECT_EQ(epoch::flush(core, flushed, until), Fault::Dead);
         EXPECT_NE(std::string(base::fault_text()).find("rank 2 died in the middle of an accumulate"),
                   std::string::npos);
         EXPECT_EQ(core.incomplete, 0u);
-        EXPECT_EQ(flush(core, 1), Fault::None);
+        EXPECT_EQ(epoch::flush(core, flushed, until), Fault::None);
         EXPECT_EQ(epoch::unlock_all(core), Fault::None);
     }
 }
@@ -362,7 +363,7 @@ TEST(Batch, EveryFlushAllowsTheFastPathOfTheNext) {
         make_long(core, 1);
         EXPECT_FALSE(epoch::may_order_only(core, 1));
         epoch::end_run(core);
-        EXPECT_EQ(all ? epoch::flush_local_all(core) : epoch::flush_local(core, 1), Fault::None);
+        EXPECT_EQ(epoch::flush(core, all ? Core::kEveryTarget : 1, reach::Completion::AtOrigin), Fault::None);
         EXPECT_TRUE(epoch::may_order_only(core, 1));
         EXPECT_EQ(epoch::unlock_all(core), Fault::None);
     }
@@ -457,7 +458,7 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
         for (int i = 0; i < 200; ++i) {
             EXPECT_TRUE(add(core, 1));
             epoch::end_run_if_any(core);
-            EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
+            EXPECT_EQ(epoch::flush(core, 1, reach::Completion::AtOrigin), Fault::None);
         }
     };
     std::thread other(update);

@@ -64,7 +64,7 @@ std::vector<Step> steps() {
         {"unlock_all", [](RankCore& c) { return epoch::unlock_all(c); }, "nnnnnnnynn"},
         {"flush", [](RankCore& c) { return epoch::flush(c, 0); }, "nnnnnnyynn"},
         {"flush of another", [](RankCore& c) { return epoch::flush(c, 1); }, "nnnnnnyynn"},
-        {"flush_all", [](RankCore& c) { return epoch::flush_all(c); }, "nnnnnnyynn"},
+        {"flush_all", [](RankCore& c) { return epoch::flush(c, Core::kEveryTarget); }, "nnnnnnyynn"},
         {"operation", [](RankCore& c) { return touch(c); }, "nyynyyyynn"},
         {"free", [](RankCore& c) { return epoch::may_free(c); }, "yyynnnnnyy"},
     };
@@ -249,14 +249,14 @@ TEST(Epoch, CompletingCallsCompleteOperations) {
             ASSERT_EQ(epoch::lock(core, 1, kind, 0), Fault::None);
             leave(core, 1);
             EXPECT_EQ(epoch::try_unlock<false>(core, 1), sync::Released::No);
-            EXPECT_EQ(epoch::flush_local(core, 1), Fault::None);
-            EXPECT_EQ(epoch::flush_local_all(core), Fault::None);
+            EXPECT_EQ(epoch::flush(core, 1, reach::Completion::AtOrigin), Fault::None);
+            EXPECT_EQ(epoch::flush(core, Core::kEveryTarget, reach::Completion::AtOrigin), Fault::None);
             EXPECT_EQ(core.settled, Targets{});
             EXPECT_EQ(epoch::flush(core, 1), Fault::Range);
             EXPECT_EQ(core.settled, Targets{1});
             EXPECT_EQ(epoch::flush(core, 1), Fault::None);
             leave(core, 1);
-            EXPECT_EQ(epoch::flush_all(core), Fault::Range);
+            EXPECT_EQ(epoch::flush(core, Core::kEveryTarget), Fault::Range);
             EXPECT_EQ(core.settled, all);
             leave(core, 1);
             EXPECT_EQ(epoch::unlock(core, 1), Fault::Range);

@@ -145,7 +145,7 @@ class World {
                 return epoch::flush(core, rank);
             case Call::FlushLocal:
                 if (fast_ && epoch::may_order_only(core, rank)) return Fault::None;
-                return epoch::flush_local(core, rank);
+                return epoch::flush(core, rank, reach::Completion::AtOrigin);
             case Call::Operate:
                 return operate(core, rank);
             case Call::LeaveUnderWay:

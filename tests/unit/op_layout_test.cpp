@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "op/copy.h"
 #include "op/cursor.h"
 #include "op/layout.h"
-#include "op/copy.h"
 #include "op/type_info.h"
 
 namespace {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/process_state.h"
 #include "shm/arena.h"
 #include "shm/control.h"
 
@@ -165,9 +166,9 @@ TEST(PeerArena, ChecksTheTokenForLargePiecesToo) {
 }
 
 TEST(Process, StartTimeTellsLiveProcesses) {
-    EXPECT_NE(shm::process_start_time(::getpid()), 0u);
-    EXPECT_EQ(shm::process_start_time(::getpid()), shm::process_start_time(::getpid()));
-    EXPECT_EQ(shm::process_start_time(0x7ffffff0), 0u);
+    EXPECT_NE(base::process_start_time(::getpid()), 0u);
+    EXPECT_EQ(base::process_start_time(::getpid()), base::process_start_time(::getpid()));
+    EXPECT_EQ(base::process_start_time(0x7ffffff0), 0u);
 }
 
 }  // namespace

@@ -1,26 +1,12 @@
 // Acquires deferred locks in order.
 #include "core/strategies/deferred_lock.h"
 
-#include <ctime>
-
 #include "core/targets.h"
 #include "shm/other_threads.h"
 
 namespace osc::strategy {
 
 constinit LockOrder g_lock_order;
-
-namespace {
-
-// Another thread is acquiring the lock. That thread drives the network, this one drives the host.
-int yield_to_other_thread() {
-    const base::WaitScope waits;
-    shm::poll_host();
-    const timespec moment{0, 50000};
-    return ::nanosleep(&moment, nullptr);
-}
-
-}  // namespace
 
 // /proc/self/task has a link for each thread. While their number stays, the answer does.
 bool LockOrder::is_alone() {
@@ -54,7 +40,7 @@ void LockOrder::defer_or_await(Core& core, StateGuard& guard, std::uint32_t rank
 void LockOrder::acquire() {
     for (std::uint32_t state = Deferred; !state_.compare_exchange_strong(state, Acquiring); state = Deferred) {
         if (state == Ended) return;
-        yield_to_other_thread();
+        wait_for_other_thread();
     }
     Core& core = *core_;
     {
@@ -78,7 +64,7 @@ void LockOrder::end(Core& core, StateGuard& guard, std::uint32_t rank) {
     if (core_ != &core || target_ != rank) return;
     for (std::uint32_t state = Deferred; !state_.compare_exchange_strong(state, Ended); state = Deferred) {
         if (state == Ended) return;
-        guard.unlocked(yield_to_other_thread);
+        guard.unlocked(wait_for_other_thread);
     }
 }
 

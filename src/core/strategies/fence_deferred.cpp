@@ -74,7 +74,7 @@ class DeferredFence final : public FenceStrategy {
         if (!call.precedes) {
             // Only replies of earlier epochs of another kind may be outstanding. Wait until they no longer use this
             // process's buffers.
-            late = call.targets.empty() ? core.complete_local(Core::kEveryTarget) : core.complete_ops();
+            late = call.targets.empty() ? core.complete_local() : core.complete_ops();
             return !core.shared_flavour || core.node_barrier();
         }
         const std::uint64_t fence = core.epoch.fences;
@@ -84,7 +84,7 @@ class DeferredFence final : public FenceStrategy {
         if (!core.barrier()) return false;
         if (const Fault fault = perform_all_queued(core, call.targets); fault != Fault::None) late = fault;
         if (!await_incoming(core, queued.load(std::memory_order_relaxed) == fence)) return false;
-        if (const Fault fault = core.complete_local(Core::kEveryTarget); late == Fault::None) late = fault;
+        if (const Fault fault = core.complete_local(); late == Fault::None) late = fault;
         return true;
     }
 

@@ -2,14 +2,13 @@
 // remote target, and its reply grants it.
 #include "core/core.h"
 #include "core/strategies/deferred_lock.h"
-#include "core/strategies/lock_queued.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
 
 namespace osc::strategy {
 namespace {
 
-class AutomaticLock final : public QueuedLock {
+class AutomaticLock final : public LockStrategy {
   public:
     const char* name() const override { return "auto"; }
     std::string explain(const Core& core) const override {

@@ -4,14 +4,13 @@
 // target on another node lock, operations and unlock travel as one message, also without operations.
 #include "core/core.h"
 #include "core/strategies/deferred_lock.h"
-#include "core/strategies/lock_queued.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
 
 namespace osc::strategy {
 namespace {
 
-class DeferredLocks final : public QueuedLock {
+class DeferredLocks final : public LockStrategy {
   public:
     const char* name() const override { return "deferred"; }
 

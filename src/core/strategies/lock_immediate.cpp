@@ -2,14 +2,13 @@
 #include <string>
 
 #include "core/core.h"
-#include "core/strategies/lock_queued.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
 
 namespace osc::strategy {
 namespace {
 
-class ImmediateLock final : public QueuedLock {
+class ImmediateLock final : public LockStrategy {
   public:
     const char* name() const override { return "immediate"; }
     bool allows_batches() const override { return false; }

@@ -47,14 +47,24 @@ struct FenceCall {
     bool is_empty() const { return !precedes && !succeeds; }
 };
 
-/// MPI_Win_fence. All processes of a window use the same strategy, and call its functions in the order below.
-class FenceStrategy {
+/// What strategies of each kind have.
+class Strategy {
   public:
-    virtual ~FenceStrategy() = default;
+    virtual ~Strategy() = default;
     /// The name in strategies.def.
     virtual const char* name() const = 0;
     /// What the strategy does in this window, for OSC_VERBOSE=strategy; "" if the name says it.
     virtual std::string explain(const Core&) const { return ""; }
+    virtual Decision on_operation(const Core&, const Target&) const { return Decision::Now; }
+    /// False if operations may be queued: the fast paths ignore the queue.
+    virtual bool allows_fast_paths() const { return true; }
+    /// Whether small updates of an epoch may be batched (core/simple.h), where fast paths are allowed.
+    virtual bool allows_batches() const { return true; }
+};
+
+/// MPI_Win_fence. All processes of a window use the same strategy, and call its functions in the order below.
+class FenceStrategy : public Strategy {
+  public:
     /// Called while the epoch that the fence closes is still open.
     virtual void prepare(Core&, StateGuard&, const FenceCall&) {}
     /// Whether this process may leave the fence before another process of the node has made it. Operations on that
@@ -69,49 +79,33 @@ class FenceStrategy {
     virtual bool opens_early(const Core&) const { return false; }
     /// Called at the end of a fence that is not empty.
     virtual void conclude(Core&, const FenceCall&) {}
-    virtual Decision on_operation(const Core&, const Target&) const { return Decision::Now; }
-    /// False if operations may be queued: the fast paths ignore the queue.
-    virtual bool allows_fast_paths() const { return true; }
-    /// Whether small updates of an epoch may be batched (core/simple.h), where fast paths are allowed.
-    virtual bool allows_batches() const { return true; }
 };
 
 /// MPI_Win_start and MPI_Win_complete. Each process may use another strategy; MPI_Win_post and MPI_Win_wait do not
 /// depend on it.
-class PscwStrategy {
+class PscwStrategy : public Strategy {
   public:
-    virtual ~PscwStrategy() = default;
-    virtual const char* name() const = 0;
-    virtual std::string explain(const Core&) const { return ""; }
     /// Called by MPI_Win_start with its targets; the epoch is open. MPI_Win_complete awaits the remaining posts and
     /// performs queued operations. The caller holds the state lock.
     virtual void start(Core&, StateGuard&, std::span<const std::uint32_t>) {}
-    virtual Decision on_operation(const Core&, const Target&) const { return Decision::Now; }
-    virtual bool allows_fast_paths() const { return true; }
-    virtual bool allows_batches() const { return true; }
 };
 
 /// MPI_Win_lock and MPI_Win_lock_all, without MPI_MODE_NOCHECK. Each process may use another strategy, except with
 /// two-level locks.
-class LockStrategy {
+class LockStrategy : public Strategy {
   public:
-    virtual ~LockStrategy() = default;
-    virtual const char* name() const = 0;
-    virtual std::string explain(const Core&) const { return ""; }
     /// MPI_Win_lock: acquires the lock of `target`, or defers it (defer_lock). Sets Target::held_lock.
     virtual Fault lock(Core&, StateGuard&, Target& target, sync::LockKind) = 0;
-    /// MPI_Win_lock_all. Acquires the locks that the process must hold when the call returns; none if it fails.
-    virtual Fault lock_all(Core&, StateGuard&) = 0;
-    /// Acquires the lock of a target that an open lock_all needs now.
-    virtual Fault lock_one_of_all(Core&, StateGuard&, Target& target) = 0;
+    /// MPI_Win_lock_all. Acquires the locks that the process must hold when the call returns; none if it fails. Here:
+    /// those of memory that the program may load and store.
+    virtual Fault lock_all(Core&, StateGuard&);
+    /// Acquires the lock of a target that an open lock_all needs now: the first operation there does.
+    virtual Fault lock_one_of_all(Core&, StateGuard&, Target& target);
     /// Called after this process's operations at `rank` are complete and its lock there is no longer held.
     virtual Fault unlocked(Core&, StateGuard&, std::uint32_t /*rank*/, sync::LockKind) { return Fault::None; }
     virtual Fault all_unlocked(Core&, StateGuard&) { return Fault::None; }
-    virtual Decision on_operation(const Core&, const Target&) const { return Decision::Now; }
     /// Whether lock() may return before the lock is acquired. Constant for a window.
     virtual bool may_defer(const Core&) const = 0;
-    virtual bool allows_fast_paths() const { return true; }
-    virtual bool allows_batches() const { return true; }
 };
 
 /// A window's strategies.
@@ -122,6 +116,8 @@ struct Strategies {
 
     /// The first strategy of each kind in strategies.def: auto.
     Strategies();
+    /// The strategy of the open epoch; null if none is, or a fence's that no operation has used.
+    const Strategy* of_epoch(const Core& core) const;
     bool allow_fast_paths() const {
         return fence->allows_fast_paths() && pscw->allows_fast_paths() && lock->allows_fast_paths();
     }

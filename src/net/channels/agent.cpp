@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/helper_thread.h"
+#include "base/process_state.h"
 #include "trace/recorder.h"
 
 namespace osc::net {
@@ -89,7 +90,7 @@ void* Agent::thread_main(void* self) {
 void Agent::run() {
     box_->process = ::getpid();
     box_->thread = static_cast<std::int32_t>(::syscall(SYS_gettid));
-    box_->thread_start_time = shm::process_start_time(box_->thread);
+    box_->thread_start_time = base::process_start_time(box_->thread);
     ready_.store(1, std::memory_order_release);
     ready_.notify_all();
     for (;;) {

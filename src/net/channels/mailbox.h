@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/process_state.h"
 #include "net/wire.h"
 #include "shm/arena.h"
 #include "shm/wait.h"
@@ -95,8 +96,8 @@ inline bool agent_alive(const Mailbox& box, const shm::PeerArena& arena) {
     // A thread number of another PID namespace says nothing here; but the agent ends with its process, or closes the
     // mailbox.
     if (arena.adopted()) return arena.owner_lives();
-    const std::uint64_t start = shm::process_start_time(box.thread);
-    if (start != shm::kUnknownStart && box.thread_start_time != shm::kUnknownStart)
+    const std::uint64_t start = base::process_start_time(box.thread);
+    if (start != base::kUnknownStart && box.thread_start_time != base::kUnknownStart)
         return start == box.thread_start_time;
     // Without start times (no descriptor left) the number alone decides.
     return ::syscall(SYS_tgkill, box.process, box.thread, 0) == 0 || errno != ESRCH;

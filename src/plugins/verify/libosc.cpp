@@ -79,8 +79,8 @@ Fault may_free(Core& core) {
 Fault must_not_flush(Core& core, std::uint32_t target) {
     return g_libosc.must_not_flush(core, target);
 }
-Fault must_not_request(Core& core) {
-    return g_libosc.must_not_request(core);
+Fault need_passive(Core& core, const char* kind) {
+    return g_libosc.need_passive(core, kind);
 }
 }  // namespace epoch
 

@@ -1,16 +1,14 @@
-// lock_all over queued locks.
-#include "core/strategies/lock_queued.h"
-
+// What strategies have unless they say otherwise: lock_all over queued locks.
 #include "core/core.h"
 #include "core/targets.h"
 
 namespace osc::strategy {
 
-Fault QueuedLock::lock_one_of_all(Core& core, StateGuard& guard, Target& target) {
+Fault LockStrategy::lock_one_of_all(Core& core, StateGuard& guard, Target& target) {
     return acquire(core, guard, target, sync::LockKind::Shared, true);
 }
 
-Fault QueuedLock::lock_all(Core& core, StateGuard& guard) {
+Fault LockStrategy::lock_all(Core& core, StateGuard& guard) {
     if (!core.pointers_given) {
         Target& own = core.target(core.me);
         if (const Fault fault = acquire(core, guard, own, sync::LockKind::Shared); fault != Fault::None) return fault;
@@ -24,6 +22,22 @@ Fault QueuedLock::lock_all(Core& core, StateGuard& guard) {
         drop(core, core.target(rank));
     core.epoch.touched.clear();
     return fault;
+}
+
+const Strategy* Strategies::of_epoch(const Core& core) const {
+    switch (core.epoch.access) {
+        case Access::None:
+        case Access::Fence:
+            break;
+        case Access::FenceUsed:
+            return fence.get();
+        case Access::Lock:
+        case Access::LockAll:
+            return lock.get();
+        case Access::Start:
+            return pscw.get();
+    }
+    return nullptr;
 }
 
 }  // namespace osc::strategy
