@@ -25,6 +25,10 @@ constexpr std::uint32_t kLookForDead = 64 << 4;  // unsuccessful tests
 
 // The error of a call on a window that libosc does not serve.
 int refuse(MPI_Win win, const char* function) {
+    if (host::real().Win_call_errhandler == nullptr) {
+        base::say("%s: libosc serves no window over this MPI library (%s)", function, host::describe_host().c_str());
+        return MPI_ERR_WIN;
+    }
     if (was_freed(win)) return raise_freed(function);
     if (win == MPI_WIN_NULL) return raise(function, fail(Fault::Win, "the window is MPI_WIN_NULL"));
     base::say("%s: the host MPI serves this window, and has no notified operations; osc/notify_fallback.h has",

@@ -6,6 +6,7 @@
 #include "api/attributes.h"
 #include "api/serve.h"
 #include "core/epoch.h"
+#include "host/real.h"
 #include "window/request.h"
 
 namespace osc {
@@ -43,6 +44,18 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
 InfoInUse info_in_use(Window& window) {
     const StateGuard guard(window);
     return window.info;
+}
+
+// A status call of MPI 4.1 on several requests, which an older host lacks. A host need not look at libosc's requests by
+// itself in these calls.
+template <class... Results>
+int get_status(const char* name, int (*call)(int, const MPI_Request*, Results...), int count,
+               const MPI_Request* requests, Results... results) {
+    if (call == nullptr)
+        return raise(name, fail(Fault::Other, "the MPI library (%s) does not have it", host::describe_host().c_str()));
+    for (int i = 0; i < count; ++i)
+        request::look(requests[i]);
+    return call(count, requests, results...);
 }
 
 }  // namespace
@@ -146,6 +159,22 @@ int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     request::look(request);
     return host::real().Request_get_status(request, flag, status);
+}
+
+int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
+    return get_status("MPI_Request_get_status_all", host::real().Request_get_status_all, count, requests, flag,
+                      statuses);
+}
+
+int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+    return get_status("MPI_Request_get_status_any", host::real().Request_get_status_any, count, requests, index, flag,
+                      status);
+}
+
+int Request_get_status_some(int count, const MPI_Request* requests, int* completed, int* indices,
+                            MPI_Status* statuses) {
+    return get_status("MPI_Request_get_status_some", host::real().Request_get_status_some, count, requests, completed,
+                      indices, statuses);
 }
 
 }  // namespace entry

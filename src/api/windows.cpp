@@ -15,6 +15,7 @@
 #include "base/warn.h"
 #include "core/epoch.h"
 #include "host/datatype.h"
+#include "host/errhandler.h"
 #include "report/report.h"
 #include "window/device.h"
 #include "window/request.h"
@@ -239,9 +240,11 @@ int Win_free(MPI_Win* win) {
     // Checked while the window exists; the other processes wait in MPI_Win_free until this one comes.
     const int late = finish(*window, "MPI_Win_free", window->complete_ops());
     request::reap();
+    const bool fatal = host::window_errors_are_fatal(*win);
     const Fault fault = free_window(window, host_error);
     if (host_error != MPI_SUCCESS) return host_error;
     *win = MPI_WIN_NULL;
+    if (fault != Fault::None && fatal) return raise("MPI_Win_free", fault);  // the window's handler is gone
     return fault == Fault::None ? late : error_class(fault);
 }
 

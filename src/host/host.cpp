@@ -67,10 +67,12 @@ MPI_Comm self_of_session() {
     MPI_Group one = MPI_GROUP_NULL;
     MPI_Comm self = MPI_COMM_NULL;
     if (mpi.Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &g_session) != MPI_SUCCESS) return MPI_COMM_NULL;
-    if (mpi.Group_from_session_pset(g_session, "mpi://SELF", &one) != MPI_SUCCESS) return MPI_COMM_NULL;
-    if (mpi.Comm_create_from_group(one, "libosc", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) != MPI_SUCCESS)
-        self = MPI_COMM_NULL;
-    mpi.Group_free(&one);
+    if (mpi.Group_from_session_pset(g_session, "mpi://SELF", &one) == MPI_SUCCESS) {
+        if (mpi.Comm_create_from_group(one, "libosc", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) != MPI_SUCCESS)
+            self = MPI_COMM_NULL;
+        mpi.Group_free(&one);
+    }
+    if (self == MPI_COMM_NULL) mpi.Session_finalize(&g_session);
     return self;
 }
 

@@ -14,7 +14,7 @@ namespace osc::host {
 
 /// The host's PMPI functions. A member is null if the host does not have the function.
 struct Real {
-#define OSC_ENTRY(kind, name, parameters, arguments) decltype(&::PMPI_##name) name = nullptr;
+#define OSC_ENTRY(kind, name, parameters, arguments) int(*name) parameters = nullptr;
 #include "api/entries.def"
 #undef OSC_ENTRY
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;

@@ -176,7 +176,8 @@ struct alignas(64) ControlTableHeader {
     alignas(64) std::atomic<std::uint32_t> error{0};  // MPI error class of a failed creation, the largest wins
     std::atomic<std::uint32_t> kept{0};               // a process keeps the window: its attribute callback failed
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
-    std::atomic<std::uint64_t> segment{0};            // offset + 1 of the common segment of a contiguous shared window
+    std::atomic<std::uint32_t> contiguous{0};         // 1: a process of a shared window asks for one segment
+    std::atomic<std::uint64_t> segment{0};            // offset + 1 of that segment
     std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
     // The number of the last even and the last odd deferred fence before which a process of this node had queued
     // operations. Two entries are enough: barriers keep processes at most one such fence apart.

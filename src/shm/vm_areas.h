@@ -3,6 +3,7 @@
 // needs little stack, so it is usable between fork and exec, and in a thread or signal handler with the smallest stack.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -26,6 +27,11 @@ struct VmArea {
     bool shared = false;
     bool special = false;  // a stack, or memory of the kernel
 };
+
+/// The area's protection, as for mmap().
+inline int protection_of(const VmArea& area) {
+    return (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0) | (area.executable ? PROT_EXEC : 0);
+}
 
 /// The area that contains `address`, in a microsecond; false if there is none, or if the kernel (before 6.11) lists
 /// areas only. Does not tell special areas.

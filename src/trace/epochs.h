@@ -39,7 +39,7 @@ class Epochs {
     std::vector<Epoch> closed_;
 };
 
-/// "fence epoch", "lock epoch (exclusive) at 3".
+/// "fence epoch", "exclusive lock epoch at 3".
 std::string name_of(const Epoch& epoch);
 
 }  // namespace osc::trace

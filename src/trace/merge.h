@@ -23,7 +23,7 @@ struct Merged {
 std::vector<std::uint32_t> ranks_beside(const std::string& path);
 
 /// Reads the files beside `path` and writes `path`. False with a reason in `why` if there is none, or `path` cannot be
-/// written. Where the files are of several runs, the run of the lowest rank's size counts. Needs memory for the
+/// written. Where the files are of several runs, the run of the newest file counts. Needs memory for the
 /// messages and calls of one process at a time, and 48 bytes for each message.
 bool merge(const std::string& path, Merged& merged, std::string& why);
 

@@ -30,8 +30,23 @@ bool info_is(const Request& request, const char* key, const char* value) {
     return found && std::strcmp(text, value) == 0;
 }
 
-bool contiguous(const Request& request) {
-    return request.flavor == MPI_WIN_FLAVOR_SHARED && !info_is(request, "alloc_shared_noncontig", "true");
+// Raises `word` to `mine`: the largest value of the node's processes remains.
+void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
+    std::uint32_t seen = word.load(std::memory_order_relaxed);
+    while (seen < mine && !word.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
+    }
+}
+
+// Allocates memory for this process alone.
+Fault allocate_own(Window& window, const Request& request, shm::ControlBlock& block) {
+    const auto bytes = static_cast<std::size_t>(request.size);
+    const shm::ArenaBlock piece = shm::Arena::mine().allocate(bytes, wanted_alignment(request.info), true);
+    if (!piece) return fail(Fault::NoMem, "no shared memory for %zu bytes: %s", bytes, std::strerror(errno));
+    window.owned = piece.address;
+    window.base = piece.address;
+    block.base = reinterpret_cast<std::uint64_t>(piece.address);
+    block.offset = piece.offset;
+    return Fault::None;
 }
 
 // Allocates this process's memory and describes it in its control block, as far as that needs no other process.
@@ -64,18 +79,11 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
             adopt_memory(window, request, block);
         return Fault::None;
     }
-    if (contiguous(request)) {
-        block.arena_rank = 0;
-        block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
-        return Fault::None;  // lay_out_segment() sets the address when all sizes are known
-    }
-    const shm::ArenaBlock piece = arena.allocate(bytes, wanted_alignment(request.info), true);
-    if (!piece) return fail(Fault::NoMem, "no shared memory for %zu bytes: %s", bytes, std::strerror(errno));
-    window.owned = piece.address;
-    window.base = piece.address;
-    block.base = reinterpret_cast<std::uint64_t>(piece.address);
-    block.offset = piece.offset;
     block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
+    if (request.flavor == MPI_WIN_FLAVOR_ALLOCATE) return allocate_own(window, request, block);
+    // A shared window gets its memory when all processes have said whether they ask for one segment, and all sizes are
+    // known. alloc_shared_noncontig permits other places, so one process without it decides.
+    if (!info_is(request, "alloc_shared_noncontig", "true")) raise_to(window.controls.header().contiguous, 1);
     return Fault::None;
 }
 
@@ -110,17 +118,11 @@ Fault lay_out_segment(Window& window, const Request& request) {
         return fail(Fault::NoMem, "cannot map %llu bytes of shared memory: %s", static_cast<unsigned long long>(total),
                     std::strerror(errno));
     shm::ControlBlock& mine = window.mine();
+    mine.arena_rank = 0;
     window.base = window.segment + before;
     mine.base = reinterpret_cast<std::uint64_t>(window.base);
     mine.offset = window.segment_offset + before;
     return Fault::None;
-}
-
-// Raises `word` to `mine`: the largest value of the node's processes remains.
-void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
-    std::uint32_t seen = word.load(std::memory_order_relaxed);
-    while (seen < mine && !word.compare_exchange_weak(seen, mine, std::memory_order_acq_rel)) {
-    }
 }
 
 void raise_error(shm::ControlTableHeader& header, int error) {
@@ -269,10 +271,12 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
                                               [&] { return window->dead_in_collective() >= 0; });
     };
     met = pass_barrier();
-    if (met && contiguous(request)) {
-        // After the barrier all processes read the same word, so all take this branch or none.
+    if (met && request.flavor == MPI_WIN_FLAVOR_SHARED) {
+        // After the barrier all processes read the same words, so all take the same branch.
         if (header.error.load(std::memory_order_acquire) == 0) {
-            fault = lay_out_segment(*window, request);
+            fault = header.contiguous.load(std::memory_order_relaxed) != 0
+                        ? lay_out_segment(*window, request)
+                        : allocate_own(*window, request, window->mine());
             raise_error(header, error_class(fault));
         }
         met = pass_barrier();

@@ -1,5 +1,6 @@
 // Info hints: which are known, and the values in use that MPI_Win_get_info reports (MPI 4.1 section 12.2).
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -18,7 +19,7 @@ namespace {
 struct Key {
     const char* name;
     const char* fallback;
-    const char* allowed;  // the values accepted: "bool", "ops", "order", "number", or "fixed" (none)
+    const char* allowed;  // the values accepted: "bool", "ops", "order", "alignment", or "fixed" (none)
 };
 
 const Key kKeys[] = {
@@ -29,7 +30,7 @@ const Key kKeys[] = {
     {"same_size", "false", "bool"},
     {"same_disp_unit", "false", "bool"},
 };
-const Key kAlignment = {"mpi_minimum_memory_alignment", "64", "number"};
+const Key kAlignment = {"mpi_minimum_memory_alignment", "64", "alignment"};
 const Key kNoncontig = {"alloc_shared_noncontig", "false", "bool"};
 
 bool in_order_list(const char* value) {
@@ -45,6 +46,13 @@ bool in_order_list(const char* value) {
 // Read at creation only. Indexed by strategy::SyncKind.
 constexpr const char* kStrategyKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
 
+// The alignment that a value names: a power of two up to 1 TiB, as a decimal number. Else 0.
+std::size_t alignment_in(const char* value) {
+    if (std::strspn(value, "0123456789") != std::strlen(value)) return 0;
+    const unsigned long long number = std::strtoull(value, nullptr, 10);
+    return number <= (1ull << 40) && std::has_single_bit(number) ? number : 0;
+}
+
 bool acceptable(const Key& key, const char* value) {
     if (std::strcmp(key.allowed, "bool") == 0)
         return std::strcmp(value, "true") == 0 || std::strcmp(value, "false") == 0;
@@ -52,7 +60,7 @@ bool acceptable(const Key& key, const char* value) {
         return std::strcmp(value, "same_op") == 0 || std::strcmp(value, "same_op_no_op") == 0;
     if (std::strcmp(key.allowed, "order") == 0) return in_order_list(value);
     if (std::strcmp(key.allowed, "fixed") == 0) return false;
-    return *value != '\0' && std::strspn(value, "0123456789") == std::strlen(value);
+    return alignment_in(value) != 0;
 }
 
 std::optional<std::string> value_of(MPI_Info info, const char* key) {
@@ -73,15 +81,7 @@ void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now
 }  // namespace
 
 std::size_t wanted_alignment(MPI_Info info) {
-    char text[64];
-    int found = 0;
-    if (info == MPI_INFO_NULL) return 64;
-    char key[] = "mpi_minimum_memory_alignment";
-    host::real().Info_get(info, key, sizeof text - 1, text, &found);
-    if (!found) return 64;
-    const unsigned long long value = std::strtoull(text, nullptr, 10);
-    if (value == 0 || (value & (value - 1)) != 0 || value > (1ull << 40)) return 64;
-    return std::max<std::size_t>(64, value);
+    return std::max<std::size_t>(64, alignment_in(value_of(info, kAlignment.name).value_or("").c_str()));
 }
 
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {

@@ -82,7 +82,10 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<No
 int prove(MPI_Comm comm, bool& proved) {
     Team* team = nullptr;
     const char* why = nullptr;
-    if (const int error = Team::of(comm, true, false, team, why); error != MPI_SUCCESS) return error;
+    proved = false;
+    const int error = Team::of(comm, true, false, team, why);
+    if (error == MPI_ERR_NO_MEM) return MPI_SUCCESS;  // on all of `comm`
+    if (error != MPI_SUCCESS) return error;
     proved = team->not_served() == nullptr && team->local_ranks() == nullptr;
     team->release();
     return MPI_SUCCESS;

@@ -144,14 +144,14 @@ void Window::recount(const Target& target, const op::Call& call) {
 }
 
 Fault Window::perform_deferred(std::uint32_t rank) {
-    Fault first = Fault::None;
+    Fault last = Fault::None;
     queue_.empty(rank, [&](const op::Deferral& operation) {
         if (const Fault fault = execute(target(rank), operation.call); fault != Fault::None)
-            first = fault;
+            last = fault;
         else
             recount(target(rank), operation.call);
     });
-    return first;
+    return last;
 }
 
 }  // namespace osc

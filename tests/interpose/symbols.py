@@ -15,7 +15,8 @@ import sys
 
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "symbols.tsv")
 # The name of a one-sided function without its prefix, whatever language spells it.
-RMA = re.compile(r"(.*_)?win_.*|r?(put|get|accumulate|get_accumulate)(_c)?|fetch_and_op|compare_and_swap|(alloc|free)_mem",
+RMA = re.compile(r"(.*_)?win_.*|r?(put|get|accumulate|get_accumulate)(_c)?|fetch_and_op|compare_and_swap|(alloc|free)_mem"
+                 r"|request_get_status.*",
                  re.I)
 # Fortran's spellings of one function: case, underscores, profiling names, and the marks of mpi_f08 and of arguments of
 # type(c_ptr).

@@ -11,8 +11,9 @@ using osct::size;
 
 namespace {
 
-// Each rank has rank + 1 longs; all ranks load the values that the others stored.
-void shared_with(const char* noncontiguous) {
+// Each rank has rank + 1 longs; all ranks load the values that the others stored. `contiguous`: so the segments must
+// be.
+void shared_with(const char* noncontiguous, bool contiguous) {
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "alloc_shared_noncontig", noncontiguous);
@@ -39,7 +40,7 @@ void shared_with(const char* noncontiguous) {
                   [&](std::size_t i) { return peer * 100 + static_cast<long>(i); });
         if (peer == rank()) CHECK(there == base);
         const char* begin = static_cast<const char*>(static_cast<const void*>(there));
-        if (noncontiguous[0] == 'f' && end_of_last) CHECK(begin == end_of_last);
+        if (contiguous && end_of_last) CHECK(begin == end_of_last);
         end_of_last = begin + peer_bytes;
         // A query for MPI_PROC_NULL returns the lowest rank with memory.
         if (peer == 0) {
@@ -58,11 +59,17 @@ void shared_with(const char* noncontiguous) {
 // Between hosts there is no such window; the case allocated_window tests queries of allocated windows there.
 CASE(contiguous) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
-    shared_with("false");
+    shared_with("false", true);
 }
 CASE(noncontiguous) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
-    shared_with("true");
+    shared_with("true", false);
+}
+// Rank 0 permits other places, the others do not.
+CASE(contiguous_if_one_rank_asks) {
+    SKIP_IF(size() < 2 || !osct::shares_memory(MPI_COMM_WORLD));
+    HOST_CANNOT("it hangs or mixes both layouts");
+    shared_with(rank() == 0 ? "true" : "false", true);
 }
 
 // libosc does not see loads and stores, so every fence of a shared window is a barrier.

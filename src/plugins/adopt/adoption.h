@@ -180,6 +180,7 @@ class Adoption {
     Refusal open_file(int fd);
     bool owned() const;
     bool is_own(const VmArea& area) const;
+    bool list_own(MappedArray<Copy>& found) const;
     void survey(const Place& pages, const Place& touched, Survey& found) const;
     bool is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const;
     static const char* refusal(const Survey& found, const Place& pages, const Limits& limits);

@@ -41,16 +41,20 @@ std::size_t Adoption::file_bytes() const {
     return ::fstat(fd_, &file) == 0 ? static_cast<std::size_t>(file.st_blocks) * 512 : kAddresses;
 }
 
+// Lists the areas of adopted memory; false if some may be missing.
+bool Adoption::list_own(MappedArray<Copy>& found) const {
+    VmAreas areas;
+    bool complete = true;
+    for (VmArea area; areas.next(area);)
+        if (is_own(area))
+            complete =
+                found.push({area.first, area.end - area.first, area.offset, protection_of(area), nullptr}) && complete;
+    return complete && areas.complete();
+}
+
 // First lists, then copies: the copies are areas too.
 void Adoption::copy_for_child(bool fits) {
-    VmAreas areas;
-    for (VmArea area; areas.next(area);) {
-        if (!is_own(area)) continue;
-        const int protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
-        copies_complete_ =
-            copies_.push({area.first, area.end - area.first, area.offset, protection, nullptr}) && copies_complete_;
-    }
-    copies_complete_ = copies_complete_ && areas.complete();
+    copies_complete_ = list_own(copies_);
     for (Copy& copy : copies_) {
         const long place = !fits ? -1
                                  : ::syscall(SYS_mmap, nullptr, copy.bytes, PROT_READ | PROT_WRITE,
@@ -131,16 +135,7 @@ void Adoption::after_fork_in_child() {
     if (!s_forking) return;
     Adoption& self = mine();
     MappedArray<Copy> found;
-    bool listed = true;
-    {
-        VmAreas areas;
-        for (VmArea area; areas.next(area);)
-            if (self.is_own(area))
-                listed = found.push({area.first, area.end - area.first, area.offset,
-                                     (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0), nullptr}) &&
-                         listed;
-        listed = listed && areas.complete();
-    }
+    const bool listed = self.list_own(found);
     for (const Copy& area : listed ? found : self.copies_)
         self.map_copies(area.first, area.first + area.bytes, area.protection, area.offset);
     for (const Copy& copy : self.copies_)  // what no area needs

@@ -16,10 +16,6 @@
 namespace osc::shm {
 namespace {
 
-int protection_of(const VmArea& area) {
-    return (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0) | (area.executable ? PROT_EXEC : 0);
-}
-
 std::size_t whole_pages(std::size_t bytes) {
     return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }

@@ -1,4 +1,4 @@
-// The communicators over which the usage checker of one process sends to that of another (verified_races.h). Below
+// The communicators over which the usage checker of one process sends to that of another (race_exchange.h). Below
 // MPI_THREAD_MULTIPLE all windows of one group share one: no two collectives on it are under way at once. Else each
 // window has its own, because threads may enter the calls on two windows in different orders.
 #pragma once

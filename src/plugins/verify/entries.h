@@ -29,7 +29,7 @@ struct CurrentCall {
 };
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local CurrentCall* t_current_call;
 
-/// Marks a call for report_fault() while it runs.
+/// Marks a call, for reports, while it runs.
 class CallScope {
   public:
     explicit CallScope(check::Site site) : before_(t_current_call) {
