@@ -57,7 +57,7 @@ def between_hosts(documents):
                  % (cell(a), cell(b), beta))
 
     lines = [["call, with s = 8 if not named", "messages", "formula", "predicted", "measured"],
-             row(("put, get, alone; flush", "2; beyond 176 B a write or read", "2α + sβ"), 2 * a,
+             row(("put, get, alone; flush", "a write or read", "2α + sβ"), 2 * a,
                  same("put_is_rput_wait", "function"), same("get_is_rget_wait", "function")),
              row(("accumulate; fetch_and_op; flush", "2", "2α + sβ"), 2 * a, same("accumulate_is_get_accumulate", "function"),
                  same("fetch_and_op_is_get_accumulate", "function")),
