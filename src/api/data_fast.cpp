@@ -1,5 +1,4 @@
-// The fast paths of the operations without a request that return at most one element; all other calls use
-// their general forms (data.h).
+// The fast paths of the operations without a request; all other calls use their general forms (data.h).
 #include "api/data_fast.h"
 
 #include "api/data.h"

@@ -2,7 +2,7 @@
 // (libosc_ofi.so), which is loaded when the first window spans nodes, so that a job on one node never loads libfabric.
 //
 // Thread-safety: any thread may call send, write, read, insert, expose and revoke at any time; one thread at a time may
-// call poll or sleep. Only sleep() blocks.
+// call poll or sleep. Only sleep() and await() block.
 #pragma once
 
 #include <cstddef>

@@ -118,6 +118,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
             why = std::string(provider()) + ": cannot post a receive";
             return false;
         }
+        if (!receives_[static_cast<std::size_t>(i)].posted) ++unposted_;
     }
     probe_direct(*this, flaw_);
     choose_registration();

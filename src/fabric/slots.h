@@ -61,8 +61,6 @@ class Slots {
         free_.fetch_or(std::uint64_t{1} << slot, std::memory_order_release);
     }
     std::byte* at(int slot) const { return memory_ + static_cast<std::size_t>(slot) * kBytes; }
-    /// Whether an operation has a slot.
-    bool used() const { return memory_ != nullptr && free_.load(std::memory_order_relaxed) != ~std::uint64_t{0}; }
 
   private:
     struct User {

@@ -116,9 +116,9 @@ void Connections::fail(Connection& peer) {
 }
 
 void Connections::end(Connection& peer, Status why) {
+    fail(peer);  // counted before another thread can settle it
     Status before = Status::Done;
-    if (!peer.end.compare_exchange_strong(before, why, std::memory_order_seq_cst)) return;
-    fail(peer);
+    peer.end.compare_exchange_strong(before, why, std::memory_order_seq_cst);
 }
 
 std::vector<Connection*> Connections::in_doubt() {

@@ -11,7 +11,7 @@ struct Counts {
     std::atomic<std::uint64_t> requests{0};
     std::atomic<std::uint64_t> writes{0};   // direct
     std::atomic<std::uint64_t> reads{0};    // direct
-    std::atomic<std::uint64_t> atomics{0};  // on the words of locks
+    std::atomic<std::uint64_t> atomics{0};  // on words of locks, and accumulates by the provider
     std::atomic<std::uint64_t> retries{0};  // posts for which the provider had no room, to be repeated
     // Messages dropped: malformed, with a wrong secret, from an unknown sender, a reply to no request, or a notice for
     // a window that is gone.

@@ -49,7 +49,7 @@ class NetworkStack final : progress::Driven {
     fabric::Endpoint& endpoint() { return *endpoint_; }
     const Counts& counts() const { return counts_; }
     /// The most bytes of a message's body.
-    std::size_t largest_body() const { return endpoint_->largest_message() - sizeof(Frame); }
+    std::size_t largest_body() const { return (endpoint_->largest_message() - sizeof(Frame)) / kAlign * kAlign; }
 
     /// What messages to a process of another node cost: the way of a small one, and each further byte, in ns.
     struct Cost {

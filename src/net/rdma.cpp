@@ -32,6 +32,7 @@ bool Rdma::begin(Transfer& transfer, Post&& post) {
             transfer.ended(transfer, end);
         return end != Status::Done;
     }
+    if (base::t_helper_thread) return true;  // it started a deferred access, and polls anyway
     // A thread that streams reaps the ends itself, several per poll, which costs less; the network thread leaves it the
     // core.
     if (begun_.fetch_add(1, std::memory_order_relaxed) % Policy::kTransfersPerPoll == 0)
@@ -95,8 +96,10 @@ void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std
 void Rdma::ended(fabric::Operation& operation, int error) {
     auto& transfer = reinterpret_cast<Transfer&>(operation);
     Rdma& rdma = *transfer.rdma;
-    const Status status = status_of(error);
-    if (status == Status::Lost) {
+    Status status = status_of(error);
+    if (status == Status::Lost && transfer.connection->ended())
+        status = transfer.connection->end.load(std::memory_order_relaxed);
+    else if (status == Status::Lost) {
         rdma.failed_.push_back(&transfer);
         rdma.messenger_.failed(*transfer.connection);
         return;

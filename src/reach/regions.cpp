@@ -44,7 +44,7 @@ class RegionsTransport final : public Transport {
     MappedPart locate(const shm::Region& region);
     // Calls f(transport, disp, bytes) for each part of [disp, disp + bytes) that lies in one region.
     template <class F>
-    void split(std::int64_t disp, std::size_t bytes, F&& f);
+    void split(std::int64_t disp, std::size_t bytes, std::size_t width, F&& f);
     template <class F>
     void by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t bytes, F&& f);
 
@@ -86,8 +86,9 @@ void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t 
     fault_ = parts.finish_mapped();
 }
 
+// No element of `width` bytes may lie across the end of a region.
 template <class F>
-void RegionsTransport::split(std::int64_t disp, std::size_t bytes, F&& f) {
+void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t width, F&& f) {
     // A refused piece changes nothing, so the regions of all its bytes are found before the first byte moves.
     const shm::Region* first = nullptr;
     for (std::uint64_t seen = 0; seen < bytes;) {
@@ -100,6 +101,10 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, F&& f) {
         }
         if (seen == 0) first = region;
         seen += region->base + region->size - address;
+        if (seen < bytes && seen % width != 0) {
+            fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
+            return;
+        }
     }
     while (bytes > 0 && fault_ == Fault::None) {
         const auto address = static_cast<std::uint64_t>(disp);
@@ -117,7 +122,7 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, F&& f) {
 
 void RegionsTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
     const auto* data = static_cast<const std::byte*>(from);
-    split(disp, bytes, [&](Transport& to, std::int64_t at, std::size_t part) {
+    split(disp, bytes, 1, [&](Transport& to, std::int64_t at, std::size_t part) {
         to.put(at, data, part);
         data += part;
     });
@@ -125,7 +130,7 @@ void RegionsTransport::put(std::int64_t disp, const void* from, std::size_t byte
 
 void RegionsTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
     auto* data = static_cast<std::byte*>(to);
-    split(disp, bytes, [&](Transport& from, std::int64_t at, std::size_t part) {
+    split(disp, bytes, 1, [&](Transport& from, std::int64_t at, std::size_t part) {
         from.get(at, data, part);
         data += part;
     });
@@ -135,11 +140,7 @@ void RegionsTransport::update(const Update& how, std::int64_t disp, const void* 
                               std::size_t count) {
     const auto* from = static_cast<const std::byte*>(origin);
     auto* back = static_cast<std::byte*>(result);
-    split(disp, count * how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
-        if (part % how.width != 0) {
-            fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
-            return;
-        }
+    split(disp, count * how.width, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
         to.update(how, at, from, back, part / how.width);
         if (from != nullptr) from += part;
         if (back != nullptr) back += part;

@@ -33,10 +33,6 @@ constexpr std::size_t kWays = 6;
 constexpr bool is_mapped(Way way) {
     return way == Way::Mapped;
 }
-/// Memory of the target may be out of the fast paths' reach and in that of process_vm_*.
-constexpr bool may_be_private(Way way) {
-    return way == Way::Private || way == Way::Mixed || way == Way::Regions;
-}
 /// The target is on another node.
 constexpr bool is_remote(Way way) {
     return way == Way::Net;
@@ -66,7 +62,8 @@ enum class Post : std::uint8_t { Open, Awaited, Taken };
 /// description is then valid for the window's life.
 struct alignas(64) Target {
     /// The fast path may load and store at `base` without asking the epoch, from displacement `first` to the byte
-    /// before this less one. 0 if no epoch is open, or if the memory is not mapped here.
+    /// before this less one. 0 if no epoch is open, or if no memory is mapped here;
+    /// for Way::Regions 1, which no displacement passes.
     std::atomic<std::uint64_t> fast_limit;
     union {
         std::byte* base;           // displacement 0 as mapped here, for Way::Mapped and Mixed

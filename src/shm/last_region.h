@@ -1,5 +1,5 @@
-// The region of a dynamic window's target that an operation of this process has reached by load and store last, so that
-// the next one needs no copy of the region table.
+// The region of a dynamic window's target that an operation of this process has reached last, by load and store or by
+// process_vm_*, so that the next one needs no copy of the region table.
 //
 // Threads read it without a lock. find() returns a place only if the target's table has the version at which the place
 // was noted. A copy of the table that is made later takes over the mapping of each region that it still has, so the

@@ -1,5 +1,5 @@
-// The other threads of this process, while memory is exchanged (src/plugins/adopt): no thread may store into it
-// meanwhile.
+// The other threads of this process: whether there are any, and their stop while memory is exchanged
+// (src/plugins/adopt), because no thread may store into it meanwhile.
 #pragma once
 
 #include <signal.h>

@@ -20,7 +20,7 @@ struct WaitPolicy {
     void (*network)() = nullptr;   // drives libosc's own network once; null if there is none
 };
 
-/// Every wait reads it. Set at start and, by the host room, when a window has more ranks on the node than earlier ones.
+/// Every wait reads it. Set at start and, by the host room, with each new team.
 /// Thread-safe: a wait in progress may see some of the old values.
 WaitPolicy wait_policy();
 void set_wait_policy(const WaitPolicy& policy);

@@ -1,6 +1,7 @@
 // The synchronisation strategies decide WHEN the operations of an epoch are performed. Each kind of synchronisation has
-// one interface here. Each strategy has one file beside this one and one line in strategies.def: the values of options
-// and info keys, and what osc_info lists, come from that table. docs/STRATEGIES.md compares the strategies.
+// one interface here. Each strategy has one file beside this one and, but for two-level locks, one line in
+// strategies.def: the values of options and info keys, and what osc_info lists, come from that table.
+// docs/STRATEGIES.md compares the strategies.
 //
 // The other files of src/core check that a call is legal, keep the state of the window's epochs, and ask its
 // strategies:
@@ -94,7 +95,7 @@ class PscwStrategy : public Strategy {
 /// two-level locks.
 class LockStrategy : public Strategy {
   public:
-    /// MPI_Win_lock: acquires the lock of `target`, or defers it (defer_lock). Sets Target::held_lock.
+    /// MPI_Win_lock: acquires the lock of `target`, or defers it (LockOrder). Sets Target::held_lock.
     virtual Fault lock(Core&, StateGuard&, Target& target, sync::LockKind) = 0;
     /// MPI_Win_lock_all. Acquires the locks that the process must hold when the call returns; none if it fails. Here:
     /// those of memory that the program may load and store.

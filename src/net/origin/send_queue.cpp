@@ -140,7 +140,8 @@ void SendQueue::drop(Outgoing& message, Status end) {
 
 void SendQueue::Place::answered(Status status, const std::byte* data, std::size_t bytes) {
     queue->faults_.note(status);
-    if (status == Status::HolderDied) queue->refused_.store(true, std::memory_order_relaxed);
+    // A stripe whose holder died has the same status.
+    if (status == Status::HolderDied && confirms) queue->refused_.store(true, std::memory_order_relaxed);
     if (std::exchange(confirms, false)) queue->unconfirmed_.fetch_sub(1, std::memory_order_release);
     // A reply without the data has a status that says why.
     if (!store_reply(segments, data, bytes) && status == Status::Done) queue->faults_.note(Status::Malformed);

@@ -113,7 +113,7 @@ void Stream::await_room() {
 
 // While this thread waits, other threads may issue further accumulates, hence the loops.
 void Stream::accumulate_by_message() {
-    while (!transfers_.ended(rows_))
+    while (!transfers_.ended(rows_) && !abandoned_)
         await_issued();
 }
 
@@ -166,7 +166,7 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     std::unique_lock lock(mutex(), std::defer_lock);
     if (threaded || is_enlisted()) lock.lock();
     const Description* const there = queries_.described();
-    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || !messages_.filling())
+    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || bytes > most_data(network_))
         return false;
     if (simple.is_transfer() && wants_direct(bytes)) return false;
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
@@ -174,7 +174,10 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     if (offset > there->size || bytes > there->size - offset) return false;
     if (record.opcode == Opcode::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
-    if (!messages_.fits(record)) return false;
+    if (!messages_.filling())
+        begin();
+    else if (!messages_.fits(record))
+        return false;
     mark();
     if (is_accumulate(record.opcode)) accumulates_ = messages_.issued() + 1;
     std::byte* const to = messages_.append(record);

@@ -4,7 +4,7 @@
 //
 // A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a
-// completion is sent at once.
+// completion that returns data is sent at once.
 //
 // A message without a free place, and a transfer that must wait for the target's lock, are deferred; the engine's
 // backlog resumes them. An operation with a completion waits for nothing.
@@ -83,7 +83,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     Fault finish() override;
 
     /// Adds an operation to the message that is being filled, without a completion. False, with nothing done, if the
-    /// general path must take it: the message is full or not begun, the target's window is dynamic or not known yet,
+    /// general path must take it: the message is full, the target's window is dynamic or not known yet,
     /// the operation leaves the window, or goes directly. Takes the mutex, unless no other thread may use the stream:
     /// `threaded` says whether other threads of the program may.
     bool try_small(const op::Simple& simple, bool threaded);
