@@ -67,6 +67,10 @@ inline bool try_lock_as(shm::LockCell& cell, std::uint64_t mine) {
     return cell.word.compare_exchange_strong(free, mine, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
+inline bool try_lock_exclusive(shm::LockCell& cell, std::uint32_t me) {
+    return try_lock_as(cell, exclusive_word(me));
+}
+
 inline bool try_lock_shared(shm::LockCell& cell) {
     std::uint64_t seen = cell.word.load(std::memory_order_relaxed);
     while ((seen & (kExclusive | kQueued | kBroken)) == 0)

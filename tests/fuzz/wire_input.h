@@ -121,7 +121,7 @@ class WireInput {
 
     void toggle_local() {
         if (!local_) {
-            local_ = sync::try_lock_as(target_.ranks.lock_cell(0), sync::exclusive_word(kLocal));
+            local_ = sync::try_lock_exclusive(target_.ranks.lock_cell(0), kLocal);
             return;
         }
         local_ = false;

@@ -178,7 +178,7 @@ TEST(LockAll, TakesOnlyTheOwnLockUntilATargetIsUsed) {
     ASSERT_EQ(epoch::open_target(core, core.target(2)), Fault::None);
     EXPECT_EQ(ranks.lock_cell(2).word.load(), 1u);
     EXPECT_EQ(ranks.lock_cell(3).word.load(), 0u);
-    EXPECT_FALSE(sync::try_lock_as(ranks.lock_cell(2), sync::exclusive_word(0)));
+    EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(2), 0));
     ASSERT_EQ(epoch::unlock_all(core), Fault::None);
     for (std::uint32_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(ranks.lock_cell(rank).word.load(), 0u);

@@ -20,7 +20,7 @@ class NetLocks : public ::testing::Test {
     static constexpr std::uint32_t kLocal = 1;  // a process of the target's node; 3 and higher are elsewhere
 
     std::uint64_t word() { return target_.ranks.lock_cell(0).word.load(); }
-    void lock_locally() { ASSERT_TRUE(sync::try_lock_as(target_.ranks.lock_cell(0), sync::exclusive_word(kLocal))); }
+    void lock_locally() { ASSERT_TRUE(sync::try_lock_exclusive(target_.ranks.lock_cell(0), kLocal)); }
     void unlock_locally() {
         sync::LockContext context = target_.ranks.context(kLocal);
         sync::unlock_exclusive(context, 0);
@@ -52,7 +52,7 @@ TEST_F(NetLocks, AFreeLockIsGrantedAtOnce) {
     request(3, 1, Body().lock(LockAsk::Exclusive).put(0, 5));
     expect_answers(done({1}));
     EXPECT_EQ(word(), sync::exclusive_word(3));
-    EXPECT_FALSE(sync::try_lock_as(target_.ranks.lock_cell(0), sync::exclusive_word(kLocal)));
+    EXPECT_FALSE(sync::try_lock_exclusive(target_.ranks.lock_cell(0), kLocal));
     EXPECT_FALSE(target_.service.resume());
     request(3, 2, Body().unlock(LockAsk::Exclusive));
     expect_answers(done({2}));
@@ -259,7 +259,7 @@ TEST_F(NetLocks, LocalProcessesAndRequestsTakeTurns) {
     std::thread local([&] {
         for (int i = 0; i < rounds; ++i) {
             sync::LockContext context = target_.ranks.context(kLocal);
-            if (!sync::try_lock_as(target_.ranks.lock_cell(0), sync::exclusive_word(kLocal))) {
+            if (!sync::try_lock_exclusive(target_.ranks.lock_cell(0), kLocal)) {
                 EXPECT_EQ(sync::lock_wait(context, 0, LockKind::Exclusive), LockResult::Granted);
             }
             counter += 1;
