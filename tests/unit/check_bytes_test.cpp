@@ -14,8 +14,8 @@ op::Layout vector_of(Basic basic, std::size_t blocks, std::size_t length, std::p
     op::LayoutBuilder builder;
     const op::Layout leaf = op::Layout::leaf(basic);
     builder.add_strided(0, blocks, length, stride, leaf);
-    return builder.finish(
-        0, static_cast<std::ptrdiff_t>(blocks - 1) * stride + static_cast<std::ptrdiff_t>(length) * leaf.extent());
+    return builder.finish(static_cast<std::ptrdiff_t>(blocks - 1) * stride +
+                          static_cast<std::ptrdiff_t>(length) * leaf.extent());
 }
 
 TEST(CheckBytes, ContiguousElementsAreOneRange) {
