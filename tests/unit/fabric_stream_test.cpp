@@ -76,7 +76,7 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
     EXPECT_EQ(before, 0u);
 }
 
-// A simple operation joins a message that the general path has begun; everything else is left to that.
+// A simple operation joins the message that is being filled, or begins one. The general path takes everything else.
 TEST(FabricStream, SimpleOperationsJoinAMessage) {
     Pair pair(plain());
     const std::uint64_t value = 7;
@@ -87,8 +87,7 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
         const auto kind = back != nullptr ? op::OpKind::GetAccumulate : op::OpKind::Accumulate;
         return op::Simple{kind, 8, disp, &value, back, &how};
     };
-    EXPECT_FALSE(stream.try_small(sum(8), false));  // no message is begun
-    EXPECT_EQ(pair.add(0, value), Fault::None);
+    EXPECT_TRUE(stream.try_small(sum(0), false));  // begins it
     for (const bool threaded : {false, true}) {
         EXPECT_TRUE(stream.try_small(sum(8), threaded));
         EXPECT_TRUE(stream.try_small(sum(8, &before[threaded ? 1 : 0]), threaded));
