@@ -13,7 +13,6 @@ namespace first {
         return g_mpi.name arguments;                 \
     }
 #include "api/entries.def"
-#undef OSC_ENTRY
 }  // namespace first
 
 namespace first_profiled {
@@ -23,7 +22,6 @@ namespace first_profiled {
         return g_pmpi.name arguments;                \
     }
 #include "api/entries.def"
-#undef OSC_ENTRY
 }  // namespace first_profiled
 
 template <class Route>
@@ -42,19 +40,16 @@ struct Missing<int (*)(Words...)> {
 const Routes kMissing = {
 #define OSC_ENTRY(kind, name, parameters, arguments) &Missing<decltype(Routes::name)>::refuse<host::entry_text::name>,
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 constinit Routes g_mpi = {
 #define OSC_ENTRY(kind, name, parameters, arguments) &first::name,
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 constinit Routes g_pmpi = {
 #define OSC_ENTRY(kind, name, parameters, arguments) &first_profiled::name,
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 constinit Routes g_own{};
@@ -72,4 +67,3 @@ constinit Routes g_checked{};
         return ::osc::g_pmpi.name arguments;          \
     }
 #include "api/entries.def"
-#undef OSC_ENTRY

@@ -12,7 +12,6 @@ namespace osc {
 enum class Entry : unsigned {
 #define OSC_ENTRY(kind, name, parameters, arguments) name,
 #include "api/entries.def"
-#undef OSC_ENTRY
     Count,
 };
 inline constexpr unsigned kEntries = static_cast<unsigned>(Entry::Count);

@@ -94,7 +94,6 @@ namespace general {
 #include "api/entries.def"
 #undef OSC_COUNTED_Data
 #undef OSC_COUNTED_Sync
-#undef OSC_ENTRY
 
 }  // namespace general
 
@@ -132,7 +131,6 @@ void count_calls() {
     if (routes->name == as_route(&entry::name)) routes->name = as_route(&counted::name);
 #define OSC_COUNTED_Sync OSC_COUNTED_Data
 #include "api/entries.def"
-#undef OSC_ENTRY
     }
 }
 

@@ -20,7 +20,6 @@ namespace {
 const char* const kNames[] = {
 #define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 // `calls` of the function `name`; 0 without such a function.
@@ -49,7 +48,6 @@ net::NetworkStack& network() {
 const char* const kCounterNames[] = {
 #define OSC_COUNTER(name, value, help) name,
 #include "tools/counters.def"
-#undef OSC_COUNTER
 };
 
 }  // namespace
@@ -62,7 +60,6 @@ std::vector<std::uint64_t> counter_values() {
     return {
 #define OSC_COUNTER(name, value, help) value,
 #include "tools/counters.def"
-#undef OSC_COUNTER
     };
 }
 
@@ -113,6 +110,5 @@ OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
         return 0;                              \
     }
 #include "tools/counters.def"
-#undef OSC_COUNTER
     return -1;
 }

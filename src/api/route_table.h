@@ -25,7 +25,6 @@ static_assert(sizeof(Word) == 8, "an argument of the C calling convention fills 
 struct Routes {
 #define OSC_ENTRY(kind, name, parameters, arguments) int (*name)(OSC_WORDS arguments);
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 extern Routes g_mpi;      // calls of MPI_X

@@ -57,7 +57,6 @@ void serve() {
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
     g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
 #include "api/entries.def"
-#undef OSC_ENTRY
     if (stats::enabled()) count_calls();
     if (trace::enabled()) trace_calls();
     if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
@@ -77,7 +76,6 @@ void stand_aside() {
     pass(g_mpi.name, "MPI_" #name, kMissing.name);   \
     pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
 #include "api/entries.def"
-#undef OSC_ENTRY
     if (base::values().disable) return;
     base::warn_for_job(
         "the program's MPI library (%s) has another ABI than %s's: libosc serves nothing and passes every call on; "

@@ -62,7 +62,6 @@ void report_counters();
 namespace entry {
 #define OSC_ENTRY(kind, name, parameters, arguments) int name parameters;
 #include "api/entries.def"
-#undef OSC_ENTRY
 }  // namespace entry
 
 }  // namespace osc

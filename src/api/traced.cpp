@@ -199,7 +199,6 @@ namespace general {
 #undef OSC_TRACED_Data
 #undef OSC_TRACED_Sync
 #undef OSC_TRACED_Window
-#undef OSC_ENTRY
 
 }  // namespace general
 
@@ -247,7 +246,6 @@ void trace_calls() {
 #define OSC_TRACED_Sync OSC_TRACED_Data
 #define OSC_TRACED_Window OSC_TRACED_Data
 #include "api/entries.def"
-#undef OSC_ENTRY
 }
 
 }  // namespace osc

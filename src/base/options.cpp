@@ -50,7 +50,6 @@ const Option kTable[] = {
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) \
     {name, key, Type::type, limits, on_off, fallback, help},
 #include "base/options.def"
-#undef OSC_OPTION
 };
 
 // A setting of OSC_DEBUG. A key of a switch without a value is on; `option` is null if no key takes the setting.
@@ -199,7 +198,6 @@ Values read() {
     std::size_t row = 0;
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
 #include "base/options.def"
-#undef OSC_OPTION
     if (values.disable) return values;
     for (const UnknownOption& unknown : unknown_options())
         warn_for_job("unknown option %s; %s", unknown.name.c_str(), unknown.remedy.c_str());

@@ -32,7 +32,6 @@ struct Values {
 #define OSC_FIELD_Text std::string
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) OSC_FIELD_##type id{};
 #include "base/options.def"
-#undef OSC_OPTION
 #undef OSC_FIELD_Bool
 #undef OSC_FIELD_Int
 #undef OSC_FIELD_Word

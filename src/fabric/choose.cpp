@@ -19,7 +19,6 @@ namespace {
 constexpr Provider kProviders[] = {
 #define OSC_PROVIDER(name, quirks, direct) {name, quirks, direct},
 #include "fabric/providers.def"
-#undef OSC_PROVIDER
 };
 
 // The address to bind a software provider to; empty leaves the choice to the provider.

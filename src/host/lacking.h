@@ -16,7 +16,6 @@ struct EntryText {
 namespace entry_text {
 #define OSC_ENTRY(kind, name, parameters, arguments) inline constexpr EntryText name{"MPI_" #name, #parameters};
 #include "api/entries.def"
-#undef OSC_ENTRY
 }  // namespace entry_text
 
 /// A function for `symbol`, "MPI_X_c" or "PMPI_X_c", of a host that has only MPI_X: it calls MPI_X. If an int cannot

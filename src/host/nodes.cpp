@@ -11,11 +11,9 @@ int least(MPI_Comm comm, int mine, int& result) {
     return error == MPI_SUCCESS ? wait(request) : error;
 }
 
-int node_of(MPI_Comm comm, int rank, bool alone) {
+int node_of(MPI_Comm comm, int rank) {
     MPI_Comm node = MPI_COMM_NULL;
-    const int type = alone ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
-    if (real().Comm_split_type(comm, type, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
-    if (node == MPI_COMM_NULL) return rank;
+    if (real().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
     int first = rank;
     const int error = least(node, rank, first);
     real().Comm_free(&node);

@@ -6,8 +6,8 @@
 namespace osc::host {
 
 /// The rank in `comm` of the first process that shares a node with this one, which is rank `rank` of `comm`; -1 if the
-/// host does not know. Collective over `comm`. With `alone` this process counts as the only one of its node.
-int node_of(MPI_Comm comm, int rank, bool alone);
+/// host does not know. Collective over `comm`.
+int node_of(MPI_Comm comm, int rank);
 
 /// Computes the minimum of a value over the processes of `comm`; collective. A host error code.
 int least(MPI_Comm comm, int mine, int& result);

@@ -62,11 +62,8 @@ void fill(Real& table) {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
 #include "api/entries.def"
-#undef OSC_ENTRY
 #define OSC_REAL(name) table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
 #include "host/real.def"
-#include "host/real_types.def"
-#undef OSC_REAL
 }
 
 }  // namespace

@@ -16,11 +16,8 @@ namespace osc::host {
 struct Real {
 #define OSC_ENTRY(kind, name, parameters, arguments) int(*name) parameters = nullptr;
 #include "api/entries.def"
-#undef OSC_ENTRY
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
 #include "host/real.def"
-#include "host/real_types.def"
-#undef OSC_REAL
 };
 
 namespace detail {

@@ -56,14 +56,12 @@ enum class Opcode : std::uint8_t {
     None,  // no record has it
 #define OSC_RECORD(name, frame) name,
 #include "net/records.def"
-#undef OSC_RECORD
 };
 
 inline constexpr FrameKind kFrames[] = {
     FrameKind::Reply,  // which carries no records
 #define OSC_RECORD(name, frame) FrameKind::frame,
 #include "net/records.def"
-#undef OSC_RECORD
 };
 
 /// Barging: shared, with LockContext::inside_lock_all.

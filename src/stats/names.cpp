@@ -16,11 +16,6 @@ constexpr const char* kSyncNames[] = {
 #define OSC_STATS_SYNC(id, name) name,
 #include "stats/names.def"
 };
-constexpr const char* kFunctions[] = {
-#define OSC_STATS_SYNC(id, name) "MPI_" #id,
-#define OSC_STATS_NOTIFY(id, name) "OSC_" #id,
-#include "stats/names.def"
-};
 
 }  // namespace
 
@@ -32,9 +27,6 @@ const char* name_of(DataPath path) {
 }
 const char* name_of(Sync sync) {
     return kSyncNames[static_cast<std::size_t>(sync)];
-}
-const char* function_of(Sync sync) {
-    return kFunctions[static_cast<std::size_t>(sync)];
 }
 
 }  // namespace osc::stats

@@ -85,7 +85,5 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value);
 const char* name_of(Kind kind);
 const char* name_of(DataPath path);
 const char* name_of(Sync sync);
-/// "MPI_Win_fence".
-const char* function_of(Sync sync);
 
 }  // namespace osc::stats

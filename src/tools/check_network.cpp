@@ -29,7 +29,6 @@ constexpr const char* kReported = "reported under another name";
 const char* const kProviders[] = {
 #define OSC_PROVIDER(name, quirks, direct) name,
 #include "fabric/providers.def"
-#undef OSC_PROVIDER
 };
 
 // An option's value. base::values() would report misspelt options on stderr, which are findings here.

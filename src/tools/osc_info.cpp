@@ -41,13 +41,11 @@ struct Counter {
 const Counter kCounters[] = {
 #define OSC_COUNTER(name, value, help) {name, help},
 #include "tools/counters.def"
-#undef OSC_COUNTER
 };
 
 const char* const kEntries[] = {
 #define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
 #include "api/entries.def"
-#undef OSC_ENTRY
 };
 
 std::string joined(std::string_view words, const char* between) {
@@ -89,7 +87,6 @@ void print_options(bool debug) {
     const std::string in_use[] = {
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) text_of(values.id),
 #include "base/options.def"
-#undef OSC_OPTION
     };
     std::printf("libosc %s\n\n%s; * where the environment changes the value; osc_info --markdown has all values:\n",
                 OSC_VERSION_TEXT, debug ? "keys of OSC_DEBUG=key=value,..." : "options (environment variables)");

@@ -18,7 +18,6 @@ using fabric::RowForm;
 constexpr const char* kTable[] = {
 #define OSC_PROVIDER(name, quirks, direct) name,
 #include "fabric/providers.def"
-#undef OSC_PROVIDER
 };
 // Providers that libosc does not choose by itself.
 constexpr const char* kOthers[] = {"sockets", "udp;ofi_rxd", "shm"};

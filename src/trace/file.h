@@ -23,10 +23,8 @@ constexpr std::uint64_t table_hash() {
     };
 #define OSC_ENTRY(kind, name, parameters, arguments) add(#name ";");
 #include "api/entries.def"
-#undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) add(#name ";");
 #include "api/notify.def"
-#undef OSC_NOTIFY_ENTRY
     return hash;
 }
 

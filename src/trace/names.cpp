@@ -16,10 +16,8 @@ constexpr CallName kCalls[] = {
     {"", CallClass::Query},
 #define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, CallClass::kind},
 #include "api/entries.def"
-#undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) {"OSC_" #name, CallClass::kind},
 #include "api/notify.def"
-#undef OSC_NOTIFY_ENTRY
 };
 static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::Count));
 

@@ -13,10 +13,8 @@ enum class Call : std::uint8_t {
     None,
 #define OSC_ENTRY(kind, name, parameters, arguments) name,
 #include "api/entries.def"
-#undef OSC_ENTRY
 #define OSC_NOTIFY_ENTRY(kind, name) name,
 #include "api/notify.def"
-#undef OSC_NOTIFY_ENTRY
     Count
 };
 

@@ -89,7 +89,7 @@ bool ensure_keyval(int& keyval) {
 // The node of this process: the rank in `comm` of the first process on it, by the host or, if `made_up`, by
 // OSC_DEBUG=fake_nodes. -1 if the host does not know.
 int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
-    if (!made_up) return host::node_of(comm, rank, false);
+    if (!made_up) return host::node_of(comm, rank);
     const long nodes = std::min<long>(base::values().fake_nodes, size);
     const long node = rank * nodes / size;
     return static_cast<int>((node * size + nodes - 1) / nodes);

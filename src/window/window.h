@@ -115,7 +115,6 @@ class Window final : public Core, public net::Neighbours {
     void open_statistics();
     /// Gives both what is known now: the window's name and its strategies. After the creation.
     void describe_statistics();
-    stats::Record* record() const { return record_; }
     /// Detaches a region of a dynamic window: no process reads or writes it after the call.
     Fault detach(const void* region);
     /// Makes the agent and the network refuse messages for this window, and waits until none is being executed.

@@ -12,7 +12,6 @@ int main() {
         ++unknown;                                                     \
     }
 #include "tools/counters.def"
-#undef OSC_COUNTER
     if (osc_counter("no.such.counter", &value) != -1) ++unknown;
     return unknown == 0 ? 0 : 1;
 }

@@ -10,7 +10,6 @@
     extern "C" int MPI_##name(OSC_WORDS arguments);  \
     extern "C" int PMPI_##name(OSC_WORDS arguments);
 #include "api/entries.def"
-#undef OSC_ENTRY
 
 namespace {
 
@@ -49,7 +48,6 @@ extern "C" __attribute__((visibility("default"))) int call_all() {
     call("MPI_" #name, &MPI_##name);                 \
     call("PMPI_" #name, &PMPI_##name);
 #include "api/entries.def"
-#undef OSC_ENTRY
     if (g_wrong == 0) std::printf("all right\n");
     return g_wrong == 0 ? 0 : 1;
 }

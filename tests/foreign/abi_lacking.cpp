@@ -13,7 +13,6 @@
     extern "C" __attribute__((weak)) int MPI_##name(OSC_WORDS arguments); \
     extern "C" __attribute__((weak)) int PMPI_##name(OSC_WORDS arguments);
 #include "api/entries.def"
-#undef OSC_ENTRY
 
 namespace {
 

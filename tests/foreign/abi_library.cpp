@@ -62,4 +62,3 @@ ABI_EXPORT int PMPI_Comm_call_errhandler(osc::Word comm, int error) {
         return Call{"PMPI_" #name} arguments;         \
     }
 #include "api/entries.def"
-#undef OSC_ENTRY

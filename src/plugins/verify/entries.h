@@ -87,7 +87,6 @@ namespace verified {
 #undef OSC_VERIFIED_Window
 #undef OSC_VERIFIED_Query
 #undef OSC_VERIFIED_Comm
-#undef OSC_ENTRY
 }  // namespace verified
 
 }  // namespace osc

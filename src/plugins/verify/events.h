@@ -36,8 +36,6 @@ struct Operation {
     bool request = false;            // a request completes it at the origin
     std::uint64_t number = 0;        // counts the operations of this process in the window, from 1
     Site site;
-
-    bool reads() const { return kind == op::OpKind::Get || op == Op::NoOp; }  // it leaves the target as it is
 };
 
 /// The synchronisation calls. Wait stands for a successful MPI_Win_test too. Request is the completion of a
@@ -67,9 +65,8 @@ struct Synchronisation {
     Site site;
     std::uint32_t target = kEveryTarget;   // Lock, Unlock, Flush, FlushLocal: a rank in the window
     bool exclusive = false;                // Lock
-    unsigned asserts = 0;                  // as the host counts them
     bool exposes = false;                  // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
-    std::span<const std::uint32_t> group;  // Start, Post: the group; Complete, Wait: of the epoch that ends
+    std::span<const std::uint32_t> group;  // Start, Post
     std::uint64_t operation = 0;           // Request: Operation::number
 };
 

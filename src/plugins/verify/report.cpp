@@ -18,7 +18,6 @@ struct RuleText {
 constexpr RuleText kTexts[] = {
 #define OSC_RULE(id, name, section) {name, section},
 #include "plugins/verify/rules.def"
-#undef OSC_RULE
 };
 
 // Equal for findings that are one report: the same rule at the same sites. Findings without any site differ by text.

@@ -14,7 +14,6 @@ namespace osc::check {
 enum class Rule : std::uint8_t {
 #define OSC_RULE(id, name, section) id,
 #include "plugins/verify/rules.def"
-#undef OSC_RULE
     Count,
 };
 inline constexpr std::size_t kRules = static_cast<std::size_t>(Rule::Count);

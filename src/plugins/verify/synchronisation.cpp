@@ -31,12 +31,6 @@ Ranks ranks_of(Window& window, MPI_Group group) {
     return ranks;
 }
 
-// Copies, because another thread of a program that is wrong may end the epoch meanwhile.
-Ranks copy_of(Window& window, const Ranks& ranks) {
-    const StateGuard guard(window);
-    return ranks;
-}
-
 // The number of fences that this process has completed in the window; none counts after a process has died.
 std::uint64_t fences_of(Window& window, std::uint64_t if_failed) {
     const StateGuard guard(window);
@@ -90,7 +84,6 @@ namespace verified {
 
 int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
-    call.asserts = static_cast<unsigned>(assert);
     call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
     const std::uint64_t made = fences_of(*window, 0);
     const int error = synchronise(*window, call, below);
@@ -101,7 +94,6 @@ int Win_fence(int assert, MPI_Win win) {
 int Win_post(MPI_Group group, int assert, MPI_Win win) {
     OSC_VERIFY(Win_post, Post, (group, assert, win));
     const Ranks ranks = ranks_of(*window, group);
-    call.asserts = static_cast<unsigned>(assert);
     call.group = ranks;
     return synchronise(*window, call, below);
 }
@@ -109,29 +101,12 @@ int Win_post(MPI_Group group, int assert, MPI_Win win) {
 int Win_start(MPI_Group group, int assert, MPI_Win win) {
     OSC_VERIFY(Win_start, Start, (group, assert, win));
     const Ranks ranks = ranks_of(*window, group);
-    call.asserts = static_cast<unsigned>(assert);
-    call.group = ranks;
-    return synchronise(*window, call, below);
-}
-
-int Win_complete(MPI_Win win) {
-    OSC_VERIFY(Win_complete, Complete, (win));
-    const Ranks ranks = copy_of(*window, window->epoch.group);
-    call.group = ranks;
-    return synchronise(*window, call, below);
-}
-
-int Win_wait(MPI_Win win) {
-    OSC_VERIFY(Win_wait, Wait, (win));
-    const Ranks ranks = copy_of(*window, window->epoch.origins);
     call.group = ranks;
     return synchronise(*window, call, below);
 }
 
 int Win_test(MPI_Win win, int* flag) {
     OSC_VERIFY(Win_test, Wait, (win, flag));
-    const Ranks ranks = copy_of(*window, window->epoch.origins);
-    call.group = ranks;
     const CallScope scope(call.site);
     const int error = below();
     if (error == MPI_SUCCESS && *flag != 0) window->ledger->after(call);
@@ -143,39 +118,26 @@ int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return below();
     call.target = static_cast<std::uint32_t>(rank);
     call.exclusive = lock_type == MPI_LOCK_EXCLUSIVE;
-    call.asserts = static_cast<unsigned>(assert);
     return synchronise(*window, call, below);
 }
 
-int Win_lock_all(int assert, MPI_Win win) {
-    OSC_VERIFY(Win_lock_all, LockAll, (assert, win));
-    call.asserts = static_cast<unsigned>(assert);
-    return synchronise(*window, call, below);
-}
+// A call without a target.
+#define OSC_VERIFIED_ALL(name, act, parameters, arguments) \
+    int name parameters {                                  \
+        OSC_VERIFY(name, act, arguments);                  \
+        return synchronise(*window, call, below);          \
+    }
 
+OSC_VERIFIED_ALL(Win_complete, Complete, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_wait, Wait, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_lock_all, LockAll, (int assert, MPI_Win win), (assert, win))
+OSC_VERIFIED_ALL(Win_unlock_all, UnlockAll, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_flush_all, FlushAll, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_flush_local_all, FlushLocalAll, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_sync, Sync, (MPI_Win win), (win))
 OSC_VERIFIED_ONE(Win_unlock, Unlock, no_rule)
 OSC_VERIFIED_ONE(Win_flush, Flush, epoch::must_not_flush)
 OSC_VERIFIED_ONE(Win_flush_local, FlushLocal, epoch::must_not_flush)
-
-int Win_unlock_all(MPI_Win win) {
-    OSC_VERIFY(Win_unlock_all, UnlockAll, (win));
-    return synchronise(*window, call, below);
-}
-
-int Win_flush_all(MPI_Win win) {
-    OSC_VERIFY(Win_flush_all, FlushAll, (win));
-    return synchronise(*window, call, below);
-}
-
-int Win_flush_local_all(MPI_Win win) {
-    OSC_VERIFY(Win_flush_local_all, FlushLocalAll, (win));
-    return synchronise(*window, call, below);
-}
-
-int Win_sync(MPI_Win win) {
-    OSC_VERIFY(Win_sync, Sync, (win));
-    return synchronise(*window, call, below);
-}
 
 }  // namespace verified
 }  // namespace osc

@@ -157,7 +157,6 @@ void verify_calls() {
 #define OSC_INSTALL_Query(name)
 #define OSC_INSTALL_Comm(name)
 #include "api/entries.def"
-#undef OSC_ENTRY
     OSC_INSTALL(Wait)
     OSC_INSTALL(Test)
     OSC_INSTALL(Waitall)
