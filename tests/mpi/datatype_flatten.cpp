@@ -16,8 +16,8 @@
 #include "datatype_random.h"
 #include "host/datatype.h"
 #include "host/real.h"
-#include "op/kernels.h"
 #include "op/copy.h"
+#include "op/kernels.h"
 
 namespace {
 

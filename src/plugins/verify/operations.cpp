@@ -144,7 +144,8 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         find_local(operation, buffers);
         scope->operation += ", bytes " + check::text_of(operation.bytes);
     }
-    if (request != nullptr && notification < 0) report_unless_none(*window, call, epoch::need_passive(*window, "operations that give a request"));
+    if (request != nullptr && notification < 0)
+        report_unless_none(*window, call, epoch::need_passive(*window, "operations that give a request"));
     if (known) look_before(*window, operation, *type, buffers);
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
