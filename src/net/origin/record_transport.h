@@ -28,10 +28,11 @@ class RecordTransport : public Transport {
     /// What the record added last returns goes there.
     virtual void returns(const ReplySegment& segment) = 0;
 
+    const std::size_t most_;
+
   private:
     std::size_t cut(std::int64_t disp, std::size_t bytes) const;
 
-    const std::size_t most_;
     const std::size_t most_both_;
     const std::uint64_t base_;
 };

@@ -166,8 +166,7 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     std::unique_lock lock(mutex(), std::defer_lock);
     if (threaded || is_enlisted()) lock.lock();
     const Description* const there = queries_.described();
-    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || bytes > most_data(network_))
-        return false;
+    if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || bytes > most_) return false;
     if (simple.is_transfer() && wants_direct(bytes)) return false;
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
     const auto offset = static_cast<std::uint64_t>(record.disp);
