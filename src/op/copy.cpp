@@ -2,6 +2,7 @@
 #include "op/copy.h"
 
 #include <cstring>
+#include <utility>
 
 namespace osc::op {
 
@@ -19,29 +20,12 @@ void copy_pieces(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
 // single loads and stores, so that an aligned one is never seen half written. The sides must not overlap.
 void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                   std::size_t bytes, std::size_t n) noexcept {
-    switch (bytes) {
-        case 1:
-            return copy_pieces<1>(dst, dst_stride, src, src_stride, n);
-        case 2:
-            return copy_pieces<2>(dst, dst_stride, src, src_stride, n);
-        case 4:
-            return copy_pieces<4>(dst, dst_stride, src, src_stride, n);
-        case 8:
-            return copy_pieces<8>(dst, dst_stride, src, src_stride, n);
-        case 12:
-            return copy_pieces<12>(dst, dst_stride, src, src_stride, n);
-        case 16:
-            return copy_pieces<16>(dst, dst_stride, src, src_stride, n);
-        case 24:
-            return copy_pieces<24>(dst, dst_stride, src, src_stride, n);
-        case 32:
-            return copy_pieces<32>(dst, dst_stride, src, src_stride, n);
-        case 64:
-            return copy_pieces<64>(dst, dst_stride, src, src_stride, n);
-        default:
-            for (std::size_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
-                std::memcpy(dst, src, bytes);
-    }
+    const auto copied = [&]<std::size_t... Known>(std::index_sequence<Known...>) {
+        return ((bytes == Known && (copy_pieces<Known>(dst, dst_stride, src, src_stride, n), true)) || ...);
+    };
+    if (copied(std::index_sequence<1, 2, 4, 8, 12, 16, 24, 32, 64>())) return;
+    for (std::size_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
+        std::memcpy(dst, src, bytes);
 }
 
 }  // namespace

@@ -218,29 +218,35 @@ void compute(double seconds) {
 }
 
 void while_one_computes(int busy, const std::function<void()>& f) {
-    // Each of the others adds a byte to a file, which the busy rank reads without MPI.
-    char path[] = "/tmp/osc_test_XXXXXX";
-    if (rank() == 0) ::close(::mkstemp(path));
-    MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
-    if (rank() != busy) {
-        compute(0.01);  // the busy rank has left MPI by then
-        f();
-        if (std::FILE* const file = std::fopen(path, "a")) {
+    // Each rank adds a byte to a file, which all read without MPI: the busy one when it has left MPI, then the others
+    // when they have run f().
+    int owner = static_cast<int>(::getpid());
+    MPI_Bcast(&owner, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    const std::string path = "/tmp/osc_test." + std::to_string(owner);
+    const auto add_byte = [&] {
+        if (std::FILE* const file = std::fopen(path.c_str(), "a")) {
             std::fputc('.', file);
             std::fclose(file);
         }
-    } else {
-        struct stat ran {};
-        for (const double end = now() + 10; ran.st_size < size() - 1; ::stat(path, &ran)) {
+    };
+    const auto await_bytes = [&](int bytes) {
+        struct stat all {};
+        for (const double end = now() + 10; ::stat(path.c_str(), &all) != 0 || all.st_size < bytes;) {
             compute(0.001);
-            if (now() > end) {
-                fail(__FILE__, __LINE__, "the other ranks wait for one that computes");
-                break;
-            }
+            if (now() > end) return fail(__FILE__, __LINE__, "the other ranks wait for one that computes");
         }
+    };
+    if (rank() == busy) {
+        add_byte();
+        await_bytes(size());
+    } else {
+        await_bytes(1);
+        f();
+        add_byte();
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) ::unlink(path);
+    if (rank() == 0) ::unlink(path.c_str());
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 long resident_kib() {
