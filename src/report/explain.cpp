@@ -187,7 +187,8 @@ std::string Walk::state(const Findings& found) {
         case Doing::Ended:
             return "it is dead";
         case Doing::Silent:
-            return "it does not answer, but its node does: it is stopped, or its network thread gets no core";
+            return "it does not answer, but its node does: it is stopped, its network thread gets no core, or the "
+                   "adapters' link is down";
         case Doing::Unreachable:
             return "neither it nor its node answers: the node is down, or the network is cut";
         case Doing::Unknown:

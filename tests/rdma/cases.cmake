@@ -156,20 +156,22 @@ if(TARGET rdma_small_device)
   endforeach()
   # Enough for the job: libosc serves the windows.
   osc_rdma_mpi(served.max_cqe.8192 PROGRAM test_put_get RANKS 3 BELOW rdma_small_device ENV OSC_DEBUG=fake_nodes=3 RDMA_MAX_CQE=8192)
-endif()
 
-# Two devices on one link, and the link that goes down.
-set(ends mpiexec.mpich -genv OSC_DEBUG fake_nodes=2 -genv LD_PRELOAD $<TARGET_FILE:osc>)
-foreach(program test_put_get:-:put_get rdma_link_down:put:down.put rdma_link_down:get:down.get)
-  string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${program})
-  osc_program(command ${CMAKE_MATCH_1})
-  set(name ${CMAKE_MATCH_3})
-  if(NOT CMAKE_MATCH_2 STREQUAL "-")
-    list(APPEND command ${CMAKE_MATCH_2})
-  endif()
-  osc_rdma_case(link.${name} SECONDS 300 FILES ${CMAKE_MATCH_1} COMMAND sh ../source/tests/rdma/two_devices.sh
-    ${ends} -n 1 -env FI_VERBS_IFACE ve0 ${command} : -n 1 -env FI_VERBS_IFACE ve1 ${command})
-endforeach()
+  # Two devices on one link, and the link that goes down.
+  set(ends mpiexec.mpich -genv OSC_DEBUG fake_nodes=2 -genv RDMA_RETRIES 5
+    -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device>)
+  foreach(program test_put_get:-:put_get rdma_link_down:put:down.put rdma_link_down:get:down.get)
+    string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${program})
+    osc_program(command ${CMAKE_MATCH_1})
+    set(name ${CMAKE_MATCH_3})
+    if(NOT CMAKE_MATCH_2 STREQUAL "-")
+      list(APPEND command ${CMAKE_MATCH_2})
+    endif()
+    osc_rdma_case(link.${name} SECONDS 300 FILES ${CMAKE_MATCH_1} rdma_small_device
+      COMMAND sh ../source/tests/rdma/two_devices.sh
+        ${ends} -n 1 -env FI_VERBS_IFACE ve0 ${command} : -n 1 -env FI_VERBS_IFACE ve1 ${command})
+  endforeach()
+endif()
 
 # A peer is killed.
 set(dies --mpiexec mpiexec.mpich --env LD_PRELOAD=$<TARGET_FILE:osc>)

@@ -4,11 +4,14 @@
 //   RDMA_MAX_CQE=n   entries of a completion queue
 //   RDMA_MAX_MR=n    registrations
 //   RDMA_MAX_QP=n    queue pairs
+//   RDMA_RETRIES=n   of a packet without an answer. libfabric asks for 7, which devices count and soft-RoCE takes for
+//                    endless.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 
 #include "real_verbs.h"
@@ -86,6 +89,12 @@ int ibv_dereg_mr(ibv_mr* registration) {
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes) {
     static auto* const function = real<decltype(ibv_create_qp)>("ibv_create_qp");
     return counted(g_queue_pairs, "RDMA_MAX_QP", [&] { return function(domain, attributes); });
+}
+
+int ibv_modify_qp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
+    static auto* const function = real<decltype(ibv_modify_qp)>("ibv_modify_qp");
+    attributes->retry_cnt = static_cast<std::uint8_t>(limit("RDMA_RETRIES", attributes->retry_cnt));
+    return function(pair, attributes, mask);
 }
 
 int ibv_destroy_qp(ibv_qp* pair) {
