@@ -2,6 +2,7 @@
 #include "plugins/verify/report.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -41,7 +42,7 @@ std::uint64_t key_of(const Finding& finding) {
 struct State {
     std::mutex mutex;
     std::set<std::uint64_t> printed;
-    std::array<std::uint64_t, kRules> counts{};
+    std::map<Rule, std::uint64_t> counts;
 };
 State& state() {
     static auto* made = new State;
@@ -50,16 +51,12 @@ State& state() {
 
 }  // namespace
 
-const char* name_of(Rule rule) {
-    return kTexts[static_cast<std::size_t>(rule)].name;
-}
-
 void report(const Finding& finding) {
     const std::uint64_t key = key_of(finding);
     {
         const std::lock_guard lock(state().mutex);
         if (!state().printed.insert(key).second || !base::claim_for_job(key)) return;
-        ++state().counts[static_cast<std::size_t>(finding.rule)];
+        ++state().counts[finding.rule];
     }
     const RuleText& rule = kTexts[static_cast<std::size_t>(finding.rule)];
     std::string text = std::string("OSC_CHECK: ") + rule.name + " (MPI 4.1, " + rule.section + ")";
@@ -71,9 +68,15 @@ void report(const Finding& finding) {
     base::say_text(text);
 }
 
-std::array<std::uint64_t, kRules> counts() {
+void summarise() {
     const std::lock_guard lock(state().mutex);
-    return state().counts;
+    std::uint64_t reports = 0;
+    for (const auto& [rule, count] : state().counts)
+        reports += count;
+    const std::size_t kinds = state().counts.size();
+    if (reports > 0)
+        base::say("OSC_CHECK: %llu report%s of %zu kind%s", static_cast<unsigned long long>(reports),
+                  reports == 1 ? "" : "s", kinds, kinds == 1 ? "" : "s");
 }
 
 }  // namespace osc::check

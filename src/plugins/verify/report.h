@@ -1,7 +1,6 @@
 // The reports of the usage checker (OSC_CHECK): their form, each once per call site, and their number.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,7 +15,6 @@ enum class Rule : std::uint8_t {
 #include "plugins/verify/rules.def"
     Count,
 };
-inline constexpr std::size_t kRules = static_cast<std::size_t>(Rule::Count);
 
 /// One fact of a report, and the call that it is about. A site of 0 is left out.
 struct Line {
@@ -39,9 +37,7 @@ struct Finding {
 /// Starts addr2line for sites: call it without locks of libosc. Thread-safe.
 void report(const Finding& finding);
 
-/// How many findings of each rule this process has printed.
-std::array<std::uint64_t, kRules> counts();
-
-const char* name_of(Rule rule);
+/// Prints how many findings this process has printed, and of how many rules, if it has printed any.
+void summarise();
 
 }  // namespace osc::check

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <memory>
 
-#include "base/log.h"
 #include "base/options.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/race_exchange.h"
@@ -32,18 +31,6 @@ void report_leak(Window& window) {
         for (check::Line& line : window.ledger->open_epochs())
             finding.lines.push_back(std::move(line));
     check::report(finding);
-}
-
-void summarise() {
-    std::uint64_t reports = 0;
-    unsigned kinds = 0;
-    for (const std::uint64_t count : check::counts()) {
-        reports += count;
-        kinds += count > 0 ? 1 : 0;
-    }
-    if (reports > 0)
-        base::say("OSC_CHECK: %llu report%s of %u kind%s", static_cast<unsigned long long>(reports),
-                  reports == 1 ? "" : "s", kinds, kinds == 1 ? "" : "s");
 }
 
 // `baseptr`: where a call that allocates memory stores its address; null for other calls.
@@ -138,7 +125,7 @@ void report_at_end() {
     for (Window* window : live_windows())
         if (window->ledger != nullptr) report_leak(*window);
     report_open_requests();
-    summarise();
+    check::summarise();
 }
 
 void verify_calls() {
