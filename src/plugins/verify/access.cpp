@@ -8,23 +8,14 @@
 namespace osc::check {
 namespace {
 
+bool is_integer(Basic basic) {
+    return (basic >= Basic::I8 && basic <= Basic::U64) || (basic >= Basic::Bool && basic <= Basic::Char4);
+}
+
 // Types that the standard counts as different, but that processors access alike, are one: signed and unsigned integers,
 // logicals, bytes and characters of one size.
-Basic family(Basic basic) {
-    const bool integer = (basic >= Basic::I8 && basic <= Basic::U64) || (basic >= Basic::Bool && basic <= Basic::Char4);
-    if (!integer) return basic;
-    switch (op::element_size(basic)) {
-        case 1:
-            return Basic::I8;
-        case 2:
-            return Basic::I16;
-        case 4:
-            return Basic::I32;
-        case 8:
-            return Basic::I64;
-        default:
-            return Basic::I128;
-    }
+bool types_agree(Basic a, Basic b) {
+    return a == b || (is_integer(a) && is_integer(b) && op::element_size(a) == op::element_size(b));
 }
 
 // MPI_Compare_and_swap has no operation; programs combine it with others on one location.
@@ -48,7 +39,7 @@ std::int64_t element_of(const Access& access) {
 Clash clash(const Access& a, const Access& b, bool same_origin, Promises promises) {
     if (a.reads() && b.reads()) return Clash::None;
     if (!a.atomic() || !b.atomic()) return Clash::Update;
-    if (family(a.basic) != family(b.basic)) return Clash::Types;
+    if (!types_agree(a.basic, b.basic)) return Clash::Types;
     const bool ordered = same_origin && promises.ordered && !promises.one_op;
     if (!ordered && !operations_agree(a, b, promises)) return Clash::Operations;
     return Clash::Elements;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "op/kernels.h"
+
 namespace osc::check {
 namespace {
 
@@ -48,45 +50,11 @@ std::string text_of(const std::vector<Bytes>& bytes) {
 }
 
 std::int64_t alignment_of(Basic basic) {
-    switch (basic) {
-        case Basic::I16:
-        case Basic::U16:
-        case Basic::F16:
-        case Basic::Bf16:
-        case Basic::C16:
-        case Basic::Logical2:
-            return 2;
-        case Basic::I32:
-        case Basic::U32:
-        case Basic::F32:
-        case Basic::C32:
-        case Basic::Logical4:
-        case Basic::Char4:
-        case Basic::FloatInt:
-        case Basic::ShortInt:
-        case Basic::IntInt:
-        case Basic::TwoF32:
-            return 4;
-        case Basic::I64:
-        case Basic::U64:
-        case Basic::F64:
-        case Basic::C64:
-        case Basic::Logical8:
-        case Basic::DoubleInt:
-        case Basic::LongInt:
-        case Basic::TwoF64:
-            return 8;
-        case Basic::I128:
-        case Basic::LongDouble:
-        case Basic::F128:
-        case Basic::CLongDouble:
-        case Basic::C128:
-        case Basic::Logical16:
-        case Basic::LongDoubleInt:
-            return 16;
-        default:
-            return 1;
-    }
+    // A complex number has the alignment of its parts; a pair, whose padding counts, that of its larger value.
+    const bool two_parts =
+        (basic >= Basic::C16 && basic <= Basic::C128) || (basic >= Basic::FloatInt && basic <= Basic::TwoF64);
+    const auto size = static_cast<std::int64_t>(op::element_size(basic));
+    return std::max<std::int64_t>(two_parts ? size / 2 : size, 1);
 }
 
 }  // namespace osc::check
