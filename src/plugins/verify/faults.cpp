@@ -63,15 +63,12 @@ void report_mistake(Window& window, const char* function, Fault fault, const std
     const CurrentCall* const current = t_current_call;
     // The mistake has been reported by its place in the data.
     if (current != nullptr && current->mismatched && (fault == Fault::Type || fault == Fault::Truncate)) return;
-    check::Finding finding;
-    finding.rule = rule;
-    finding.window = window.ledger->name();
-    finding.lines.push_back({std::string(function) + (current != nullptr ? current->operation : "") + ": " + text,
-                             current != nullptr ? current->site : check::Site{}});
+    check::Line line{std::string(function) + (current != nullptr ? current->operation : "") + ": " + text,
+                     current != nullptr ? current->site : check::Site{}};
     if (rule == check::Rule::Epoch)
-        for (check::Line& line : window.ledger->open_epochs())
-            finding.lines.push_back(std::move(line));
-    check::report(finding);
+        window.ledger->report_with_epochs(rule, std::move(line));
+    else
+        window.ledger->report(rule, {std::move(line)});
 }
 
 }  // namespace osc

@@ -8,8 +8,7 @@
 
 namespace osc::check {
 
-Ledger::Ledger(Core& core, std::function<std::string()> name, Earlier created)
-    : window(core), name_(std::move(name)), created_(created) {
+Ledger::Ledger(std::function<std::string()> name, Earlier created) : name_(std::move(name)), created_(created) {
     watchers_.push_back(std::make_unique<LocalBuffers>(*this));
 }
 
@@ -72,6 +71,12 @@ void Ledger::track(const Synchronisation& call) {
         case Act::Free:
             break;
     }
+}
+
+void Ledger::report_with_epochs(Rule rule, Line line) const {
+    std::vector<Line> lines = open_epochs();
+    lines.insert(lines.begin(), std::move(line));
+    report(rule, std::move(lines));
 }
 
 std::vector<Line> Ledger::open_epochs() const {

@@ -26,7 +26,7 @@ struct Earlier {
 class Ledger {
   public:
     /// `name`: the window's name now, as Finding::window has it. `created`: the call that made the window.
-    Ledger(Core& window, std::function<std::string()> name, Earlier created);
+    Ledger(std::function<std::string()> name, Earlier created);
 
     /// Operations and synchronisation calls, in order. Thread-safe. Returns the operation's number.
     std::uint64_t on_operation(Operation operation);
@@ -35,9 +35,11 @@ class Ledger {
 
     std::string name() const { return name_(); }
     Earlier created() const { return created_; }
-    /// Lines for a report: the epochs that are open now, and the calls that opened them; one line that says so if none
-    /// is. Of the locks, at most three. Thread-safe.
-    std::vector<Line> open_epochs() const;
+    /// check::report() of a finding in this window. Thread-safe.
+    void report(Rule rule, std::vector<Line> lines) const { check::report({rule, name_(), std::move(lines)}); }
+    /// The same with lines behind `line`: the epochs that are open now, and the calls that opened them; one line that
+    /// says so if none is. Of the locks, at most three. Not from a watcher.
+    void report_with_epochs(Rule rule, Line line) const;
     /// Whether an epoch is open that MPI_Win_free or MPI_Finalize must not meet. A fence's is none. Thread-safe.
     bool has_open_epoch() const;
 
@@ -53,9 +55,8 @@ class Ledger {
         return rank < units_.size() ? units_[rank] : otherwise;
     }
 
-    Core& window;
-
   private:
+    std::vector<Line> open_epochs() const;
     void track(const Synchronisation& call);
 
     const std::function<std::string()> name_;

@@ -86,11 +86,10 @@ const LocalBuffers::Pending* LocalBuffers::find(const AddressMap Group::*map, By
 
 void LocalBuffers::look_for_overlaps(const Operation& operation) const {
     const auto say = [&](const char* what, const Pending& other, const char* uses) {
-        report({Rule::LocalBuffer,
-                ledger_.name(),
-                {{describe(operation) + ": " + what + " overlaps a buffer that an incomplete operation " + uses,
-                  operation.site},
-                 {"the incomplete operation: " + other.text, other.site}}});
+        ledger_.report(Rule::LocalBuffer,
+                       {{describe(operation) + ": " + what + " overlaps a buffer that an incomplete operation " + uses,
+                         operation.site},
+                        {"the incomplete operation: " + other.text, other.site}});
     };
     for (const Bytes range : operation.writes_here) {
         if (const Pending* const other = find(&Group::writes, range); other != nullptr)
@@ -110,9 +109,8 @@ void LocalBuffers::on_operation(const Operation& operation) {
         own.add(range, operation.number);
     for (const Bytes range : operation.writes_here)
         if (own.find(range) != 0) {
-            report({Rule::LocalBuffer,
-                    ledger_.name(),
-                    {{describe(operation) + ": its origin and its result buffer overlap", operation.site}}});
+            ledger_.report(Rule::LocalBuffer,
+                           {{describe(operation) + ": its origin and its result buffer overlap", operation.site}});
             break;
         }
     look_for_overlaps(operation);
@@ -141,12 +139,10 @@ void LocalBuffers::complete(const Group& group, const Synchronisation& call) con
         std::uint64_t hash = 0;
         const bool mapped = hash_of(pending.reads, hash);
         if (mapped && hash == pending.hash) continue;
-        report({Rule::Changed,
-                ledger_.name(),
-                {{pending.text +
-                      (mapped ? ": its origin buffer has changed" : ": its origin buffer is not mapped any more"),
-                  pending.site},
-                 {std::string("before ") + call.call + " completed it", call.site}}});
+        ledger_.report(Rule::Changed, {{pending.text + (mapped ? ": its origin buffer has changed"
+                                                               : ": its origin buffer is not mapped any more"),
+                                        pending.site},
+                                       {std::string("before ") + call.call + " completed it", call.site}});
     }
 }
 

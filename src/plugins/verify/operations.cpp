@@ -20,14 +20,11 @@ using check::Bytes;
 using check::find_bytes;
 using check::Operation;
 
-// The displacement unit of a target; false if this process does not know it (a target on another node).
-bool unit_of(Window& window, std::uint32_t rank, std::uint64_t& unit) {
-    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-        unit = 1;
-        return true;
-    }
-    unit = window.is_local(rank) ? window.target(rank).unit : 0;
-    return window.is_local(rank);
+// The displacement unit of a target; without the exchange at the creation, this process's for one on another node.
+std::uint64_t unit_of(Window& window, std::uint32_t rank) {
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) return 1;
+    if (window.is_local(rank)) return window.target(rank).unit;
+    return window.ledger->unit_of(rank, static_cast<std::uint64_t>(window.unit));
 }
 
 // The addresses of a local buffer. False: too many ranges.
@@ -51,6 +48,12 @@ void find_local(Operation& operation, const Buffers& buffers) {
     operation.exact_here = exact;
 }
 
+// Reports a mistake of the operation that this thread is about to perform.
+void report_operation(const Window& window, const Operation& operation, check::Rule rule, const std::string& text) {
+    window.ledger->report(rule,
+                          {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}});
+}
+
 // Looks for elements that no variable of their type can be at: of a predefined type, and of any type in accumulates.
 // A layout with many blocks is looked at in its first element. The base of a target on another node counts as aligned.
 void look_at_alignment(Window& window, const Operation& operation, const op::TypeInfo& type) {
@@ -61,13 +64,10 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
     const auto base = known_base ? static_cast<std::int64_t>(window.target(operation.target).control().base) : 0;
     for (const Bytes& range : operation.bytes)
         if ((base + range.lo) % alignment != 0) {
-            check::report(
-                {check::Rule::Alignment,
-                 window.ledger->name(),
-                 {{std::string(operation.call) + t_current_call->operation + ": elements of type " +
-                       op::name(type.basic) + " need an address that is a multiple of " + std::to_string(alignment) +
-                       (base % alignment != 0 ? ", but displacement 0 of the target is not at one" : ""),
-                   operation.site}}});
+            report_operation(window, operation, check::Rule::Alignment,
+                             std::string("elements of type ") + op::name(type.basic) +
+                                 " need an address that is a multiple of " + std::to_string(alignment) +
+                                 (base % alignment != 0 ? ", but displacement 0 of the target is not at one" : ""));
             return;
         }
 }
@@ -92,14 +92,10 @@ bool is_arithmetic(Op op) {
 // What can be seen before libosc performs the operation.
 void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
     look_at_alignment(window, operation, type);
-    const auto report = [&](check::Rule rule, const std::string& text) {
-        check::report({rule,
-                       window.ledger->name(),
-                       {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}}});
-    };
     if (type.basic == Basic::Byte && is_arithmetic(operation.op))
-        report(check::Rule::Argument, std::string(op::name(operation.op)) +
-                                          " is not defined for MPI_BYTE (6.9.2); libosc takes it for unsigned char");
+        report_operation(window, operation, check::Rule::Argument,
+                         std::string(op::name(operation.op)) +
+                             " is not defined for MPI_BYTE (6.9.2); libosc takes it for unsigned char");
     const host::TypedCount target{buffers.target_type, buffers.target_count};
     std::optional<std::string> mismatch;
     if (operation.op != Op::NoOp)
@@ -108,7 +104,7 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
         mismatch = host::find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
     if (!mismatch) return;
     t_current_call->mismatched = true;
-    report(check::Rule::Signature, *mismatch);
+    report_operation(window, operation, check::Rule::Signature, *mismatch);
 }
 
 // Runs `below`, and tells the ledger if it has succeeded.
@@ -134,11 +130,9 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         operation.notification = notification;
         operation.began = notification >= 0 ? now_ns() : 0;
         operation.site = scope->site;
-        std::uint64_t unit = 1;
-        if (!unit_of(*window, operation.target, unit))
-            unit = window->ledger->unit_of(operation.target, static_cast<std::uint64_t>(window->unit));
+        const auto unit = static_cast<std::int64_t>(unit_of(*window, operation.target));
         std::int64_t start = 0;
-        if (!__builtin_mul_overflow(buffers.disp, static_cast<std::int64_t>(unit), &start))
+        if (!__builtin_mul_overflow(buffers.disp, unit, &start))
             operation.exact =
                 find_bytes(type->layout, static_cast<std::size_t>(buffers.target_count), start, operation.bytes);
         find_local(operation, buffers);

@@ -24,11 +24,8 @@ class Verifier final : public Checker {
         if (window.ledger->races() != nullptr) window.ledger->races()->on_new_counters();
     }
     void deadlock(Window& window, const char* call, const std::string& text) override {
-        check::Finding finding{check::Rule::Unmatched, window.ledger->name(), {}};
-        finding.lines.push_back({std::string(call) + ": " + text, check::t_call_site});
-        for (check::Line& epoch : window.ledger->open_epochs())
-            finding.lines.push_back(std::move(epoch));
-        check::report(finding);
+        window.ledger->report_with_epochs(check::Rule::Unmatched,
+                                          {std::string(call) + ": " + text, check::t_call_site});
     }
     void report_at_end() override { osc::report_at_end(); }
     void end() override { release_checker_comms(); }

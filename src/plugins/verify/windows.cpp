@@ -14,23 +14,19 @@ namespace {
 void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     Window* const window = find_window(win);
     if (window == nullptr) return;
-    window->ledger = new check::Ledger(*window, [win] { return name_for_report(win); }, {call, site});
+    window->ledger = new check::Ledger([win] { return name_for_report(win); }, {call, site});
     if (window->all_check) watch_races(*window, comm);
     if (base::values().check == "2") watch_memory(*window);
 }
 
 // The report at MPI_Finalize, before libosc ends the window itself.
 void report_leak(Window& window) {
-    check::Finding finding;
-    finding.rule = check::Rule::Leak;
-    finding.window = window.ledger->name();
     const check::Earlier created = window.ledger->created();
-    finding.lines.push_back(
-        {std::string(created.call) + " has made the window; MPI_Finalize found it alive", created.site});
+    check::Line line{std::string(created.call) + " has made the window; MPI_Finalize found it alive", created.site};
     if (window.ledger->has_open_epoch())
-        for (check::Line& line : window.ledger->open_epochs())
-            finding.lines.push_back(std::move(line));
-    check::report(finding);
+        window.ledger->report_with_epochs(check::Rule::Leak, std::move(line));
+    else
+        window.ledger->report(check::Rule::Leak, {std::move(line)});
 }
 
 // `baseptr`: where a call that allocates memory stores its address; null for other calls.
