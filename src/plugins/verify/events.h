@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,23 +67,6 @@ struct Synchronisation {
     bool exposes = false;                  // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
     std::span<const std::uint32_t> group;  // Start, Post
     std::uint64_t operation = 0;           // Request: Operation::number
-};
-
-/// Sees what this process does with one window. Functions run in the thread of the call, one at a time for a window,
-/// and may report (report.h). They hold no lock of libosc but the checker's.
-class Watcher {
-  public:
-    Watcher() = default;
-    Watcher(const Watcher&) = delete;
-    Watcher& operator=(const Watcher&) = delete;
-    virtual ~Watcher() = default;
-
-    /// The call has succeeded. The operation need not be complete.
-    virtual void on_operation(const Operation& operation) = 0;
-    /// Before libosc's function runs: what the call releases must be published now.
-    virtual void before(const Synchronisation& call) = 0;
-    /// The call has succeeded: what other processes released is visible.
-    virtual void after(const Synchronisation& call) = 0;
 };
 
 }  // namespace osc::check

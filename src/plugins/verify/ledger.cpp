@@ -1,41 +1,26 @@
-// Keeps the open epochs and passes events to the watchers.
+// Keeps the open epochs and passes events to the parts.
 #include "plugins/verify/ledger.h"
 
-#include <utility>
-
-#include "plugins/verify/local_buffers.h"
-#include "plugins/verify/races.h"
-
 namespace osc::check {
-
-Ledger::Ledger(std::function<std::string()> name, Earlier created) : name_(std::move(name)), created_(created) {
-    watchers_.push_back(std::make_unique<LocalBuffers>(*this));
-}
-
-void Ledger::watch_races(std::unique_ptr<Races> races) {
-    races_ = races.get();
-    watchers_.push_back(std::move(races));
-}
 
 std::uint64_t Ledger::on_operation(Operation operation) {
     const std::lock_guard lock(mutex_);
     operation.number = ++operations_;
-    for (const auto& watcher : watchers_)
-        watcher->on_operation(operation);
+    local_buffers_.on_operation(operation);
+    if (races_ != nullptr) races_->on_operation(operation);
     return operation.number;
 }
 
 void Ledger::before(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
-    for (const auto& watcher : watchers_)
-        watcher->before(call);
+    local_buffers_.before(call);
+    if (races_ != nullptr) races_->before(call);
 }
 
 void Ledger::after(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
     track(call);
-    for (const auto& watcher : watchers_)
-        watcher->after(call);
+    if (races_ != nullptr) races_->after(call);
 }
 
 void Ledger::track(const Synchronisation& call) {

@@ -1,5 +1,5 @@
 // What the usage checker knows of one window on this process: the epochs that are open and where the program opened
-// them, and the watchers that look for single kinds of mistakes. The checking entry points (entries.h) feed it.
+// them, and the parts that look for single kinds of mistakes. The checking entry points (entries.h) feed it.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "plugins/verify/events.h"
+#include "plugins/verify/local_buffers.h"
+#include "plugins/verify/races.h"
 #include "plugins/verify/report.h"
 
 namespace osc::check {
-
-class Races;
 
 /// A call that the program made earlier.
 struct Earlier {
@@ -26,11 +26,15 @@ struct Earlier {
 class Ledger {
   public:
     /// `name`: the window's name now, as Finding::window has it. `created`: the call that made the window.
-    Ledger(std::function<std::string()> name, Earlier created);
+    Ledger(std::function<std::string()> name, Earlier created) : name_(std::move(name)), created_(created) {}
 
-    /// Operations and synchronisation calls, in order. Thread-safe. Returns the operation's number.
+    // Operations and synchronisation calls, in order. Thread-safe. The caller has no lock of libosc.
+
+    /// The call has succeeded. The operation need not be complete. Returns its number.
     std::uint64_t on_operation(Operation operation);
+    /// Before libosc's function runs: what the call releases must be published now.
     void before(const Synchronisation& call);
+    /// The call has succeeded: what other processes released is visible.
     void after(const Synchronisation& call);
 
     std::string name() const { return name_(); }
@@ -38,16 +42,17 @@ class Ledger {
     /// check::report() of a finding in this window. Thread-safe.
     void report(Rule rule, std::vector<Line> lines) const { check::report({rule, name_(), std::move(lines)}); }
     /// The same with lines behind `line`: the epochs that are open now, and the calls that opened them; one line that
-    /// says so if none is. Of the locks, at most three. Not from a watcher.
+    /// says so if none is. Of the locks, at most three. Not from the parts, which run under the mutex.
     void report_with_epochs(Rule rule, Line line) const;
     /// Whether an epoch is open that MPI_Win_free or MPI_Finalize must not meet. A fence's is none. Thread-safe.
     bool has_open_epoch() const;
 
-    /// Starts conflict detection, which takes part from now on; it ends at stop_races(). Before the first call.
-    void watch_races(std::unique_ptr<Races> races);
-    void stop_races() { races_ = nullptr; }
-    /// Null if not all processes of the window run the checker.
-    Races* races() const { return races_; }
+    /// Starts conflict detection. Before the first call.
+    void watch_races(Races::Setting setting) { races_ = std::make_unique<Races>(*this, std::move(setting)); }
+    /// The window's processes compare no more; conflicts of this process's own operations are still found.
+    void stop_comparing() { compares_ = false; }
+    /// Null if not all processes of the window run the checker, and from stop_comparing() on.
+    Races* races() const { return compares_ ? races_.get() : nullptr; }
 
     /// Gives the displacement units of all processes, by rank. Before the first call.
     void know_units(std::vector<std::uint64_t> units) { units_ = std::move(units); }
@@ -67,8 +72,9 @@ class Ledger {
     bool is_fence_ = false;                   // access_ is a fence
     Earlier exposure_;                        // the open post
     std::map<std::uint32_t, Earlier> locks_;  // of single targets
-    std::vector<std::unique_ptr<Watcher>> watchers_;
-    Races* races_ = nullptr;  // one of them
+    LocalBuffers local_buffers_{*this};
+    std::unique_ptr<Races> races_;  // null if not all processes of the window run the checker
+    bool compares_ = true;
     std::vector<std::uint64_t> units_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "plugins/verify/ledger.h"
 #include "plugins/verify/page_guard.h"
 
 namespace osc::check {

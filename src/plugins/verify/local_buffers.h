@@ -10,9 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plugins/verify/ledger.h"
+#include "plugins/verify/events.h"
 
 namespace osc::check {
+
+class Ledger;
 
 /// Ranges of addresses, each with the number of an operation. Disjoint: an address keeps its first operation.
 class AddressMap {
@@ -29,12 +31,12 @@ class AddressMap {
     std::map<std::int64_t, Piece> pieces_;  // by their first address
 };
 
-class LocalBuffers final : public Watcher {
+/// Part of a ledger, which calls it.
+class LocalBuffers {
   public:
     explicit LocalBuffers(const Ledger& ledger) : ledger_(ledger) {}
-    void on_operation(const Operation& operation) override;
-    void before(const Synchronisation& call) override;
-    void after(const Synchronisation&) override {}
+    void on_operation(const Operation& operation);
+    void before(const Synchronisation& call);
 
   private:
     struct Pending {

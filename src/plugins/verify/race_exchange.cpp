@@ -112,11 +112,10 @@ void watch_races(Window& window, MPI_Comm comm) {
     setting.promises = promises_of(window);
     setting.addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
     setting.threads = host::threads();
-    setting.name = [&window] { return window.ledger->name(); };
     setting.exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
         return own != nullptr && exchange(window, own->handle(), out, in);
     };
-    window.ledger->watch_races(std::make_unique<check::Races>(std::move(setting)));
+    window.ledger->watch_races(std::move(setting));
 }
 
 void watch_memory(Window& window) {
@@ -144,7 +143,7 @@ void compare_before_free(Window& window) {
     check::Races* const races = window.ledger->races();
     if (races == nullptr || epoch::may_free(window) != Fault::None) return;
     if (plugin::g_libosc.meet(window)) races->compare();
-    window.ledger->stop_races();
+    window.ledger->stop_comparing();
 }
 
 }  // namespace osc

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "op/kernels.h"
+#include "plugins/verify/ledger.h"
 #include "shm/machine.h"
 
 namespace osc::check {
@@ -142,8 +143,9 @@ std::vector<Line> lines_of(const Conflict& conflict, bool addresses) {
     return lines;
 }
 
-Races::Races(Setting setting)
-    : setting_(std::move(setting)),
+Races::Races(const Ledger& ledger, Setting setting)
+    : ledger_(ledger),
+      setting_(std::move(setting)),
       log_(setting_.me, setting_.promises),
       finder_(setting_.me, setting_.promises),
       notifications_(setting_.threads) {}
@@ -300,7 +302,7 @@ void Races::tell(const std::vector<Conflict>& found) {
     for (const Conflict& conflict : found) {
         const auto& [operation, local] = conflict.accesses;
         if (local.local && !reported_local_.emplace(operation.site, check::text_of(Site{local.site})).second) continue;
-        report({Rule::Conflict, setting_.name(), lines_of(conflict, setting_.addresses)});
+        ledger_.report(Rule::Conflict, lines_of(conflict, setting_.addresses));
     }
 }
 
@@ -309,9 +311,9 @@ void Races::tell_incomplete(std::uint64_t left_out, bool time) {
     told_incomplete_ = true;
     if (left_out > 0)
         base::say("OSC_CHECK: %s: %llu accesses were too many, or of too many pieces, to compare with those of others",
-                  setting_.name().c_str(), static_cast<unsigned long long>(left_out));
+                  ledger_.name().c_str(), static_cast<unsigned long long>(left_out));
     else
-        base::say("OSC_CHECK: %s: accesses were too many to compare all with those of others", setting_.name().c_str());
+        base::say("OSC_CHECK: %s: accesses were too many to compare all with those of others", ledger_.name().c_str());
 }
 
 }  // namespace osc::check

@@ -31,7 +31,10 @@ bool from_message(const Message& message, std::uint64_t& clock, std::vector<Entr
 /// What a report says about a conflict; two lines. `addresses`: bytes are addresses (dynamic windows).
 std::vector<Line> lines_of(const Conflict& conflict, bool addresses);
 
-class Races final : public Watcher {
+class Ledger;
+
+/// Part of a ledger, which calls it.
+class Races {
   public:
     /// Sends out[r] to each process r of the window and receives in[r]; collective. False if that failed.
     using Exchange = std::function<bool(const std::vector<Message>& out, std::vector<Message>& in)>;
@@ -39,12 +42,11 @@ class Races final : public Watcher {
         std::uint32_t me = 0;
         std::uint32_t processes = 0;
         Promises promises;
-        bool addresses = false;             // see lines_of()
-        bool threads = false;               // several threads may call
-        std::function<std::string()> name;  // as Finding::window has it
+        bool addresses = false;  // see lines_of()
+        bool threads = false;    // several threads may call
         Exchange exchange;
     };
-    explicit Races(Setting setting);
+    Races(const Ledger& ledger, Setting setting);
 
     /// Gives the guard of this process's memory, whose loads and stores take part from now on. Before the first call.
     void watch_memory(std::unique_ptr<PageGuard> guard) { guard_ = std::move(guard); }
@@ -54,9 +56,9 @@ class Races final : public Watcher {
     /// This process has new counters.
     void on_new_counters();
 
-    void on_operation(const Operation& operation) override;
-    void before(const Synchronisation& call) override;
-    void after(const Synchronisation& call) override;
+    void on_operation(const Operation& operation);
+    void before(const Synchronisation& call);
+    void after(const Synchronisation& call);
 
     /// Compares the accesses since the last call; collective over the window's processes. Called after a fence that
     /// took effect, and before the window is freed, when no operation of this process is pending. After a failed
@@ -70,6 +72,7 @@ class Races final : public Watcher {
     void tell(const std::vector<Conflict>& found);
     void tell_incomplete(std::uint64_t left_out, bool time);
 
+    const Ledger& ledger_;
     const Setting setting_;
     std::mutex mutex_;
     AccessLog log_;
