@@ -54,9 +54,9 @@ class CallScope {
 int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
                     MPI_Request* request, base::FunctionRef<int(const Buffers&)> below);
 
-/// Follows a request of an operation to the call that completes it. Replaces the host's constant request, which many
+/// Follows the request of an operation to the call that completes it. Replaces the host's constant request, which many
 /// operations share, by one of its own.
-void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request);
+void follow_request(Window& window, check::Line issued, const check::Operation& operation, MPI_Request& request);
 /// Before the window's ledger is deleted: its requests have nothing to report to.
 void forget_ledger(const check::Ledger& ledger);
 /// Reports the requests that no call has completed; part of report_at_end().

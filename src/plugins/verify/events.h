@@ -37,8 +37,8 @@ struct Operation {
     Site site;
 };
 
-/// The synchronisation calls. Wait stands for a successful MPI_Win_test too. Request is the completion of a
-/// request-based operation by MPI_Wait and the like.
+/// The synchronisation calls. Wait stands for a successful MPI_Win_test too, Flush and FlushLocal for the calls that
+/// flush all targets. Request is the completion of a request-based operation by MPI_Wait and the like.
 enum class Act : std::uint8_t {
     Fence,
     Start,
@@ -50,9 +50,7 @@ enum class Act : std::uint8_t {
     LockAll,
     UnlockAll,
     Flush,
-    FlushAll,
     FlushLocal,
-    FlushLocalAll,
     Sync,
     Request,
     Free,
@@ -62,11 +60,11 @@ struct Synchronisation {
     Act act = Act::Fence;
     const char* call = "";  // "MPI_Win_fence"
     Site site;
-    std::uint32_t target = kEveryTarget;   // Lock, Unlock, Flush, FlushLocal: a rank in the window
-    bool exclusive = false;                // Lock
-    bool exposes = false;                  // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
-    std::span<const std::uint32_t> group;  // Start, Post
-    std::uint64_t operation = 0;           // Request: Operation::number
+    std::uint32_t target = kEveryTarget;  // Lock, Unlock, Flush, FlushLocal, Request: a rank in the window
+    bool exclusive = false;               // Lock
+    bool exposes = false;                 // Fence: operations may follow, because MPI_MODE_NOSUCCEED was not given
+    std::span<const std::uint32_t> group = {};  // Start, Post
+    std::uint64_t operation = 0;                // Request: Operation::number
 };
 
 }  // namespace osc::check

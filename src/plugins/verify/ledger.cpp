@@ -3,12 +3,11 @@
 
 namespace osc::check {
 
-std::uint64_t Ledger::on_operation(Operation operation) {
+void Ledger::on_operation(Operation& operation) {
     const std::lock_guard lock(mutex_);
     operation.number = ++operations_;
     local_buffers_.on_operation(operation);
     if (races_ != nullptr) races_->on_operation(operation);
-    return operation.number;
 }
 
 void Ledger::before(const Synchronisation& call) {
@@ -48,9 +47,7 @@ void Ledger::track(const Synchronisation& call) {
             locks_.erase(call.target);
             break;
         case Act::Flush:
-        case Act::FlushAll:
         case Act::FlushLocal:
-        case Act::FlushLocalAll:
         case Act::Sync:
         case Act::Request:
         case Act::Free:

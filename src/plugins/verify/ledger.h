@@ -30,8 +30,8 @@ class Ledger {
 
     // Operations and synchronisation calls, in order. Thread-safe. The caller has no lock of libosc.
 
-    /// The call has succeeded. The operation need not be complete. Returns its number.
-    std::uint64_t on_operation(Operation operation);
+    /// Numbers an operation whose call has succeeded. It need not be complete.
+    void on_operation(Operation& operation);
     /// Before libosc's function runs: what the call releases must be published now.
     void before(const Synchronisation& call);
     /// The call has succeeded: what other processes released is visible.

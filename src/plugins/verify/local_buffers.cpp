@@ -30,14 +30,14 @@ bool copy_safely(std::int64_t address, std::byte* to, std::size_t bytes) {
     return true;
 }
 
-// A hash of the bytes in `ranges`; false if some are not mapped.
-bool hash_of(const std::vector<Bytes>& ranges, std::uint64_t& hash) {
+// A hash of the bytes in `ranges`; none if some are not mapped.
+std::optional<std::uint64_t> hash_of(const std::vector<Bytes>& ranges) {
     std::array<std::byte, 16384> piece;
-    hash = 14695981039346656037ULL;
+    std::uint64_t hash = 14695981039346656037ULL;
     for (const Bytes range : ranges)
         for (std::int64_t at = range.lo; at < range.hi; at += static_cast<std::int64_t>(piece.size())) {
             const std::size_t bytes = std::min(piece.size(), static_cast<std::size_t>(range.hi - at));
-            if (!copy_safely(at, piece.data(), bytes)) return false;
+            if (!copy_safely(at, piece.data(), bytes)) return {};
             std::memset(piece.data() + bytes, 0, std::min<std::size_t>(8, piece.size() - bytes));
             for (std::size_t i = 0; i < bytes; i += 8) {
                 std::uint64_t word = 0;
@@ -46,7 +46,7 @@ bool hash_of(const std::vector<Bytes>& ranges, std::uint64_t& hash) {
                 hash ^= hash >> 29;
             }
         }
-    return true;
+    return hash;
 }
 
 std::string describe(const Operation& operation) {
@@ -77,11 +77,8 @@ std::uint64_t AddressMap::find(Bytes range) const {
 }
 
 const LocalBuffers::Pending* LocalBuffers::find(const AddressMap Group::*map, Bytes range) const {
-    for (const auto& [target, group] : targets_)
+    for (const auto& [key, group] : groups_)
         if (const std::uint64_t number = (group.*map).find(range); number != 0) return &group.operations.at(number);
-    for (const auto& [operation, entry] : requests_)
-        if (const std::uint64_t number = (entry.second.*map).find(range); number != 0)
-            return &entry.second.operations.at(number);
     return nullptr;
 }
 
@@ -117,76 +114,52 @@ void LocalBuffers::on_operation(const Operation& operation) {
     look_for_overlaps(operation);
     if (watched_ >= kMostOperations) return;
     ++watched_;
-    Group* group = nullptr;
-    if (operation.request) {
-        auto& [target, single] = requests_[operation.number];
-        target = operation.target;
-        group = &single;
-    } else {
-        group = &targets_[operation.target];
-    }
-    Pending pending{describe(operation), operation.site, operation.reads_here, 0, false};
-    pending.hashed = !pending.reads.empty() && hash_of(pending.reads, pending.hash);
+    Group& group = groups_[{operation.target, operation.request ? operation.number : 0}];
     for (const Bytes range : operation.reads_here)
-        group->reads.add(range, operation.number);
+        group.reads.add(range, operation.number);
     for (const Bytes range : operation.writes_here)
-        group->writes.add(range, operation.number);
-    group->operations.emplace(operation.number, std::move(pending));
+        group.writes.add(range, operation.number);
+    group.operations.emplace(operation.number, Pending{describe(operation), operation.site, operation.reads_here,
+                                                       hash_of(operation.reads_here)});
 }
 
-void LocalBuffers::complete(const Group& group, const Synchronisation& call) const {
+void LocalBuffers::look_for_changes(const Group& group, const Synchronisation& call) const {
     for (const auto& [number, pending] : group.operations) {
-        if (!pending.hashed) continue;
-        std::uint64_t hash = 0;
-        const bool mapped = hash_of(pending.reads, hash);
-        if (mapped && hash == pending.hash) continue;
-        ledger_.report(Rule::Changed, {{pending.text + (mapped ? ": its origin buffer has changed"
-                                                               : ": its origin buffer is not mapped any more"),
-                                        pending.site},
-                                       {std::string("before ") + call.call + " completed it", call.site}});
+        if (!pending.hash) continue;
+        const std::optional<std::uint64_t> hash = hash_of(pending.reads);
+        if (hash == pending.hash) continue;
+        ledger_.report(
+            Rule::Changed,
+            {{pending.text + (hash ? ": its origin buffer has changed" : ": its origin buffer is not mapped any more"),
+              pending.site},
+             {std::string("before ") + call.call + " completed it", call.site}});
     }
+}
+
+void LocalBuffers::complete(const Synchronisation& call) {
+    const bool all = call.target == kEveryTarget;
+    const bool one = call.act == Act::Request;
+    // The least and the greatest key of what the call completes.
+    const auto first = groups_.lower_bound({all ? 0 : call.target, call.operation});
+    const auto last = groups_.upper_bound({call.target, one ? call.operation : UINT64_MAX});
+    for (auto at = first; at != last; ++at) {
+        look_for_changes(at->second, call);
+        watched_ -= at->second.operations.size();
+    }
+    groups_.erase(first, last);
 }
 
 void LocalBuffers::before(const Synchronisation& call) {
     switch (call.act) {
         case Act::Fence:
         case Act::Complete:
-        case Act::UnlockAll:
-        case Act::FlushAll:
-        case Act::FlushLocalAll:
-        case Act::Free:
-            for (const auto& [target, group] : targets_)
-                complete(group, call);
-            for (const auto& [number, entry] : requests_)
-                complete(entry.second, call);
-            targets_.clear();
-            requests_.clear();
-            watched_ = 0;
-            return;
         case Act::Unlock:
+        case Act::UnlockAll:
         case Act::Flush:
         case Act::FlushLocal:
-            if (const auto found = targets_.find(call.target); found != targets_.end()) {
-                complete(found->second, call);
-                watched_ -= found->second.operations.size();
-                targets_.erase(found);
-            }
-            for (auto entry = requests_.begin(); entry != requests_.end();) {
-                if (entry->second.first == call.target) {
-                    complete(entry->second.second, call);
-                    entry = requests_.erase(entry);
-                    --watched_;
-                } else {
-                    ++entry;
-                }
-            }
-            return;
         case Act::Request:
-            if (const auto found = requests_.find(call.operation); found != requests_.end()) {
-                complete(found->second.second, call);
-                requests_.erase(found);
-                --watched_;
-            }
+        case Act::Free:
+            complete(call);
             return;
         case Act::Start:
         case Act::Post:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -43,10 +44,11 @@ class LocalBuffers {
         std::string text;  // "MPI_Put of rank 1 to rank 0, bytes [0, 8)"
         Site site;
         std::vector<Bytes> reads;
-        std::uint64_t hash = 0;
-        bool hashed = false;
+        std::optional<std::uint64_t> hash;  // of the bytes that it reads; none if they were not mapped
     };
-    // The operations at one target, or one operation with a request: they complete together.
+    // By target, and for an operation with a request by its number, else 0.
+    using Key = std::pair<std::uint32_t, std::uint64_t>;
+    // The operations of a key, which complete together.
     struct Group {
         std::unordered_map<std::uint64_t, Pending> operations;
         AddressMap reads;
@@ -55,11 +57,11 @@ class LocalBuffers {
 
     const Pending* find(const AddressMap Group::*map, Bytes range) const;
     void look_for_overlaps(const Operation& operation) const;
-    void complete(const Group& group, const Synchronisation& call) const;
+    void look_for_changes(const Group& group, const Synchronisation& call) const;
+    void complete(const Synchronisation& call);
 
     const Ledger& ledger_;
-    std::map<std::uint32_t, Group> targets_;
-    std::map<std::uint64_t, std::pair<std::uint32_t, Group>> requests_;  // by the operation's number; its target
+    std::map<Key, Group> groups_;
     std::size_t watched_ = 0;
 };
 

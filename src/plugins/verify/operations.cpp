@@ -1,6 +1,5 @@
 // The verified operations.
 #include <algorithm>
-#include <utility>
 
 #include "api/data.h"
 #include "base/clock.h"
@@ -143,8 +142,8 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     if (known) look_before(*window, operation, *type, buffers);
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
-    const std::uint64_t number = window->ledger->on_operation(std::move(operation));
-    if (request != nullptr) follow_request(*window, {call + scope->operation, scope->site}, number, *request);
+    window->ledger->on_operation(operation);
+    if (request != nullptr) follow_request(*window, {call + scope->operation, scope->site}, operation, *request);
     return MPI_SUCCESS;
 }
 

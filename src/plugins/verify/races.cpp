@@ -181,11 +181,9 @@ void Races::before(const Synchronisation& call) {
             log_.lock_all(false);
             break;
         case Act::Flush:
-        case Act::FlushAll:
             log_.complete(call.target, now);
             break;
         case Act::FlushLocal:
-        case Act::FlushLocalAll:
             log_.complete_results(call.target, now);
             break;
         case Act::Wait:

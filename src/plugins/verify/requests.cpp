@@ -16,6 +16,7 @@ struct Followed {
     check::Ledger* ledger;  // null: the window has been freed
     std::string window;
     check::Line issued;
+    std::uint32_t target;
     std::uint64_t operation;
 };
 
@@ -49,11 +50,11 @@ int completing(const char* name, const void* returns_to, int count, MPI_Request*
         Followed entry;
         if (before[i] == MPI_REQUEST_NULL || handles[i] != MPI_REQUEST_NULL || !take(before[i], entry)) continue;
         if (entry.ledger == nullptr) continue;
-        check::Synchronisation call;
-        call.act = check::Act::Request;
-        call.call = name;
-        call.site = check::site_of(returns_to);
-        call.operation = entry.operation;
+        const check::Synchronisation call{.act = check::Act::Request,
+                                          .call = name,
+                                          .site = check::site_of(returns_to),
+                                          .target = entry.target,
+                                          .operation = entry.operation};
         entry.ledger->before(call);
         entry.ledger->after(call);
     }
@@ -62,12 +63,12 @@ int completing(const char* name, const void* returns_to, int count, MPI_Request*
 
 }  // namespace
 
-void follow_request(Window& window, check::Line issued, std::uint64_t operation, MPI_Request& request) {
+void follow_request(Window& window, check::Line issued, const check::Operation& operation, MPI_Request& request) {
     if (plugin::g_libosc.give_own_handle(&request) != MPI_SUCCESS) return;
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
-    all.followed.insert_or_assign(request,
-                                  Followed{window.ledger, window.ledger->name(), std::move(issued), operation});
+    all.followed.insert_or_assign(
+        request, Followed{window.ledger, window.ledger->name(), std::move(issued), operation.target, operation.number});
 }
 
 void forget_ledger(const check::Ledger& ledger) {

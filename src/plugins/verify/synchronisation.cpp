@@ -52,24 +52,18 @@ Fault no_rule(Core&, std::uint32_t) {
     return Fault::None;  // libosc's function knows all rules
 }
 
-Synchronisation at(Act act, const char* name, const void* returns_to) {
-    Synchronisation call;
-    call.act = act;
-    call.call = name;
-    call.site = check::site_of(returns_to);
-    return call;
-}
-
 }  // namespace
 
 namespace verified {
 
 // Passes a call on a window that the checker does not watch.
-#define OSC_VERIFY(name, act, arguments)                                                 \
-    const auto below = [&] { return through(plugin::g_libosc.behind->name) arguments; }; \
-    Window* const window = watched(win);                                                 \
-    if (window == nullptr) return below();                                               \
-    Synchronisation call = at(Act::act, "MPI_" #name, __builtin_return_address(0))
+#define OSC_VERIFY(name, kind, arguments)                                                           \
+    const auto below = [&] { return through(plugin::g_libosc.behind->name) arguments; };            \
+    Window* const window = watched(win);                                                            \
+    if (window == nullptr) return below();                                                          \
+    Synchronisation call {                                                                          \
+        .act = Act::kind, .call = "MPI_" #name, .site = check::site_of(__builtin_return_address(0)) \
+    }
 
 // A call at one target; nothing happens at MPI_PROC_NULL. `must_not` finds what libosc serves against the rules.
 #define OSC_VERIFIED_ONE(name, act, must_not)                                      \
@@ -132,8 +126,8 @@ OSC_VERIFIED_ALL(Win_complete, Complete, (MPI_Win win), (win))
 OSC_VERIFIED_ALL(Win_wait, Wait, (MPI_Win win), (win))
 OSC_VERIFIED_ALL(Win_lock_all, LockAll, (int assert, MPI_Win win), (assert, win))
 OSC_VERIFIED_ALL(Win_unlock_all, UnlockAll, (MPI_Win win), (win))
-OSC_VERIFIED_ALL(Win_flush_all, FlushAll, (MPI_Win win), (win))
-OSC_VERIFIED_ALL(Win_flush_local_all, FlushLocalAll, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_flush_all, Flush, (MPI_Win win), (win))
+OSC_VERIFIED_ALL(Win_flush_local_all, FlushLocal, (MPI_Win win), (win))
 OSC_VERIFIED_ALL(Win_sync, Sync, (MPI_Win win), (win))
 OSC_VERIFIED_ONE(Win_unlock, Unlock, no_rule)
 OSC_VERIFIED_ONE(Win_flush, Flush, epoch::must_not_flush)

@@ -86,10 +86,8 @@ int Win_detach(MPI_Win win, const void* base) {
 int Win_free(MPI_Win* win) {
     Window* const window = win != nullptr ? watched(*win) : nullptr;
     if (window == nullptr) return through(plugin::g_libosc.behind->Win_free)(win);
-    check::Synchronisation call;
-    call.act = check::Act::Free;
-    call.call = "MPI_Win_free";
-    call.site = check::site_of(__builtin_return_address(0));
+    const check::Synchronisation call{
+        .act = check::Act::Free, .call = "MPI_Win_free", .site = check::site_of(__builtin_return_address(0))};
     const CallScope scope(call.site);
     check::Ledger* const ledger = window->ledger;
     std::byte* const view = window->program_view;
