@@ -4,7 +4,7 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
+#include <numeric>
 #include <vector>
 
 #include "api/collect.h"
@@ -35,17 +35,6 @@ struct ExchangeBuffers {
     Message out, in;
 };
 
-// The places of parts one behind the other; the sum of their bytes, or -1 if it does not fit.
-std::int64_t lay_out(const std::vector<int>& bytes, std::vector<int>& at) {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (sum > INT_MAX - bytes[i]) return -1;
-        at[i] = static_cast<int>(sum);
-        sum += bytes[i];
-    }
-    return sum;
-}
-
 // check::Races::Exchange.
 bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, std::vector<Message>& in) {
     const host::Real& mpi = host::real();
@@ -53,7 +42,7 @@ bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, st
     auto buffers = std::make_unique<ExchangeBuffers>(processes);
     ExchangeBuffers& all = *buffers;
     for (std::size_t i = 0; i < processes; ++i)
-        if (out[i].size() <= INT_MAX / processes) {  // what is larger is not compared
+        if (out[i].size() <= INT_MAX / processes) {  // what is larger is not compared, and all sums fit an int
             all.sent[i] = static_cast<int>(out[i].size());
             all.out.insert(all.out.end(), out[i].begin(), out[i].end());
         }
@@ -61,8 +50,9 @@ bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, st
     bool done = mpi.Ialltoall(all.sent.data(), 1, MPI_INT, all.got.data(), 1, MPI_INT, comm, &request) == MPI_SUCCESS &&
                 finish(window, request);
     if (done) {
-        lay_out(all.sent, all.sent_at);
-        all.in.resize(static_cast<std::size_t>(lay_out(all.got, all.got_at)));
+        std::exclusive_scan(all.sent.begin(), all.sent.end(), all.sent_at.begin(), 0);
+        std::exclusive_scan(all.got.begin(), all.got.end(), all.got_at.begin(), 0);
+        all.in.resize(static_cast<std::size_t>(all.got_at.back() + all.got.back()));
         done = mpi.Ialltoallv(all.out.data(), all.sent.data(), all.sent_at.data(), MPI_BYTE, all.in.data(),
                               all.got.data(), all.got_at.data(), MPI_BYTE, comm, &request) == MPI_SUCCESS &&
                finish(window, request);
@@ -79,16 +69,14 @@ bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, st
 
 void gather_units(Window& window, MPI_Comm comm) {
     auto units = std::make_unique<std::vector<std::uint64_t>>(window.size);
-    auto mine = std::make_unique<std::uint64_t>(static_cast<std::uint64_t>(window.unit));
+    (*units)[window.me] = static_cast<std::uint64_t>(window.unit);
     MPI_Request request = MPI_REQUEST_NULL;
-    if (host::real().Iallgather(mine.get(), 1, MPI_UINT64_T, units->data(), 1, MPI_UINT64_T, comm, &request) ==
+    if (host::real().Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, units->data(), 1, MPI_UINT64_T, comm, &request) ==
             MPI_SUCCESS &&
-        finish(window, request)) {
+        finish(window, request))
         window.ledger->know_units(std::move(*units));
-    } else {
+    else
         static_cast<void>(units.release());
-        static_cast<void>(mine.release());
-    }
 }
 
 check::Promises promises_of(const Window& window) {
@@ -106,16 +94,14 @@ check::Promises promises_of(const Window& window) {
 void watch_races(Window& window, MPI_Comm comm) {
     const std::shared_ptr<CheckerComm> own = CheckerComm::of(window, comm);
     if (own != nullptr) gather_units(window, own->handle());
-    check::Races::Setting setting;
-    setting.me = window.me;
-    setting.processes = window.size;
-    setting.promises = promises_of(window);
-    setting.addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC;
-    setting.threads = host::threads();
-    setting.exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
-        return own != nullptr && exchange(window, own->handle(), out, in);
-    };
-    window.ledger->watch_races(std::move(setting));
+    window.ledger->watch_races({.me = window.me,
+                                .processes = window.size,
+                                .promises = promises_of(window),
+                                .addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC,
+                                .threads = host::threads(),
+                                .exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
+                                    return own != nullptr && exchange(window, own->handle(), out, in);
+                                }});
 }
 
 void watch_memory(Window& window) {
