@@ -38,12 +38,12 @@ class RaceFinder::Index {
     void insert(const Candidate& one) {
         Class& members = classes_[key_of(one)];
         if (members.by_lo.empty()) members.example = &one;
-        members.by_lo.emplace(one.lo, &one);
-        members.longest = std::max(members.longest, one.hi - one.lo);
+        members.by_lo.emplace(one.entry.lo(), &one);
+        members.longest = std::max(members.longest, one.entry.hi() - one.entry.lo());
     }
     void erase(const Candidate& one) {
         Class& members = classes_[key_of(one)];
-        auto [at, end] = members.by_lo.equal_range(one.lo);
+        auto [at, end] = members.by_lo.equal_range(one.entry.lo());
         while (at != end && at->second != &one)
             ++at;
         if (at != end) members.by_lo.erase(at);
@@ -51,12 +51,14 @@ class RaceFinder::Index {
     /// Visits the accesses that may conflict with `one`, until visit() returns false.
     template <class Visit>
     void visit(const Candidate& one, Visit&& visit) const {
+        const std::int64_t lo = one.entry.lo();
+        const std::int64_t hi = one.entry.hi();
         for (const auto& [key, members] : classes_) {
             const Clash kind = clash(members.example->entry.access, one.entry.access, false, promises_);
             if (kind == Clash::None) continue;
             if (kind == Clash::Elements && one.phase >= 0 && one.phase == members.example->phase) continue;
-            for (auto at = members.by_lo.upper_bound(one.lo - members.longest - 1);
-                 at != members.by_lo.end() && at->first < one.hi; ++at)
+            for (auto at = members.by_lo.upper_bound(lo - members.longest - 1);
+                 at != members.by_lo.end() && at->first < hi; ++at)
                 if (!visit(*at->second)) return;
         }
     }
@@ -92,20 +94,14 @@ void RaceFinder::post(std::span<const std::uint32_t> origins, std::int64_t since
 
 void RaceFinder::add(std::uint32_t origin, std::uint64_t clock, std::vector<Entry>&& entries) {
     for (Entry& entry : entries) {
-        if (entry.pieces.empty()) continue;
-        const std::int64_t lo = entry.lo();
-        const std::int64_t hi = entry.hi();
         const std::int64_t phase = phase_of(entry);
-        candidates_.push_back({std::move(entry), origin, clock, lo, hi, phase});
+        candidates_.push_back({std::move(entry), origin, clock, phase});
     }
 }
 
 void RaceFinder::add_local(std::uint64_t clock, std::vector<Entry>&& entries) {
-    for (Entry& entry : entries) {
-        const std::int64_t lo = entry.lo();
-        const std::int64_t hi = entry.hi();
-        local_.push_back({std::move(entry), me_, clock, lo, hi, 0});
-    }
+    for (Entry& entry : entries)
+        local_.push_back({std::move(entry), me_, clock, 0});
 }
 
 // Gives an access of a post-start epoch the number of its exposure epoch at this process. It cannot have begun before
@@ -160,8 +156,7 @@ std::vector<Conflict> RaceFinder::find() {
     std::vector<Conflict> result;
     for (const auto& [sites, conflict] : found_)
         if (reported_.insert(sites).second) result.push_back(conflict);
-    std::sort(result.begin(), result.end(),
-              [](const Conflict& a, const Conflict& b) { return rank_of(a) < rank_of(b); });
+    std::ranges::sort(result, {}, rank_of);
     return result;
 }
 
@@ -169,9 +164,7 @@ std::vector<Conflict> RaceFinder::find() {
 // out: the groups of their worlds have decided.
 void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
     const auto issued = [](const Candidate* one) { return one->entry.access.issued; };
-    if (by_time)
-        std::stable_sort(some.begin(), some.end(),
-                         [&](const Candidate* a, const Candidate* b) { return issued(a) < issued(b); });
+    if (by_time) std::ranges::stable_sort(some, {}, issued);
     Index index(promises_);
     std::multimap<std::int64_t, const Candidate*> ends;
     for (const Candidate* const one : some) {

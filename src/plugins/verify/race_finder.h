@@ -55,8 +55,6 @@ class RaceFinder {
         Entry entry;
         std::uint32_t origin = 0;
         std::uint64_t clock = 0;
-        std::int64_t lo = 0;
-        std::int64_t hi = 0;
         std::int64_t phase = 0;  // of accumulates: where elements begin, modulo their size; -1: in several ways
     };
     struct Post {

@@ -120,25 +120,20 @@ bool from_message(const Message& message, std::uint64_t& clock, std::vector<Entr
 }
 
 std::vector<Line> lines_of(const Conflict& conflict, bool addresses) {
-    const std::string at = " at rank " + std::to_string(conflict.target) + ", " + text_of(conflict.where, addresses);
+    const std::string bytes = text_of(conflict.where, addresses);
     std::vector<Line> lines;
-    if (const Access& access = conflict.accesses[1]; access.local) {
-        const Access& operation = conflict.accesses[0];
-        lines.push_back({std::string(operation.call) + " of rank " + std::to_string(conflict.origins[0]) + at,
-                         Site{operation.site}});
-        lines.push_back({std::string(access.call) + " of rank " + std::to_string(conflict.target) +
-                             " in its own memory, " + text_of(conflict.where, addresses) +
-                             ", in an epoch that exposes it to the operation",
-                         Site{access.site}});
-        return lines;
-    }
     for (int i = 0; i < 2; ++i) {
         const Access& access = conflict.accesses[i];
-        std::string text = std::string(access.call) + " of rank " + std::to_string(conflict.origins[i]) + at;
-        if (i == 1)
-            text += conflict.origins[0] == conflict.origins[1] ? ", while the first is not complete"
-                                                               : ", and no synchronisation orders the two";
-        lines.push_back({i == 1 ? text + reason_of(conflict) : text, Site{access.site}});
+        std::string text = std::string(access.call) + " of rank " + std::to_string(conflict.origins[i]);
+        if (access.local)
+            text += " in its own memory, " + bytes + ", in an epoch that exposes it to the operation";
+        else
+            text += " at rank " + std::to_string(conflict.target) + ", " + bytes;
+        if (i == 1 && !access.local)
+            text += (conflict.origins[0] == conflict.origins[1] ? ", while the first is not complete"
+                                                                : ", and no synchronisation orders the two") +
+                    reason_of(conflict);
+        lines.push_back({std::move(text), Site{access.site}});
     }
     return lines;
 }
