@@ -3,6 +3,8 @@
 // to them, and only if OSC_CHECK is on.
 #pragma once
 
+#include <utility>
+
 #include "api/data.h"
 #include "api/routes.h"
 #include "api/serve.h"
@@ -21,9 +23,8 @@ inline void report_unless_none(Window& window, const char* function, Fault fault
     if (fault != Fault::None) report_mistake(window, function, fault, base::fault_text());
 }
 
-/// The call that this thread is in; for reports that are made below the entry points.
+/// The call that this thread is in, beside check::t_call_site; for reports that are made below the entry points.
 struct CurrentCall {
-    check::Site site;
     std::string operation;    // the operation's target and bytes, for a data call; else ""
     bool mismatched = false;  // a mismatch of its datatypes has been reported
 };
@@ -32,14 +33,12 @@ struct CurrentCall {
 /// Marks a call, for reports, while it runs.
 class CallScope {
   public:
-    explicit CallScope(check::Site site) : before_(t_current_call) {
-        current_.site = site;
-        t_current_call = &current_;
-        check::t_call_site = site;
-    }
+    explicit CallScope(check::Site site)
+        : call_before_(std::exchange(t_current_call, &current_)),
+          site_before_(std::exchange(check::t_call_site, site)) {}
     ~CallScope() {
-        t_current_call = before_;
-        check::t_call_site = before_ != nullptr ? before_->site : check::Site{};
+        t_current_call = call_before_;
+        check::t_call_site = site_before_;
     }
     CallScope(const CallScope&) = delete;
     CallScope& operator=(const CallScope&) = delete;
@@ -47,7 +46,8 @@ class CallScope {
 
   private:
     CurrentCall current_;
-    CurrentCall* const before_;
+    CurrentCall* const call_before_;
+    const check::Site site_before_;
 };
 
 /// Checker::notified().
@@ -74,19 +74,9 @@ inline Window* watched(MPI_Win win) {
 }
 
 namespace verified {
-// Not all of the queries are defined.
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_VERIFIED_##kind(name, parameters)
-#define OSC_VERIFIED_Data(name, parameters) int name parameters;
-#define OSC_VERIFIED_Sync(name, parameters) int name parameters;
-#define OSC_VERIFIED_Window(name, parameters) int name parameters;
-#define OSC_VERIFIED_Query(name, parameters) int name parameters;
-#define OSC_VERIFIED_Comm(name, parameters)
+// Functions of the kind Comm, and most of the kind Query, are not defined.
+#define OSC_ENTRY(kind, name, parameters, arguments) int name parameters;
 #include "api/entries.def"
-#undef OSC_VERIFIED_Data
-#undef OSC_VERIFIED_Sync
-#undef OSC_VERIFIED_Window
-#undef OSC_VERIFIED_Query
-#undef OSC_VERIFIED_Comm
 }  // namespace verified
 
 }  // namespace osc

@@ -64,7 +64,7 @@ void report_mistake(Window& window, const char* function, Fault fault, const std
     // The mistake has been reported by its place in the data.
     if (current != nullptr && current->mismatched && (fault == Fault::Type || fault == Fault::Truncate)) return;
     check::Line line{std::string(function) + (current != nullptr ? current->operation : "") + ": " + text,
-                     current != nullptr ? current->site : check::Site{}};
+                     check::t_call_site};
     if (rule == check::Rule::Epoch)
         window.ledger->report_with_epochs(rule, std::move(line));
     else

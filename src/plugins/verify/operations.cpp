@@ -128,7 +128,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         operation.request = request != nullptr;
         operation.notification = notification;
         operation.began = notification >= 0 ? now_ns() : 0;
-        operation.site = scope->site;
+        operation.site = check::t_call_site;
         const auto unit = static_cast<std::int64_t>(unit_of(*window, operation.target));
         std::int64_t start = 0;
         if (!__builtin_mul_overflow(buffers.disp, unit, &start))
@@ -143,7 +143,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
     window->ledger->on_operation(operation);
-    if (request != nullptr) follow_request(*window, {call + scope->operation, scope->site}, operation, *request);
+    if (request != nullptr) follow_request(*window, {call + scope->operation, operation.site}, operation, *request);
     return MPI_SUCCESS;
 }
 
