@@ -139,10 +139,6 @@ class Adoption {
         bool sparse;  // pages that were never touched read as zero
     };
     struct Survey {
-        Survey() = default;
-        Survey(const Survey&) = delete;
-        Survey& operator=(const Survey&) = delete;
-        ~Survey() { adoptable.release(); }
         SharedPart longest;
         MappedArray<Piece> adoptable;
         long areas = 0;         // of the process
@@ -155,10 +151,6 @@ class Adoption {
         explicit operator bool() const { return reason != nullptr; }
     };
     struct Exchanged {
-        Exchanged() = default;
-        Exchanged(const Exchanged&) = delete;
-        Exchanged& operator=(const Exchanged&) = delete;
-        ~Exchanged() { places.release(); }
         MappedArray<Place> places;
         std::uint64_t shift = 0;
         Refusal rest;  // why the rest stays private
@@ -201,6 +193,7 @@ class Adoption {
     void* move_away(std::uintptr_t first, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted);
     bool copy_areas(std::uintptr_t first, std::size_t bytes, std::uintptr_t to, int& last_protection) const;
     void copy_for_child(bool fits);
+    void end_fork();
     void map_copies(std::uintptr_t first, std::uintptr_t end, int protection, std::uint64_t offset) const;
     void update_hull();
 

@@ -87,19 +87,23 @@ void Adoption::before_fork() {
     if (self.owned() && !self.places_.empty()) self.copy_for_child(fits);
 }
 
+// Unmaps what no area of this process uses of the copies, and unlocks the mutex.
+void Adoption::end_fork() {
+    for (const Copy& copy : copies_)
+        if (copy.address != nullptr) ::syscall(SYS_munmap, copy.address, copy.bytes);
+    copies_.clear();
+    const Undisturbed::State state = forking_;
+    s_forking = false;
+    unlock();
+    Undisturbed::end(state);
+}
+
 void Adoption::after_fork_in_parent() {
     if (!s_forking) return;
     Adoption& self = mine();
-    bool failed = !self.copies_complete_;
-    for (const Copy& copy : self.copies_) {
-        if (copy.address != nullptr) ::syscall(SYS_munmap, copy.address, copy.bytes);
-        failed = failed || copy.address == nullptr;
-    }
-    self.copies_.clear();
-    const Undisturbed::State state = self.forking_;
-    s_forking = false;
-    self.unlock();
-    Undisturbed::end(state);
+    const bool failed = !self.copies_complete_ || std::any_of(self.copies_.begin(), self.copies_.end(),
+                                                              [](const Copy& copy) { return copy.address == nullptr; });
+    self.end_fork();
     if (failed)
         base::say(
             "fork: no memory to copy adopted window memory for the child, which may see later stores of this "
@@ -138,18 +142,11 @@ void Adoption::after_fork_in_child() {
     const bool listed = self.list_own(found);
     for (const Copy& area : listed ? found : self.copies_)
         self.map_copies(area.first, area.first + area.bytes, area.protection, area.offset);
-    for (const Copy& copy : self.copies_)  // what no area needs
-        if (copy.address != nullptr) ::syscall(SYS_munmap, copy.address, copy.bytes);
     // From here on the child has no adopted memory, and its owner_ is clear.
-    found.release();
-    self.copies_.clear();
     self.places_.clear();
     self.update_hull();
     s_any.store(false);
-    const Undisturbed::State state = self.forking_;
-    s_forking = false;
-    self.unlock();
-    Undisturbed::end(state);
+    self.end_fork();
 }
 
 }  // namespace osc::shm

@@ -6,18 +6,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 namespace osc::shm {
 
-/// Not thread-safe. Trivial in its destruction: the storage stays until release().
+/// Not thread-safe.
 template <class T>
 class MappedArray {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   public:
+    MappedArray() = default;
+    ~MappedArray() { release(); }
+    MappedArray(const MappedArray&) = delete;
+    MappedArray& operator=(const MappedArray&) = delete;
+
     /// False if the system has no memory; the array is unchanged then.
     bool push(const T& value) {
         if (size_ == room_ && !grow()) return false;
@@ -25,12 +31,6 @@ class MappedArray {
         return true;
     }
     void clear() { size_ = 0; }
-    /// Gives the storage back.
-    void release() {
-        if (items_ != nullptr) ::syscall(SYS_munmap, items_, room_ * sizeof(T));
-        items_ = nullptr;
-        size_ = room_ = 0;
-    }
     T* begin() { return items_; }
     T* end() { return items_ + size_; }
     const T* begin() const { return items_; }
@@ -38,21 +38,20 @@ class MappedArray {
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
     T& back() { return items_[size_ - 1]; }
-    const T& operator[](std::size_t i) const { return items_[i]; }
 
   private:
+    void release() {
+        if (items_ != nullptr) ::syscall(SYS_munmap, items_, room_ * sizeof(T));
+    }
     bool grow() {
         const std::size_t room = room_ == 0 ? kFirstBytes / sizeof(T) : 2 * room_;
         const long fresh =
             ::syscall(SYS_mmap, nullptr, room * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
         if (fresh == -1) return false;
         T* const items = reinterpret_cast<T*>(fresh);
-        for (std::size_t i = 0; i < size_; ++i)
-            items[i] = items_[i];
-        const std::size_t size = size_;
+        std::copy(begin(), end(), items);
         release();
         items_ = items;
-        size_ = size;
         room_ = room;
         return true;
     }
