@@ -22,14 +22,6 @@ namespace {
 
 using base::fail;
 
-bool info_is(const Request& request, const char* key, const char* value) {
-    if (request.info == MPI_INFO_NULL) return false;
-    char text[64];
-    int found = 0;
-    host::real().Info_get(request.info, key, sizeof text - 1, text, &found);
-    return found && std::strcmp(text, value) == 0;
-}
-
 // Raises `word` to `mine`: the largest value of the node's processes remains.
 void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
     std::uint32_t seen = word.load(std::memory_order_relaxed);
@@ -83,7 +75,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
     if (request.flavor == MPI_WIN_FLAVOR_ALLOCATE) return allocate_own(window, request, block);
     // A shared window gets its memory when all processes have said whether they ask for one segment, and all sizes are
     // known. alloc_shared_noncontig permits other places, so one process without it decides.
-    if (!info_is(request, "alloc_shared_noncontig", "true")) raise_to(window.controls.header().contiguous, 1);
+    if (info_value(request.info, "alloc_shared_noncontig") != "true") raise_to(window.controls.header().contiguous, 1);
     return Fault::None;
 }
 

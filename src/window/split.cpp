@@ -4,7 +4,6 @@
 #include "window/split.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "host/host.h"
 #include "host/nodes.h"
 #include "shm/machine.h"
+#include "window/create.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 #include "window/team.h"
@@ -36,11 +36,7 @@ bool asks_for_shared_memory(const Split& split) {
 #ifdef MPI_COMM_TYPE_RESOURCE_GUIDED
     guided = guided || split.type == MPI_COMM_TYPE_RESOURCE_GUIDED;
 #endif
-    if (!guided || split.info == MPI_INFO_NULL) return false;
-    char text[64];
-    int found = 0;
-    host::real().Info_get(split.info, "mpi_hw_resource_type", sizeof text - 1, text, &found);
-    return found && std::strcmp(text, "mpi_shared_memory") == 0;
+    return guided && info_value(split.info, "mpi_hw_resource_type") == "mpi_shared_memory";
 }
 
 int size_of(MPI_Comm comm) {
