@@ -29,6 +29,11 @@ void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
     }
 }
 
+// A barrier of the node's processes; false if one of the window's processes has died.
+bool pass_barrier(shm::Barrier& barrier, Window& window) {
+    return barrier.arrive_and_wait(window.team.local_size(), [&] { return window.dead_in_collective() >= 0; });
+}
+
 // Allocates memory for this process alone.
 Fault allocate_own(Window& window, const Request& request, shm::ControlBlock& block) {
     const auto bytes = static_cast<std::size_t>(request.size);
@@ -98,7 +103,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
             published.store(piece.offset + 1, std::memory_order_release);
         }
     }
-    window.team.shared().barrier.arrive_and_wait(window.size, [&] { return window.dead_in_collective() >= 0; });
+    pass_barrier(window.team.shared().barrier, window);
     const std::uint64_t offset = published.load(std::memory_order_acquire);
     if (offset == 0)
         return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
@@ -136,17 +141,13 @@ std::byte* next_controls(Window& window, bool& met) {
                            window.size);
         shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
-    const auto pass_barrier = [&] {
-        return shared.barrier.arrive_and_wait(window.team.local_size(),
-                                              [&] { return window.dead_in_collective() >= 0; });
-    };
-    met = pass_barrier();
+    met = pass_barrier(shared.barrier, window);
     window.controls_offset = shared.controls.load(std::memory_order_acquire);
     std::byte* address = met && window.controls_offset != 0 && window.targets != nullptr
                              ? window.team.map(window.team.leader(), window.controls_offset, bytes)
                              : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
-    met = met && pass_barrier();
+    met = met && pass_barrier(shared.barrier, window);
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
     if (address != nullptr) window.team.unmap(window.team.leader(), window.controls_offset, address, bytes);
     if (piece && met) shm::Arena::mine().release(piece.address);
@@ -160,11 +161,6 @@ std::recursive_mutex g_handles;
 int make_handle(Window& window) {
     const std::lock_guard lock(g_handles);
     return abi::make_window(host::self_comm(), &window.handle);
-}
-
-void drop_memory(void* owned, std::byte* controls, bool owns_controls) {
-    if (owned != nullptr) shm::Arena::mine().release(owned);
-    if (owns_controls && controls != nullptr) shm::Arena::mine().release(controls);
 }
 
 // This process uses the control table no more. Said once.
@@ -182,6 +178,24 @@ bool await_departures(Window& window) {
         window.team.shared().departures,
         [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.local_size(); },
         [&] { return window.dead_in_collective() >= 0; });
+}
+
+// Deletes a window whose host window is gone or was not made. `met`: no process uses its memory any more, because all
+// have passed a barrier. After a death no process knows that of the others, so the memory is freed only when this
+// process ends.
+void destroy(Window* window, bool met) {
+    window->end_service();  // it uses the locks in the control table, which depart() allows to be freed
+    depart(*window);
+    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
+    const bool last = all_gone && window->controls.header().kept.load(std::memory_order_acquire) == 0;
+    shm::Arena& arena = shm::Arena::mine();
+    void* const owned = met ? window->owned : nullptr;
+    std::byte* const controls = window->controls.address;
+    std::vector<sync::NotifyBoard*> boards = window->notifications.take_boards();
+    delete window;
+    if (owned != nullptr) arena.release(owned);
+    if (last) arena.release(controls);
+    if (met) Notifications::release(boards);
 }
 
 }  // namespace
@@ -241,7 +255,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         std::byte* const controls = window->controls.address;
         const bool first = window->me == window->team.leader();
         window.reset();
-        drop_memory(nullptr, controls, first);
+        if (first && controls != nullptr) shm::Arena::mine().release(controls);
         fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
         return MPI_ERR_NO_MEM;
     }
@@ -258,11 +272,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
              static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
     raise_to(g_checker != nullptr ? header.checks : header.unchecked, 1);
     window->state_agent_need();
-    const auto pass_barrier = [&] {
-        return header.barrier.arrive_and_wait(window->team.local_size(),
-                                              [&] { return window->dead_in_collective() >= 0; });
-    };
-    met = pass_barrier();
+    met = pass_barrier(header.barrier, *window);
     if (met && request.flavor == MPI_WIN_FLAVOR_SHARED) {
         // After the barrier all processes read the same words, so all take the same branch.
         if (header.error.load(std::memory_order_acquire) == 0) {
@@ -271,7 +281,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
                         : allocate_own(*window, request, window->mine());
             raise_error(header, error_class(fault));
         }
-        met = pass_barrier();
+        met = pass_barrier(header.barrier, *window);
     }
     // No process sets these words after the barrier, so all decide alike.
     bool device = header.device.load(std::memory_order_relaxed) != 0;
@@ -280,7 +290,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
             fault = agent;
             raise_error(header, error_class(fault));
         }
-        met = pass_barrier();
+        met = pass_barrier(header.barrier, *window);
     }
     error = static_cast<int>(header.error.load(std::memory_order_acquire));
     bool lacking = false;
@@ -334,20 +344,13 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         fail(Fault::Other, "another process of the communicator could not create the window");
     }
     if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
-    window->end_service();
-    depart(*window);
-    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
-    void* owned = met ? window->owned : nullptr;  // without a barrier the window may exist on other processes
-    std::byte* controls = window->controls.address;
-    window.reset();
-    drop_memory(owned, controls, all_gone);
+    destroy(window.release(), met);
     return error;
 }
 
 Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
     if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
-    shm::ControlTableHeader& header = window->controls.header();
     window->announce_fence(~std::uint64_t{0}, false);  // no operation may wait for a further fence
     const bool met = window->departed || window->barrier();
     window->describe_statistics();
@@ -360,25 +363,14 @@ Fault free_window(Window* window, int& host_error) {
         if (host_error != MPI_SUCCESS) {
             // An attribute callback of this process refused. The window stays until the user frees it again. The other
             // processes do not wait for that, but their first process does not free the control table.
-            header.kept.store(1, std::memory_order_release);
+            window->controls.header().kept.store(1, std::memory_order_release);
             window->announce_fence(window->epoch.fences, false);
             depart(*window);
             return Fault::None;
         }
         unregister_window(window->handle);
     }
-    window->end_service();  // it uses the locks in the control table, which depart() allows to be freed
-    depart(*window);
-    // After a death no process knows whether all others have ended their operations on the window, so its memory is
-    // freed only when this process ends.
-    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
-    const bool last = all_gone && header.kept.load(std::memory_order_acquire) == 0;
-    void* owned = met ? window->owned : nullptr;
-    std::byte* controls = window->controls.address;
-    std::vector<sync::NotifyBoard*> boards = window->notifications.take_boards();
-    delete window;
-    drop_memory(owned, controls, last);
-    if (met) Notifications::release(boards);
+    destroy(window, met);
     return met ? Fault::None
                : base::fail(Fault::Dead,
                             "a process of the window died, or its connection was lost, before it freed the window");
