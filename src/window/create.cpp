@@ -180,6 +180,10 @@ bool await_departures(Window& window) {
         [&] { return window.dead_in_collective() >= 0; });
 }
 
+Fault some_died() {
+    return fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
+}
+
 // Deletes a window whose host window is gone or was not made. `met`: no process uses its memory any more, because all
 // have passed a barrier. After a death no process knows that of the others, so the memory is freed only when this
 // process ends.
@@ -211,17 +215,13 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         return error;
     }
     reason = team->not_served();
-    if (reason != nullptr) {
-        const bool unshareable = request.flavor == MPI_WIN_FLAVOR_SHARED && team->spans_nodes();
+    const bool spans = team->spans_nodes();
+    const bool unshareable = spans && request.flavor == MPI_WIN_FLAVOR_SHARED;
+    if (reason != nullptr || unshareable) {
         team->release();
         if (!unshareable) return MPI_SUCCESS;
-        fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
-        return error_class(Fault::Shared);
-    }
-    if (request.flavor == MPI_WIN_FLAVOR_SHARED && team->local_ranks() != nullptr) {
-        team->release();
-        fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node");
-        return error_class(Fault::Shared);
+        return error_class(
+            fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node"));
     }
     const shm::WaitScope waits(shm::WaitKind::Creation, 0, team->me());
     auto window = std::make_unique<Window>(*team);
@@ -240,24 +240,23 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
     const auto& [no_controls, two_level] = early;
     window->open_statistics();
-    if (team->local_ranks() != nullptr) {
+    if (spans) {
         if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
-            fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
+            some_died();
             return error;
         }
     }
     if (no_controls != 0) {
-        const int dead = window->dead_in_collective();
-        if (dead >= 0) fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead);
-        if (dead < 0 && !met) fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
-        if (dead >= 0 || !met) return MPI_ERR_OTHER;
+        if (const int dead = window->dead_in_collective(); dead >= 0)
+            return error_class(fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead));
+        if (!met) return error_class(some_died());
         // Another node has no table. No process of this one uses its own any more.
         std::byte* const controls = window->controls.address;
         const bool first = window->me == window->team.leader();
         window.reset();
         if (first && controls != nullptr) shm::Arena::mine().release(controls);
-        fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data");
-        return MPI_ERR_NO_MEM;
+        return error_class(
+            fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data"));
     }
     shm::ControlTableHeader& header = window->controls.header();
     Fault fault = prepare(*window, request, window->mine());
@@ -265,7 +264,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     if (error == MPI_SUCCESS && make_handle(*window) != MPI_SUCCESS) {
         window->handle = MPI_WIN_NULL;
         fault = fail(Fault::Other, "the host MPI has no window or communicator left (it has room for about 2,000)");
-        error = MPI_ERR_OTHER;
+        error = error_class(fault);
     }
     raise_error(header, error);
     raise_to(header.fence_strategy,
@@ -284,58 +283,43 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         met = pass_barrier(header.barrier, *window);
     }
     // No process sets these words after the barrier, so all decide alike.
-    bool device = header.device.load(std::memory_order_relaxed) != 0;
-    if (met && !device && header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
+    if (met && header.device.load(std::memory_order_relaxed) == 0 &&
+        header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
         if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
             fault = agent;
             raise_error(header, error_class(fault));
         }
         met = pass_barrier(header.barrier, *window);
     }
-    error = static_cast<int>(header.error.load(std::memory_order_acquire));
-    bool lacking = false;
-    Window::AtomicsAgreement atomics_agreed;
-    atomics_agreed.refusal = 1;
-    if (window->controls.local_ranks != nullptr) {
-        if (!met) error = MPI_ERR_OTHER;
-        window->serve_network(two_level != 0);
-        const Window::AtomicsAgreement mine = window->state_atomics(request.info);
-        int agreed[] = {error,
-                        device ? 1 : 0,
-                        static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
-                        window->lacks_lock_words() ? 1 : 0,
-                        static_cast<int>(header.checks.load(std::memory_order_relaxed)),
-                        static_cast<int>(header.unchecked.load(std::memory_order_relaxed)),
-                        mine.refusal,
-                        mine.sum,
-                        mine.complement,
-                        mine.any_op};
-        if (team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
-        error = agreed[0];
-        device = agreed[1] != 0;
-        lacking = agreed[3] != 0;
-        header.fence_strategy.store(static_cast<std::uint32_t>(agreed[2]), std::memory_order_relaxed);
-        header.checks.store(static_cast<std::uint32_t>(agreed[4]), std::memory_order_relaxed);
-        header.unchecked.store(static_cast<std::uint32_t>(agreed[5]), std::memory_order_relaxed);
-        atomics_agreed = {agreed[6], agreed[7], agreed[8], agreed[9]};
-    }
-    if (!met && error == MPI_SUCCESS) {
-        fail(Fault::Dead, "a process of the communicator died, or its connection is lost");
-        error = MPI_ERR_OTHER;
-    }
-    if (error == MPI_SUCCESS && device) {
+    if (spans) window->serve_network(two_level != 0);
+    const Window::AtomicsAgreement mine = window->state_atomics(request.info);
+    // What all processes decide alike: the node's words, then the largest value of all nodes.
+    int agreed[] = {spans && !met ? MPI_ERR_OTHER : static_cast<int>(header.error.load(std::memory_order_acquire)),
+                    static_cast<int>(header.device.load(std::memory_order_relaxed)),
+                    static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
+                    window->lacks_lock_words() ? 1 : 0,
+                    static_cast<int>(header.checks.load(std::memory_order_relaxed)),
+                    static_cast<int>(header.unchecked.load(std::memory_order_relaxed)),
+                    mine.refusal,
+                    mine.sum,
+                    mine.complement,
+                    mine.any_op};
+    if (spans && team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
+    const auto& [all_error, device, fences, lacking, checks, unchecked, refusal, sum, complement, any_op] = agreed;
+    error = all_error;
+    if (!met && error == MPI_SUCCESS) error = error_class(some_died());
+    if (error == MPI_SUCCESS && device != 0) {
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
         window->promised_ops = promises_ops(request.info);
-        window->checks = header.checks.load(std::memory_order_relaxed) != 0;
+        window->checks = checks != 0;
         if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
             window->info.emplace_back("osc_adopt", window->adoption);
-        window->choose_lock_scheme(two_level != 0, lacking);
-        window->choose_atomics(request.info, atomics_agreed);
-        window->choose_strategies(request.info,
-                                  static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)));
-        window->all_check = header.unchecked.load(std::memory_order_relaxed) == 0;
+        window->choose_lock_scheme(two_level != 0, lacking != 0);
+        window->choose_atomics(request.info, {refusal, sum, complement, any_op});
+        window->choose_strategies(request.info, fences);
+        window->all_check = unchecked == 0;
         window->describe_statistics();
         register_window(window->handle, window.get());
         result = window.release();
