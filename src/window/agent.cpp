@@ -1,6 +1,8 @@
 // Windows and agents: whether creation starts one; the end of the service of this process's memory.
 #include "net/channels/agent.h"
 
+#include <utility>
+
 #include "reach/private.h"
 #include "window/window.h"
 
@@ -49,16 +51,14 @@ Fault Window::serve_by_agent() {
 }
 
 void Window::end_service() {
-    if (net_id_ != 0) {
+    if (std::exchange(is_on_network_, false)) {
         net::NetworkStack& network = net::NetworkStack::mine();
-        network.messenger.end_service(net_id_);
+        network.messenger.end_service(id);
         network.endpoint().revoke(exposed_);
         lock_words_.reset();
         leases_.reset();
-        net_id_ = 0;
     }
-    if (served_ != 0) net::Agent::mine().service().remove(served_);
-    served_ = 0;
+    if (served_ != 0) net::Agent::mine().service().remove(std::exchange(served_, 0));
 }
 
 }  // namespace osc

@@ -126,12 +126,11 @@ void raise_error(shm::ControlTableHeader& header, int error) {
     raise_to(header.error, static_cast<std::uint32_t>(error));
 }
 
-// The control table of the team's next window. The node's first process makes it; all processes map it, or none does
-// and all get null, also if one of them has no memory for its targets. The second barrier also keeps the first process
-// from publishing the next table before all processes have read this one.
-std::byte* next_controls(Window& window, bool& met) {
+// The control table of the team's window of this number. The node's first process makes it; all processes map it, or
+// none does and all get null, also if one of them has no memory for its targets. The second barrier also keeps the
+// first process from publishing the next table before all processes have read this one.
+std::byte* next_controls(Window& window, std::uint64_t number, bool& met) {
     TeamShared& shared = window.team.shared();
-    const std::uint64_t number = window.team.next_creation();
     const std::size_t bytes = shm::ControlTable::bytes_for(window.controls.local_count(window.size), window.size);
     shm::ArenaBlock piece;
     if (window.me == window.team.leader()) {
@@ -233,8 +232,9 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->pointers_given = window->shared_flavour;
     window->controls.local_ranks = team->local_ranks();
     bool met = false;
-    window->controls.address = next_controls(*window, met);
-    window->id = team->window_id(team->creations());
+    const std::uint64_t number = team->next_creation();
+    window->id = team->window_id(number);
+    window->controls.address = next_controls(*window, number, met);
     window->controls.stride = shm::ControlTable::stride_for(window->size);
     // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
     int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};

@@ -27,12 +27,11 @@ void Window::serve_network(bool wants_two_level) {
     const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
     net::ExposedWindow serving = exposed();
-    serving.id = team.window_id(team.creations());
+    serving.id = id;
     serving.tokens = team.job()->tokens.data();
     serving.exposed = exposed_;
     serving.board = &notifications.own_board();
-    net_id_ = serving.id;
-    net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), net_id_, me, protocol(), incomplete);
+    net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), id, me, protocol(), incomplete);
     remote_sync = net_.get();
     net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
     reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
@@ -47,6 +46,7 @@ void Window::serve_network(bool wants_two_level) {
         serving.caches = net_.get();
     }
     net_->served(network.messenger.serve(serving));
+    is_on_network_ = true;
 }
 
 Fault Window::detach(const void* region) {

@@ -94,7 +94,6 @@ class Team final : public sync::Liveness, public reach::Node {
 
     /// Counts the team's window creations from 1; equal on all processes, because creations are collective.
     std::uint64_t next_creation() { return ++creations_; }
-    std::uint64_t creations() const { return creations_; }
 
     /// Maps a piece of a member's arena (this process's own included); null with errno if that fails.
     std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const override;

@@ -167,7 +167,7 @@ class Window final : public Core, public net::Neighbours {
     };
 
     std::unique_ptr<net::RemoteWindow> net_;  // windows that span nodes
-    std::uint64_t net_id_ = 0;                // the window's number on the network
+    bool is_on_network_ = false;              // the messenger serves requests of other nodes
     std::unique_ptr<net::LockWords> lock_words_;
     std::unique_ptr<sync::TwoLevel> locks_;  // uses lock_words_
     net::AtomicsTable atomics_;
