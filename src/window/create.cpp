@@ -109,8 +109,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
         return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
                     static_cast<unsigned long long>(total));
     window.segment_offset = offset - 1;
-    window.segment_bytes = total;
-    window.segment = window.team.map(0, window.segment_offset, total);
+    window.segment = window.map(0, window.segment_offset, total);
     if (window.segment == nullptr)
         return fail(Fault::NoMem, "cannot map %llu bytes of shared memory: %s", static_cast<unsigned long long>(total),
                     std::strerror(errno));
@@ -141,14 +140,12 @@ std::byte* next_controls(Window& window, std::uint64_t number, bool& met) {
         shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
     met = pass_barrier(shared.barrier, window);
-    window.controls_offset = shared.controls.load(std::memory_order_acquire);
-    std::byte* address = met && window.controls_offset != 0 && window.targets != nullptr
-                             ? window.team.map(window.team.leader(), window.controls_offset, bytes)
-                             : nullptr;
+    const std::uint64_t offset = shared.controls.load(std::memory_order_acquire);
+    std::byte* const address =
+        met && offset != 0 && window.targets != nullptr ? window.map(window.team.leader(), offset, bytes) : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
     met = met && pass_barrier(shared.barrier, window);
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
-    if (address != nullptr) window.team.unmap(window.team.leader(), window.controls_offset, address, bytes);
     if (piece && met) shm::Arena::mine().release(piece.address);
     return nullptr;
 }

@@ -70,13 +70,8 @@ NotifyBoard* Notifications::map(Window& window, std::uint32_t rank) {
     const std::uint64_t offset = block.notify_offset.load(std::memory_order_relaxed);
     const std::uint32_t room = block.notify_room.load(std::memory_order_relaxed);
     if (room == 0) return nullptr;
-    const std::lock_guard lock(mutex_);
-    for (const Mapping& mapping : mapped_)
-        if (mapping.rank == rank && mapping.offset == offset) return reinterpret_cast<NotifyBoard*>(mapping.address);
     const std::size_t bytes = NotifyBoard::bytes_for(room & ~kTraced, (room & kTraced) != 0);
-    std::byte* const address = window.team.map(rank, offset, bytes);
-    if (address != nullptr) mapped_.push_back({rank, offset, address, bytes});
-    return reinterpret_cast<NotifyBoard*>(address);
+    return reinterpret_cast<NotifyBoard*>(window.map(rank, offset, bytes));
 }
 
 Fault Notifications::count(Window& window, std::uint32_t rank, std::uint32_t& count) {
@@ -116,12 +111,6 @@ Fault Notifications::find(Window& window, std::uint32_t rank, int index, Notific
     found = {window.is_local(rank) ? targets_[rank].board.load(std::memory_order_acquire) : nullptr,
              static_cast<std::uint32_t>(index)};
     return Fault::None;
-}
-
-void Notifications::unmap(Window& window) {
-    for (const Mapping& mapping : mapped_)
-        window.team.unmap(mapping.rank, mapping.offset, mapping.address, mapping.bytes);
-    mapped_.clear();
 }
 
 void Notifications::release(std::vector<NotifyBoard*>& boards) {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/fault.h"
@@ -46,8 +45,6 @@ class Notifications {
     sync::NotifyBoard* own() const { return own_.load(std::memory_order_acquire); }
     const std::atomic<sync::NotifyBoard*>& own_board() const { return own_; }
 
-    /// Gives up the mappings of the targets' boards.
-    void unmap(Window& window);
     /// Frees this process's boards. No process uses them any more.
     static void release(std::vector<sync::NotifyBoard*>& boards);
     /// This process's boards, which the caller releases when the window is gone.
@@ -60,12 +57,6 @@ class Notifications {
         std::atomic<sync::NotifyBoard*> board;
         std::atomic<std::uint32_t> count;  // of a target on another node, plus 1; 0: not asked for yet
     };
-    struct Mapping {
-        std::uint32_t rank;
-        std::uint64_t offset;
-        std::byte* address;
-        std::size_t bytes;
-    };
     sync::NotifyBoard* map(Window& window, std::uint32_t rank);
 
     struct Free {
@@ -74,8 +65,6 @@ class Notifications {
     std::unique_ptr<Target[], Free> targets_;  // by rank; untouched pages take no memory
     std::atomic<sync::NotifyBoard*> own_{nullptr};
     std::vector<sync::NotifyBoard*> boards_;  // the last one is own_; earlier ones were too small
-    std::mutex mutex_;
-    std::vector<Mapping> mapped_;
 };
 
 }  // namespace osc

@@ -17,16 +17,20 @@ Window::~Window() {
     complete_ops();  // nothing refers to this object then
     end_service();
     for (const Mapping& piece : mapped_)
-        team.unmap(piece.arena_rank, piece.offset, piece.address, piece.bytes);
-    notifications.unmap(*this);
-    if (segment != nullptr) team.unmap(0, segment_offset, segment, segment_bytes);
-    if (controls.address != nullptr)
-        team.unmap(team.leader(), controls_offset, controls.address,
-                   shm::ControlTable::bytes_for(team.local_size(), size));
+        team.unmap(piece.rank, piece.offset, piece.address, piece.bytes);
     remote_sync = nullptr;
     net_.reset();
     ways_.clear();  // their mappings are of the team's arenas
     team.release();
+}
+
+std::byte* Window::map(std::uint32_t rank, std::uint64_t offset, std::size_t length) {
+    const std::lock_guard lock(mapped_mutex_);
+    for (const Mapping& piece : mapped_)
+        if (piece.rank == rank && piece.offset == offset) return piece.address;
+    std::byte* const address = team.map(rank, offset, length);
+    if (address != nullptr) mapped_.push_back({rank, offset, address, length});
+    return address;
 }
 
 void Window::make_ways() {
@@ -72,12 +76,8 @@ void Window::describe(Target& target, const shm::ControlBlock& block) {
         return;
     }
     if (block.memory == shm::Memory::Shared) {
-        if (segment != nullptr) {
-            target.base = segment + (block.offset - segment_offset);
-        } else {
-            target.base = team.map(block.arena_rank, block.offset, block.size);
-            if (target.base != nullptr) mapped_.push_back({block.arena_rank, block.offset, target.base, block.size});
-        }
+        target.base = segment != nullptr ? segment + (block.offset - segment_offset)
+                                         : map(block.arena_rank, block.offset, block.size);
         if (target.base != nullptr) {
             target.way = Way::Mapped;
             return;
@@ -85,8 +85,7 @@ void Window::describe(Target& target, const shm::ControlBlock& block) {
     }
     if (block.memory == shm::Memory::Mixed) {
         const std::size_t mapped_bytes = block.shared_end - block.shared_first;
-        if (std::byte* const part = team.map(block.arena_rank, block.offset, mapped_bytes); part != nullptr) {
-            mapped_.push_back({block.arena_rank, block.offset, part, mapped_bytes});
+        if (std::byte* const part = map(block.arena_rank, block.offset, mapped_bytes); part != nullptr) {
             target.base = part - block.shared_first;
             target.way = Way::Mixed;
             return;

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,10 @@ class Window final : public Core, public net::Neighbours {
     }
     std::vector<std::uint32_t> deferred_targets() const override { return queue_.targets(); }
 
+    /// Maps a piece of the arena of `rank`, a process of this node, until the window ends. Later calls give the same
+    /// mapping. Null with errno if that fails. Thread-safe.
+    std::byte* map(std::uint32_t rank, std::uint64_t offset, std::size_t length);
+
     /// Makes the ways to the targets of this node; `flavor` is known.
     void make_ways();
     /// Makes the window's strategies. `fences`: the number of the fence strategy, on which all processes have agreed.
@@ -133,15 +138,13 @@ class Window final : public Core, public net::Neighbours {
     int shown_unit = 1;  // the attribute is an int: INT_MAX stands for a unit above it
     int model = MPI_WIN_UNIFIED;
 
-    std::uint64_t controls_offset = 0;  // in rank 0's arena
-    void* owned = nullptr;              // piece of this process's arena that free releases
-    std::byte* segment = nullptr;       // contiguous shared windows: all memory, mapped here
-    std::uint64_t segment_offset = 0;   // in rank 0's arena
-    std::size_t segment_bytes = 0;
-    std::string adoption;       // the window's osc_adopt
-    std::string kept_private;   // why memory given to MPI_Win_create is not shared, or not all of it
-    bool promised_ops = false;  // the program set accumulate_ops
-    bool departed = false;      // a free failed after this process had counted its departure
+    void* owned = nullptr;             // piece of this process's arena that free releases
+    std::byte* segment = nullptr;      // contiguous shared windows: all memory, mapped here
+    std::uint64_t segment_offset = 0;  // in rank 0's arena
+    std::string adoption;              // the window's osc_adopt
+    std::string kept_private;          // why memory given to MPI_Win_create is not shared, or not all of it
+    bool promised_ops = false;         // the program set accumulate_ops
+    bool departed = false;             // a free failed after this process had counted its departure
     InfoInUse info;
     Notifications notifications;
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: this process's attached regions
@@ -160,7 +163,7 @@ class Window final : public Core, public net::Neighbours {
     /// The description of this process's memory for both channels.
     net::ExposedWindow exposed();
     struct Mapping {
-        std::uint32_t arena_rank;
+        std::uint32_t rank;
         std::uint64_t offset;
         std::byte* address;
         std::size_t bytes;
@@ -176,8 +179,9 @@ class Window final : public Core, public net::Neighbours {
     std::unique_ptr<net::Leases> leases_;  // dynamic windows: regions that origins have cached
     op::Queue queue_;
     stats::Record* record_ = nullptr;
-    std::uint64_t served_ = 0;     // the agent's number for this window; 0: not served
-    std::vector<Mapping> mapped_;  // a copy of the control blocks' data, because they may be unmapped before the memory
+    std::uint64_t served_ = 0;  // the agent's number for this window; 0: not served
+    std::mutex mapped_mutex_;
+    std::vector<Mapping> mapped_;
     std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; Core::reaches refers to them
     reach::Private* private_way_ = nullptr;            // one of them
     reach::Regions* regions_way_ = nullptr;            // one of them, in dynamic windows
