@@ -26,24 +26,9 @@ constinit host::HandleTable<Window> g_windows;
 std::mutex g_front_mutex;  // taken by writers
 
 // Handles of freed windows: at most as many as the host has, about 2,000.
-class Freed {
-  public:
-    bool has(MPI_Win handle) {
-        const std::lock_guard lock(mutex_);
-        return handles_.contains(handle);
-    }
-    void add(MPI_Win handle) {
-        const std::lock_guard lock(mutex_);
-        handles_.insert(handle);
-    }
-    void remove(MPI_Win handle) {
-        const std::lock_guard lock(mutex_);
-        handles_.erase(handle);
-    }
-
-  private:
-    std::mutex mutex_;
-    std::unordered_set<MPI_Win> handles_;
+struct Freed {
+    std::mutex mutex;
+    std::unordered_set<MPI_Win> handles;
 };
 
 // Made when it is used first, and never destroyed: a program may call MPI before constructors and after destructors.
@@ -60,7 +45,7 @@ Window* find_window(MPI_Win handle) {
 }
 
 void register_window(MPI_Win handle, Window* window) {
-    freed().remove(handle);
+    reissued(handle);
     g_windows.insert(abi::handle_key(handle), window);
     if (!window->allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
@@ -78,15 +63,18 @@ void unregister_window(MPI_Win handle) {
 }
 
 bool was_freed(MPI_Win handle) {
-    return freed().has(handle);
+    const std::lock_guard lock(freed().mutex);
+    return freed().handles.contains(handle);
 }
 
 void freeing(MPI_Win handle) {
-    freed().add(handle);
+    const std::lock_guard lock(freed().mutex);
+    freed().handles.insert(handle);
 }
 
 void reissued(MPI_Win handle) {
-    freed().remove(handle);
+    const std::lock_guard lock(freed().mutex);
+    freed().handles.erase(handle);
 }
 
 void visit_windows(base::FunctionRef<void(Window&)> visit) {
