@@ -201,7 +201,6 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
     if (error == MPI_SUCCESS) error = host::wait(request);
     if (error != MPI_SUCCESS) {
         if (made != nullptr) arena.release(made);
-        why = "the exchange over the communicator failed";
         return error;
     }
     bool ready = true;
@@ -266,10 +265,7 @@ int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const ch
             release_shared(made);
         shared_ = nullptr;
         local_ranks_.reset();
-        if (error != MPI_SUCCESS) {
-            why = "the exchange over the communicator failed";
-            return error;
-        }
+        if (error != MPI_SUCCESS) return error;
         // An error, as where the memory of a window has no room: the host serves what libosc cannot.
         if (no_memory || visibility == kNoMemory) {
             why = "a process has no memory or addresses left for libosc's shared state (ulimit -v)";

@@ -132,7 +132,7 @@ class Team final : public sync::Liveness, public reach::Node {
     /// A member that has died, or -1.
     int find_dead(Asked asked);
     /// `joins`: host nodes on one machine become one node if their processes can map each other's memory. Otherwise the
-    /// nodes are those of the host.
+    /// nodes are those of the host. Sets `why` for faults that are no errors of the host.
     int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
     void choose_waits();
     /// The steps of a team that spans nodes: all processes agree on a provider, exchange their addresses, and prove
