@@ -133,12 +133,10 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
 #define OSC_SPACE_Rget_accumulate_c , entry
 
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_DEFINE_##kind(name, parameters, arguments)
-#define OSC_DEFINE_Data(name, parameters, arguments)                 \
-    int OSC_CHOOSE(OSC_SPACE_##name, slow, )::name parameters {      \
-        Window* const window = find_window(win);                     \
-        if (window == nullptr) OSC_FORWARD_ON(win, name, arguments); \
-        count_served(Entry::name);                                   \
-        return perform(*window, "MPI_" #name, OSC_PERFORMS_##name);  \
+#define OSC_DEFINE_Data(name, parameters, arguments)                \
+    int OSC_CHOOSE(OSC_SPACE_##name, slow, )::name parameters {     \
+        OSC_ON_WINDOW(win, name, arguments);                        \
+        return perform(*window, "MPI_" #name, OSC_PERFORMS_##name); \
     }
 #define OSC_DEFINE_Sync(name, parameters, arguments)
 #define OSC_DEFINE_Window(name, parameters, arguments)

@@ -1,5 +1,4 @@
 // Queries of windows: attributes, groups, info, shared_query.
-#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -21,7 +20,7 @@ std::uint32_t first_with_memory(Window& window) {
     return window.size;
 }
 
-Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, void*& base) {
+Fault find_memory(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, void*& base) {
     if (rank != MPI_PROC_NULL && (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size))
         return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
     const std::uint32_t asked = rank == MPI_PROC_NULL ? first_with_memory(window) : static_cast<std::uint32_t>(rank);
@@ -38,6 +37,20 @@ Fault shared_query(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, voi
     unit = static_cast<MPI_Aint>(target.unit);
     base = asked == window.me && window.program_view != nullptr ? window.program_view : target.base;
     return asked == window.me ? Fault::None : epoch::pointers_given(window);
+}
+
+template <class Unit>
+int shared_query(Window& window, const char* function, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
+    void* base = nullptr;
+    MPI_Aint unit = 1;
+    Fault fault = find_memory(window, rank, *size, unit, base);
+    if (fault == Fault::None && !std::in_range<Unit>(unit))
+        fault = fail(Fault::Disp, "the displacement unit does not fit an int; use MPI_Win_shared_query_c");
+    if (fault == Fault::None) {
+        *disp_unit = static_cast<Unit>(unit);
+        std::memcpy(baseptr, &base, sizeof base);
+    }
+    return finish(window, function, fault);
 }
 
 // A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
@@ -85,43 +98,23 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
 
 namespace entry {
 
-int Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query_c, (win, rank, size, disp_unit, baseptr));
-    count_served(Entry::Win_shared_query_c);
-    void* base = nullptr;
-    const Fault fault = shared_query(*window, rank, *size, *disp_unit, base);
-    if (fault == Fault::None) std::memcpy(baseptr, &base, sizeof base);
-    return finish(*window, "MPI_Win_shared_query_c", fault);
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+    OSC_ON_WINDOW(win, Win_shared_query, (win, rank, size, disp_unit, baseptr));
+    return shared_query(*window, "MPI_Win_shared_query", rank, size, disp_unit, baseptr);
 }
 
-int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_shared_query, (win, rank, size, disp_unit, baseptr));
-    count_served(Entry::Win_shared_query);
-    void* base = nullptr;
-    MPI_Aint unit = 1;
-    Fault fault = shared_query(*window, rank, *size, unit, base);
-    if (fault == Fault::None && unit > INT_MAX)
-        fault = fail(Fault::Disp, "the displacement unit does not fit an int; use MPI_Win_shared_query_c");
-    if (fault == Fault::None) {
-        *disp_unit = static_cast<int>(unit);
-        std::memcpy(baseptr, &base, sizeof base);
-    }
-    return finish(*window, "MPI_Win_shared_query", fault);
+int Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+    OSC_ON_WINDOW(win, Win_shared_query_c, (win, rank, size, disp_unit, baseptr));
+    return shared_query(*window, "MPI_Win_shared_query_c", rank, size, disp_unit, baseptr);
 }
 
 int Win_get_group(MPI_Win win, MPI_Group* group) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_group, (win, group));
-    count_served(Entry::Win_get_group);
+    OSC_ON_WINDOW(win, Win_get_group, (win, group));
     return host::real().Group_excl(window->team.group(), 0, nullptr, group);
 }
 
 int Win_get_info(MPI_Win win, MPI_Info* info_used) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_get_info, (win, info_used));
-    count_served(Entry::Win_get_info);
+    OSC_ON_WINDOW(win, Win_get_info, (win, info_used));
     if (const int error = host::real().Info_create(info_used); error != MPI_SUCCESS) return error;
     for (const auto& [key, value] : info_in_use(*window))
         host::real().Info_set(*info_used, key.c_str(), value.c_str());
@@ -129,9 +122,7 @@ int Win_get_info(MPI_Win win, MPI_Info* info_used) {
 }
 
 int Win_set_info(MPI_Win win, MPI_Info info) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_set_info, (win, info));
-    count_served(Entry::Win_set_info);
+    OSC_ON_WINDOW(win, Win_set_info, (win, info));
     if (info == MPI_INFO_NULL)
         return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is MPI_INFO_NULL"));
     for (;;) {

@@ -26,6 +26,13 @@ namespace osc {
         OSC_FORWARD(name, arguments);                                   \
     } while (0)
 
+/// Begins an entry point that libosc serves: `window` is the one of `handle`, and the call counts as served. A call on
+/// another window ends here.
+#define OSC_ON_WINDOW(handle, name, arguments)                      \
+    Window* const window = find_window(handle);                     \
+    if (window == nullptr) OSC_FORWARD_ON(handle, name, arguments); \
+    count_served(Entry::name)
+
 /// Raises `fault` (with base::fault_text()) of MPI function `function` through the window's error handler. If that ends
 /// the program, it first prints one line with the cause. Returns the error class.
 int raise(Window& window, const char* function, Fault fault);

@@ -200,9 +200,7 @@ OSC_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (in
            nullptr, 0, 1, info, comm, nullptr)
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_attach, (win, base, size));
-    count_served(Entry::Win_attach);
+    OSC_ON_WINDOW(win, Win_attach, (win, base, size));
     Fault fault = Fault::None;
     if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
         fault = fail(Fault::Flavor, "memory can be attached to windows of MPI_Win_create_dynamic only");
@@ -221,9 +219,7 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
 }
 
 int Win_detach(MPI_Win win, const void* base) {
-    Window* const window = find_window(win);
-    if (window == nullptr) OSC_FORWARD_ON(win, Win_detach, (win, base));
-    count_served(Entry::Win_detach);
+    OSC_ON_WINDOW(win, Win_detach, (win, base));
     const Fault fault = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
                             ? window->detach(base)
                             : fail(Fault::Flavor, "this window was not made by MPI_Win_create_dynamic");
