@@ -91,10 +91,6 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
     return window.execute(target, call, asked);
 }
 
-}  // namespace
-
-namespace {
-
 // Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already. `request`: null, or
 // where the operation's request goes. `counter`: null, or the one of the target that a notified operation increments.
 int perform(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
@@ -122,26 +118,19 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
     return g_checker->notified(function, kind, buffers, op, window.handle, index, request, below);
 }
 
-// The namespace of a general form: large-count forms have no fast path before them.
-#define OSC_SPACE_Put_c , entry
-#define OSC_SPACE_Get_c , entry
-#define OSC_SPACE_Accumulate_c , entry
-#define OSC_SPACE_Get_accumulate_c , entry
-#define OSC_SPACE_Rput_c , entry
-#define OSC_SPACE_Rget_c , entry
-#define OSC_SPACE_Raccumulate_c , entry
-#define OSC_SPACE_Rget_accumulate_c , entry
-
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_DEFINE_##kind(name, parameters, arguments)
-#define OSC_DEFINE_Data(name, parameters, arguments)                \
-    int OSC_CHOOSE(OSC_SPACE_##name, slow, )::name parameters {     \
-        OSC_ON_WINDOW(win, name, arguments);                        \
-        return perform(*window, "MPI_" #name, OSC_PERFORMS_##name); \
+// Large-count forms have no fast path before them.
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_DEFINE_##kind(slow, name, name, parameters, arguments)
+#define OSC_LARGE_ENTRY(kind, name, parameters, arguments) \
+    OSC_DEFINE_##kind(entry, name##_c, name, parameters, arguments)
+#define OSC_DEFINE_Data(space, name, performs, parameters, arguments)   \
+    int space::name parameters {                                        \
+        OSC_ON_WINDOW(win, name, arguments);                            \
+        return perform(*window, "MPI_" #name, OSC_PERFORMS_##performs); \
     }
-#define OSC_DEFINE_Sync(name, parameters, arguments)
-#define OSC_DEFINE_Window(name, parameters, arguments)
-#define OSC_DEFINE_Query(name, parameters, arguments)
-#define OSC_DEFINE_Comm(name, parameters, arguments)
+#define OSC_DEFINE_Sync(...)
+#define OSC_DEFINE_Window(...)
+#define OSC_DEFINE_Query(...)
+#define OSC_DEFINE_Comm(...)
 #include "api/entries.def"
 
 }  // namespace osc

@@ -55,14 +55,6 @@ inline void* plain(const void* address) {
 #define OSC_PERFORMS_Rget ::osc::op::OpKind::Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request
 #define OSC_PERFORMS_Raccumulate ::osc::op::OpKind::Accumulate, OSC_TRANSFER_BUFFERS, op, request
 #define OSC_PERFORMS_Rget_accumulate ::osc::op::OpKind::GetAccumulate, OSC_FETCH_BUFFERS, op, request
-#define OSC_PERFORMS_Put_c OSC_PERFORMS_Put
-#define OSC_PERFORMS_Get_c OSC_PERFORMS_Get
-#define OSC_PERFORMS_Accumulate_c OSC_PERFORMS_Accumulate
-#define OSC_PERFORMS_Get_accumulate_c OSC_PERFORMS_Get_accumulate
-#define OSC_PERFORMS_Rput_c OSC_PERFORMS_Rput
-#define OSC_PERFORMS_Rget_c OSC_PERFORMS_Rget
-#define OSC_PERFORMS_Raccumulate_c OSC_PERFORMS_Raccumulate
-#define OSC_PERFORMS_Rget_accumulate_c OSC_PERFORMS_Rget_accumulate
 
 /// Checks and performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same as without
 /// notification, and then increments counter `index` of the target. `request`: null, or where the operation's request

@@ -50,7 +50,8 @@ def main():
     options = parser.parse_args()
 
     with open(options.entries) as f:
-        table = re.findall(r"^OSC_ENTRY\(\w+, (\w+),", f.read(), re.M)
+        forms = re.findall(r"^OSC_(LARGE_|HOST_)?ENTRY\(\w+, (\w+),", f.read(), re.M)
+    table = [name + ("_c" if form == "LARGE_" else "") for form, name in forms]
     with open(LIST) as f:
         rows = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")][1:]
     listed, used = {row[0] for row in rows}, set()

@@ -167,24 +167,23 @@ namespace verified {
 
 // The parameters that are addresses of buffers, besides the origin's.
 #define OSC_OWN_Get_accumulate , result_addr = own(result_addr)
-#define OSC_OWN_Get_accumulate_c OSC_OWN_Get_accumulate
 #define OSC_OWN_Rget_accumulate OSC_OWN_Get_accumulate
-#define OSC_OWN_Rget_accumulate_c OSC_OWN_Get_accumulate
 #define OSC_OWN_Fetch_and_op OSC_OWN_Get_accumulate
 #define OSC_OWN_Compare_and_swap , (result_addr = own(result_addr), compare_addr = own(compare_addr))
 
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_OPERATE_##kind(name, parameters, arguments)
-#define OSC_OPERATE_Data(name, parameters, arguments)                                       \
-    int name parameters {                                                                   \
-        origin_addr = own(origin_addr);                                                     \
-        OSC_CHOOSE(OSC_OWN_##name, (void)0, );                                              \
-        return operate("MPI_" #name, OSC_PERFORMS_##name, win, __builtin_return_address(0), \
-                       [&] { return through(plugin::g_libosc.behind->name) arguments; });   \
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_OPERATE_##kind(name, name, parameters, arguments)
+#define OSC_LARGE_ENTRY(kind, name, parameters, arguments) OSC_OPERATE_##kind(name##_c, name, parameters, arguments)
+#define OSC_OPERATE_Data(name, performs, parameters, arguments)                                 \
+    int name parameters {                                                                       \
+        origin_addr = own(origin_addr);                                                         \
+        OSC_CHOOSE(OSC_OWN_##performs, (void)0, );                                              \
+        return operate("MPI_" #name, OSC_PERFORMS_##performs, win, __builtin_return_address(0), \
+                       [&] { return through(plugin::g_libosc.behind->name) arguments; });       \
     }
-#define OSC_OPERATE_Sync(name, parameters, arguments)
-#define OSC_OPERATE_Window(name, parameters, arguments)
-#define OSC_OPERATE_Query(name, parameters, arguments)
-#define OSC_OPERATE_Comm(name, parameters, arguments)
+#define OSC_OPERATE_Sync(...)
+#define OSC_OPERATE_Window(...)
+#define OSC_OPERATE_Query(...)
+#define OSC_OPERATE_Comm(...)
 #include "api/entries.def"
 
 }  // namespace verified
