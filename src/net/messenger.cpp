@@ -5,8 +5,14 @@
 #include <vector>
 
 #include "base/warn.h"
+#include "trace/recorder.h"
 
 namespace osc::net {
+
+void Messenger::open(std::uint64_t secret, std::size_t largest_body) {
+    secret_ = secret;
+    service_.set_largest_body(largest_body);
+}
 
 std::shared_ptr<Arrivals> Messenger::serve(const ExposedWindow& window) {
     const auto lock = engine_.seize();
@@ -54,7 +60,26 @@ bool Messenger::alive(Connection& peer) {
     return sign != Connections::Sign::Ended;
 }
 
-void Messenger::received(Connection& from, const Frame& frame, const std::byte* body) {
+// Nothing behind a frame that is malformed or not of this job is handled.
+void Messenger::received(std::byte* message, std::size_t bytes) {
+    do {
+        Frame frame;
+        Connection* from = check(message, bytes, secret_, frame) ? connections_.find(frame.sender) : nullptr;
+        if (from == nullptr) return count(counts_.strangers);
+        handle(*from, frame, message + sizeof frame);
+        message += sizeof frame + frame.bytes;
+        bytes -= sizeof frame + frame.bytes;
+    } while (bytes > 0);
+}
+
+void Messenger::handle(Connection& from, const Frame& frame, const std::byte* body) {
+    // The connection to a living peer has ended: its locks are broken, and messages may be missing before this one.
+    const Status end = from.end.load(std::memory_order_relaxed);
+    if (end != Status::Done && end != Status::PeerDied) return count(counts_.strangers);
+    Connections::heard_from(from);
+    const std::uint64_t number = from.lane.received++;
+    const std::uint64_t flow = trace::is_open() ? trace::flow_of(from.token, sender_.token(), number) : 0;
+    const trace::Span span(trace::pack(trace::Kind::Handle, static_cast<std::uint8_t>(frame.kind), frame.bytes), flow);
     switch (frame.kind) {
         case FrameKind::DelayedReply:
         case FrameKind::Request:

@@ -1,5 +1,5 @@
-// Requests and replies between processes of different nodes: numbers requests, brings replies to their origins, and
-// hands the requests of others to the TargetService. The FabricSender carries the messages.
+// Requests and replies between processes of different nodes: numbers requests, checks what arrives, brings replies to
+// their origins, and hands the requests of others to the TargetService. The FabricSender carries the messages.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 namespace osc::net {
 
 /// Thread-safe, unless said otherwise.
-class Messenger final : public MessageHandler, Answers {
+class Messenger final : public SendFailures, public fabric::Receiver, Answers {
   public:
     Messenger(Connections& connections, FabricSender& sender, progress::ProgressEngine& engine, Counts& counts)
         : connections_(connections), sender_(sender), engine_(engine), counts_(counts), service_(*this) {}
 
-    /// Before all others: the most bytes of a message's body.
-    void open(std::size_t largest_body) { service_.set_largest_body(largest_body); }
+    /// Before all others. `secret`: of this process. `largest_body`: the most bytes of a message's body.
+    void open(std::uint64_t secret, std::size_t largest_body);
     /// Serves a window of this process to other nodes from now on, or no longer.
     std::shared_ptr<Arrivals> serve(const ExposedWindow& window);
     void end_service(std::uint64_t window);
@@ -58,7 +58,8 @@ class Messenger final : public MessageHandler, Answers {
   private:
     void look_at(const std::vector<Connection*>& peers);
     void report_end(Connection& peer);
-    void received(Connection& from, const Frame& frame, const std::byte* body) override;
+    void received(std::byte* message, std::size_t bytes) override;
+    void handle(Connection& from, const Frame& frame, const std::byte* body);
     void reply_came(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override;
@@ -68,6 +69,7 @@ class Messenger final : public MessageHandler, Answers {
     FabricSender& sender_;
     progress::ProgressEngine& engine_;
     Counts& counts_;
+    std::uint64_t secret_ = 0;
     RequestTable requests_;
     // Under the drive lock.
     TargetService service_;

@@ -60,8 +60,7 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
     address_ = {base::random64(), base::random64(), {}, {}};
     connections.open(*endpoint_, ipv4 != 0 ? ipv4 : endpoint_->ipv4(), std::int64_t{timeout_ms} * 1000000, address_);
     sender.open(*endpoint_, address_.token);
-    receiver_.open(*endpoint_, address_.secret);
-    messenger.open(largest_body());
+    messenger.open(address_.secret, largest_body());
     rdma.open(*endpoint_, address_.token);
     process_ = ::getpid();
     if (engine.start(mode, why)) return true;
@@ -84,7 +83,7 @@ void NetworkStack::stop() {
 
 int NetworkStack::poll() {
     if (endpoint_ == nullptr) return 0;  // renew()
-    const int events = receiver_.poll();
+    const int events = endpoint_->poll(messenger);
     idle_polls_ = events > 0 ? 0 : idle_polls_ + 1;
     if (idle_polls_ >= kIdlePolls) {
         idle_polls_ = 0;

@@ -1,8 +1,8 @@
 // The network stack of a process: its endpoint and one object of each layer above it, opened and closed together.
 //
-//   rdma       direct accesses                messenger  requests and replies; the target service
-//   sender, receiver   the fabric channel     connections  known processes, and whether they live
-//   engine     which thread polls all of it
+//   rdma     direct accesses        messenger    requests and replies; the target service
+//   sender   the fabric channel     connections  known processes, and whether they live
+//   engine   which thread polls all of it
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,6 @@
 #include <mutex>
 #include <string>
 
-#include "net/channels/fabric_receiver.h"
 #include "net/rdma.h"
 
 namespace osc::net {
@@ -85,13 +84,13 @@ class NetworkStack final : progress::Driven {
     int poll() override;
     int sleep(int milliseconds) override {
         sender.send_piggybacks();
-        return receiver_.sleep(milliseconds);
+        return endpoint_->sleep(milliseconds, messenger);
     }
     void check_peers() override;
     bool watch(int timer) override { return endpoint_->watch(timer); }
     bool may_sleep() override {
         sender.send_piggybacks();
-        return receiver_.may_sleep();
+        return endpoint_->may_sleep();
     }
     void ignore_events() override { endpoint_->ignore_events(); }
     bool await(int milliseconds) override { return endpoint_->await(milliseconds); }
@@ -101,7 +100,6 @@ class NetworkStack final : progress::Driven {
     bool has_transfers() const override { return rdma.active(); }
     bool has_unsent() const override { return sender.has_unsent() || sender.has_piggybacks(); }
 
-    FabricReceiver receiver_{connections, sender, messenger, counts_};
     ProcessAddress address_;
     // After so many polls without an event, piggybacks no longer wait for another message.
     static constexpr int kIdlePolls = 8;

@@ -194,11 +194,10 @@ class Sleepy final : public progress::Driven {
 // The network thread sends later what the provider has no room for.
 TEST(FabricWakes, AMessageWithoutRoom) {
     const Deadline deadline(120);
-    struct NoHandler final : net::MessageHandler {
-        void received(net::Connection&, const net::Frame&, const std::byte*) override {}
+    struct NoFailures final : net::SendFailures {
         void failed(net::Connection&) override {}
         void no_memory(net::Connection&) override {}
-    } handler;
+    } failures;
     fake::Behaviour behaviour;
     behaviour.queue = 0;
     fake::Fabric fabric(behaviour);
@@ -206,7 +205,7 @@ TEST(FabricWakes, AMessageWithoutRoom) {
     Sleepy driven;
     progress::ProgressEngine engine(driven);
     net::Counts counts;
-    net::FabricSender sender(engine, handler, counts);
+    net::FabricSender sender(engine, failures, counts);
     sender.open(*endpoint, 1);
     net::Connection to;
     ASSERT_TRUE(endpoint->insert(endpoint->address(), to.peer));

@@ -178,7 +178,7 @@ void FabricSender::sent(fabric::Operation& operation, int error) {
     FabricSender& sender = *message.sender;
     Connection& to = *message.connection;
     sender.give_back(&message);
-    if (error != 0) sender.handler_.failed(to);
+    if (error != 0) sender.failures_.failed(to);
 }
 
 // False: the provider has no room now, or the connection has failed and its end is not settled yet.
@@ -203,9 +203,9 @@ bool FabricSender::post(Message* message) {
     if (posted == fabric::Posted::Yes) return true;
     // No message may overtake one that this process had no memory for, so none follows.
     if (posted == fabric::Posted::NoMemory)
-        handler_.no_memory(to);
+        failures_.no_memory(to);
     else
-        handler_.failed(to);
+        failures_.failed(to);
     return true;
 }
 

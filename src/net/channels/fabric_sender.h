@@ -26,25 +26,23 @@ struct Message {
     std::byte* body() { return data + sizeof(Frame); }
 };
 
-/// What the fabric channel delivers to.
-class MessageHandler {
+/// What a FabricSender reports failures to. Called by any thread, perhaps with locks of its own.
+class SendFailures {
   public:
-    /// Called under the drive lock.
-    virtual void received(Connection& from, const Frame& frame, const std::byte* body) = 0;
-    /// A message to the peer failed. Called by any thread, perhaps with locks of its own.
+    /// A message to the peer failed.
     virtual void failed(Connection& peer) = 0;
-    /// The provider cannot register the memory of a message. Called like failed().
+    /// The provider cannot register the memory of a message.
     virtual void no_memory(Connection& peer) = 0;
 
   protected:
-    ~MessageHandler() = default;
+    ~SendFailures() = default;
 };
 
 /// Thread-safe.
 class FabricSender {
   public:
-    FabricSender(progress::ProgressEngine& engine, MessageHandler& handler, Counts& counts)
-        : engine_(engine), handler_(handler), counts_(counts) {}
+    FabricSender(progress::ProgressEngine& engine, SendFailures& failures, Counts& counts)
+        : engine_(engine), failures_(failures), counts_(counts) {}
     FabricSender(const FabricSender&) = delete;
     FabricSender& operator=(const FabricSender&) = delete;
 
@@ -98,7 +96,7 @@ class FabricSender {
 
     fabric::Endpoint* endpoint_ = nullptr;
     progress::ProgressEngine& engine_;
-    MessageHandler& handler_;
+    SendFailures& failures_;
     Counts& counts_;
     std::uint64_t token_ = 0;
     std::mutex mutex_;
