@@ -56,7 +56,7 @@ void Messenger::ping(Connection& to, Message* message) {
 
 bool Messenger::alive(Connection& peer) {
     const Connections::Sign sign = connections_.check(peer);
-    if (sign == Connections::Sign::Silent) sender_.control_alone(peer, FrameKind::Ping);
+    if (sign == Connections::Sign::Silent) sender_.control(peer, FrameKind::Ping);
     return sign != Connections::Sign::Ended;
 }
 

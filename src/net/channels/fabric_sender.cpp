@@ -7,15 +7,8 @@
 #include "trace/recorder.h"
 
 namespace osc::net {
-namespace {
 
 static_assert(static_cast<std::size_t>(FrameKind::ProgressHint) + 1 == std::size(trace::kMessages));
-
-std::uint64_t described(FrameKind kind, std::size_t bytes) {
-    return trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(kind), static_cast<std::uint32_t>(bytes));
-}
-
-}  // namespace
 
 void FabricSender::open(fabric::Endpoint& endpoint, std::uint64_t token) {
     endpoint_ = &endpoint;
@@ -68,7 +61,8 @@ void FabricSender::address(Message* message, Connection& to, Frame frame) const 
 }
 
 void FabricSender::send(Connection& to, const Frame& frame, Message* message, When when) {
-    trace::Span span(described(frame.kind, message->bytes));
+    trace::Span span(trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(frame.kind),
+                                 static_cast<std::uint32_t>(message->bytes)));
     address(message, to, frame);
     const std::lock_guard order(to.lane.sending);
     span.set_value(next_flow(to));
@@ -79,11 +73,8 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
     with_piggyback_.add(to);
 }
 
-void FabricSender::control(Connection& to, FrameKind kind, std::uint32_t number) {
-    Frame frame;
-    frame.kind = kind;
-    frame.number = number;
-    send(to, frame, claim());
+void FabricSender::control(Connection& to, FrameKind kind) {
+    send(to, {.kind = kind}, claim());
 }
 
 // The number of the next frame's arrow in the timeline. Under the lane's `sending`.
@@ -92,13 +83,13 @@ std::uint64_t FabricSender::next_flow(Connection& to) const {
     return trace::is_open() ? trace::flow_of(token_, to.token, count) : 0;
 }
 
-// Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it goes ahead.
-// Under the lane's `sending`.
+// Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it, or before a
+// message without a body (see post()), goes ahead. Under the lane's `sending`.
 Message* FabricSender::join_piggyback(Message* message) {
     Message* piggyback = take_piggyback(*message->connection);
     if (piggyback == nullptr) return message;
     const std::size_t more = sizeof(Frame) + message->bytes;
-    if (sizeof(Frame) + piggyback->bytes + more > endpoint_->largest_message()) {
+    if (message->bytes == 0 || sizeof(Frame) + piggyback->bytes + more > endpoint_->largest_message()) {
         send_in_order(piggyback);
         return message;
     }
@@ -207,18 +198,6 @@ bool FabricSender::post(Message* message) {
     else
         failures_.failed(to);
     return true;
-}
-
-void FabricSender::control_alone(Connection& to, FrameKind kind) {
-    Frame frame;
-    frame.kind = kind;
-    Message* message = claim();
-    trace::Span span(described(kind, 0));
-    address(message, to, frame);
-    const std::lock_guard order(to.lane.sending);
-    span.set_value(next_flow(to));
-    if (Message* piggyback = take_piggyback(to); piggyback != nullptr) send_in_order(piggyback);
-    send_in_order(message);
 }
 
 }  // namespace osc::net

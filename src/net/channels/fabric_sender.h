@@ -57,10 +57,8 @@ class FabricSender {
     /// window and number. Piggyback: it goes with the next message to the peer, or by send_piggybacks().
     enum class When { Now, Piggyback };
     void send(Connection& to, const Frame& frame, Message* message, When when = When::Now);
-    /// Sends a frame without a body.
-    void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
-    /// The same, not joined with messages that wait for another one.
-    void control_alone(Connection& to, FrameKind kind);
+    /// Sends a frame without a body, in a message of its own.
+    void control(Connection& to, FrameKind kind);
     /// Sends what waits for another message. The engine does it too when nothing happens.
     void send_piggybacks();
     /// Sends what the provider had no room for. Under the drive lock.
