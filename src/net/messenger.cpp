@@ -30,28 +30,18 @@ void Messenger::find_awaited(std::uint64_t window, const sync::WaitQuestion& wai
 }
 
 void Messenger::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
-    Frame frame;
-    frame.kind = FrameKind::Notice;
-    frame.origin = origin;
-    frame.window = window;
-    sender_.send(to, frame, message);
+    sender_.send(to, {.kind = FrameKind::Notice, .origin = origin, .window = window}, message);
 }
 
 void Messenger::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
                         ReplyHandler& handler, FabricSender::When when) {
-    Frame frame;
-    frame.kind = kind;
-    frame.origin = origin;
-    frame.window = window;
-    frame.number = requests_.add(to, handler);
+    const std::uint32_t number = requests_.add(to, handler);
     count(counts_.requests);
-    sender_.send(to, frame, message, when);
+    sender_.send(to, {.kind = kind, .origin = origin, .window = window, .number = number}, message, when);
 }
 
 void Messenger::ping(Connection& to, Message* message) {
-    Frame frame;
-    frame.kind = FrameKind::Ping;
-    sender_.send(to, frame, message);
+    sender_.send(to, {.kind = FrameKind::Ping}, message);
 }
 
 bool Messenger::alive(Connection& peer) {
@@ -125,14 +115,10 @@ void Messenger::answer(std::uint64_t token, std::uint32_t number, Status status,
     if (to == nullptr) return;
     Message* message = sender_.claim();
     message->bytes = sizeof(ReplyHead) + bytes;
-    ReplyHead head;
-    head.status = status;
+    const ReplyHead head{.status = status};
     std::memcpy(message->body(), &head, sizeof head);
     if (bytes > 0) std::memcpy(message->body() + sizeof head, data, bytes);
-    Frame frame;
-    frame.kind = FrameKind::Reply;
-    frame.number = number;
-    sender_.send(*to, frame, message, reply_when_);
+    sender_.send(*to, {.kind = FrameKind::Reply, .number = number}, message, reply_when_);
 }
 
 void Messenger::failed(Connection& peer) {
