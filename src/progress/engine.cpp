@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -50,16 +49,7 @@ bool ProgressEngine::start(Mode mode, std::string& why) {
 
 bool ProgressEngine::start_thread(std::string& why) {
     thread_state_.store(ThreadState::Awake, std::memory_order_seq_cst);
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, kStack);
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the application's
-    const int error = ::pthread_create(&thread_, &attributes, &thread_main, this);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    ::pthread_attr_destroy(&attributes);
+    const int error = base::start_helper_thread<&ProgressEngine::run>(thread_, kStack, this);
     if (error == 0) return true;
     thread_state_.store(ThreadState::None, std::memory_order_relaxed);
     why = std::string("cannot start a thread: ") + std::strerror(error);
@@ -237,14 +227,8 @@ void ProgressEngine::pause(int round, int quiet) {
     if (quiet > policy.spin) ::sched_yield();
 }
 
-void* ProgressEngine::thread_main(void* self) {
-    ::pthread_setname_np(::pthread_self(), "osc-network");
-    base::t_helper_thread = true;
-    static_cast<ProgressEngine*>(self)->run();
-    return nullptr;
-}
-
 void ProgressEngine::run() {
+    ::pthread_setname_np(::pthread_self(), "osc-network");
     take_short_slices();
     std::int64_t last_event = now_ns();
     bool parked = false;

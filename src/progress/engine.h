@@ -127,7 +127,6 @@ class ProgressEngine {
     bool resume_backlog();
     Caller host_is();
     bool start_thread(std::string& why);
-    static void* thread_main(void* self);
     void run();
     bool sleep();
     bool sleep_apart();

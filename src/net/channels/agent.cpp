@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -52,17 +51,7 @@ Fault Agent::start(OpenArena open) {
     senders_.resize(kSenders);
     arrived_.reserve(64);
     spins_ = shm::wait_policy().spin >= 100;
-    // A signal handler of the application must never run here: it may call MPI, or jump.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, kStack);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = ::pthread_create(&thread_, &attributes, &Agent::thread_main, this);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    ::pthread_attr_destroy(&attributes);
+    const int error = base::start_helper_thread<&Agent::run>(thread_, kStack, this);
     if (error != 0) return base::fail(Fault::Other, "cannot start the agent's thread: %s", std::strerror(error));
     process_ = ::getpid();
     ready_.wait(0, std::memory_order_acquire);
@@ -80,14 +69,8 @@ void Agent::stop() {
     process_ = 0;
 }
 
-void* Agent::thread_main(void* self) {
-    ::pthread_setname_np(::pthread_self(), "osc-agent");
-    base::t_helper_thread = true;
-    static_cast<Agent*>(self)->run();
-    return nullptr;
-}
-
 void Agent::run() {
+    ::pthread_setname_np(::pthread_self(), "osc-agent");
     box_->process = ::getpid();
     box_->thread = static_cast<std::int32_t>(::syscall(SYS_gettid));
     box_->thread_start_time = base::process_start_time(box_->thread);

@@ -55,7 +55,6 @@ class Agent {
         OutboxMemory* outbox = nullptr;
     };
 
-    static void* thread_main(void* self);
     void run();
     void serve(std::uint32_t newest);
     void accept(std::uint32_t sender);
