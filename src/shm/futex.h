@@ -14,15 +14,10 @@ namespace osc::shm {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// Sleeps while `word` holds `expected`, at most `nanoseconds` (<= 0: without limit). May return early.
-inline void futex_wait_ns(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t nanoseconds) {
-    timespec limit{nanoseconds / 1000000000, nanoseconds % 1000000000};
-    ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, nanoseconds > 0 ? &limit : nullptr, nullptr, 0);
-}
-
-/// The same in milliseconds.
+/// Sleeps while `word` holds `expected`, at most `milliseconds` (<= 0: without limit). May return early.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, long milliseconds) {
-    futex_wait_ns(word, expected, std::int64_t{milliseconds} * 1000000);
+    const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1000000};
+    ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, milliseconds > 0 ? &limit : nullptr, nullptr, 0);
 }
 
 /// Wakes all threads that sleep on `word`.

@@ -49,13 +49,8 @@ bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef
     WaitWatch watch;
     long slept = 0;
     for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
-        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
-        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-        const bool ready = done();
         const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
-        if (!ready) futex_wait(bell.word, seen, timed ? ms : 0);
-        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-        if (ready || done()) return true;
+        if (bell.sleep(done, timed ? ms : 0) || done()) return true;
         watch.look();
         if (policy.progress != nullptr) policy.progress();
         slept += ms;

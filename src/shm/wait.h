@@ -54,6 +54,16 @@ struct Doorbell {
         word.fetch_add(1, std::memory_order_seq_cst);
         futex_wake(word);
     }
+
+    /// Sleeps once, at most so long (0: without limit), unless done(); returns what that was. May return early.
+    bool sleep(base::FunctionRef<bool()> done, long milliseconds) {
+        const std::uint32_t seen = word.load(std::memory_order_seq_cst);
+        sleepers.fetch_add(1, std::memory_order_seq_cst);
+        const bool ready = done();
+        if (!ready) futex_wait(word, seen, milliseconds);
+        sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        return ready;
+    }
 };
 
 /// Timed: for a wait whose condition may become true without a ring shortly after the wait begins.

@@ -101,12 +101,8 @@ void Agent::pause() {
         if (!spins_) ::sched_yield();
     }
     while (idle()) {
-        shm::Doorbell& bell = box_->bell;
-        const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
-        bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
         sleeps_.fetch_add(1, std::memory_order_relaxed);
-        if (idle()) shm::futex_wait(bell.word, seen, 0);
-        bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        box_->bell.sleep([&] { return !idle(); }, 0);
     }
 }
 

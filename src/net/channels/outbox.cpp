@@ -17,10 +17,7 @@ void sleep_early(shm::Doorbell& bell, base::FunctionRef<bool()> done) {
         if (done()) return;
         shm::cpu_relax();
     }
-    const std::uint32_t seen = bell.word.load(std::memory_order_seq_cst);
-    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    if (!done()) shm::futex_wait(bell.word, seen, 1);
-    bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    bell.sleep(done, 1);
 }
 
 }  // namespace
