@@ -44,8 +44,7 @@ Fault RegionTable::attach(const void* base, std::size_t size, const SharedPart& 
         return Fault::None;
     }
     const auto start = reinterpret_cast<std::uint64_t>(base);
-    const auto after = std::lower_bound(regions_.begin(), regions_.end(), start,
-                                        [](const Region& region, std::uint64_t value) { return region.base < value; });
+    const auto after = std::ranges::lower_bound(regions_, start, {}, &Region::base);
     if ((after != regions_.end() && after->base < start + size) ||
         (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
         return base::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
@@ -58,8 +57,7 @@ Fault RegionTable::attach(const void* base, std::size_t size, const SharedPart& 
 Fault RegionTable::detach(const void* base, base::FunctionRef<void()> removed) {
     const std::lock_guard lock(mutex_);
     const auto start = reinterpret_cast<std::uint64_t>(base);
-    const auto found = std::lower_bound(regions_.begin(), regions_.end(), start,
-                                        [](const Region& region, std::uint64_t value) { return region.base < value; });
+    const auto found = std::ranges::lower_bound(regions_, start, {}, &Region::base);
     if (found != regions_.end() && found->base == start) {
         regions_.erase(found);
         const Fault fault = publish();
@@ -163,8 +161,7 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
 }
 
 const Region* find_region(const std::vector<Region>& regions, std::uint64_t address) {
-    auto after = std::upper_bound(regions.begin(), regions.end(), address,
-                                  [](std::uint64_t value, const Region& region) { return value < region.base; });
+    const auto after = std::ranges::upper_bound(regions, address, {}, &Region::base);
     if (after == regions.begin()) return nullptr;
     const Region& region = *std::prev(after);
     return address - region.base < region.size ? &region : nullptr;
