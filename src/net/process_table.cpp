@@ -33,14 +33,11 @@ void ProcessTable::index() {
     for (std::size_t rank = 0; rank < addresses.size(); ++rank)
         tokens[rank] = addresses[rank].token;
     std::iota(by_token.begin(), by_token.end(), 0U);
-    std::sort(by_token.begin(), by_token.end(),
-              [&](std::uint32_t one, std::uint32_t other) { return tokens[one] < tokens[other]; });
+    std::ranges::sort(by_token, {}, [&](std::uint32_t rank) { return tokens[rank]; });
 }
 
 const ProcessAddress* ProcessTable::find(std::uint64_t token) const {
-    const auto found =
-        std::lower_bound(by_token.begin(), by_token.end(), token,
-                         [&](std::uint32_t rank, std::uint64_t wanted) { return tokens[rank] < wanted; });
+    const auto found = std::ranges::lower_bound(by_token, token, {}, [&](std::uint32_t rank) { return tokens[rank]; });
     return found != by_token.end() && tokens[*found] == token ? &addresses[*found] : nullptr;
 }
 

@@ -23,9 +23,8 @@ void Arrivals::arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_
 
 bool Arrivals::take(std::uint64_t barrier, std::uint32_t round, sync::FenceSummary& news) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(came_.begin(), came_.end(), [&](const Arrival& arrival) {
-        return arrival.barrier == barrier && arrival.round == round;
-    });
+    const auto found = std::ranges::find_if(
+        came_, [&](const Arrival& arrival) { return arrival.barrier == barrier && arrival.round == round; });
     if (found == came_.end()) return false;
     news.add(found->news);
     came_.erase(found);

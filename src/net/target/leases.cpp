@@ -14,12 +14,8 @@ Leases::~Leases() {
 Leases::Given& Leases::give(std::uint32_t holder, const shm::Region& region) {
     const auto [at, fresh] = given_.try_emplace(region.base);
     Given& given = at->second;
-    if (fresh) {
-        given.lease.address = region.base;
-        given.lease.size = region.size;
-        given.lease.number = ++numbers_;
-    }
-    const auto place = std::lower_bound(given.holders.begin(), given.holders.end(), holder);
+    if (fresh) given.lease = {.address = region.base, .size = region.size, .number = ++numbers_};
+    const auto place = std::ranges::lower_bound(given.holders, holder);
     if (place == given.holders.end() || *place != holder) given.holders.insert(place, holder);
     return given;
 }

@@ -14,11 +14,10 @@ void TargetService::find_awaited(const Window& window, const sync::WaitQuestion&
     sync::WaitQuestion question = wait;
     if (question.kind == shm::WaitKind::Operations && question.target == own.rank) {
         const auto waits_in = [&](const std::deque<RankLock>& queue) {
-            return std::any_of(queue.begin(), queue.end(),
-                               [&](const RankLock& entry) { return entry.rank == question.waiter; });
+            return std::ranges::find(queue, question.waiter, &RankLock::rank) != queue.end();
         };
-        const bool fenced = std::any_of(window.fenced.begin(), window.fenced.end(),
-                                        [&](const auto& entry) { return entry.first == question.waiter; });
+        const bool fenced =
+            std::ranges::any_of(window.fenced, [&](const auto& entry) { return entry.first == question.waiter; });
         if (waits_in(window.waiting) || waits_in(window.barging))
             question.kind = shm::WaitKind::Lock;
         else if (fenced)

@@ -15,10 +15,12 @@ sync::LockKind kind_of(LockAsk ask) {
 
 sync::LockContext TargetService::context(Window& window, std::uint32_t origin) const {
     const ExposedWindow& own = window.exposed;
-    sync::LockContext context{*own.controls, origin, own.processes, *own.liveness};
-    context.runner = own.rank;
-    context.stats = own.stats;
-    return context;
+    return {.controls = *own.controls,
+            .me = origin,
+            .processes = own.processes,
+            .liveness = *own.liveness,
+            .runner = own.rank,
+            .stats = own.stats};
 }
 
 // Takes the lock for `origin`; false if the request has to wait, in the queue.
@@ -44,8 +46,7 @@ bool TargetService::lock(Window& window, std::uint32_t origin, LockAsk ask, Stat
 }
 
 void TargetService::unlock(Window& window, std::uint32_t origin) {
-    const auto held = std::find_if(window.held.begin(), window.held.end(),
-                                   [&](const RankLock& entry) { return entry.rank == origin; });
+    const auto held = std::ranges::find(window.held, origin, &RankLock::rank);
     if (held == window.held.end()) return;  // broken, because the origin counted as dead
     const LockAsk ask = held->ask;
     window.held.erase(held);
@@ -55,7 +56,7 @@ void TargetService::unlock(Window& window, std::uint32_t origin) {
         if (sync::hand_off(releasing, window.exposed.rank, next.rank)) {
             --window.turns;
             window.waiting.pop_front();
-            window.held.push_back({next.rank, next.ask});
+            window.held.push_back(next);
             window.granted.push_back(next.rank);
             return;
         }
@@ -82,25 +83,17 @@ bool TargetService::resume_queue(Window& window, std::deque<RankLock>& queue, bo
     const RankLock first = queue[turns];
     sync::LockContext asking = context(window, first.rank);
     asking.inside_lock_all = first.ask == LockAsk::Barging;
-    sync::LockReply asked{};
-    if (queued) {
-        asked = sync::lock_answered(asking, window.exposed.rank);
-        if (asked == sync::LockReply::Queued) return false;
-        queued = false;
-    } else {
-        asked = sync::lock_ask(asking, window.exposed.rank, kind_of(first.ask));
-        if (asked == sync::LockReply::Queued) {
-            queued = true;
-            return false;
-        }
-    }
+    const sync::LockReply asked = queued ? sync::lock_answered(asking, window.exposed.rank)
+                                         : sync::lock_ask(asking, window.exposed.rank, kind_of(first.ask));
+    queued = asked == sync::LockReply::Queued;
+    if (queued) return false;
     queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(turns));
     turns = 0;
     if (asked == sync::LockReply::Granted && first.ask == LockAsk::Exclusive)
         while (turns < queue.size() && queue[turns].ask == LockAsk::Exclusive)
             ++turns;
     std::deque<Saved>& saved = window.saved[first.rank];
-    if (asked == sync::LockReply::Granted) window.held.push_back({first.rank, first.ask});
+    if (asked == sync::LockReply::Granted) window.held.push_back(first);
     if (asked == sync::LockReply::Broken) {
         window.refused.push_back(first.rank);
         if (!saved.empty() && saved.front().status == Status::Done) saved.front().status = Status::HolderDied;
@@ -111,17 +104,13 @@ bool TargetService::resume_queue(Window& window, std::deque<RankLock>& queue, bo
 
 void TargetService::break_locks(Window& window, std::uint64_t token) {
     const ExposedWindow& own = window.exposed;
-    for (std::size_t i = 0; i < window.held.size();) {
-        const std::uint32_t rank = window.held[i].rank;
-        if (own.tokens[rank] != token) {
-            ++i;
-            continue;
-        }
-        window.held.erase(window.held.begin() + static_cast<std::ptrdiff_t>(i));
+    std::erase_if(window.held, [&](const RankLock& held) {
+        if (own.tokens[held.rank] != token) return false;
         window.turns = 0;
-        sync::LockContext breaking = context(window, rank);
-        sync::break_lock_of(breaking, own.rank, rank);
-    }
+        sync::LockContext breaking = context(window, held.rank);
+        sync::break_lock_of(breaking, own.rank, held.rank);
+        return true;
+    });
 }
 
 void TargetService::look_for_dead() {

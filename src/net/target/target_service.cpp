@@ -30,8 +30,6 @@ bool is_ask(std::int64_t value) {
 
 }  // namespace
 
-TargetService::~TargetService() = default;
-
 std::shared_ptr<Arrivals> TargetService::add(const ExposedWindow& window) {
     auto made = std::make_unique<Window>();
     made->exposed = window;
@@ -98,7 +96,7 @@ void TargetService::request(const Frame& frame, const std::byte* body) {
         return;
     }
     window.saved[frame.origin].push_back({frame.number, at, {body, body + frame.bytes}, out_, status});
-    if (std::find(busy_.begin(), busy_.end(), &window) == busy_.end()) busy_.push_back(&window);
+    if (std::ranges::find(busy_, &window) == busy_.end()) busy_.push_back(&window);
 }
 
 // Executes records from `at` on. A record that fails returns zeros and sets the status; the records behind it are
@@ -152,7 +150,7 @@ TargetService::Ran TargetService::run(Window& window, FrameKind kind, std::uint3
 Status TargetService::execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                               std::vector<std::byte>& out) {
     const ExposedWindow& own = window.exposed;
-    const auto refused = std::find(window.refused.begin(), window.refused.end(), origin);
+    const auto refused = std::ranges::find(window.refused, origin);
     if (refused != window.refused.end() && is_operation(record.opcode)) {
         out.resize(out.size() + padded(returned(record)));
         return Status::HolderDied;
@@ -217,8 +215,7 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
 
 // Counts a notified operation, whose records have been executed.
 Status TargetService::notify(const Window& window, std::uint32_t origin, const Record& record) {
-    if (std::find(window.refused.begin(), window.refused.end(), origin) != window.refused.end())
-        return Status::HolderDied;
+    if (std::ranges::find(window.refused, origin) != window.refused.end()) return Status::HolderDied;
     const ExposedWindow& own = window.exposed;
     sync::NotifyBoard* const board = own.board != nullptr ? own.board->load(std::memory_order_acquire) : nullptr;
     if (board == nullptr || record.disp < 0 ||
@@ -259,14 +256,10 @@ bool TargetService::resume() {
     // A request that continues may end the wait of others, here or in another window, or begin one.
     for (bool again = true; again && !busy_.empty();) {
         again = false;
-        for (std::size_t i = 0; i < busy_.size();) {
-            Window& window = *busy_[i];
-            if (resume(window)) again = true;
-            if (window.saved.empty())
-                busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
-            else
-                ++i;
-        }
+        std::erase_if(busy_, [&](Window* window) {
+            if (resume(*window)) again = true;
+            return window->saved.empty();
+        });
     }
     if (!withdrawing_.empty()) resume_withdrawing();
     return waits();

@@ -36,7 +36,6 @@ class TargetService {
     explicit TargetService(Answers& answers) : answers_(answers) {}
     /// Before all others: the most bytes of a message's body, if it is not kBody.
     void set_largest_body(std::size_t bytes) { room_ = bytes - sizeof(ReplyHead); }
-    ~TargetService();
 
     std::shared_ptr<Arrivals> add(const ExposedWindow& window);
     void remove(std::uint64_t id);
