@@ -21,13 +21,6 @@ namespace {
 constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
 constexpr std::size_t kStack = std::size_t{256} << 10;
 
-// Where a piece of an arena is mapped. A process's own arena is not mapped twice.
-std::byte* map(shm::PeerArena& arena, std::uint64_t offset, std::size_t bytes) {
-    shm::Arena& mine = shm::Arena::mine();
-    if (arena.address().token == mine.address().token) return mine.at(offset);
-    return arena.map(offset, bytes);
-}
-
 }  // namespace
 
 Agent& Agent::mine() {
@@ -131,7 +124,7 @@ void Agent::accept(std::uint32_t number) {
     Sender& sender = senders_[number];
     sender.arena = open_ ? open_(slot.arena) : std::make_shared<shm::PeerArena>(slot.arena);
     if (sender.arena != nullptr)
-        sender.outbox = reinterpret_cast<OutboxMemory*>(map(*sender.arena, slot.outbox, sizeof(OutboxMemory)));
+        sender.outbox = reinterpret_cast<OutboxMemory*>(map_once(*sender.arena, slot.outbox, sizeof(OutboxMemory)));
     slot.state.exchange(sender.outbox != nullptr ? SenderState::Accepted : SenderState::Refused,
                         std::memory_order_seq_cst);
     slot.bell.ring();

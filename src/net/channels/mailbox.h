@@ -77,6 +77,12 @@ struct alignas(64) Mailbox {
     SenderSlot sender_slots[kSenders];
 };
 
+/// Where a piece of an arena is mapped. A process's own arena is not mapped twice.
+inline std::byte* map_once(shm::PeerArena& arena, std::uint64_t offset, std::size_t bytes) {
+    shm::Arena& mine = shm::Arena::mine();
+    return arena.address().token == mine.token() ? mine.at(offset) : arena.map(offset, bytes);
+}
+
 /// Appends a link; false if the agent has ended. The agent sees everything that was written before.
 inline bool push(Mailbox& box, std::uint32_t sender_slot, std::uint32_t number) {
     const std::uint32_t link = sender_slot * kLinksPerSender + number;

@@ -36,8 +36,7 @@ Fault Outbox::connect(std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailb
     std::unique_ptr<AgentRoute>& known = routes_[{arena->address().token, mailbox}];
     if (known == nullptr) {
         auto made = std::make_unique<AgentRoute>();
-        const bool own = arena->address().token == shm::Arena::mine().address().token;
-        std::byte* box = own ? shm::Arena::mine().at(mailbox) : arena->map(mailbox, sizeof(Mailbox));
+        std::byte* box = map_once(*arena, mailbox, sizeof(Mailbox));
         if (box == nullptr) return base::fail(Fault::NoMem, "cannot map the mailbox of the target's agent");
         made->box = reinterpret_cast<Mailbox*>(box);
         made->arena = std::move(arena);
