@@ -36,14 +36,13 @@ std::byte* Arena::at(std::uint64_t offset) const {
 
 ArenaAddress Arena::address() const {
     const std::lock_guard lock(mutex_);
-    ArenaAddress result;
-    result.token = token_;
-    result.pid = ::getpid();
-    result.start_time = base::process_start_time(result.pid);
-    result.pool_bytes = pool_bytes_;
-    result.probe = reinterpret_cast<std::uint64_t>(&token_);
-    result.fd = fd_;
-    return result;
+    const pid_t me = ::getpid();
+    return {.token = token_,
+            .start_time = base::process_start_time(me),
+            .pool_bytes = pool_bytes_,
+            .probe = reinterpret_cast<std::uint64_t>(&token_),
+            .pid = me,
+            .fd = fd_};
 }
 
 bool Arena::can_provide(std::uint64_t bytes) {

@@ -8,12 +8,10 @@ namespace osc::shm {
 namespace {
 
 ProcessView view(const Activity& activity) {
-    ProcessView seen;
-    seen.wait = activity.note();
-    seen.identity = activity.identity.load(std::memory_order_relaxed);
-    seen.host_polls = activity.host_polls.load(std::memory_order_relaxed);
-    seen.counts_polls = activity.counts_polls.load(std::memory_order_relaxed);
-    return seen;
+    return {.wait = activity.note(),
+            .identity = activity.identity.load(std::memory_order_relaxed),
+            .host_polls = activity.host_polls.load(std::memory_order_relaxed),
+            .counts_polls = activity.counts_polls.load(std::memory_order_relaxed)};
 }
 
 }  // namespace
