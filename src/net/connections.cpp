@@ -122,19 +122,15 @@ void Connections::end(Connection& peer, Status why) {
 }
 
 std::vector<Connection*> Connections::in_doubt() {
-    std::vector<Connection*> peers;
-    {
-        const std::lock_guard lock(mutex_);
-        std::erase_if(in_doubt_, [&](Connection* peer) {
-            const bool sure = peer->asked.load(std::memory_order_relaxed) == 0 && !peer->failed.load();
-            const std::unique_lock watch(peer->watching, std::try_to_lock);
-            if (!sure || !watch.owns_lock()) return false;
-            peer->watch.end();
-            return true;
-        });
-        peers = in_doubt_;
-    }
-    return peers;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(in_doubt_, [&](Connection* peer) {
+        const bool sure = peer->asked.load(std::memory_order_relaxed) == 0 && !peer->failed.load();
+        const std::unique_lock watch(peer->watching, std::try_to_lock);
+        if (!sure || !watch.owns_lock()) return false;
+        peer->watch.end();
+        return true;
+    });
+    return in_doubt_;
 }
 
 void Connections::settled(Connection& peer) {

@@ -52,8 +52,12 @@ int PeerArena::descriptor() const {
     return passed >= 0 ? passed : open_peer();
 }
 
+// Keeps errno.
 void PeerArena::close_unless_passed(int descriptor) const {
-    if (descriptor != passed_.load(std::memory_order_relaxed)) ::close(descriptor);
+    if (descriptor == passed_.load(std::memory_order_relaxed)) return;
+    const int error = errno;
+    ::close(descriptor);
+    errno = error;
 }
 
 bool PeerArena::reachable() {
@@ -110,12 +114,9 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     if (pool_ == nullptr) {
         const int fd = descriptor();
         if (fd < 0) return nullptr;
-        std::byte* const pool = reserve_pool(fd, address_.pool_bytes);
-        const int error = errno;
+        pool_ = reserve_pool(fd, address_.pool_bytes);
         close_unless_passed(fd);
-        errno = error;
-        if (pool == nullptr) return nullptr;
-        pool_ = pool;
+        if (pool_ == nullptr) return nullptr;
     }
     if (offset + bytes <= address_.pool_bytes) return open_pool(offset + bytes) ? pool_ + offset : nullptr;
     const int fd = descriptor();
@@ -123,9 +124,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     const std::uint64_t start = page_start(offset);
     void* mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
-    const int error = errno;
     close_unless_passed(fd);
-    errno = error;
     if (mapping == MAP_FAILED) return nullptr;
     ::madvise(mapping, bytes + (offset - start), MADV_DONTDUMP);
     return static_cast<std::byte*>(mapping) + (offset - start);
