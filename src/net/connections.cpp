@@ -144,13 +144,11 @@ void Connections::settled(Connection& peer) {
 
 // A peer that gets no answers to its messages must learn that, or it would await them for ever: its connection has
 // ended here, the provider refuses its address, or no window of this process has it as a member any more.
-std::uint64_t Connections::word_for(std::uint64_t observer) {
-    const Connection* peer = find(observer);
-    return peer != nullptr && !peer->ended() ? token_ : ~token_;
-}
-
 void Connections::serve_lifeline() {
-    lifeline_.serve([this](std::uint64_t observer) { return word_for(observer); });
+    lifeline_.serve([this](std::uint64_t observer) {
+        const Connection* peer = find(observer);
+        return peer != nullptr && !peer->ended() ? token_ : ~token_;
+    });
 }
 
 }  // namespace osc::net

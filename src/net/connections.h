@@ -82,7 +82,6 @@ class Connections {
   private:
     Connection* connect_locked(const ProcessAddress& address);
     void doubt(Connection& peer);
-    std::uint64_t word_for(std::uint64_t observer);
 
     fabric::Endpoint* endpoint_ = nullptr;
     progress::Lifeline lifeline_;

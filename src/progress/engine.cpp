@@ -44,10 +44,7 @@ bool ProgressEngine::start(Mode mode, std::string& why) {
         return false;
     }
     apart_ = driven_.watch(park_.timer());
-    return mode == Mode::Callers || start_thread(why);
-}
-
-bool ProgressEngine::start_thread(std::string& why) {
+    if (mode == Mode::Callers) return true;
     thread_state_.store(ThreadState::Awake, std::memory_order_seq_cst);
     const int error = base::start_helper_thread<&ProgressEngine::run>(thread_, kStack, this);
     if (error == 0) return true;

@@ -126,7 +126,6 @@ class ProgressEngine {
     bool try_drive(Caller caller);
     bool resume_backlog();
     Caller host_is();
-    bool start_thread(std::string& why);
     void run();
     bool sleep();
     bool sleep_apart();
