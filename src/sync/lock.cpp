@@ -25,6 +25,10 @@ WaitCell& cell_of(const LockContext& context, std::uint32_t number) {
         .proxies[(number & kBargingProxy) == kBargingProxy ? 1 : 0];
 }
 
+std::uint32_t proxy_number(const LockContext& context, std::uint32_t target) {
+    return (context.inside_lock_all ? kBargingProxy : kProxyWaiter) | (target + 1);
+}
+
 // Breaks the lock of `target`, because `dead` died. The caller holds the guard. Every waiter gets the answer kRefused,
 // and its cell is free for another lock: a broken lock has no queue. The waiters are found by their cells and not by
 // the queue's links, which the dead process may have left half written.
@@ -52,8 +56,8 @@ class Guard {
     Guard(LockContext& context, std::uint32_t target)
         : cell_(context.controls.block(target).lock),
           me_(context.runner != LockContext::kMe ? context.runner : context.me) {
-        for (shm::SectionWait wait; !take(me_);)
-            if (wait.pause() && take_from_dead(context, target, me_)) return;
+        for (shm::SectionWait wait; !take();)
+            if (wait.pause() && take_from_dead(context, target)) return;
     }
     ~Guard() {
         OSC_ASSERT(cell_.guard.load(std::memory_order_relaxed) == me_ + 1);
@@ -63,22 +67,22 @@ class Guard {
     Guard& operator=(const Guard&) = delete;
 
   private:
-    bool take(std::uint32_t me) {
+    bool take() {
         std::uint32_t free = 0;
-        return cell_.guard.compare_exchange_weak(free, me + 1, std::memory_order_acquire, std::memory_order_relaxed);
+        return cell_.guard.compare_exchange_weak(free, me_ + 1, std::memory_order_acquire, std::memory_order_relaxed);
     }
     // The queue of a process that died while editing it cannot be trusted: the lock is broken.
-    bool take_from_dead(LockContext& context, std::uint32_t target, std::uint32_t me) {
+    bool take_from_dead(LockContext& context, std::uint32_t target) {
         std::uint32_t holder = cell_.guard.load(std::memory_order_relaxed);
         const std::uint32_t dead = holder - 1;
         if (holder == 0 || context.liveness.alive(dead)) return false;
-        if (!cell_.guard.compare_exchange_strong(holder, me + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+        if (!cell_.guard.compare_exchange_strong(holder, me_ + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
             return false;
         break_lock(context, target, dead);
         return true;
     }
     LockCell& cell_;
-    [[maybe_unused]] const std::uint32_t me_;
+    const std::uint32_t me_;
 };
 
 // Under the guard: the queue's cells wait for this target, have no answer yet, and end with the tail; the word has the
@@ -150,29 +154,6 @@ void rescue_abandoned(LockContext& context, std::uint32_t target) {
     const LockCell& cell = context.controls.block(target).lock;
     if (is_abandoned(cell.word.load(std::memory_order_relaxed)) && cell.guard.load(std::memory_order_relaxed) == 0)
         hand_over(context, target, false);
-}
-
-// Called after a long wait: breaks the lock if a holder is dead; true if the lock is broken. Each waiter in the queue
-// has its answer then, or gets it from a hand-over that has already removed it from the queue.
-bool break_if_holder_died(LockContext& context, std::uint32_t target) {
-    LockCell& cell = context.controls.block(target).lock;
-    // Without asking for the guard first: the process that holds it may have died.
-    if (is_abandoned(cell.word.load(std::memory_order_relaxed))) hand_over(context, target, false);
-    const std::uint64_t word = cell.word.load(std::memory_order_acquire);
-    if ((word & kBroken) == 0) {
-        std::uint32_t rank = 0;
-        if (dead_holder(context, target, word, rank)) {
-            // The holder released the lock before it died if the word has changed.
-            if ((word & kExclusive) != 0 && cell.word.load(std::memory_order_acquire) != word) return false;
-        } else {
-            if (!orphaned(context, target)) return false;
-            rank = target;
-        }
-        const Guard guard(context, target);
-        break_lock(context, target, rank);
-    }
-    context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
-    return true;
 }
 
 // True if no process will answer this waiter. Answers are given under the guard, so a process that removed the waiter
@@ -268,14 +249,6 @@ LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind) 
     return LockResult::HolderDied;
 }
 
-namespace {
-
-std::uint32_t proxy_number(const LockContext& context, std::uint32_t target) {
-    return (context.inside_lock_all ? kBargingProxy : kProxyWaiter) | (target + 1);
-}
-
-}  // namespace
-
 LockReply lock_ask(LockContext& context, std::uint32_t target, LockKind kind) {
     const Guard guard(context, target);
     return take_or_queue(context, target, kind, proxy_number(context, target));
@@ -295,8 +268,27 @@ LockReply lock_answered(LockContext& context, std::uint32_t target) {
     return answer == kGranted ? LockReply::Granted : LockReply::Broken;
 }
 
-void break_if_dead(LockContext& context, std::uint32_t target) {
-    break_if_holder_died(context, target);
+// Each waiter in the queue of a broken lock has its answer, or gets it from a hand-over that has already removed it
+// from the queue.
+bool break_if_holder_died(LockContext& context, std::uint32_t target) {
+    LockCell& cell = context.controls.block(target).lock;
+    // Without asking for the guard first: the process that holds it may have died.
+    if (is_abandoned(cell.word.load(std::memory_order_relaxed))) hand_over(context, target, false);
+    const std::uint64_t word = cell.word.load(std::memory_order_acquire);
+    if ((word & kBroken) == 0) {
+        std::uint32_t rank = 0;
+        if (dead_holder(context, target, word, rank)) {
+            // The holder released the lock before it died if the word has changed.
+            if ((word & kExclusive) != 0 && cell.word.load(std::memory_order_acquire) != word) return false;
+        } else {
+            if (!orphaned(context, target)) return false;
+            rank = target;
+        }
+        const Guard guard(context, target);
+        break_lock(context, target, rank);
+    }
+    context.dead_rank = cell.dead.load(std::memory_order_relaxed) - 1;
+    return true;
 }
 
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead) {

@@ -82,18 +82,19 @@ inline bool try_lock_shared(shm::LockCell& cell) {
 /// Acquires the lock of `target` and waits without a limit; HolderDied if a process died while it held the lock.
 LockResult lock_wait(LockContext& context, std::uint32_t target, LockKind kind);
 
+/// Called after a long wait, or now and then: breaks the lock if a process of this node has died with it. True, with
+/// the process in context.dead_rank, if the lock is broken.
+bool break_if_holder_died(LockContext& context, std::uint32_t target);
+
 enum class LockReply { Granted, Queued, Broken };
 
-// The next five functions run in the process `target`, on behalf of context.me, a process of another node. None waits.
+// The next four functions run in the process `target`, on behalf of context.me, a process of another node. None waits.
 
 /// Acquires the lock, or queues for it with a proxy cell: kBargingProxy if context.inside_lock_all, else kProxyWaiter.
 /// That cell must not be queued yet.
 LockReply lock_ask(LockContext& context, std::uint32_t target, LockKind kind);
 /// The state of that request. The same context.
 LockReply lock_answered(LockContext& context, std::uint32_t target);
-
-/// Called now and then while the request waits: breaks the lock if a process of this node has died with it.
-void break_if_dead(LockContext& context, std::uint32_t target);
 
 /// Breaks the lock because `dead`, a process of another node, died with it: no process acquires it any more.
 void break_lock_of(LockContext& context, std::uint32_t target, std::uint32_t dead);

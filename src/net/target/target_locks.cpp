@@ -116,7 +116,7 @@ void TargetService::break_locks(Window& window, std::uint64_t token) {
 void TargetService::look_for_dead() {
     for (Window* window : busy_) {
         sync::LockContext looking = context(*window, window->exposed.rank);
-        sync::break_if_dead(looking, window->exposed.rank);
+        sync::break_if_holder_died(looking, window->exposed.rank);
     }
 }
 
