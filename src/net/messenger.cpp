@@ -1,7 +1,6 @@
 #include "net/messenger.h"
 
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "base/warn.h"

@@ -1,7 +1,6 @@
 // Notes of waits, and the decision when a wait is reported.
 #include "shm/activity.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/clock.h"

@@ -6,7 +6,6 @@
 // sleep in a wait; the protocol is the doorbell's (docs/ARCHITECTURE.md, "Sleeping").
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -5,9 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "base/clock.h"

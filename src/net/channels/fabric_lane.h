@@ -1,7 +1,6 @@
 // What the fabric channel keeps for one peer.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
