@@ -52,11 +52,7 @@ int open_descriptor(Open&& open) {
 }
 
 sockaddr_in at(const SocketAddress& place) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = place.address;
-    address.sin_port = place.port;
-    return address;
+    return {.sin_family = AF_INET, .sin_port = place.port, .sin_addr = {place.address}, .sin_zero = {}};
 }
 
 int connect(const Socket& socket, const SocketAddress& place) {

@@ -78,18 +78,13 @@ void set_threaded(bool threaded) {
 void note_finalize() {
     if (g_report.load(std::memory_order_relaxed) == nullptr || g_noted.exchange(true, std::memory_order_acquire))
         return;
-    WaitNote note;
-    note.kind = WaitKind::Finalize;
-    note.since = now_ns();
+    WaitNote note{.since = now_ns(), .kind = WaitKind::Finalize};
     std::strncpy(note.call, "MPI_Finalize", sizeof note.call - 1);
     my_activity().write(note);
 }
 
 WaitNote WaitWatch::describe() const {
-    WaitNote note;
-    note.kind = WaitKind::Other;
-    note.since = since_;
-    note.threads = g_threaded.load(std::memory_order_relaxed) ? 1 : 0;
+    WaitNote note{.since = since_, .kind = WaitKind::Other, .threads = g_threaded.load(std::memory_order_relaxed)};
     std::strncpy(note.call, t_call, sizeof note.call - 1);
     if (const WaitScope* const scope = WaitScope::t_innermost; scope != nullptr) {
         note.kind = scope->kind_;

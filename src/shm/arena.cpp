@@ -63,9 +63,7 @@ Arena::Arena() : Arena(SystemMemory(), static_cast<std::size_t>(base::values().r
 Arena::Arena(SystemMemory system, std::size_t keep) : system_(std::move(system)), keep_(keep) {}
 
 Arena::~Arena() {
-    for (KeptPieces* pieces : {&kept_, &empty_})
-        while (const std::optional<Mapping> piece = pieces->oldest())
-            ::munmap(piece->address, piece->bytes);
+    give_back_all();
     for (const auto& [address, piece] : live_)
         if (piece.mapped > 0) ::munmap(reinterpret_cast<void*>(address), piece.mapped);
     if (pool_ != nullptr) ::munmap(pool_, pool_bytes_);
@@ -340,10 +338,7 @@ bool Arena::release(void* address) {
 // another descriptor of the file, so this process opens none.
 bool Arena::show_life() {
     const std::lock_guard lock(mutex_);
-    struct flock life = {};
-    life.l_type = F_WRLCK;
-    life.l_whence = SEEK_SET;
-    life.l_len = 1;
+    struct flock life = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
     return fd_ >= 0 && ::fcntl(fd_, F_SETLK, &life) == 0;
 }
 

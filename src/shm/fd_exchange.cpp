@@ -163,10 +163,7 @@ Fetched FdExchange::fetch(std::uint64_t number, PeerArena& peer) {
 }
 
 bool arena_owner_lives(int descriptor) {
-    struct flock life = {};
-    life.l_type = F_WRLCK;
-    life.l_whence = SEEK_SET;
-    life.l_len = 1;
+    struct flock life = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
     return ::fcntl(descriptor, F_GETLK, &life) != 0 || life.l_type != F_UNLCK;
 }
 
