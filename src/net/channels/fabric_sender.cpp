@@ -52,20 +52,18 @@ void FabricSender::give_back(Message* message) {
     free_.push_back(message);
 }
 
-void FabricSender::address(Message* message, Connection& to, Frame frame) const {
-    frame.secret = to.secret;
-    frame.sender = token_;
-    frame.bytes = static_cast<std::uint32_t>(message->bytes);
-    std::memcpy(message->data, &frame, sizeof frame);
-    message->connection = &to;
-}
-
 void FabricSender::send(Connection& to, const Frame& frame, Message* message, When when) {
     trace::Span span(trace::pack(trace::Kind::Send, static_cast<std::uint8_t>(frame.kind),
                                  static_cast<std::uint32_t>(message->bytes)));
-    address(message, to, frame);
+    Frame header = frame;
+    header.secret = to.secret;
+    header.sender = token_;
+    header.bytes = static_cast<std::uint32_t>(message->bytes);
+    std::memcpy(message->data, &header, sizeof header);
+    message->connection = &to;
     const std::lock_guard order(to.lane.sending);
-    span.set_value(next_flow(to));
+    const std::uint64_t number = to.lane.sent++;
+    if (trace::is_open()) span.set_value(trace::flow_of(token_, to.token, number));
     message = join_piggyback(message);
     if (when == When::Now) return send_in_order(message);
     const std::lock_guard lock(mutex_);
@@ -75,12 +73,6 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
 
 void FabricSender::control(Connection& to, FrameKind kind) {
     send(to, {.kind = kind}, claim());
-}
-
-// The number of the next frame's arrow in the timeline. Under the lane's `sending`.
-std::uint64_t FabricSender::next_flow(Connection& to) const {
-    const std::uint64_t count = to.lane.sent++;
-    return trace::is_open() ? trace::flow_of(token_, to.token, count) : 0;
 }
 
 // Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it, or before a

@@ -84,8 +84,6 @@ class FabricSender {
     };
 
     void make_messages();
-    void address(Message* message, Connection& to, Frame frame) const;
-    std::uint64_t next_flow(Connection& to) const;
     Message* join_piggyback(Message* message);
     Message* take_piggyback(Connection& to);
     void send_in_order(Message* message);
