@@ -38,11 +38,11 @@ std::int64_t NetworkStack::round_trip(Connection& to, std::size_t bytes, std::in
     return now_ns() - begin;
 }
 
-NetworkStack::Cost NetworkStack::measure(const ProcessAddress& address) {
+sync::Costs NetworkStack::measure(const ProcessAddress& address) {
     static std::mutex measuring;
     const std::lock_guard lock(measuring);
-    Connection* to = cost_.way > 0 ? nullptr : connections.connect(address);
-    if (to == nullptr) return cost_;
+    Connection* to = costs_.way > 0 ? nullptr : connections.connect(address);
+    if (to == nullptr) return costs_;
     static_cast<void>(round_trip(*to, 0, now_ns() + kConnecting));
     const auto median = [&](std::size_t bytes) {
         const std::int64_t until = now_ns() + kAtMost;
@@ -56,8 +56,8 @@ NetworkStack::Cost NetworkStack::measure(const ProcessAddress& address) {
     const double small = median(0);
     const std::size_t bytes = std::min(kLarge, largest_body());
     const double large = median(bytes);
-    cost_ = {small / 2, std::max(0.0, large - small) / static_cast<double>(bytes)};
-    return cost_;
+    costs_ = {small / 2, std::max(0.0, large - small) / static_cast<double>(bytes)};
+    return costs_;
 }
 
 // Waits until so many pings of a process have come that earlier calls did not count.

@@ -50,14 +50,10 @@ class NetworkStack final : progress::Driven {
     /// The most bytes of a message's body.
     std::size_t largest_body() const { return (endpoint_->largest_message() - sizeof(Frame)) / kAlign * kAlign; }
 
-    /// What messages to a process of another node cost: the way of a small one, and each further byte, in ns.
-    struct Cost {
-        double way = 0;
-        double byte = 0;
-    };
-    /// The first call measures it by pings to a process, which must know this one: for a millisecond, at most ten.
-    /// Later calls return the same: nodes are taken to be alike.
-    Cost measure(const ProcessAddress& address);
+    /// What messages to a process of another node cost, without rounds of barriers. The first call measures it by pings
+    /// to a process, which must know this one: for a millisecond, at most ten. Later calls return the same: nodes are
+    /// taken to be alike.
+    sync::Costs measure(const ProcessAddress& address);
 
     /// Whether a message wakes the sleeping network thread of another process: a provider's descriptor may never become
     /// readable, and each message then lies until the longest sleep ends. Both processes call one of these; a process
@@ -107,7 +103,7 @@ class NetworkStack final : progress::Driven {
     std::int64_t looked_ = 0;  // when poll() last looked for ends; under the drive lock
     int process_ = 0;          // that opened it
     std::atomic<bool> proven_{false};
-    Cost cost_;
+    sync::Costs costs_;
 };
 
 }  // namespace osc::net

@@ -239,7 +239,7 @@ int Team::measure_network(MPI_Comm comm) {
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     if (me_ == leader()) {
         const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const net::NetworkStack::Cost cost = network.measure(job_->addresses[next]);
+        const sync::Costs cost = network.measure(job_->addresses[next]);
         slowest[0] = static_cast<int>(cost.way);
         slowest[1] = static_cast<int>(cost.byte * 1024);
         const progress::Reached reached = progress::reach(job_->addresses[next].lifeline, kConnectMs);

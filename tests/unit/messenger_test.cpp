@@ -256,7 +256,7 @@ TEST_F(TwoNetworks, RarePollsOfTheHostLeaveMessagesToTheThread) {
 }
 
 TEST_F(TwoNetworks, MessagesAreMeasuredOnce) {
-    const net::NetworkStack::Cost cost = origin_.measure(target_.address());
+    const sync::Costs cost = origin_.measure(target_.address());
     // A loaded machine has no upper bounds.
     EXPECT_GT(cost.way, 100);
     EXPECT_GE(cost.byte, 0);
