@@ -1,145 +1,132 @@
 // The report as JSON, for programs. Groups without operations or calls are left out.
-#include "stats/json.h"
+#include <nlohmann/json.hpp>
+
 #include "stats/report.h"
 
 namespace osc::stats {
 namespace {
 
+using nlohmann::ordered_json;
+
 constexpr int kVersion = 1;  // of the format; it grows when the meaning of a key changes
+
+double seconds(std::uint64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) / 1e9;
+}
 
 std::string size_name(std::size_t size) {
     return size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more";
 }
 
-void write_sizes(Json& json, const WindowReport& window, Kind kind, DataPath path) {
-    json.key("sizes").begin_object();
+ordered_json sizes_of(const WindowReport& window, Kind kind, DataPath path) {
+    ordered_json sizes = ordered_json::object();
     for (std::size_t size = 0; size < kSizes; ++size)
         if (const std::uint64_t count = window.value(index_of(kind, path, size)); count != 0)
-            json.key(size_name(size)).value(count);
-    json.end_object();
+            sizes[size_name(size)] = count;
+    return sizes;
 }
 
-void write_operations(Json& json, const WindowReport& window) {
-    json.key("operations").value(window.operations());
-    json.key("bytes").value(window.bytes());
-    json.key("kinds").begin_object();
+ordered_json paths_of(const WindowReport& window, Kind kind) {
+    ordered_json paths = ordered_json::object();
+    for (std::size_t p = 0; p < kPaths; ++p) {
+        const auto path = static_cast<DataPath>(p);
+        if (window.of(kind, path) == 0) continue;
+        paths[name_of(path)] = {{"operations", window.of(kind, path)},
+                                {"bytes", window.of(kind, path, kBytes)},
+                                {"timed_operations", window.of(kind, path, kTimedOperations)},
+                                {"seconds", seconds(window.of(kind, path, kOperationNs))},
+                                {"waiting_seconds", seconds(window.of(kind, path, kOperationWaiting))},
+                                {"sizes", sizes_of(window, kind, path)}};
+    }
+    return paths;
+}
+
+ordered_json kinds_of(const WindowReport& window) {
+    ordered_json kinds = ordered_json::object();
     for (std::size_t k = 0; k < kKinds; ++k) {
         const auto kind = static_cast<Kind>(k);
         if (window.of_kind(kind) == 0) continue;
-        json.key(name_of(kind)).begin_object();
-        json.key("operations").value(window.of_kind(kind));
-        json.key("bytes").value(window.of_kind(kind, kBytes));
-        json.key("paths").begin_object();
-        for (std::size_t p = 0; p < kPaths; ++p) {
-            const auto path = static_cast<DataPath>(p);
-            if (window.of(kind, path) == 0) continue;
-            json.key(name_of(path)).begin_object();
-            json.key("operations").value(window.of(kind, path));
-            json.key("bytes").value(window.of(kind, path, kBytes));
-            json.key("timed_operations").value(window.of(kind, path, kTimedOperations));
-            json.key("seconds").seconds(window.of(kind, path, kOperationNs));
-            json.key("waiting_seconds").seconds(window.of(kind, path, kOperationWaiting));
-            write_sizes(json, window, kind, path);
-            json.end_object();
-        }
-        json.end_object().end_object();
+        kinds[name_of(kind)] = {{"operations", window.of_kind(kind)},
+                                {"bytes", window.of_kind(kind, kBytes)},
+                                {"paths", paths_of(window, kind)}};
     }
-    json.end_object();
-    json.key("paths").begin_object();
+    return kinds;
+}
+
+ordered_json paths_of(const WindowReport& window) {
+    ordered_json paths = ordered_json::object();
     for (std::size_t p = 0; p < kPaths; ++p) {
         const auto path = static_cast<DataPath>(p);
         if (window.of_path(path) == 0) continue;
-        json.key(name_of(path)).begin_object();
-        json.key("operations").value(window.of_path(path));
-        json.key("bytes").value(window.of_path(path, kBytes));
-        json.end_object();
+        paths[name_of(path)] = {{"operations", window.of_path(path)}, {"bytes", window.of_path(path, kBytes)}};
     }
-    json.end_object();
-    json.key("operations_waiting_seconds").seconds(window.operations_waiting());
+    return paths;
 }
 
-void write_synchronisation(Json& json, const WindowReport& window) {
-    json.key("synchronisation").begin_object();
+ordered_json synchronisation_of(const WindowReport& window) {
+    ordered_json calls = ordered_json::object();
     for (std::size_t s = 0; s < kSyncs; ++s) {
         const auto sync = static_cast<Sync>(s);
         if (window.value(sync, kCallsMade) == 0) continue;
-        json.key(name_of(sync)).begin_object();
-        json.key("calls").value(window.value(sync, kCallsMade));
-        json.key("timed_calls").value(window.value(sync, kTimedCalls));
-        json.key("seconds").seconds(window.value(sync, kNanoseconds));
-        json.key("waiting_seconds").seconds(window.value(sync, kWaiting));
-        json.end_object();
+        calls[name_of(sync)] = {{"calls", window.value(sync, kCallsMade)},
+                                {"timed_calls", window.value(sync, kTimedCalls)},
+                                {"seconds", seconds(window.value(sync, kNanoseconds))},
+                                {"waiting_seconds", seconds(window.value(sync, kWaiting))}};
     }
-    json.end_object();
-    json.key("locks").begin_object();
-    json.key("contended").value(window.value(Other::LockContended));
-    json.key("handed_over").value(window.value(Other::LockHandOvers));
-    json.end_object();
+    return calls;
 }
 
-void write_ranks(Json& json, const WindowReport& window) {
-    json.key("ranks").begin_array();
-    for (const Member& member : window.members) {
-        json.begin_object();
-        json.key("rank").value(std::uint64_t{member.rank});
-        json.key("world_rank").value(std::uint64_t{member.world_rank});
-        json.key("operations").value(member.operations());
-        json.key("bytes").value(member.bytes());
-        json.key("lifetime_seconds").seconds(member.value(index_of(Other::Lifetime)));
-        json.key("synchronisation_seconds").seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kNanoseconds));
-        json.key("waiting_seconds").seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kWaiting));
-        json.key("fence_waiting_seconds").seconds(member.waiting(Sync::Win_fence));
-        json.key("fences_last").value(member.value(index_of(Other::FenceLast)));
-        json.end_object();
-    }
-    json.end_array();
+ordered_json ranks_of(const WindowReport& window) {
+    ordered_json ranks = ordered_json::array();
+    for (const Member& member : window.members)
+        ranks.push_back(
+            {{"rank", member.rank},
+             {"world_rank", member.world_rank},
+             {"operations", member.operations()},
+             {"bytes", member.bytes()},
+             {"lifetime_seconds", seconds(member.value(index_of(Other::Lifetime)))},
+             {"synchronisation_seconds", seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kNanoseconds))},
+             {"waiting_seconds", seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kWaiting))},
+             {"fence_waiting_seconds", seconds(member.waiting(Sync::Win_fence))},
+             {"fences_last", member.value(index_of(Other::FenceLast))}});
+    return ranks;
 }
 
-void write_window(Json& json, const WindowReport& window) {
-    json.begin_object();
-    json.key("name").value(window.name);
-    json.key("title").value(window.title());
-    json.key("made_by").value(window.made_by);
-    json.key("processes").value(std::uint64_t{window.processes});
-    json.key("own_bytes").value(window.value(Other::OwnBytes));
-    json.key("strategies").begin_object();
-    json.key("fence").value(window.fence);
-    json.key("pscw").value(window.pscw);
-    json.key("lock").value(window.lock);
-    json.end_object();
-    write_operations(json, window);
-    write_synchronisation(json, window);
-    write_ranks(json, window);
-    json.end_object();
+ordered_json json_of(const WindowReport& window) {
+    return {{"name", window.name},
+            {"title", window.title()},
+            {"made_by", window.made_by},
+            {"processes", window.processes},
+            {"own_bytes", window.value(Other::OwnBytes)},
+            {"strategies", {{"fence", window.fence}, {"pscw", window.pscw}, {"lock", window.lock}}},
+            {"operations", window.operations()},
+            {"bytes", window.bytes()},
+            {"kinds", kinds_of(window)},
+            {"paths", paths_of(window)},
+            {"operations_waiting_seconds", seconds(window.operations_waiting())},
+            {"synchronisation", synchronisation_of(window)},
+            {"locks",
+             {{"contended", window.value(Other::LockContended)}, {"handed_over", window.value(Other::LockHandOvers)}}},
+            {"ranks", ranks_of(window)}};
 }
 
 }  // namespace
 
 std::string json_of(const Report& report, std::span<const Finding> findings, std::span<const char* const> names) {
-    Json json;
-    json.begin_object();
-    json.key("version").value(std::uint64_t{kVersion});
-    json.key("processes").value(std::uint64_t{report.processes});
-    json.key("reporting").value(std::uint64_t{report.reporting});
-    json.key("counters").begin_object();
+    ordered_json counters = ordered_json::object();
     for (std::size_t i = 0; i < names.size() && i < report.totals.size(); ++i)
-        json.key(names[i]).value(report.totals[i]);
-    json.end_object();
-    json.key("windows").begin_array();
+        counters[names[i]] = report.totals[i];
+    ordered_json windows = ordered_json::array();
     for (const WindowReport& window : report.windows)
-        write_window(json, window);
-    json.end_array();
-    json.key("advice").begin_array();
-    for (const Finding& finding : findings) {
-        json.begin_object();
-        json.key("window").value(finding.window);
-        json.key("finding").value(finding.text);
-        json.key("remedy").value(finding.remedy);
-        json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-    return json.text() + '\n';
+        windows.push_back(json_of(window));
+    ordered_json advice = ordered_json::array();
+    for (const Finding& finding : findings)
+        advice.push_back({{"window", finding.window}, {"finding", finding.text}, {"remedy", finding.remedy}});
+    const ordered_json json = {{"version", kVersion},           {"processes", report.processes},
+                               {"reporting", report.reporting}, {"counters", std::move(counters)},
+                               {"windows", std::move(windows)}, {"advice", std::move(advice)}};
+    // Bytes of a window's name that are not UTF-8 become U+FFFD.
+    return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace osc::stats

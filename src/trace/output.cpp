@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 
 #include "base/descriptor.h"
-#include "stats/json.h"
 
 namespace osc::trace {
 namespace {
@@ -44,9 +44,7 @@ Output& Output::raw(std::string_view text) {
 }
 
 Output& Output::quoted(std::string_view text) {
-    stats::Json json;
-    json.value(text);
-    return raw(json.text());
+    return raw(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void Output::key(std::string_view name) {

@@ -30,6 +30,7 @@ class Output {
 
     /// Text as it is.
     Output& raw(std::string_view text);
+    /// A string with its escapes; bytes that are not UTF-8 become U+FFFD.
     Output& quoted(std::string_view text);
     void flush();
 

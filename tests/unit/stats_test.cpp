@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "stats/json.h"
 #include "stats/report.h"
 
 namespace {
@@ -219,13 +218,25 @@ TEST(Report, EncodedRecordsAddUp) {
         add(cut, 0, std::span(words).first(length));
 }
 
-TEST(Json, EscapesAndNests) {
-    Json json;
-    json.begin_object().key("a\"\\\n").value("\x01\xc3\xa9\xff\xed\xa0\x80").key("list").begin_array();
-    json.value(std::uint64_t{1}).seconds(1500000000).begin_object().end_object().end_array().end_object();
-    EXPECT_EQ(json.text(),
-              "{\n  \"a\\\"\\\\\\u000a\": \"\\u0001\xc3\xa9\\ufffd\\ufffd\\ufffd\\ufffd\",\n  \"list\": [\n    1,\n    "
-              "1.500000000,\n    {}\n  ]\n}");
+TEST(Json, EscapesAndKeepsTheOrder) {
+    Report report;
+    report.processes = report.reporting = 1;
+    report.windows.push_back(
+        window("a\"\\\n\x01\xc3\xa9\xff",
+               {{{index_of(Sync::Win_fence, kCallsMade), 2}, {index_of(Sync::Win_fence, kNanoseconds), 1500000000}}}));
+    finish(report);
+    report.totals = {3};
+    const char* const names[] = {"network.retries"};
+    const std::string text = json_of(report, {}, names);
+    EXPECT_EQ(text.find("{\n  \"version\": 1,\n  \"processes\": 1,\n  \"reporting\": 1,\n  \"counters\": {\n    "
+                        "\"network.retries\": 3\n  },\n  \"windows\": [\n    {\n      \"name\": "
+                        "\"a\\\"\\\\\\n\\u0001\xc3\xa9\xef\xbf\xbd\",\n"),
+              0u)
+        << text;
+    EXPECT_NE(text.find("\"calls\": 2,\n          \"timed_calls\": 0,\n          \"seconds\": 1.5,\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\"kinds\": {},\n"), std::string::npos) << text;
 }
 
 TEST(Advice, NothingOnAGoodProgram) {

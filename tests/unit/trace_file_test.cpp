@@ -84,7 +84,7 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
     EXPECT_GT(merged.records, 0u);
     const std::string text = whole(g_path);
     EXPECT_EQ(times(text, "\"name\":\"MPI_Accumulate\""), merged.records);
-    EXPECT_NE(text.find("a \\\"name\\\"\\u000a"), std::string::npos);
+    EXPECT_NE(text.find("a \\\"name\\\"\\n"), std::string::npos);
     const auto file = File::open(file_of(g_path, 0), why);
     ASSERT_NE(file, nullptr) << why;
     EXPECT_EQ(file->window(kWindows).made_by, "further windows");
