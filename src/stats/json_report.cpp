@@ -14,15 +14,11 @@ double seconds(std::uint64_t nanoseconds) {
     return static_cast<double>(nanoseconds) / 1e9;
 }
 
-std::string size_name(std::size_t size) {
-    return size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more";
-}
-
 ordered_json sizes_of(const WindowReport& window, Kind kind, DataPath path) {
     ordered_json sizes = ordered_json::object();
     for (std::size_t size = 0; size < kSizes; ++size)
         if (const std::uint64_t count = window.value(index_of(kind, path, size)); count != 0)
-            sizes[size_name(size)] = count;
+            sizes[name_of_size(size)] = count;
     return sizes;
 }
 

@@ -26,29 +26,23 @@ static_assert(std::size(kFields) == kSyncFields);
 constexpr std::string_view kTimes[] = {"timed_operations", "ns", "waiting_ns"};
 static_assert(std::size(kTimes) == kTimeFields);
 
-// The index of the first word of `rest` among the names of an enumeration, taken off it; -1 if it is none of them.
-template <class Enum>
-int take(std::string_view& rest) {
+// The index of the first word of `rest` among `count` names, taken off it; -1 if it is none of them.
+template <class Name>
+int take(std::string_view& rest, std::size_t count, Name&& name) {
     std::string_view after = rest;
     const std::string_view word = base::next_word(after, '.');
-    for (int i = 0; i < static_cast<int>(Enum::Count); ++i) {
-        if (word != name_of(static_cast<Enum>(i))) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (word != name(i)) continue;
         rest = after;
-        return i;
+        return static_cast<int>(i);
     }
     return -1;
 }
 
-int take_size(std::string_view& rest) {
-    std::string_view after = rest;
-    const std::string_view word = base::next_word(after, '.');
-    for (std::size_t size = 0; size < kSizes; ++size) {
-        if (word != (size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more"))
-            continue;
-        rest = after;
-        return static_cast<int>(size);
-    }
-    return -1;
+template <class Enum>
+int take(std::string_view& rest) {
+    return take(rest, static_cast<std::size_t>(Enum::Count),
+                [](std::size_t i) { return name_of(static_cast<Enum>(i)); });
 }
 
 bool fits(int wanted, std::size_t index) {
@@ -74,7 +68,7 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value) {
     }
     const int kind = take<Kind>(rest);
     const int path = take<DataPath>(rest);
-    const int size = take_size(rest);
+    const int size = take(rest, kSizes, name_of_size);
     const auto* const time = std::find(std::begin(kTimes), std::end(kTimes), rest);
     const bool is_time = time != std::end(kTimes) && size < 0;
     if (rest != "operations" && rest != "bytes" && !is_time) return false;

@@ -28,5 +28,8 @@ const char* name_of(DataPath path) {
 const char* name_of(Sync sync) {
     return kSyncNames[static_cast<std::size_t>(sync)];
 }
+std::string name_of_size(std::size_t size) {
+    return size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more";
+}
 
 }  // namespace osc::stats

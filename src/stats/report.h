@@ -85,5 +85,7 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value);
 const char* name_of(Kind kind);
 const char* name_of(DataPath path);
 const char* name_of(Sync sync);
+/// "to_512", or "more" for the last one.
+std::string name_of_size(std::size_t size);
 
 }  // namespace osc::stats
