@@ -5,13 +5,14 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "base/pages.h"
 
 namespace osc::base {
 namespace {
@@ -79,8 +80,8 @@ bool sealed(const link_map& library, void** entry) {
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr)& part = info->dlpi_phdr[i];
                 if (part.p_type == PT_GNU_RELRO)
-                    wanted.found = wanted.found || is_sealed(wanted.base + part.p_vaddr, part.p_memsz, wanted.address,
-                                                             static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)));
+                    wanted.found = wanted.found ||
+                                   is_sealed(wanted.base + part.p_vaddr, part.p_memsz, wanted.address, page_bytes());
             }
             return 1;
         },
@@ -89,12 +90,11 @@ bool sealed(const link_map& library, void** entry) {
 }
 
 bool replace(const link_map& library, void** entry, void* by) {
-    const auto size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(entry) / size * size);
+    auto* page = reinterpret_cast<void*>(page_down(reinterpret_cast<std::uintptr_t>(entry)));
     const bool seal = sealed(library, entry);
-    if (seal && ::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return false;
+    if (seal && ::mprotect(page, page_bytes(), PROT_READ | PROT_WRITE) != 0) return false;
     __atomic_store_n(entry, by, __ATOMIC_RELEASE);
-    if (seal) ::mprotect(page, size, PROT_READ);
+    if (seal) ::mprotect(page, page_bytes(), PROT_READ);
     return true;
 }
 

@@ -18,7 +18,6 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -27,6 +26,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/pages.h"
 #include "fabric/choose.h"
 
 namespace osc::fabric {
@@ -115,7 +115,7 @@ bool import_monitor() {
 
 // Whether UCX reports a page that is unmapped.
 bool reports_unmapping() {
-    const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto bytes = base::page_bytes();
     void* const page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return false;
     ::munmap(page, bytes);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/pages.h"
 
 namespace osc::fabric {
 namespace {
@@ -144,9 +145,9 @@ std::byte* map(std::size_t bytes, void* where = nullptr) {
 
 // Whether the system has taken back the page of this address.
 bool is_gone(std::uintptr_t address) {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     unsigned char resident = 0;
-    return ::mincore(reinterpret_cast<void*>(address & ~(page - 1)), page, &resident) != 0 || (resident & 1) == 0;
+    return ::mincore(reinterpret_cast<void*>(base::page_down(address)), base::page_bytes(), &resident) != 0 ||
+           (resident & 1) == 0;
 }
 
 // A block of memory from the heap's end, or from its middle if the heap does not grow.

@@ -6,7 +6,6 @@
 // frees and reallocates memory of its callers: only a library that defines these names sees all calls.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/pages.h"
 #include "heap/shared_heap.h"
 
 // The C library's own, under the names that it keeps for this.
@@ -57,10 +57,6 @@ bool is_power_of_two(std::size_t number) {
     return number != 0 && (number & (number - 1)) == 0;
 }
 
-std::size_t page_size() {
-    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 }  // namespace
 
 // This library's own, for its bookkeeping, which it changes while it holds its mutex: the program's operator new may
@@ -92,7 +88,7 @@ OSC_HEAP_EXPORT int osc_heap_attach(void* base, std::size_t bytes, std::size_t k
         errno = EALREADY;
         return -1;
     }
-    auto* const heap = new (std::nothrow) SharedHeap(base, bytes, page_size(), keep, discard);
+    auto* const heap = new (std::nothrow) SharedHeap(base, bytes, osc::base::page_bytes(), keep, discard);
     if (heap == nullptr) return -1;
     const int error = ::pthread_atfork([] { g_heap.load()->before_fork(); }, [] { g_heap.load()->after_fork(); },
                                        [] { g_heap.load()->after_fork(); });
@@ -174,11 +170,11 @@ OSC_HEAP_EXPORT int posix_memalign(void** result, std::size_t alignment, std::si
 }
 
 OSC_HEAP_EXPORT void* valloc(std::size_t bytes) {
-    return aligned(page_size(), bytes);
+    return aligned(osc::base::page_bytes(), bytes);
 }
 
 OSC_HEAP_EXPORT void* pvalloc(std::size_t bytes) {
-    const std::size_t page = page_size();
+    const std::size_t page = osc::base::page_bytes();
     std::size_t up = 0;
     if (__builtin_add_overflow(bytes, page - 1, &up)) {
         errno = ENOMEM;

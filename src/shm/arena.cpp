@@ -18,9 +18,9 @@
 
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/pages.h"
 #include "base/random.h"
 #include "shm/control.h"
-#include "shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
@@ -46,7 +46,7 @@ std::size_t wanted_pool() {
     rlimit limit{};
     const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     const std::size_t most = limited ? limit.rlim_cur / kPoolsInLimit : kLargestPool;
-    return round_up(std::clamp(wanted, kLeastPool, std::max(most, kLeastPool)), page_bytes());
+    return base::page_up(std::clamp(wanted, kLeastPool, std::max(most, kLeastPool)));
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ bool Arena::open() {
     std::byte* pool = nullptr;
     // Where addresses are short all the same: take what there is.
     while ((pool = reserve_pool(fd, bytes)) == nullptr && bytes > kLeastPool)
-        bytes = round_up(std::max(bytes / 2, kLeastPool), page_bytes());
+        bytes = base::page_up(std::max(bytes / 2, kLeastPool));
     if (pool == nullptr) {
         const int error = errno;
         ::close(fd);
@@ -144,7 +144,7 @@ bool Arena::extend_file(std::uint64_t end) {
 }
 
 bool Arena::grow_pool(std::size_t bytes) {
-    const std::size_t step = round_up(std::max(bytes, std::size_t{256} << 10), page_bytes());
+    const std::size_t step = base::page_up(std::max(bytes, std::size_t{256} << 10));
     std::size_t more = std::min(step, pool_bytes_ - committed_);
     if (more < bytes || !extend_file(committed_ + more)) {
         if (more < bytes) errno = ENOMEM;
@@ -208,7 +208,7 @@ Mapping Arena::map_fresh(std::size_t length, std::size_t alignment) {
     Mapping fresh{nullptr, *offset, length};
     const bool backed =
         extend_file(*offset + length) && (!system_.allocates_early() || ::fallocate(fd_, 0, at, bytes) == 0);
-    if (backed) fresh.address = map_aligned(*offset, length, std::max(alignment, page_bytes()));
+    if (backed) fresh.address = map_aligned(*offset, length, std::max(alignment, base::page_bytes()));
     if (fresh.address == nullptr) {
         const int error = errno;
         free_offsets(*offset, length);
@@ -261,7 +261,7 @@ std::optional<Mapping> Arena::reuse(std::size_t length, std::size_t alignment) {
 }
 
 ArenaBlock Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
-    const std::size_t length = round_up(bytes, page_bytes());
+    const std::size_t length = base::page_up(bytes);
     std::optional<Mapping> piece;
     if (!clear) piece = reuse(length, alignment);
     if (!piece) {
@@ -297,7 +297,7 @@ ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear)
     const std::size_t wanted = round_up(std::max(bytes, std::size_t{1}), kGrain);
     const std::size_t align = std::max(alignment, kGrain);
     // The pool starts at a page boundary, so no offset in it gives a larger alignment for certain.
-    if (wanted < kLarge && align <= page_bytes()) {
+    if (wanted < kLarge && align <= base::page_bytes()) {
         const ArenaBlock piece = from_pool(wanted, align, clear);
         if (piece) return piece;
     }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/pages.h"
 #include "base/process_state.h"
 #include "shm/arena.h"
 #include "shm/control.h"
@@ -68,8 +69,7 @@ int Arena::adoption_file(std::size_t bytes) {
 
 std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    const std::uint64_t start = offset / page * page;
+    const std::uint64_t start = base::page_down(offset);
     void* const mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(start));
     if (mapping == MAP_FAILED) return nullptr;
@@ -82,7 +82,7 @@ void Arena::unmap_view(std::byte* view) {
     const std::lock_guard lock(mutex_);
     const auto found = views_.find(reinterpret_cast<std::uintptr_t>(view));
     if (found == views_.end()) return;
-    const std::size_t lead = found->second.offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t lead = found->second.offset % base::page_bytes();
     ::munmap(view - lead, found->second.bytes + lead);
     views_.erase(found);
 }

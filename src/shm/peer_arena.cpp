@@ -7,18 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/pages.h"
 #include "base/process_state.h"
 #include "shm/arena.h"
 #include "shm/fd_exchange.h"
-#include "shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
-
-// A piece of the arena's file is mapped from the page that holds its first byte.
-std::uint64_t page_start(std::uint64_t offset) {
-    return offset / page_bytes() * page_bytes();
-}
 
 // Only the token proves the arena. It is read by pread, because mapping a foreign file and touching it could raise
 // SIGBUS, and only from memory files, because reading anything else may wait.
@@ -103,7 +98,7 @@ bool PeerArena::owner_lives() const {
 // all accessible memory would read a gigabyte of each process.
 bool PeerArena::open_pool(std::uint64_t end) {
     if (end <= accessible_) return true;
-    const std::uint64_t stop = page_start(end + page_bytes() - 1);
+    const std::uint64_t stop = base::page_up(end);
     if (::mprotect(pool_ + accessible_, stop - accessible_, PROT_READ | PROT_WRITE) != 0) return false;
     accessible_ = stop;
     return true;
@@ -121,7 +116,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
     if (offset + bytes <= address_.pool_bytes) return open_pool(offset + bytes) ? pool_ + offset : nullptr;
     const int fd = descriptor();
     if (fd < 0) return nullptr;
-    const std::uint64_t start = page_start(offset);
+    const std::uint64_t start = base::page_down(offset);
     void* mapping =
         ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
     close_unless_passed(fd);
@@ -132,7 +127,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
 
 void PeerArena::unmap(std::uint64_t offset, std::byte* address, std::size_t bytes) {
     if (offset + bytes <= address_.pool_bytes) return;
-    const std::uint64_t lead = offset - page_start(offset);
+    const std::uint64_t lead = offset - base::page_down(offset);
     ::munmap(address - lead, bytes + lead);
 }
 

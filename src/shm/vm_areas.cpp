@@ -66,11 +66,6 @@ struct Query {
 
 }  // namespace
 
-std::uintptr_t page_bytes() {
-    static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    return kPage;
-}
-
 bool area_at(std::uintptr_t address, VmArea& area) {
     const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;

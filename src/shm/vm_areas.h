@@ -11,9 +11,6 @@
 
 namespace osc::shm {
 
-/// The system's page size.
-std::uintptr_t page_bytes();
-
 /// One area: [first, end) has one kind of backing and one protection.
 struct VmArea {
     std::uintptr_t first = 0;

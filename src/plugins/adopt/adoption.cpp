@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/pages.h"
 #include "plugins/adopt/vm_flags.h"
 #include "shm/other_threads.h"
 #include "shm/vm_areas.h"
@@ -28,32 +29,24 @@ constexpr const char* kRefused = "the system refused";
 constexpr const char* kTooSmall = "it has too few whole pages";
 constexpr const char* kUnreadable = "/proc/self/maps cannot be read";
 
-std::uintptr_t down(std::uintptr_t address) {
-    return address / page_bytes() * page_bytes();
-}
-
-std::uintptr_t up(std::uintptr_t address) {
-    return down(address + page_bytes() - 1);
-}
-
 // The pages on which nothing but the range lies. malloc() gives a large piece pages of its own, with a header of two
 // words before the first byte: then the pages with the header and with the rounding belong to the range too. The size
 // in the header reaches to the end of the pages, or, since glibc 2.43, to two words before it.
 __attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, std::size_t bytes) {
-    Place pages{up(first), down(first + bytes)};
+    Place pages{base::page_up(first), base::page_down(first + bytes)};
 #ifdef __GLIBC__
     constexpr std::uintptr_t kHeader = 2 * sizeof(std::size_t);
     constexpr std::size_t kFlags = 7, kOwnMapping = 2;
-    if (bytes < page_bytes() || first % page_bytes() != kHeader) return pages;
+    if (bytes < base::page_bytes() || first % base::page_bytes() != kHeader) return pages;
     const auto* const header = reinterpret_cast<const std::size_t*>(first - kHeader);
     const std::size_t size = header[1] & ~kFlags;
     const std::uintptr_t chunk = first - kHeader;
-    const std::uintptr_t end = up(chunk + size);
+    const std::uintptr_t end = base::page_up(chunk + size);
     const std::size_t rest = end - (chunk + size);
     const bool own = header[0] == 0 && (header[1] & kFlags) == kOwnMapping && (rest == 0 || rest == kHeader);
     if (!own || chunk + size < first + bytes) return pages;
     pages.first = chunk;
-    if (end == up(first + bytes)) pages.end = end;
+    if (end == base::page_up(first + bytes)) pages.end = end;
 #endif
     return pages;
 }
@@ -119,11 +112,11 @@ Adoption::Refusal Adoption::open_file(int fd) {
     struct stat file = {};
     if (::fstat(fd, &file) != 0) return {kRefused, errno};
     const long mark =
-        ::syscall(SYS_mmap, nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+        ::syscall(SYS_mmap, nullptr, base::page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
     if (mark == -1) return {kRefused, errno};
-    if (::syscall(SYS_madvise, mark, page_bytes(), MADV_WIPEONFORK) != 0) {
+    if (::syscall(SYS_madvise, mark, base::page_bytes(), MADV_WIPEONFORK) != 0) {
         const int error = errno;
-        ::syscall(SYS_munmap, mark, page_bytes());
+        ::syscall(SYS_munmap, mark, base::page_bytes());
         return {kRefused, error};
     }
     fd_ = fd;
@@ -202,7 +195,7 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
 SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& limits, std::string& why) {
     why.clear();
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
-    const Place touched{down(begin), up(begin + bytes)};
+    const Place touched{base::page_down(begin), base::page_up(begin + bytes)};
     const Place pages = limits.edges ? touched : whole_pages(begin, bytes);
     if (touched.end > kAddresses) return {};
     Survey found;

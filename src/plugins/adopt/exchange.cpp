@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/pages.h"
 #include "plugins/adopt/adoption.h"
 #include "shm/other_threads.h"
-#include "shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
@@ -25,7 +25,7 @@ constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers la
 __attribute__((no_sanitize("address", "thread"))) bool reads_as_zero(std::uintptr_t page) {
     using Word = std::uint64_t __attribute__((may_alias));
     const auto* const words = reinterpret_cast<const Word*>(page);
-    for (std::size_t i = 0; i < page_bytes() / sizeof(Word); i += 4)
+    for (std::size_t i = 0; i < base::page_bytes() / sizeof(Word); i += 4)
         if ((words[i] | words[i + 1] | words[i + 2] | words[i + 3]) != 0) return false;
     return true;
 }
@@ -34,18 +34,20 @@ __attribute__((no_sanitize("address", "thread"))) bool reads_as_zero(std::uintpt
 // or read as zero all the same, need no copy: holes of the file do so too.
 class Present {
   public:
-    Present(std::uintptr_t first, std::uintptr_t end, bool sparse) : count_((end - first) / page_bytes()) {
+    Present(std::uintptr_t first, std::uintptr_t end, bool sparse) : count_((end - first) / base::page_bytes()) {
         entries_.fill(~std::uint64_t{0});
         if (!sparse) return;
         const int fd = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
         if (fd < 0) return;
         const std::size_t wanted = count_ * sizeof(std::uint64_t);
-        if (::pread(fd, entries_.data(), wanted, static_cast<off_t>(first / page_bytes() * sizeof(std::uint64_t))) !=
+        if (::pread(fd, entries_.data(), wanted,
+                    static_cast<off_t>(first / base::page_bytes() * sizeof(std::uint64_t))) !=
             static_cast<ssize_t>(wanted))
             entries_.fill(~std::uint64_t{0});
         ::close(fd);
         for (std::size_t i = 0; i < count_; ++i)
-            if ((entries_[i] & kPresentOrSwapped) != 0 && reads_as_zero(first + i * page_bytes())) entries_[i] = 0;
+            if ((entries_[i] & kPresentOrSwapped) != 0 && reads_as_zero(first + i * base::page_bytes()))
+                entries_[i] = 0;
     }
     /// Calls f(first page, end page) for each run; false as soon as f returns false.
     template <class F>
@@ -108,7 +110,8 @@ bool Adoption::swap_chunk(const Piece& chunk, std::uint64_t shift) {
     good = good && (!arena_.allocates_early() ||
                     ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0);
     good = good && present.each_run([&](std::size_t from, std::size_t to) {
-        return write_all(fd_, address + from * page_bytes(), (to - from) * page_bytes(), offset + from * page_bytes());
+        return write_all(fd_, address + from * base::page_bytes(), (to - from) * base::page_bytes(),
+                         offset + from * base::page_bytes());
     });
     good = good && ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
                              static_cast<off_t>(offset)) != -1;

@@ -6,21 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/pages.h"
 #include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {
-namespace {
-
-std::uintptr_t page_down(std::uintptr_t address) {
-    return address / page_bytes() * page_bytes();
-}
-
-std::uintptr_t page_up(std::uintptr_t address) {
-    return page_down(address + page_bytes() - 1);
-}
-
-}  // namespace
 
 void Adoption::lock() {
     mutex_.lock();
@@ -124,8 +114,8 @@ SharedPart Adoption::first_own(std::uintptr_t first, std::uintptr_t end) const {
 void Adoption::release(const void* address, std::size_t bytes) {
     const Undisturbed undisturbed;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    const std::uintptr_t first = page_up(begin);
-    const std::uintptr_t end = page_down(begin + bytes);
+    const std::uintptr_t first = base::page_up(begin);
+    const std::uintptr_t end = base::page_down(begin + bytes);
     bool any = false;
     VmAreas areas;
     for (VmArea area; owned() && areas.next(area) && area.first < end;) {

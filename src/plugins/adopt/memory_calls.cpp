@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +21,7 @@
 #include <mutex>
 
 #include "base/imports.h"
+#include "base/pages.h"
 #include "plugins/adopt/adoption.h"
 #include "plugins/adopt/shared_heap.h"
 
@@ -43,16 +43,11 @@ void* (*g_mremap)(void*, std::size_t, std::size_t, int, ...) = nullptr;
 int (*g_madvise)(void*, std::size_t, int) = nullptr;
 bool g_glibc = false;  // the C library's malloc is in use, with its headers
 
-std::uintptr_t page() {
-    static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    return kPage;
-}
-
 // Bytes of a piece that meets adopted memory; 0 for other pieces, and for those of libosc_heap.so, which handles them.
 std::size_t adopted_size(void* piece) {
     if (piece == nullptr || in_shared_heap(piece)) return 0;
     const std::size_t size = g_usable(piece);
-    return __builtin_expect(size < page() || !Adoption::meets(piece, size), 1) ? 0 : size;
+    return __builtin_expect(size < base::page_bytes() || !Adoption::meets(piece, size), 1) ? 0 : size;
 }
 
 // Whether the C library will unmap the piece. Its header lies before it.
@@ -133,9 +128,9 @@ void* watched_mremap(void* address, std::size_t bytes, std::size_t new_bytes, in
 int watched_madvise(void* address, std::size_t bytes, int advice) {
     const bool discards = advice == MADV_DONTNEED || advice == MADV_FREE || advice == kDontneedLocked;
     auto at = reinterpret_cast<std::uintptr_t>(address);
-    if (__builtin_expect(!discards || at % page() != 0 || !Adoption::meets(address, bytes), 1))
+    if (__builtin_expect(!discards || at % base::page_bytes() != 0 || !Adoption::meets(address, bytes), 1))
         return g_madvise(address, bytes, advice);
-    const std::uintptr_t end = at + (bytes + page() - 1) / page() * page();
+    const std::uintptr_t end = at + base::page_up(bytes);
     int error = 0;
     while (at < end) {
         const shm::SharedPart part = Adoption::mine().discard(reinterpret_cast<void*>(at), end - at);

@@ -4,21 +4,17 @@
 // memory that moves or grows becomes private again: a fresh mapping with the same content and protection.
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/pages.h"
 #include "plugins/adopt/adoption.h"
 #include "shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
-
-std::size_t whole_pages(std::size_t bytes) {
-    return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-}
 
 bool overlap(std::uintptr_t a, std::size_t a_bytes, std::uintptr_t b, std::size_t b_bytes) {
     return a < b + b_bytes && b < a + a_bytes;
@@ -60,7 +56,7 @@ bool Adoption::copy_areas(std::uintptr_t first, std::size_t bytes, std::uintptr_
 void* Adoption::move_away(std::uintptr_t first, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted) {
     const bool fixed = (flags & MREMAP_FIXED) != 0;
     const auto target = reinterpret_cast<std::uintptr_t>(wanted);
-    if (fixed && (target % page_bytes() != 0 || overlap(first, bytes, target, new_bytes))) return refuse(EINVAL);
+    if (fixed && (target % base::page_bytes() != 0 || overlap(first, bytes, target, new_bytes))) return refuse(EINVAL);
     void* const fresh = ::mmap(fixed ? wanted : nullptr, new_bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
     if (fresh == MAP_FAILED) return fresh;
@@ -84,11 +80,11 @@ void* Adoption::move_away(std::uintptr_t first, std::size_t bytes, std::size_t n
 
 void* Adoption::remap(void* address, std::size_t bytes, std::size_t new_bytes, int flags, void* wanted) {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
-    const std::size_t before = whole_pages(bytes);
-    const std::size_t after = whole_pages(new_bytes);
+    const std::size_t before = base::page_up(bytes);
+    const std::size_t after = base::page_up(new_bytes);
     const bool may_move = (flags & MREMAP_MAYMOVE) != 0;
     const bool must_move = (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0;
-    if (first % page_bytes() != 0 || before == 0 || after == 0 || (must_move && !may_move) ||
+    if (first % base::page_bytes() != 0 || before == 0 || after == 0 || (must_move && !may_move) ||
         (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 ||
         ((flags & MREMAP_DONTUNMAP) != 0 && before != after))
         return refuse(EINVAL);

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
+#include "base/pages.h"
 #include "plugins/adopt/adoption.h"
-#include "shm/vm_areas.h"
 
 namespace osc::shm {
 namespace {
@@ -35,7 +35,7 @@ void* Adoption::reserve(std::size_t bytes) {
     const Inside inside(*this);
     if (const Refusal refusal = open_file(fd)) return null_with(refusal.error != 0 ? refusal.error : ENOTSUP);
     if (!sweep_locked()) return null_with(ENOMEM);
-    const std::size_t length = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    const std::size_t length = base::page_up(bytes);
     const long place =
         ::syscall(SYS_mmap, nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
     if (place == -1) return nullptr;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/pages.h"
 
 namespace osc::check {
 namespace {
@@ -27,11 +28,6 @@ constexpr std::uint32_t kMostTouches = 16384;  // recorded after one close()
 constexpr std::uint16_t kStepsInPage = 512;    // in one page: a sweep over its words
 constexpr std::uint16_t kOpenForLoads = 0x8000;
 constexpr unsigned kMostPages = 8;  // that one instruction touches
-
-std::size_t page_bytes() {
-    static const auto kBytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return kBytes;
-}
 
 }  // namespace
 
@@ -269,10 +265,10 @@ std::unique_ptr<PageGuard> PageGuard::make(std::byte* view, std::byte* own, std:
         g_table[used].store(free, std::memory_order_release);
         g_used.store(used + 1, std::memory_order_release);
     }
-    const std::size_t page = page_bytes();
+    const std::size_t page = base::page_bytes();
     const auto start = reinterpret_cast<std::uintptr_t>(view);
-    const std::uintptr_t lo = start / page * page;
-    const std::uintptr_t hi = (start + bytes + page - 1) / page * page;
+    const std::uintptr_t lo = base::page_down(start);
+    const std::uintptr_t hi = base::page_up(start + bytes);
     const std::size_t records = kMostTouches * sizeof(Record);
     const std::size_t mapped = records + (hi - lo) / page * sizeof(std::atomic<std::uint16_t>);
     void* const memory =
