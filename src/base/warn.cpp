@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "base/launcher.h"
 #include "base/log.h"
 
@@ -27,13 +28,6 @@ constexpr int kMostFindings = 64;
 
 enum class Finders { Job, Group };
 
-std::uint64_t hash_of(const char* text) {
-    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-    for (; *text != '\0'; ++text)
-        hash = (hash ^ static_cast<unsigned char>(*text)) * 1099511628211ULL;
-    return hash;
-}
-
 // True if no other process of the node's part of the job has claimed the text. `claims` counts those of this process.
 bool claim(std::uint64_t text, int& claims, int most) {
     const std::string mine = launcher::job_on_node();
@@ -43,9 +37,9 @@ bool claim(std::uint64_t text, int& claims, int most) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     // The first byte stays 0: a name in no file system.
-    const int length = std::snprintf(
-        name.sun_path + 1, sizeof name.sun_path - 1, "libosc-%u-%016llx-%016llx", static_cast<unsigned>(::getuid()),
-        static_cast<unsigned long long>(hash_of(mine.c_str())), static_cast<unsigned long long>(text));
+    const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "libosc-%u-%016llx-%016llx",
+                                     static_cast<unsigned>(::getuid()), static_cast<unsigned long long>(hash_of(mine)),
+                                     static_cast<unsigned long long>(text));
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
     if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0) {
         ++claims;  // the socket stays open until the process ends

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/hash.h"
 #include "trace/record.h"
 
 namespace osc::trace {
@@ -16,14 +17,10 @@ inline constexpr std::size_t kCells = 64;      // counters of drops; threads bey
 
 /// A hash of the numbers that records use, so that no other version's file is misread.
 constexpr std::uint64_t table_hash() {
-    std::uint64_t hash = 0xcbf29ce484222325ull;
-    const auto add = [&](const char* name) {
-        for (; *name != '\0'; ++name)
-            hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3ull;
-    };
-#define OSC_ENTRY(kind, name, parameters, arguments) add(#name ";");
+    std::uint64_t hash = base::kHashOfNothing;
+#define OSC_ENTRY(kind, name, parameters, arguments) hash = base::hash_of(#name ";", hash);
 #include "api/entries.def"
-#define OSC_NOTIFY_ENTRY(kind, name) add(#name ";");
+#define OSC_NOTIFY_ENTRY(kind, name) hash = base::hash_of(#name ";", hash);
 #include "api/notify.def"
     return hash;
 }

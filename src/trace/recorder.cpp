@@ -37,12 +37,6 @@ Layout* g_file = nullptr;  // mapped until the process ends, because threads may
 std::mutex g_windows;
 constinit thread_local std::uint32_t t_thread = 0;  // number; 0: none yet
 
-std::uint64_t hash_of(std::uint64_t hash, std::string_view text) {
-    for (const char c : text)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    return hash;
-}
-
 std::string first_line(const char* path) {
     char text[128];
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -72,9 +66,8 @@ std::uint64_t clock_number(const char* host) {
     struct stat space {};
     static_cast<void>(::stat("/proc/self/ns/time", &space));
     const std::uint64_t parts[] = {space.st_dev, space.st_ino, base::g_stamps_are_ticks ? 1u : 0u};
-    std::uint64_t hash = hash_of(0xcbf29ce484222325ull, first_line("/proc/sys/kernel/random/boot_id"));
-    hash = hash_of(hash, {reinterpret_cast<const char*>(parts), sizeof parts});
-    return hash_of(hash, host);
+    const std::uint64_t boot = base::hash_of(first_line("/proc/sys/kernel/random/boot_id"));
+    return base::hash_of(host, base::hash_of({reinterpret_cast<const char*>(parts), sizeof parts}, boot));
 }
 
 // The closest of some readings.

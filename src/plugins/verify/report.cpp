@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/warn.h"
 
@@ -23,19 +24,14 @@ constexpr RuleText kTexts[] = {
 
 // Equal for findings that are one report: the same rule at the same sites. Findings without any site differ by text.
 std::uint64_t key_of(const Finding& finding) {
-    std::uint64_t key = 14695981039346656037ULL;  // FNV-1a
-    const auto add = [&](std::uint64_t word) { key = (key ^ word) * 1099511628211ULL; };
-    add(static_cast<std::uint64_t>(finding.rule) + 1);
+    std::uint64_t key = base::hash_with(base::kHashOfNothing, static_cast<std::uint64_t>(finding.rule) + 1);
     std::vector<Site> sites;
     for (const Line& line : finding.lines)
         if (line.site != Site{}) sites.push_back(line.site);
     std::sort(sites.begin(), sites.end());  // two processes may find the same conflict from both sides
     for (const Site site : sites)
-        add(site.value);
-    if (sites.empty())
-        for (const char byte : finding.window + finding.lines.front().text)
-            add(static_cast<unsigned char>(byte));
-    return key;
+        key = base::hash_with(key, site.value);
+    return sites.empty() ? base::hash_of(finding.window + finding.lines.front().text, key) : key;
 }
 
 // Never destroyed: exit handlers may report.

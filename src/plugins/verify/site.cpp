@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "plugins/verify/symbols.h"
 
 namespace osc::check {
@@ -23,9 +24,7 @@ constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kFileShift) - 1;
 constexpr int kMostFrames = 64;
 
 std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-    for (const char byte : text)
-        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+    const std::uint64_t hash = base::hash_of(text);
     return hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48;
 }
 
