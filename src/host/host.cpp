@@ -102,6 +102,13 @@ int sessions() {
     return g_sessions.load();
 }
 
+std::optional<std::string> info_value(MPI_Info info, const char* key) {
+    char text[256];
+    int found = 0;
+    if (info != MPI_INFO_NULL) real().Info_get(info, key, sizeof text - 1, text, &found);
+    return found ? std::optional<std::string>(text) : std::nullopt;
+}
+
 bool world_lives() {
     int begun = 0;
     int ended = 0;

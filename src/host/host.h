@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/core_sharing.h"
@@ -85,6 +86,9 @@ std::string set_wait_policy(const base::CoreSharing& sharing);
 /// Adds to the number of the program's sessions that live, and returns it; sessions() returns it too. Thread-safe.
 int count_session(int more);
 int sessions();
+
+/// The value of an info key, or its first 255 characters; none also if `info` is MPI_INFO_NULL. Thread-safe.
+std::optional<std::string> info_value(MPI_Info info, const char* key);
 
 /// Whether MPI_Init has been called and MPI_Finalize has not ended. Thread-safe.
 bool world_lives();

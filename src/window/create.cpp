@@ -80,7 +80,8 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
     if (request.flavor == MPI_WIN_FLAVOR_ALLOCATE) return allocate_own(window, request, block);
     // A shared window gets its memory when all processes have said whether they ask for one segment, and all sizes are
     // known. alloc_shared_noncontig permits other places, so one process without it decides.
-    if (info_value(request.info, "alloc_shared_noncontig") != "true") raise_to(window.controls.header().contiguous, 1);
+    if (host::info_value(request.info, "alloc_shared_noncontig") != "true")
+        raise_to(window.controls.header().contiguous, 1);
     return Fault::None;
 }
 

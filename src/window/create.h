@@ -3,9 +3,6 @@
 
 #include <mpi.h>
 
-#include <optional>
-#include <string>
-
 #include "window/window.h"
 
 namespace osc {
@@ -34,9 +31,6 @@ Fault free_window(Window* window, int& host_error);
 
 /// The host's error class of a fault.
 int error_class(Fault fault);
-
-/// The first 255 characters of the value of a key of `info`; nothing if it lacks the key, or is MPI_INFO_NULL.
-std::optional<std::string> info_value(MPI_Info info, const char* key);
 
 /// The info in use at creation and after MPI_Win_set_info.
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);

@@ -67,21 +67,14 @@ void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now
     std::string value = key.fallback;
     for (const auto& [name, old] : before)
         if (name == key.name) value = old;
-    if (const auto given = info_value(info, key.name); given && acceptable(key, given->c_str())) value = *given;
+    if (const auto given = host::info_value(info, key.name); given && acceptable(key, given->c_str())) value = *given;
     now.emplace_back(key.name, value);
 }
 
 }  // namespace
 
-std::optional<std::string> info_value(MPI_Info info, const char* key) {
-    char text[256];
-    int found = 0;
-    if (info != MPI_INFO_NULL) host::real().Info_get(info, key, sizeof text - 1, text, &found);
-    return found ? std::optional<std::string>(text) : std::nullopt;
-}
-
 std::size_t wanted_alignment(MPI_Info info) {
-    return std::max<std::size_t>(64, alignment_in(info_value(info, kAlignment.name).value_or("").c_str()));
+    return std::max<std::size_t>(64, alignment_in(host::info_value(info, kAlignment.name).value_or("").c_str()));
 }
 
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
@@ -100,30 +93,30 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
 int wanted_strategy(strategy::SyncKind kind, MPI_Info info) {
     const base::Values& options = base::values();
     const std::string* const defaults[] = {&options.fence, &options.pscw, &options.lock};
-    const auto given = info_value(info, kStrategyKeys[static_cast<std::size_t>(kind)]);
+    const auto given = host::info_value(info, kStrategyKeys[static_cast<std::size_t>(kind)]);
     const int by_key = strategy::find(kind, given.value_or("").c_str());
     return by_key >= 0 ? by_key : std::max(strategy::find(kind, defaults[static_cast<std::size_t>(kind)]->c_str()), 0);
 }
 
 bool wants_two_level(MPI_Info info) {
-    const auto given = info_value(info, "osc_lock_scheme");
+    const auto given = host::info_value(info, "osc_lock_scheme");
     if (given == "queued" || given == "two_level") return given == "two_level";
     return base::values().lock_scheme == "two_level";
 }
 
 AtomicsWish wanted_atomics(MPI_Info info) {
-    std::string wish = info_value(info, "osc_atomics").value_or("");
+    std::string wish = host::info_value(info, "osc_atomics").value_or("");
     if (wish != "auto" && wish != "messages" && wish != "provider") wish = base::values().atomics;
     return wish == "provider" ? AtomicsWish::Provider : wish == "messages" ? AtomicsWish::Messages : AtomicsWish::Auto;
 }
 
 bool promises_ops(MPI_Info info) {
-    const auto given = info_value(info, "accumulate_ops");
+    const auto given = host::info_value(info, "accumulate_ops");
     return given == "same_op" || given == "same_op_no_op";
 }
 
 std::string wanted_adoption(MPI_Info info) {
-    const std::string given(base::spelled("OSC_ADOPT", info_value(info, "osc_adopt").value_or("")));
+    const std::string given(base::spelled("OSC_ADOPT", host::info_value(info, "osc_adopt").value_or("")));
     return given == "auto" || given == "always" || given == "off" ? given : base::values().adopt;
 }
 

@@ -36,7 +36,7 @@ bool asks_for_shared_memory(const Split& split) {
 #ifdef MPI_COMM_TYPE_RESOURCE_GUIDED
     guided = guided || split.type == MPI_COMM_TYPE_RESOURCE_GUIDED;
 #endif
-    return guided && info_value(split.info, "mpi_hw_resource_type") == "mpi_shared_memory";
+    return guided && host::info_value(split.info, "mpi_hw_resource_type") == "mpi_shared_memory";
 }
 
 int size_of(MPI_Comm comm) {
