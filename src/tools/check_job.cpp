@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "base/core_sharing.h"
 #include "base/random.h"
+#include "base/ranks.h"
 #include "local/cma.h"
 #include "tools/check.h"
 
@@ -36,20 +38,6 @@ std::vector<json> exchange(HostMpi& mpi, const json& mine) {
     for (const std::string& text : mpi.exchange(mine.dump()))
         all.push_back(json::parse(text));
     return all;
-}
-
-// Runs of ranks: "0-2,5".
-std::string ranks_text(const std::vector<int>& ranks) {
-    std::string text;
-    for (std::size_t i = 0; i < ranks.size();) {
-        std::size_t last = i;
-        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
-            ++last;
-        text += (text.empty() ? "" : ",") + std::to_string(ranks[i]);
-        if (last > i) text += "-" + std::to_string(ranks[last]);
-        i = last + 1;
-    }
-    return text;
 }
 
 std::string settings() {
@@ -89,7 +77,7 @@ void check_process_vm(HostMpi& mpi, Findings& findings) {
     mpi.barrier();  // until all have tried, each process must live
     if (!out_of_reach.empty())
         add_problem(findings, "process_vm_ranks",
-                    "no access to the private memory of ranks " + ranks_text(out_of_reach) + " of this machine",
+                    "no access to the private memory of " + base::text_of_ranks(out_of_reach) + " of this machine",
                     "windows over private memory are slow: allow process_vm_readv, share the PID namespace, or use "
                     "MPI_Win_allocate");
     else if (peers > 0)
@@ -125,13 +113,13 @@ void check_node(HostMpi& mpi, const std::vector<int>& node, Findings& findings) 
         ns = std::max(ns, found);
     }
     if (!failed.empty()) {
-        add_problem(findings, "shared_memory", "puts to ranks " + ranks_text(failed) + " of the node do not arrive",
+        add_problem(findings, "shared_memory", "puts to " + base::text_of_ranks(failed) + " of the node do not arrive",
                     "a defect of libosc or of the machine's memory: report it with this output");
     } else if (node.front() == mpi.rank()) {
-        char text[128];
-        std::snprintf(text, sizeof text, "ranks %s share memory; a put with its flush takes %.0f ns",
-                      ranks_text(node).c_str(), ns);
-        add_ok(findings, "shared_memory", text, {{"put_flush_ns", ns}, {"ranks", node}});
+        add_ok(findings, "shared_memory",
+               base::text_of_ranks(node) + " share memory; a put with its flush takes " +
+                   std::to_string(std::llround(ns)) + " ns",
+               {{"put_flush_ns", ns}, {"ranks", node}});
     }
 }
 
@@ -169,7 +157,7 @@ void compare(const std::vector<json>& all, const char* key, const char* check, c
     if (by_value.size() < 2) return;
     std::string text = what;
     for (const auto& [value, ranks] : by_value)
-        text += "; ranks " + ranks_text(ranks) + ": " + (value.empty() ? "none" : value);
+        text += "; " + base::text_of_ranks(ranks) + ": " + (value.empty() ? "none" : value);
     add_problem(findings, check, text, advice);
 }
 

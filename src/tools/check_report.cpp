@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/ranks.h"
 #include "tools/check.h"
 
 namespace osc::tools {
@@ -55,13 +56,6 @@ std::vector<Node> nodes_of(const JobResult& job) {
     return nodes;
 }
 
-std::string text_of(const std::vector<int>& ranks) {
-    std::string text = ranks.size() > 1 ? "ranks " : "rank ";
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-        text += (i == 0 ? "" : ",") + std::to_string(ranks[i]);
-    return text;
-}
-
 void print(const Finding& finding, const std::string& ranks) {
     std::printf("  %-8s %-17s %s%s\n", name_of(finding.state), finding.check.c_str(), finding.text.c_str(),
                 ranks.c_str());
@@ -80,11 +74,11 @@ void print_text(const std::vector<Node>& nodes, const JobResult& job, int proble
     std::printf("libosc %s: health check\n", OSC_VERSION_TEXT);
     for (const Node& node : nodes) {
         std::printf("\n%s", node.name.c_str());
-        if (job.processes.size() > 1) std::printf(", %s", text_of(node.ranks).c_str());
+        if (job.processes.size() > 1) std::printf(", %s", base::text_of_ranks(node.ranks).c_str());
         std::puts("");
         for (const Shared& shared : node.findings) {
             const bool all = shared.ranks.size() == node.ranks.size();
-            print(*shared.finding, all ? "" : " [" + text_of(shared.ranks) + "]");
+            print(*shared.finding, all ? "" : " [" + base::text_of_ranks(shared.ranks) + "]");
         }
     }
     if (!job.ways.empty()) std::puts("\nbetween nodes, a put of 8 bytes with its flush");

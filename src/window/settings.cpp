@@ -23,6 +23,7 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/ranks.h"
 #include "host/host.h"
 
 namespace osc {
@@ -165,20 +166,6 @@ std::string text_of(const Settings& settings) {
     return text;
 }
 
-// "rank 1", "ranks 0, 2-3".
-std::string list_of(const std::vector<std::size_t>& ranks) {
-    std::string list = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-        std::size_t last = i;
-        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
-            ++last;
-        list.append(i > 0 ? ", " : "").append(std::to_string(ranks[i]));
-        if (last > i) list.append("-").append(std::to_string(ranks[last]));
-        i = last;
-    }
-    return list;
-}
-
 // The last difference that compare_settings() has found. Never destroyed: MPI_Finalize may come in a destructor.
 std::mutex g_found_mutex;
 std::string& found() {
@@ -242,13 +229,14 @@ void announce_settings() {
 }
 
 std::string difference(std::span<const Settings> by_rank) {
-    std::vector<std::pair<Settings, std::vector<std::size_t>>> kinds;
-    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-        if (by_rank[rank] == Settings::unknown()) continue;
-        const auto kind =
-            std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == by_rank[rank]; });
+    std::vector<std::pair<Settings, std::vector<int>>> kinds;
+    int rank = -1;
+    for (const Settings& its : by_rank) {
+        ++rank;
+        if (its == Settings::unknown()) continue;
+        const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == its; });
         if (kind == kinds.end())
-            kinds.push_back({by_rank[rank], {rank}});
+            kinds.push_back({its, {rank}});
         else
             kind->second.push_back(rank);
     }
@@ -256,7 +244,7 @@ std::string difference(std::span<const Settings> by_rank) {
     std::string text = "the processes differ: ";
     for (const auto& [settings, ranks] : kinds)
         text.append(&settings != &kinds.front().first ? "; " : "")
-            .append(list_of(ranks))
+            .append(base::text_of_ranks(ranks))
             .append(": ")
             .append(text_of(settings));
     return text;
