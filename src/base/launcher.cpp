@@ -6,8 +6,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
+
+#include "base/process_state.h"
 
 namespace osc::base::launcher {
 namespace {
@@ -21,21 +22,6 @@ const char* first_of(std::initializer_list<const char*> variables) {
 int number_of(std::initializer_list<const char*> variables, int fallback) {
     const char* value = first_of(variables);
     return value != nullptr ? std::atoi(value) : fallback;
-}
-
-// The parent of a process; 0 where /proc does not say.
-long parent_of(long process) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return 0;
-    char line[512];
-    const std::size_t bytes = std::fread(line, 1, sizeof line - 1, file);
-    std::fclose(file);
-    line[bytes] = '\0';
-    const char* behind = std::strrchr(line, ')');  // the command's name may contain anything
-    long parent = 0;
-    return behind != nullptr && std::sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : 0;
 }
 
 }  // namespace
@@ -62,7 +48,7 @@ std::string job_on_node() {
     if (const char* name = first_of({"PMIX_NAMESPACE"}); name != nullptr) return std::string("x") + name;
     if (first_of({"MPI_LOCALRANKID"}) != nullptr) {
         // Hydra's proxy starts each rank in a session of its own, so a shell around the program does not matter.
-        const long proxy = parent_of(::getsid(0));
+        const pid_t proxy = process_state(::getsid(0)).parent;
         return proxy > 0 ? std::string("h").append(std::to_string(proxy)) : std::string();
     }
     const char* id = first_of({"SLURM_JOB_ID"});
@@ -72,7 +58,7 @@ std::string job_on_node() {
 
 long process_of(int rank) {
     if (first_of({"MPI_LOCALRANKID"}) == nullptr) return 0;
-    const std::string proxy = std::to_string(parent_of(::getsid(0)));
+    const std::string proxy = std::to_string(process_state(::getsid(0)).parent);
     std::FILE* const children = std::fopen(("/proc/" + proxy + "/task/" + proxy + "/children").c_str(), "re");
     if (children == nullptr) return 0;
     const std::string wanted = "PMI_RANK=" + std::to_string(rank);

@@ -27,11 +27,11 @@ ProcessState process_state(pid_t pid) {
     unsigned long long user = 0;
     unsigned long long system = 0;
     unsigned long long started = 0;
-    // Fields 3 (state), 14 and 15 (processor time) and 22 (start time); see proc(5).
+    // Fields 3 (state), 4 (parent), 14 and 15 (processor time) and 22 (start time); see proc(5).
     const int fields =
-        std::sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %*s %*s %llu",
-                    &found.state, &user, &system, &started);
-    if (fields != 4) return {};
+        std::sscanf(name_end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %*s %*s %llu",
+                    &found.state, &found.parent, &user, &system, &started);
+    if (fields != 5) return {};
     found.cpu_ticks = user + system;
     found.start_time = started;
     if (found.state == 'Z' || found.state == 'x') found.state = 'X';

@@ -9,6 +9,7 @@ namespace osc::base {
 
 struct ProcessState {
     char state = '?';              // of the main thread, as in /proc/PID/stat; 'X': ended; '?': the system does not say
+    pid_t parent = 0;              // 0: the system does not say
     std::uint64_t cpu_ticks = 0;   // processor time of all threads, in clock ticks
     std::uint64_t start_time = 0;  // in clock ticks since boot
 };
