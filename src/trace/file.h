@@ -10,7 +10,7 @@
 namespace osc::trace {
 
 inline constexpr char kMagic[8] = {'O', 'S', 'C', 'T', 'R', 'A', 'C', 'E'};
-inline constexpr std::uint32_t kFormat = 1;
+inline constexpr std::uint32_t kFormat = 2;
 inline constexpr std::size_t kWindows = 1023;  // with a name each; later ones share the last place
 inline constexpr std::size_t kRecords = 1023;  // of a chunk
 inline constexpr std::size_t kCells = 64;      // counters of drops; threads beyond share the last
@@ -36,7 +36,6 @@ struct alignas(4096) Header {
     std::uint32_t format;
     std::uint32_t rank;  // in MPI_COMM_WORLD
     std::uint32_t processes;
-    std::uint32_t pid;
     std::uint64_t tables;  // table_hash()
     std::uint64_t run;     // random
     std::int64_t started;  // CLOCK_REALTIME, ns
@@ -55,10 +54,8 @@ struct alignas(4096) Header {
 /// A window as its process knows it. `id` is equal on all processes of the window, and written last.
 struct WindowEntry {
     std::atomic<std::uint64_t> id;
-    std::uint32_t rank;  // of the process, in the window
-    std::uint32_t processes;
     char made_by[28];
-    char name[84];
+    char name[92];
 };
 static_assert(sizeof(WindowEntry) == 128);
 

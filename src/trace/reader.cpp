@@ -79,8 +79,7 @@ File::Window File::window(std::uint16_t number) const {
     if (number == 0 || number > kWindows) return {};
     const WindowEntry& entry = layout().windows[number];
     if (entry.id.load(std::memory_order_acquire) == 0) return {};
-    return {entry.id.load(std::memory_order_relaxed), entry.rank, entry.processes, text_of(entry.made_by),
-            text_of(entry.name)};
+    return {entry.id.load(std::memory_order_relaxed), text_of(entry.made_by), text_of(entry.name)};
 }
 
 void File::visit(base::FunctionRef<void(std::uint32_t, const Event&)> visit) const {

@@ -29,8 +29,6 @@ class File {
     };
     struct Window {
         std::uint64_t id = 0;
-        std::uint32_t rank = 0;
-        std::uint32_t processes = 0;
         std::string made_by, name;
     };
 
@@ -44,7 +42,7 @@ class File {
     ClockPair last_pair() const;
     std::uint64_t dropped() const;
     const std::vector<Thread>& threads() const { return threads_; }
-    /// The window of a record; one without a size if the record has none.
+    /// The window of a record; one without an id if the record has none.
     Window window(std::uint16_t number) const;
     /// Calls visit(thread, event) for all records, each thread's in the order of their ends.
     void visit(base::FunctionRef<void(std::uint32_t, const Event&)> visit) const;

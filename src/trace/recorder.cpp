@@ -167,7 +167,6 @@ void open(std::uint32_t rank, std::uint32_t processes) {
     header.format = kFormat;
     header.rank = rank;
     header.processes = processes;
-    header.pid = static_cast<std::uint32_t>(::getpid());
     header.tables = table_hash();
     header.run = base::random64();
     timespec started{};
@@ -192,7 +191,7 @@ void close() {
 
 Facts facts() {
     if (g_file == nullptr) return {};
-    return {g_file->header.run, g_file->header.clock, true};
+    return {g_file->header.run, g_file->header.clock};
 }
 
 std::span<const std::byte> contents() {
@@ -211,15 +210,13 @@ std::uint64_t new_flow() {
     return flow_of(g_file->header.run, 0, count.fetch_add(1, std::memory_order_relaxed));
 }
 
-std::uint16_t add_window(std::uint64_t id, std::uint32_t rank, std::uint32_t processes, const char* made_by) {
+std::uint16_t add_window(std::uint64_t id, const char* made_by) {
     if (!is_open()) return 0;
     const std::lock_guard lock(g_windows);
     const std::uint32_t number = g_file->header.windows.load(std::memory_order_relaxed) + 1;
     if (number > kWindows) return kWindows;
     const bool shared = number == kWindows;
     WindowEntry& entry = g_file->windows[number];
-    entry.rank = rank;
-    entry.processes = processes;
     std::strncpy(entry.made_by, shared ? "further windows" : made_by, sizeof entry.made_by - 1);
     entry.id.store(shared ? 1 : id, std::memory_order_release);
     g_file->header.windows.store(number, std::memory_order_release);

@@ -33,7 +33,6 @@ void close();
 struct Facts {
     std::uint64_t run = 0;  // of Header
     std::uint64_t clock = 0;
-    bool open = false;
 };
 Facts facts();
 /// The used part of the file.
@@ -46,7 +45,7 @@ void note_clock_message(Kind kind, std::uint64_t flow);
 std::uint64_t new_flow();
 
 /// A place in the table of windows, for records; 0 if no file is open.
-std::uint16_t add_window(std::uint64_t id, std::uint32_t rank, std::uint32_t processes, const char* made_by);
+std::uint16_t add_window(std::uint64_t id, const char* made_by);
 /// Sets the name of that place, unless windows share it.
 void name_window(std::uint16_t window, const char* name);
 

@@ -12,7 +12,6 @@
 #include "host/host.h"
 #include "host/nodes.h"
 #include "shm/machine.h"
-#include "window/create.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 #include "window/team.h"

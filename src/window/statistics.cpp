@@ -29,7 +29,7 @@ std::size_t Window::own_bytes() const {
 }
 
 void Window::open_statistics() {
-    trace = trace::add_window(id, me, size, made_by(flavor));
+    trace = trace::add_window(id, made_by(flavor));
     if (!stats::enabled()) return;
     record_ = &stats::open(id, me, made_by(flavor), threaded);
     stats = record_;

@@ -55,12 +55,12 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
     EXPECT_FALSE(recording());  // not yet open
     open(0, 1);
     ASSERT_TRUE(is_open());
-    const std::uint16_t window = add_window(77, 0, 1, "MPI_Win_create");
+    const std::uint16_t window = add_window(77, "MPI_Win_create");
     name_window(window, "a \"name\"\n");
     // Windows beyond the places share the last one, which has the name of none of them.
     std::uint16_t further = window;
     for (std::size_t count = 1; count <= kWindows; ++count)
-        further = add_window(100 + count, 0, 1, "MPI_Win_create");
+        further = add_window(100 + count, "MPI_Win_create");
     ASSERT_EQ(further, kWindows);
     name_window(further, "one of many");
     std::vector<std::thread> threads;
