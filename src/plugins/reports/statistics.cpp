@@ -4,7 +4,6 @@
 // Records of one window are matched by its number (Team::window_id): a random number of the team, which its processes
 // exchange when it is made, and how many windows the team has created before. Creations are collective, so all
 // processes of the window count alike.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "plugins/libosc.h"
 #include "plugins/reports/reports.h"
 #include "stats/report.h"
+#include "trace/output.h"
 #include "window/settings.h"
 #include "window/window.h"
 
@@ -58,11 +58,9 @@ bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>
 }
 
 void write_file(const std::string& path, const std::string& text) {
-    const int file = base::above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    const bool written = file >= 0 && base::write_all(file, text);
-    const int error = errno;
-    if (file >= 0) ::close(file);
-    if (!written) base::say("cannot write the statistics to %s: %s", path.c_str(), std::strerror(error));
+    trace::Output file;
+    if (!file.open(path) || !file.raw(text).close())
+        base::say("cannot write the statistics to %s: %s", path.c_str(), std::strerror(errno));
 }
 
 }  // namespace
