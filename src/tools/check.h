@@ -70,6 +70,9 @@ JobResult check_job(HostMpi& mpi, Findings mine);
 /// Prints the report on stdout; the number of problems.
 int print_report(const JobResult& job, bool as_json);
 
+/// The name of this machine, as ProcessResult has it.
+std::string host_name();
+
 /// The first line of a file, or "".
 std::string line_of(const std::string& path);
 

@@ -65,8 +65,7 @@ class LinkedHost final : public HostMpi {
                  why))
             return false;
         is_served_ = osc_served("MPI_Win_allocate") > before;
-        memory_ = static_cast<std::byte*>(base);
-        std::memset(memory_, 0, bytes);
+        std::memset(base, 0, bytes);
         MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
         MPI_Barrier(MPI_COMM_WORLD);
         return did(MPI_Win_lock_all(0, window_), why);
@@ -76,7 +75,6 @@ class LinkedHost final : public HostMpi {
         MPI_Win_free(&window_);
     }
     bool is_served() const override { return is_served_; }
-    std::byte* memory() override { return memory_; }
 
     bool shares_memory_with(int rank) override {
         MPI_Aint bytes = 0;
@@ -111,7 +109,6 @@ class LinkedHost final : public HostMpi {
     int rank_ = 0;
     int size_ = 1;
     MPI_Win window_ = MPI_WIN_NULL;
-    std::byte* memory_ = nullptr;
     bool is_served_ = false;
 };
 

@@ -26,12 +26,6 @@ using nlohmann::json;
 constexpr int kPuts = 200;             // of which the median counts, after a tenth as many to warm up
 constexpr std::size_t kAllPairs = 32;  // nodes up to which each pair is measured; beyond, at distances of powers of two
 
-std::string host_name() {
-    char name[256] = "";
-    ::gethostname(name, sizeof name - 1);
-    return name;
-}
-
 // Every process's description, by rank.
 std::vector<json> exchange(HostMpi& mpi, const json& mine) {
     std::vector<json> all;
@@ -197,6 +191,12 @@ Findings to_findings(const json& all) {
 }
 
 }  // namespace
+
+std::string host_name() {
+    char name[256] = "";
+    ::gethostname(name, sizeof name - 1);
+    return name;
+}
 
 JobResult check_job(HostMpi& mpi, Findings mine) {
     JobResult job;

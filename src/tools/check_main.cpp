@@ -2,7 +2,6 @@
 #include "tools/check_main.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -82,9 +81,7 @@ int check_main(bool as_json) {
                             " processes, and each is rank 0 of 1 to the MPI library",
                         "use the mpiexec of the same MPI library, or the srun --mpi=... that it was built for");
     } else {
-        char name[256] = "";
-        ::gethostname(name, sizeof name - 1);
-        job.processes.push_back({0, name, std::move(mine)});
+        job.processes.push_back({0, host_name(), std::move(mine)});
     }
     if (me != 0) return 0;  // the launcher's status is that of rank 0
     return print_report(job, as_json) > 0 ? 1 : 0;

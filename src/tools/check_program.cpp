@@ -224,9 +224,7 @@ void check_program(Findings& findings, const std::string& program) {
 
 int check_program_main(const char* program, bool as_json) {
     JobResult job;
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    job.processes.push_back({0, name.data(), {}});
+    job.processes.push_back({0, host_name(), {}});
     check_program(job.processes.front().findings, program);
     if (base::launcher::rank() > 0) return 0;
     return print_report(job, as_json) > 0 ? 1 : 0;

@@ -32,8 +32,6 @@ class HostMpi {
     virtual void close_window() = 0;
     /// Whether libosc serves the window, and not the host MPI.
     virtual bool is_served() const = 0;
-    /// This process's part of the window.
-    virtual std::byte* memory() = 0;
     /// MPI_Win_shared_query: whether this process can load and store in `rank`'s part.
     virtual bool shares_memory_with(int rank) = 0;
     /// MPI_Put and MPI_Win_flush, MPI_Get and MPI_Win_flush.
