@@ -3,12 +3,8 @@
 
 namespace osc::cma {
 
-void Cross::put(std::int64_t disp, const void* from, std::size_t bytes) {
-    writes_.add(remote(disp), const_cast<void*>(from), bytes);
-}
-
-void Cross::get(std::int64_t disp, void* to, std::size_t bytes) {
-    reads_.add(remote(disp), to, bytes);
+void Cross::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    (write ? writes_ : reads_).add(base_ + static_cast<std::uint64_t>(disp), memory, bytes);
 }
 
 void Cross::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {

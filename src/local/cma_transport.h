@@ -18,8 +18,7 @@ class Cross final : public Transport {
           reads_(Direction::Read, pid),
           updates_(pid, base, stripes) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
 
@@ -27,7 +26,6 @@ class Cross final : public Transport {
     void note(Fault fault) {
         if (fault_ == Fault::None) fault_ = fault;
     }
-    std::uint64_t remote(std::int64_t disp) const { return base_ + static_cast<std::uint64_t>(disp); }
 
     pid_t pid_;
     std::uint64_t base_;

@@ -32,8 +32,12 @@ class Direct final : public Transport {
     /// `base`: the address at which displacement `zero` of the target is mapped.
     Direct(std::byte* base, Stripes stripes, std::int64_t zero = 0) : base_(base), zero_(zero), stripes_(stripes) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override { move_bytes(at(disp), from, bytes); }
-    void get(std::int64_t disp, void* to, std::size_t bytes) override { move_bytes(to, at(disp), bytes); }
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override {
+        if (write)
+            move_bytes(at(disp), memory, bytes);
+        else
+            move_bytes(memory, at(disp), bytes);
+    }
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override { return fault_; }
 

@@ -153,15 +153,10 @@ Fault find_extent(const Call& call, std::uint64_t unit, std::int64_t& start, Bou
 Fault execute(const Call& call, const Update& what, std::int64_t start, Transport& target) {
     switch (call.kind) {
         case OpKind::Put:
-            for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
-                          [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
-                              target.put(start + there, at(call.origin.base, here), bytes);
-                          });
-            return target.finish();
         case OpKind::Get:
             for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
                           [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
-                              target.get(start + there, at(call.origin.base, here), bytes);
+                              target.move(call.kind == OpKind::Put, start + there, at(call.origin.base, here), bytes);
                           });
             return target.finish();
         case OpKind::Accumulate:

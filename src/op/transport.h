@@ -38,8 +38,12 @@ class Transport {
   public:
     virtual ~Transport() = default;
 
-    virtual void put(std::int64_t disp, const void* from, std::size_t bytes) = 0;
-    virtual void get(std::int64_t disp, void* to, std::size_t bytes) = 0;
+    void put(std::int64_t disp, const void* from, std::size_t bytes) {
+        move(true, disp, const_cast<void*>(from), bytes);
+    }
+    void get(std::int64_t disp, void* to, std::size_t bytes) { move(false, disp, to, bytes); }
+    /// A put of `memory`, which stays as it is, if `write`; else a get to it.
+    virtual void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) = 0;
 
     /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order.
     virtual void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) = 0;

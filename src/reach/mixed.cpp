@@ -45,26 +45,14 @@ void MixedTransport::split(std::int64_t disp, std::size_t units, std::size_t uni
     step(edges_, units);
 }
 
-void MixedTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
+void MixedTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     if (is_mapped(disp, bytes)) {
         stats::t_path = stats::DataPath::LoadStore;
-        return mapped_.put(disp, from, bytes);
+        return mapped_.move(write, disp, memory, bytes);
     }
-    const auto* data = static_cast<const std::byte*>(from);
-    split(disp, bytes, 1, [&](Transport& to, std::int64_t at, std::size_t part) {
-        to.put(at, data, part);
-        data += part;
-    });
-}
-
-void MixedTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
-    if (is_mapped(disp, bytes)) {
-        stats::t_path = stats::DataPath::LoadStore;
-        return mapped_.get(disp, to, bytes);
-    }
-    auto* data = static_cast<std::byte*>(to);
-    split(disp, bytes, 1, [&](Transport& from, std::int64_t at, std::size_t part) {
-        from.get(at, data, part);
+    auto* data = static_cast<std::byte*>(memory);
+    split(disp, bytes, 1, [&](Transport& by, std::int64_t at, std::size_t part) {
+        by.move(write, at, data, part);
         data += part;
     });
 }

@@ -27,8 +27,7 @@ class MixedTransport final : public Transport {
     MixedTransport(std::byte* mapped, std::int64_t first, std::int64_t end, shm::Stripes stripes, Transport& edges)
         : mapped_(mapped, stripes, first), edges_(edges), first_(first), end_(end) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
     /// The same for the mapped part alone.

@@ -35,8 +35,7 @@ class RegionsTransport final : public Transport {
           stripes_(stripes),
           unmapped_(unmapped) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
 
@@ -120,18 +119,10 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t w
     }
 }
 
-void RegionsTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
-    const auto* data = static_cast<const std::byte*>(from);
-    split(disp, bytes, 1, [&](Transport& to, std::int64_t at, std::size_t part) {
-        to.put(at, data, part);
-        data += part;
-    });
-}
-
-void RegionsTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
-    auto* data = static_cast<std::byte*>(to);
-    split(disp, bytes, 1, [&](Transport& from, std::int64_t at, std::size_t part) {
-        from.get(at, data, part);
+void RegionsTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    auto* data = static_cast<std::byte*>(memory);
+    split(disp, bytes, 1, [&](Transport& by, std::int64_t at, std::size_t part) {
+        by.move(write, at, data, part);
         data += part;
     });
 }

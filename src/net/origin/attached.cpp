@@ -82,32 +82,20 @@ bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t
     return true;
 }
 
-void Attached::move(bool write, std::int64_t disp, std::byte* memory, std::size_t bytes) {
+void Attached::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     if (!holds(disp, bytes, 1)) return;
+    auto* data = static_cast<std::byte*>(memory);
     while (bytes > 0) {
         Lease lease;
         const auto address = static_cast<std::uint64_t>(disp);
         // A message may span regions. The target refuses a region that it withdrew meanwhile.
         const bool large = stream_.wants_direct(bytes) && stream_.regions.find(address, lease);
         const std::size_t part = large ? std::min<std::size_t>(bytes, lease.address + lease.size - address) : bytes;
-        if (!directly(write, disp, memory, part)) {
-            if (write)
-                stream_.put(disp, memory, part);
-            else
-                stream_.get(disp, memory, part);
-        }
+        if (!directly(write, disp, data, part)) stream_.move(write, disp, data, part);
         disp += static_cast<std::int64_t>(part);
-        memory += part;
+        data += part;
         bytes -= part;
     }
-}
-
-void Attached::put(std::int64_t disp, const void* from, std::size_t bytes) {
-    move(true, disp, static_cast<std::byte*>(const_cast<void*>(from)), bytes);
-}
-
-void Attached::get(std::int64_t disp, void* to, std::size_t bytes) {
-    move(false, disp, static_cast<std::byte*>(to), bytes);
 }
 
 void Attached::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {

@@ -12,8 +12,7 @@ class Attached final : public Transport {
   public:
     explicit Attached(Stream& stream) : stream_(stream) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
 
@@ -21,7 +20,6 @@ class Attached final : public Transport {
     bool look_up(std::uint64_t address, Lease& lease);
     bool holds(std::int64_t disp, std::size_t bytes, std::size_t width);
     bool directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
-    void move(bool write, std::int64_t disp, std::byte* memory, std::size_t bytes);
 
     Stream& stream_;
     Fault fault_ = Fault::None;

@@ -47,8 +47,9 @@ class ProviderAtomics final : public Transport {
     ProviderAtomics(Stream& stream, const fabric::Endpoint& endpoint, std::uint64_t base, std::uint64_t key)
         : stream_(stream), endpoint_(endpoint), base_(base), key_(key) {}
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override { stream_.put(disp, from, bytes); }
-    void get(std::int64_t disp, void* to, std::size_t bytes) override { stream_.get(disp, to, bytes); }
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override {
+        stream_.move(write, disp, memory, bytes);
+    }
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override { return stream_.finish(); }
 

@@ -27,25 +27,17 @@ std::size_t RecordTransport::cut(std::int64_t disp, std::size_t bytes) const {
     return most_ - static_cast<std::size_t>((base_ + static_cast<std::uint64_t>(disp) + most_) % 16);
 }
 
-void RecordTransport::put(std::int64_t disp, const void* from, std::size_t bytes) {
-    const auto* data = static_cast<const std::byte*>(from);
+void RecordTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    auto* data = static_cast<std::byte*>(memory);
+    const Opcode opcode = write ? Opcode::Put : Opcode::Get;
     while (bytes > 0) {
         const std::size_t n = cut(disp, bytes);
-        std::byte* const to = add({Opcode::Put, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
+        std::byte* const to = add({opcode, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
         if (to == nullptr) return;
-        shm::move_bytes(to, data, n);
-        data += n;
-        disp += static_cast<std::int64_t>(n);
-        bytes -= n;
-    }
-}
-
-void RecordTransport::get(std::int64_t disp, void* to, std::size_t bytes) {
-    auto* data = static_cast<std::byte*>(to);
-    while (bytes > 0) {
-        const std::size_t n = cut(disp, bytes);
-        if (add({Opcode::Get, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp}) == nullptr) return;
-        returns({data, n, nullptr, 1});
+        if (write)
+            shm::move_bytes(to, data, n);
+        else
+            returns({data, n, nullptr, 1});
         data += n;
         disp += static_cast<std::int64_t>(n);
         bytes -= n;

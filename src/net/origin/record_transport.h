@@ -12,8 +12,7 @@ namespace osc::net {
 
 class RecordTransport : public Transport {
   public:
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
 
   protected:

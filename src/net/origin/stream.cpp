@@ -186,15 +186,11 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     return true;
 }
 
-void Stream::put(std::int64_t disp, const void* from, std::size_t bytes) {
-    if (transfer_directly(true, disp, const_cast<void*>(from), bytes)) return;
-    const bool merges = protocol_ != Protocol::Messages;
-    if (merges && messages_.extend_put(disp, static_cast<const std::byte*>(from), bytes)) return;
-    RecordTransport::put(disp, from, bytes);
-}
-
-void Stream::get(std::int64_t disp, void* to, std::size_t bytes) {
-    if (!transfer_directly(false, disp, to, bytes)) RecordTransport::get(disp, to, bytes);
+void Stream::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
+    if (transfer_directly(write, disp, memory, bytes)) return;
+    const bool merges = write && protocol_ != Protocol::Messages;
+    if (merges && messages_.extend_put(disp, static_cast<const std::byte*>(memory), bytes)) return;
+    RecordTransport::move(write, disp, memory, bytes);
 }
 
 void Stream::returns(const ReplySegment& segment) {

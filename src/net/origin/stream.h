@@ -77,8 +77,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
         Operation operation_;
     };
 
-    void put(std::int64_t disp, const void* from, std::size_t bytes) override;
-    void get(std::int64_t disp, void* to, std::size_t bytes) override;
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     /// Ends the operation. Waits only for a result that Operation::answers_now asks for.
     Fault finish() override;
 
