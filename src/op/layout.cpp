@@ -55,22 +55,7 @@ void append(RunList& runs, Run run) {
     runs.push_back(run);
 }
 
-void append_elements(RunList& runs, std::ptrdiff_t disp, std::size_t count, const Shape& child) {
-    if (child.runs().size() == 1) {
-        Run run = child.runs().front();
-        if (fold(run, child.extent(), count)) {
-            run.disp += disp;
-            return append(runs, run);
-        }
-    }
-    for (std::size_t i = 0; i < count; ++i, disp += child.extent()) {
-        for (Run run : child.runs()) {
-            run.disp += disp;
-            append(runs, run);
-        }
-    }
-}
-
+// Groups of an element that is one run are often one run too; else each group is appended by itself.
 void append_groups(RunList& runs, std::ptrdiff_t disp, std::size_t count, std::size_t blocklength,
                    std::ptrdiff_t stride, const Shape& child) {
     if (child.runs().size() == 1) {
@@ -80,8 +65,17 @@ void append_groups(RunList& runs, std::ptrdiff_t disp, std::size_t count, std::s
             return append(runs, run);
         }
     }
-    for (std::size_t i = 0; i < count; ++i, disp += stride)
-        append_elements(runs, disp, blocklength, child);
+    if (count > 1) {
+        for (std::size_t i = 0; i < count; ++i, disp += stride)
+            append_groups(runs, disp, 1, blocklength, stride, child);
+        return;
+    }
+    for (std::size_t i = 0; i < blocklength; ++i, disp += child.extent()) {
+        for (Run run : child.runs()) {
+            run.disp += disp;
+            append(runs, run);
+        }
+    }
 }
 
 }  // namespace
@@ -156,13 +150,6 @@ void LayoutBuilder::note_basic(const Layout& child) {
         basic_ = Basic::None;
         padded_.clear();
     }
-}
-
-void LayoutBuilder::add(std::ptrdiff_t disp, std::size_t count, const Layout& child) {
-    if (count == 0 || child.size() == 0) return;
-    note_basic(child);
-    append_elements(data_, disp, count, child.data());
-    if (is_padded(basic_)) append_elements(padded_, disp, count, child.elements());
 }
 
 void LayoutBuilder::add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,

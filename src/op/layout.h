@@ -120,7 +120,7 @@ class LayoutBuilder {
   public:
     explicit LayoutBuilder(std::size_t most = max_runs) { data_.most = padded_.most = most; }
     /// Appends `count` elements of `child`, the first with its origin at `disp` bytes, each `child.extent()` further.
-    void add(std::ptrdiff_t disp, std::size_t count, const Layout& child);
+    void add(std::ptrdiff_t disp, std::size_t count, const Layout& child) { add_strided(disp, 1, count, 0, child); }
     /// Appends `count` groups, `stride` bytes apart, of `blocklength` elements of `child`.
     void add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,
                      const Layout& child);
