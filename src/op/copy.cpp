@@ -32,18 +32,7 @@ void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* sr
 
 void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layout& src_layout, std::size_t src_count,
           const void* src) noexcept {
-    const Shape& d = dst_layout.data();
-    const Shape& s = src_layout.data();
-    if (d.one_piece(dst_count) && s.one_piece(src_count)) {
-        const std::size_t bytes = std::min(d.size() * dst_count, s.size() * src_count);
-        if (bytes != 0)
-            copy_strided(static_cast<std::byte*>(dst) + d.first_disp(), 0,
-                         static_cast<const std::byte*>(src) + s.first_disp(), 0, bytes, 1);
-        return;
-    }
-    Cursor to(d, dst_count);
-    Cursor from(s, src_count);
-    for_each_batch(to, from,
+    for_each_batch(dst_layout, dst_count, src_layout, src_count,
                    [dst = static_cast<std::byte*>(dst), src = static_cast<const std::byte*>(src)](
                        std::ptrdiff_t to_off, std::ptrdiff_t to_stride, std::ptrdiff_t from_off,
                        std::ptrdiff_t from_stride, std::size_t bytes, std::size_t n) {

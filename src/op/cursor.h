@@ -71,10 +71,21 @@ class Cursor {
     std::size_t left_ = 0;
 };
 
-/// Walks `a` and `b` side by side until one ends, in batches: `f(a_off, a_stride, b_off, b_stride, bytes, n)` stands
-/// for n pieces of `bytes` bytes at a_off + i * a_stride and b_off + i * b_stride. The strides mean nothing if n == 1.
+/// Walks `a_count` elements and `b_count` elements side by side until one side ends, in batches:
+/// `f(a_off, a_stride, b_off, b_stride, bytes, n)` stands for n pieces of `bytes` bytes at a_off + i * a_stride and
+/// b_off + i * b_stride, in typemap order. The strides mean nothing if n == 1.
 template <class F>
-inline void for_each_batch(Cursor& a, Cursor& b, F&& f) {
+inline void for_each_batch(const Layout& a_layout, std::size_t a_count, const Layout& b_layout, std::size_t b_count,
+                           F&& f) {
+    const Shape& a_shape = a_layout.data();
+    const Shape& b_shape = b_layout.data();
+    if (a_shape.one_piece(a_count) && b_shape.one_piece(b_count)) {
+        const std::size_t bytes = std::min(a_shape.size() * a_count, b_shape.size() * b_count);
+        if (bytes != 0) f(a_shape.first_disp(), 0, b_shape.first_disp(), 0, bytes, 1);
+        return;
+    }
+    Cursor a(a_shape, a_count);
+    Cursor b(b_shape, b_count);
     while (!a.done() && !b.done()) {
         const Batch x = a.batch();
         const Batch y = b.batch();
@@ -104,16 +115,7 @@ inline void for_each_batch(Cursor& a, Cursor& b, F&& f) {
 template <class F>
 inline void for_each_pair(const Layout& origin, std::size_t origin_count, const Layout& target,
                           std::size_t target_count, F&& f) {
-    const Shape& o = origin.data();
-    const Shape& t = target.data();
-    if (o.one_piece(origin_count) && t.one_piece(target_count)) {
-        const std::size_t bytes = std::min(o.size() * origin_count, t.size() * target_count);
-        if (bytes != 0) f(o.first_disp(), t.first_disp(), bytes);
-        return;
-    }
-    Cursor a(o, origin_count);
-    Cursor b(t, target_count);
-    for_each_batch(a, b,
+    for_each_batch(origin, origin_count, target, target_count,
                    [&f](std::ptrdiff_t a_off, std::ptrdiff_t a_stride, std::ptrdiff_t b_off, std::ptrdiff_t b_stride,
                         std::size_t bytes, std::size_t n) {
                        for (std::size_t i = 0;;) {
