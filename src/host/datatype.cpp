@@ -59,7 +59,8 @@ const TypeInfo* enter(MPI_Datatype type, int keyval) {
     const std::uint64_t key = abi::handle_key(type);
     // A duplicate has inherited the attribute.
     if (const TypeInfo* info = attached(type, keyval)) return detail::g_types.insert(key, info);
-    const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false, detail::is_unnamed(type)));
+    const bool unnamed = detail::is_unnamed(detail::combiner_of(type));
+    const TypeRef made = TypeRef::adopt(new TypeInfo(key, detail::flatten(type), false, unnamed));
     // If two threads flatten a new type at once, one of them enters its result.
     const TypeInfo* info = detail::g_types.insert(key, made.get());
     if (info != made.get()) return info;

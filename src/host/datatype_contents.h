@@ -13,8 +13,8 @@ namespace osc::host::detail {
 /// The combiner of a datatype. Throws std::invalid_argument if the host refuses.
 int combiner_of(MPI_Datatype type);
 
-/// Whether MPI_Type_create_f90_integer, _real or _complex has made a datatype. Throws as combiner_of() does.
-bool is_unnamed(MPI_Datatype type);
+/// Whether MPI_Type_create_f90_integer, _real or _complex makes datatypes of this combiner.
+bool is_unnamed(int combiner);
 
 /// The constructor's arguments, read one after the other in the order of the constructor's C binding. Types from
 /// large-count constructors keep counts and displacements in one list, the others keep counts among the integers and
@@ -59,9 +59,6 @@ class Contents {
         std::vector<std::int64_t> values_;
         std::size_t position_ = 0;
     };
-
-    void fetch_large(MPI_Datatype type);
-    void fetch_small(MPI_Datatype type);
 
     int combiner_ = MPI_COMBINER_NAMED;
     std::vector<MPI_Datatype> types_;

@@ -211,14 +211,7 @@ Layout flatten(MPI_Datatype type) {
     if (const TypeInfo* info = abi::predefined(type)) return info->layout;
     if (const TypeInfo* info = g_types.find(abi::handle_key(type))) return info->layout;
     Contents contents(type);
-    switch (contents.combiner()) {
-        case MPI_COMBINER_F90_REAL:
-        case MPI_COMBINER_F90_COMPLEX:
-        case MPI_COMBINER_F90_INTEGER:
-            return of_kind(type, contents.combiner());
-        default:
-            break;
-    }
+    if (is_unnamed(contents.combiner())) return of_kind(type, contents.combiner());
     LayoutBuilder builder;
     rebuild(builder, contents);
     MPI_Aint lb = 0;
