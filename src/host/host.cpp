@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/options.h"
+#include "host/request.h"
 #include "shm/wait.h"
 
 namespace osc::host {
@@ -28,18 +29,6 @@ std::atomic<int> g_threads{-1};
 constinit base::CoreSharing g_sharing;     // of the last team whose processes share cores
 std::atomic<int> g_sessions{0};            // of the program
 MPI_Session g_session = MPI_SESSION_NULL;  // libosc's own
-
-int pending_status(void*, MPI_Status* status) {
-    status->MPI_SOURCE = MPI_UNDEFINED;
-    status->MPI_TAG = MPI_UNDEFINED;
-    return MPI_SUCCESS;
-}
-int pending_free(void*) {
-    return MPI_SUCCESS;
-}
-int pending_cancel(void*, int) {
-    return MPI_SUCCESS;
-}
 
 // A send to MPI_PROC_NULL gives a completed request. Some hosts keep one object for all of them. Others count
 // references, and their completed requests must be made one by one.
@@ -129,7 +118,7 @@ MPI_Comm self_comm(MPI_Comm parent) {
     const MPI_Comm self = may_have_session() ? self_of_session() : self_of_parent(parent);
     if (self != MPI_COMM_NULL) {
         mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-        mpi.Grequest_start(&pending_status, &pending_free, &pending_cancel, nullptr, &g_pending);
+        start_empty_request(&g_pending);
         detail::g_completed.store(find_constant_request(self), std::memory_order_relaxed);
     }
     g_self.store(self, std::memory_order_release);

@@ -73,9 +73,13 @@ void complete_request(MPI_Request request) {
     real().Grequest_complete(request);
 }
 
+int start_empty_request(MPI_Request* request) {
+    return real().Grequest_start(&query_nothing, &release_nothing, &cancel, nullptr, request);
+}
+
 int give_own_handle(MPI_Request* request) {
     if (*request != constant_request()) return MPI_SUCCESS;
-    const int error = real().Grequest_start(&query_nothing, &release_nothing, &cancel, nullptr, request);
+    const int error = start_empty_request(request);
     return error == MPI_SUCCESS ? real().Grequest_complete(*request) : error;
 }
 
