@@ -120,7 +120,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         }
         if (!receives_[static_cast<std::size_t>(i)].posted) ++unposted_;
     }
-    probe_direct(*this, flaw_);
+    flaw_ = probe_direct(*this);
     choose_registration();
     try_atomics(wishes.atomics || (chosen_.quirks & kHardwareAtomics) != 0);
     try_rows();
@@ -140,12 +140,12 @@ void Libfabric::try_atomics(bool wanted) {
              fi_compare_atomicvalid(endpoint_, FI_UINT64, FI_CSWAP, &most) != 0 || most == 0)
         atomics_flaw_ = "has no atomics on words of 64 bits";
     else
-        probe_atomics(*this, atomics_flaw_);
+        atomics_flaw_ = probe_atomics(*this);
 }
 
 void Libfabric::try_rows() {
     rows_flaw_ = atomics_flaw_;
-    if (rows_flaw_.empty() && longest_row(RowForm::Fetch, Basic::I64, Op::Sum) > 0) probe_rows(*this, rows_flaw_);
+    if (rows_flaw_.empty() && longest_row(RowForm::Fetch, Basic::I64, Op::Sum) > 0) rows_flaw_ = probe_rows(*this);
 }
 
 std::uint32_t Libfabric::ipv4() const {

@@ -44,11 +44,14 @@ struct AtomicProbe {
     std::uint64_t words[2] = {};
 };
 
-// The provider may still use the probe's memory after a failure, so it is never freed then.
+constexpr const char* kUnregistered = "no memory can be registered";
+
+// Returns the flaw. The provider may still use the probe's memory after a failure, so it is never freed then.
 template <class P>
-void keep(std::unique_ptr<P> probe) {
+std::string keep(std::unique_ptr<P> probe, const char* flaw) {
     static auto* kept = new std::vector<std::unique_ptr<P>>;
     kept->push_back(std::move(probe));
+    return flaw;
 }
 
 // The end of a wait for an operation: after five seconds, and as many polls as a thread makes in that time if it has
@@ -106,32 +109,28 @@ void fill(std::byte* bytes, unsigned seed) {
 
 }  // namespace
 
-void probe_direct(Endpoint& endpoint, std::string& flaw) {
+std::string probe_direct(Endpoint& endpoint) {
     auto probe = std::make_unique<Probe>();
     PeerId self = 0;
     Exposed exposed;
-    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->there, kBytes, exposed)) {
-        flaw = "no memory can be registered";
-        return;
-    }
-    const auto failed = [&](const char* what) {
-        flaw = what;
-        keep(std::move(probe));
-    };
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->there, kBytes, exposed))
+        return kUnregistered;
     fill(probe->here, 1);
     std::memset(probe->there, 0, kBytes);
     const int wrote = end(endpoint, probe->access, [&] {
         return endpoint.write(self, probe->here, kBytes, exposed.base, exposed.key, probe->access.operation);
     });
-    if (wrote != 0) return failed("a write does not end well");
-    if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a write ends before its data is there");
+    if (wrote != 0) return keep(std::move(probe), "a write does not end well");
+    if (std::memcmp(probe->here, probe->there, kBytes) != 0)
+        return keep(std::move(probe), "a write ends before its data is there");
     fill(probe->there, 2);
     const int read = end(endpoint, probe->access, [&] {
         return endpoint.read(self, probe->here, kBytes, exposed.base, exposed.key, probe->access.operation);
     });
-    if (read != 0) return failed("a read does not end well");
-    if (std::memcmp(probe->here, probe->there, kBytes) != 0) return failed("a read brings other bytes");
+    if (read != 0) return keep(std::move(probe), "a read does not end well");
+    if (std::memcmp(probe->here, probe->there, kBytes) != 0) return keep(std::move(probe), "a read brings other bytes");
     endpoint.revoke(exposed);
+    return {};
 }
 
 namespace {
@@ -203,7 +202,7 @@ std::string probe_cache(Endpoint& endpoint) {
     PeerId self = 0;
     Exposed exposed;
     if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->there, kBytes, exposed))
-        return "no memory can be registered";
+        return kUnregistered;
     unsigned seed = 3;
     bool failed = false;
     const auto arrives = [&](void* memory) {
@@ -242,23 +241,17 @@ std::string probe_cache(Endpoint& endpoint) {
         ::munmap(first, kBytes);
     }
     if (why.empty()) why = renew_heap([&](void* memory, std::size_t, int) { return arrives(memory); });
-    if (failed) {
-        keep(std::move(probe));
-        return "a write does not end well";
-    }
+    if (failed) return keep(std::move(probe), "a write does not end well");
     endpoint.revoke(exposed);
     return why;
 }
 
-void probe_atomics(Endpoint& endpoint, std::string& flaw) {
+std::string probe_atomics(Endpoint& endpoint) {
     auto probe = std::make_unique<AtomicProbe>();
     PeerId self = 0;
     Exposed exposed;
-    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->words, sizeof probe->words, exposed)) {
-        flaw = "no memory can be registered";
-        return;
-    }
-    using fabric::AtomicKind;
+    if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->words, sizeof probe->words, exposed))
+        return kUnregistered;
     constexpr std::uint64_t kHigh = std::uint64_t{1} << 63;
     // All steps use the second word; each step's result is the next one's start value.
     const struct {
@@ -277,30 +270,23 @@ void probe_atomics(Endpoint& endpoint, std::string& flaw) {
             return endpoint.atomic(self, probe->what, exposed.base + sizeof probe->words[0], exposed.key,
                                    probe->access.operation);
         });
-        if (error != 0)
-            flaw = "an atomic does not end well";
-        else if (probe->what.before != step.what.before || probe->words[0] != 0 || probe->words[1] != step.after)
-            flaw = "an atomic does not do what it should";
-        if (!flaw.empty()) return keep(std::move(probe));
+        if (error != 0) return keep(std::move(probe), "an atomic does not end well");
+        if (probe->what.before != step.what.before || probe->words[0] != 0 || probe->words[1] != step.after)
+            return keep(std::move(probe), "an atomic does not do what it should");
     }
     endpoint.revoke(exposed);
+    return {};
 }
 
-void probe_rows(Endpoint& endpoint, std::string& flaw) {
+std::string probe_rows(Endpoint& endpoint) {
     for (const RowForm form : {RowForm::Update, RowForm::Fetch, RowForm::Swap}) {
         auto probe = std::make_unique<RowProbe>(form);
         AtomicRow& row = probe->row;
         PeerId self = 0;
         Exposed exposed;
-        if (endpoint.longest_row(form, row.type, row.op) < row.count) {
-            flaw = "has no atomics on rows of words";
-            return;
-        }
-        if (!endpoint.insert(endpoint.address(), self) ||
-            !endpoint.expose(probe->words, sizeof probe->words, exposed)) {
-            flaw = "no memory can be registered";
-            return;
-        }
+        if (endpoint.longest_row(form, row.type, row.op) < row.count) return "has no atomics on rows of words";
+        if (!endpoint.insert(endpoint.address(), self) || !endpoint.expose(probe->words, sizeof probe->words, exposed))
+            return kUnregistered;
         std::int64_t after[RowProbe::kCount + 2];
         for (std::size_t i = 0; i < std::size(after); ++i) {
             const auto number = static_cast<std::int64_t>(i);
@@ -321,14 +307,13 @@ void probe_rows(Endpoint& endpoint, std::string& flaw) {
             return endpoint.update(self, row, exposed.base + sizeof probe->words[0], exposed.key,
                                    probe->access.operation);
         });
-        if (error != 0)
-            flaw = "an atomic on a row does not end well";
-        else if (std::memcmp(probe->words, after, sizeof after) != 0 ||
-                 (form != RowForm::Update && std::memcmp(row.before(), before, sizeof before) != 0))
-            flaw = "an atomic on a row does not do what it should";
-        if (!flaw.empty()) return keep(std::move(probe));
+        if (error != 0) return keep(std::move(probe), "an atomic on a row does not end well");
+        if (std::memcmp(probe->words, after, sizeof after) != 0 ||
+            (form != RowForm::Update && std::memcmp(row.before(), before, sizeof before) != 0))
+            return keep(std::move(probe), "an atomic on a row does not do what it should");
         endpoint.revoke(exposed);
     }
+    return {};
 }
 
 }  // namespace osc::fabric

@@ -9,10 +9,10 @@
 
 namespace osc::fabric {
 
-/// Writes to this process's own memory through the endpoint and reads it back. Sets `flaw` if that fails, takes longer
-/// than five seconds, or transfers other bytes, or if a write ends before its data has arrived: messages then carry all
-/// data. Only at start-up, without other operations in flight.
-void probe_direct(Endpoint& endpoint, std::string& flaw);
+/// Writes to this process's own memory through the endpoint and reads it back. Returns the flaw if that fails, takes
+/// longer than five seconds, or transfers other bytes, or if a write ends before its data has arrived: messages then
+/// carry all data. "" if all is right. Only at start-up, without other operations in flight.
+std::string probe_direct(Endpoint& endpoint);
 
 /// Why a registration cache is not to be used; "" if it is right. The probe writes from memory that the process gives
 /// back to the system and gets again at the same address: a heap that shrinks, a mapping that goes, moves or loses its
@@ -28,9 +28,9 @@ inline constexpr const char* kStale = "the cache keeps registrations of memory t
 std::string renew_heap(base::FunctionRef<bool(void* memory, std::size_t bytes, int time)> use);
 
 /// As probe_direct() with atomics, on two words of this process's own memory.
-void probe_atomics(Endpoint& endpoint, std::string& flaw);
+std::string probe_atomics(Endpoint& endpoint);
 
 /// The same with atomics on rows of signed words: Update, Fetch and Swap. An Update must be complete when it ends.
-void probe_rows(Endpoint& endpoint, std::string& flaw);
+std::string probe_rows(Endpoint& endpoint);
 
 }  // namespace osc::fabric

@@ -169,10 +169,9 @@ class Provider final : public fabric::Endpoint {
     fabric::Address address_;
 };
 
-std::string flaw_of(Lie lie, void (*probe)(fabric::Endpoint&, std::string&) = &fabric::probe_direct) {
+std::string flaw_of(Lie lie, std::string (*probe)(fabric::Endpoint&) = &fabric::probe_direct) {
     Provider provider(lie);
-    std::string flaw;
-    probe(provider, flaw);
+    const std::string flaw = probe(provider);
     EXPECT_TRUE(!flaw.empty() || !provider.exposes());
     return flaw;
 }
