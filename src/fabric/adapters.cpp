@@ -60,7 +60,7 @@ Adapter adapter_of(const fi_info& offer, const std::string& system) {
 }
 
 std::size_t queue_pairs_of(const fi_info& offer) {
-    fi_info* const hints = fi_allocinfo();
+    const Info hints(fi_allocinfo());
     if (hints == nullptr) return 0;
     const std::string layers = offer.fabric_attr->prov_name;
     hints->fabric_attr->prov_name = ::strdup(layers.substr(0, layers.find(';')).c_str());
@@ -68,12 +68,8 @@ std::size_t queue_pairs_of(const fi_info& offer) {
     hints->domain_attr->mr_mode = offer.domain_attr->mr_mode | FI_MR_LOCAL;
     hints->ep_attr->type = FI_EP_MSG;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    fi_info* found = nullptr;
-    const bool answers = fi_getinfo(kVersion, nullptr, nullptr, 0, hints, &found) == 0;
-    const std::size_t pairs = answers ? found->domain_attr->ep_cnt : 0;
-    if (answers) fi_freeinfo(found);
-    fi_freeinfo(hints);
-    return pairs;
+    const Info found = find_offers(*hints);
+    return found != nullptr ? found->domain_attr->ep_cnt : 0;
 }
 
 std::string too_few_queue_pairs(const std::string& adapter, std::size_t pairs, std::uint32_t peers) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "base/host_address.h"
 #include "fabric/adapters.h"
@@ -32,35 +33,33 @@ std::string bind_to(const Wishes& wishes) {
 
 // What libfabric offers under a name. A name of one layer stands for providers with it below another one too: of
 // libfabric 1.17, tcp gives tcp;ofi_rxm.
-fi_info* offers(const char* name, bool atomics, const std::string& address, std::string& why) {
-    fi_info* hints = make_hints(name, atomics);
+Info offers(const char* name, bool atomics, const std::string& address, std::string& why) {
+    const Info hints = make_hints(name, atomics);
     if (hints == nullptr) return nullptr;
     fi_info* found = nullptr;
     const int error = fi_getinfo(kVersion, address.empty() ? nullptr : address.c_str(), nullptr,
-                                 address.empty() ? 0 : FI_SOURCE, hints, &found);
-    fi_freeinfo(hints);
-    if (error == 0) return found;
+                                 address.empty() ? 0 : FI_SOURCE, hints.get(), &found);
+    if (error == 0) return Info(found);
     why = std::string(name) + ": " + fi_strerror(-error);
     return nullptr;
 }
 
 // The offer that has the provider's very name, because the row's properties hold for that one only, on the nearest
 // adapter or the one that the user names.
-fi_info* ask(const Provider& provider, bool atomics, const Wishes& wishes, std::string& why) {
+Info ask(const Provider& provider, bool atomics, const Wishes& wishes, std::string& why) {
     const bool software = (provider.quirks & kSoftware) != 0;
     const std::string source = software ? bind_to(wishes) : std::string();
     if (software && source.empty() && wishes.interface[0] != '\0') {
         why = std::string("no interface ") + wishes.interface + " with an IPv4 address is up";
         return nullptr;
     }
-    fi_info* const all = offers(provider.name, atomics, source, why);
+    const Info all = offers(provider.name, atomics, source, why);
     if (all == nullptr) return nullptr;
     const std::string adapter = software ? "" : wishes.interface;
-    const fi_info* const taken = nearest(all, provider.name, adapter, software ? -1 : own_node());
-    fi_info* const found = taken != nullptr ? fi_dupinfo(taken) : nullptr;
+    const fi_info* const taken = nearest(all.get(), provider.name, adapter, software ? -1 : own_node());
+    Info found(taken != nullptr ? fi_dupinfo(taken) : nullptr);
     if (found == nullptr)
         why = std::string(provider.name) + (adapter.empty() ? ": only as a layer of others" : ": not on " + adapter);
-    fi_freeinfo(all);
     return found;
 }
 
@@ -71,8 +70,8 @@ bool is_wanted(const std::string& wanted, const std::string& name) {
 
 }  // namespace
 
-fi_info* make_hints(const char* provider, bool atomics) {
-    fi_info* hints = fi_allocinfo();
+Info make_hints(const char* provider, bool atomics) {
+    Info hints(fi_allocinfo());
     if (hints == nullptr) return nullptr;
     hints->caps = FI_MSG | FI_RMA | (atomics ? FI_ATOMIC : 0);
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -87,18 +86,18 @@ fi_info* make_hints(const char* provider, bool atomics) {
     return hints;
 }
 
-fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why) {
+Info choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why) {
     why = "libfabric has no provider that libosc knows";
     const std::string wanted = wishes.provider;
     const auto take = [&](const Provider& provider) {
         const bool atomics = wishes.atomics || wishes.prefers_atomics || (provider.quirks & kHardwareAtomics) != 0;
         chosen = provider;
-        fi_info* const found = atomics ? ask(provider, true, wishes, why) : nullptr;
-        return found != nullptr ? found : ask(provider, false, wishes, why);
+        Info found = atomics ? ask(provider, true, wishes, why) : nullptr;
+        return found != nullptr ? std::move(found) : ask(provider, false, wishes, why);
     };
     // A software provider without atomics gives way to one with them, if the user wants that; hardware never does.
     constexpr int kRows = std::size(kProviders);
-    fi_info* plain = nullptr;
+    Info plain;
     Provider its_row{};
     int its_preference = 0;
     for (int row = 0; row < kRows; ++row) {
@@ -106,21 +105,18 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::st
         if (!is_wanted(wanted, provider.name)) continue;
         const bool may_suit = row >= wishes.from;
         const bool may_do = plain == nullptr && kRows + row >= wishes.from;
-        fi_info* const found = may_suit || may_do ? take(provider) : nullptr;
+        Info found = may_suit || may_do ? take(provider) : nullptr;
         if (found == nullptr) continue;
         const bool has_atomics = (found->caps & FI_ATOMIC) != 0 && (provider.quirks & kNoAtomics) == 0;
         const bool suits = !wishes.prefers_atomics || (provider.quirks & kSoftware) == 0 || has_atomics;
         if (suits && may_suit) {
-            if (plain != nullptr) fi_freeinfo(plain);
             preference = row;
             return found;
         }
         if (!suits && may_do) {
-            plain = found;
+            plain = std::move(found);
             its_row = provider;
             its_preference = kRows + row;
-        } else {
-            fi_freeinfo(found);
         }
     }
     if (plain != nullptr) {
@@ -131,14 +127,11 @@ fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::st
     if (wanted.empty() || wishes.from > 0) return nullptr;
     // The user names a provider that the table does not have, or a layer of one that it has.
     preference = 0;
-    fi_info* const found = offers(wishes.provider, wishes.atomics, {}, why);
+    Info found = offers(wishes.provider, wishes.atomics, {}, why);
     chosen = {wishes.provider, kNone, 4096};
     if (found == nullptr) return nullptr;
-    for (const Provider& provider : kProviders) {
-        if (std::strcmp(found->fabric_attr->prov_name, provider.name) != 0) continue;
-        fi_freeinfo(found);
-        return take(provider);
-    }
+    for (const Provider& provider : kProviders)
+        if (std::strcmp(found->fabric_attr->prov_name, provider.name) == 0) return take(provider);
     return found;
 }
 

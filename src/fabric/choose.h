@@ -4,6 +4,7 @@
 #include <rdma/fabric.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "fabric/endpoint.h"
@@ -33,12 +34,24 @@ struct Provider {
 /// The version of libfabric's interface that this code is written to.
 inline constexpr std::uint32_t kVersion = FI_VERSION(1, 14);
 
-/// The requirements on a provider, for fi_getinfo. The caller frees them with fi_freeinfo; null without memory.
-fi_info* make_hints(const char* provider, bool atomics);
+struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+/// Hints for fi_getinfo, or its result.
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+/// The requirements on a provider, for fi_getinfo; null without memory.
+Info make_hints(const char* provider, bool atomics);
+
+/// The result of fi_getinfo; null if libfabric offers nothing.
+inline Info find_offers(const fi_info& hints) {
+    fi_info* found = nullptr;
+    return Info(fi_getinfo(kVersion, nullptr, nullptr, 0, &hints, &found) == 0 ? found : nullptr);
+}
 
 /// The result of fi_getinfo for the first provider of the table that this machine has, see Wishes::from; null with the
 /// reason in `why`. `chosen` is the provider's row, or one without assumptions, `preference` its
-/// Endpoint::preference(). The caller frees the result with fi_freeinfo.
-fi_info* choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why);
+/// Endpoint::preference().
+Info choose(const Wishes& wishes, Provider& chosen, int& preference, std::string& why);
 
 }  // namespace osc::fabric

@@ -6,23 +6,12 @@
 #include <rdma/fi_endpoint.h>
 
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include "fabric/choose.h"
 
 namespace osc::fabric {
 namespace {
-
-struct Freed {
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, Freed>;
-
-Info find(const fi_info& hints) {
-    fi_info* found = nullptr;
-    return Info(fi_getinfo(kVersion, nullptr, nullptr, 0, &hints, &found) == 0 ? found : nullptr);
-}
 
 /// A requirement on the endpoint, and hints without it.
 struct Requirement {
@@ -47,10 +36,10 @@ constexpr Requirement kRequirements[] = {
 
 std::string missing(const char* provider) {
     for (const Requirement& requirement : kRequirements) {
-        const Info hints(make_hints(provider, false));
+        const Info hints = make_hints(provider, false);
         if (hints == nullptr) break;
         requirement.drop(*hints);
-        if (find(*hints) != nullptr) return requirement.name;
+        if (find_offers(*hints) != nullptr) return requirement.name;
     }
     return "the provider";
 }
@@ -68,8 +57,8 @@ std::string size_text(std::size_t size) {
 std::string attributes_of(const char* provider) {
     const std::uint32_t version = fi_version();
     std::string text = "version=" + std::to_string(FI_MAJOR(version)) + '.' + std::to_string(FI_MINOR(version)) + '\n';
-    const Info hints(make_hints(provider, false));
-    const Info info = hints != nullptr ? find(*hints) : nullptr;
+    const Info hints = make_hints(provider, false);
+    const Info info = hints != nullptr ? find_offers(*hints) : nullptr;
     if (info == nullptr) return text + "missing=" + missing(provider) + '\n';
     const int modes = info->domain_attr->mr_mode;
     text += "provider=" + std::string(info->fabric_attr->prov_name) + '\n';

@@ -52,7 +52,7 @@ Libfabric::~Libfabric() {
 }
 
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
-    info_ = choose(wishes, chosen_, preference_, why);
+    info_ = choose(wishes, chosen_, preference_, why).release();
     if (info_ == nullptr) return false;
     if ((chosen_.quirks & kBuffered) != 0) largest_message_ = std::min(wishes.buffer, kLargestMessage);
     if (largest_message_ < kSmallestBuffer) {
