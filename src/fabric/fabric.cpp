@@ -28,8 +28,9 @@ int universe() {
     return size != nullptr ? std::max(1, std::atoi(size)) : static_cast<int>(kLargestUniverse);
 }
 
-void close(fid* object) {
-    if (object != nullptr) fi_close(object);
+template <class Object>
+void close(Object* object) {
+    if (object != nullptr) fi_close(&object->fid);
 }
 
 }  // namespace
@@ -37,15 +38,15 @@ void close(fid* object) {
 Libfabric::~Libfabric() {
     if (endpoint_ != nullptr && !bound_) return;
     close_revoked();
-    close(endpoint_ != nullptr ? &endpoint_->fid : nullptr);
+    close(endpoint_);
     for (fid_mr* memory : pinned_)
-        close(&memory->fid);
-    close(receive_memory_ != nullptr ? &receive_memory_->fid : nullptr);
-    close(slot_memory_ != nullptr ? &slot_memory_->fid : nullptr);
-    close(queue_ != nullptr ? &queue_->fid : nullptr);
-    close(peers_ != nullptr ? &peers_->fid : nullptr);
-    close(domain_ != nullptr ? &domain_->fid : nullptr);
-    close(fabric_ != nullptr ? &fabric_->fid : nullptr);
+        close(memory);
+    close(receive_memory_);
+    close(slot_memory_);
+    close(queue_);
+    close(peers_);
+    close(domain_);
+    close(fabric_);
     if (info_ != nullptr) fi_freeinfo(info_);
     if (waker_ >= 0) ::close(waker_);
     if (watched_ >= 0) ::close(watched_);

@@ -23,9 +23,6 @@ namespace osc::fabric {
 inline constexpr int kReceives = 64;  // posted receive buffers
 static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 
-/// A registration's key; never 0.
-std::uint64_t random_key();
-
 /// A flag of fi_mr_reg: the registration ends when it is closed. Without it a provider that registers slowly keeps the
 /// registration in its cache. OFI_MR_NOCACHE of libfabric's ofi_util.h, from 1.9 to 2.6.
 inline constexpr std::uint64_t kUncached = std::uint64_t{1} << 60;
@@ -119,8 +116,6 @@ class Libfabric final : public Endpoint {
     }
     void unregister_local(Operation& operation);
     Posted began(Operation& operation, ssize_t result);
-    // Registrations of windows end with them, so that their keys do.
-    std::uint64_t exposed_flags() const { return needs(FI_MR_LOCAL) ? kUncached : 0; }
     bool post(Receive& receive);
     bool listen(std::uint32_t events);
     void try_atomics(bool wanted);
@@ -165,8 +160,5 @@ class Libfabric final : public Endpoint {
     int most_ = 0;                // operations in flight that the completion queue has room for; 0: any number
     std::atomic<int> in_flight_{0};
 };
-
-/// The result of a post.
-Posted posted(ssize_t result);
 
 }  // namespace osc::fabric

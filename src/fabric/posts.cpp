@@ -9,11 +9,14 @@
 #include "fabric/libfabric.h"
 
 namespace osc::fabric {
+namespace {
 
 Posted posted(ssize_t result) {
     if (result == 0) return Posted::Yes;
     return result == -FI_EAGAIN ? Posted::Again : Posted::Failed;
 }
+
+}  // namespace
 
 // The result of a post, and the end of an operation that did not begin.
 Posted Libfabric::began(Operation& operation, ssize_t result) {

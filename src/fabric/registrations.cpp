@@ -8,15 +8,11 @@
 
 namespace osc::fabric {
 
-std::uint64_t random_key() {
-    return base::random64();
-}
-
 fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags) {
     const std::lock_guard lock(registrations_);
     pass_on_unmapped();
     fid_mr* memory = nullptr;
-    if (fi_mr_reg(domain_, base, bytes, access, 0, random_key(), flags, &memory, nullptr) != 0) return nullptr;
+    if (fi_mr_reg(domain_, base, bytes, access, 0, base::random64(), flags, &memory, nullptr) != 0) return nullptr;
     if (!needs(FI_MR_ENDPOINT)) return memory;
     if (fi_mr_bind(memory, &endpoint_->fid, 0) == 0 && fi_mr_enable(memory) == 0) return memory;
     fi_close(&memory->fid);
@@ -99,9 +95,11 @@ std::string Libfabric::registration() const {
 
 bool Libfabric::expose(void* base, std::size_t bytes, Exposed& exposed) {
     if (!flaw_.empty()) return false;
+    // Registrations of windows end with them, so that their keys do.
+    const std::uint64_t flags = needs(FI_MR_LOCAL) ? kUncached : 0;
     // The provider refuses a random key that is in use already.
     for (int attempt = 0; attempt < 4; ++attempt) {
-        fid_mr* memory = register_memory(base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, exposed_flags());
+        fid_mr* memory = register_memory(base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, flags);
         if (memory == nullptr) continue;
         exposed.registration = memory;
         exposed.key = fi_mr_key(memory);
