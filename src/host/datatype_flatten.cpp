@@ -23,29 +23,24 @@ std::size_t size_of(std::int64_t n) {
     return static_cast<std::size_t>(n);
 }
 
-void add_vector(LayoutBuilder& to, Contents& from, const Layout& child, bool stride_in_bytes) {
+void add_vector(LayoutBuilder& to, Contents& from, const Layout& child) {
+    const bool stride_in_bytes = from.combiner() == MPI_COMBINER_HVECTOR;
     const auto count = size_of(from.count());
     const auto blocklength = size_of(from.count());
     const std::int64_t stride = stride_in_bytes ? from.address() : from.count() * child.extent();
     to.add_strided(0, count, blocklength, stride, child);
 }
 
-void add_indexed(LayoutBuilder& to, Contents& from, const Layout& child, bool in_bytes) {
+void add_indexed(LayoutBuilder& to, Contents& from, const Layout& child) {
+    const int combiner = from.combiner();
+    const bool one_length = combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
+    const bool in_bytes = combiner == MPI_COMBINER_HINDEXED || combiner == MPI_COMBINER_HINDEXED_BLOCK;
     const auto count = size_of(from.count());
-    const auto lengths = from.counts(count);
+    const auto lengths = one_length ? std::vector(count, from.count()) : from.counts(count);
     const auto displacements = in_bytes ? from.addresses(count) : from.counts(count);
     const std::int64_t unit = in_bytes ? 1 : child.extent();
     for (std::size_t i = 0; i < count; ++i)
         to.add(displacements[i] * unit, size_of(lengths[i]), child);
-}
-
-void add_indexed_block(LayoutBuilder& to, Contents& from, const Layout& child, bool in_bytes) {
-    const auto count = size_of(from.count());
-    const auto length = size_of(from.count());
-    const auto displacements = in_bytes ? from.addresses(count) : from.counts(count);
-    const std::int64_t unit = in_bytes ? 1 : child.extent();
-    for (const std::int64_t displacement : displacements)
-        to.add(displacement * unit, length, child);
 }
 
 // Many members often share few types, and flattening each again would grow exponentially with the depth of nesting.
@@ -183,17 +178,13 @@ void rebuild(LayoutBuilder& to, Contents& from) {
         case MPI_COMBINER_CONTIGUOUS:
             return to.add(0, size_of(from.count()), flatten(from.type()));
         case MPI_COMBINER_VECTOR:
-            return add_vector(to, from, flatten(from.type()), false);
         case MPI_COMBINER_HVECTOR:
-            return add_vector(to, from, flatten(from.type()), true);
+            return add_vector(to, from, flatten(from.type()));
         case MPI_COMBINER_INDEXED:
-            return add_indexed(to, from, flatten(from.type()), false);
         case MPI_COMBINER_HINDEXED:
-            return add_indexed(to, from, flatten(from.type()), true);
         case MPI_COMBINER_INDEXED_BLOCK:
-            return add_indexed_block(to, from, flatten(from.type()), false);
         case MPI_COMBINER_HINDEXED_BLOCK:
-            return add_indexed_block(to, from, flatten(from.type()), true);
+            return add_indexed(to, from, flatten(from.type()));
         case MPI_COMBINER_STRUCT:
             return add_struct(to, from);
         case MPI_COMBINER_SUBARRAY:
