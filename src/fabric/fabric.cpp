@@ -55,11 +55,13 @@ Libfabric::~Libfabric() {
 bool Libfabric::start(const Wishes& wishes, std::string& why) {
     info_ = choose(wishes, chosen_, preference_, why).release();
     if (info_ == nullptr) return false;
-    if ((chosen_.quirks & kBuffered) != 0) largest_message_ = std::min(wishes.buffer, kLargestMessage);
-    if (largest_message_ < kSmallestBuffer) {
-        why = std::string(provider()) + ": FI_OFI_RXM_BUFFER_SIZE is less than " + std::to_string(kSmallestBuffer);
+    const auto fail = [&](const std::string& reason) {
+        why = std::string(provider()) + ": " + reason;
         return false;
-    }
+    };
+    if ((chosen_.quirks & kBuffered) != 0) largest_message_ = std::min(wishes.buffer, kLargestMessage);
+    if (largest_message_ < kSmallestBuffer)
+        return fail("FI_OFI_RXM_BUFFER_SIZE is less than " + std::to_string(kSmallestBuffer));
     if ((chosen_.quirks & kBoundedQueue) != 0) pairs_ = queue_pairs_of(*info_);
     if (why = refuses(wishes.peers); !why.empty()) return false;
     most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
@@ -87,16 +89,13 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
                       (bound_ = true) && did("fi_enable", fi_enable(endpoint_)) &&
                       did("fi_getname", fi_getname(&endpoint_->fid, address_.bytes, &length));
     if (!made) {
-        why = std::string(provider()) + ": " + step + ": " + fi_strerror(-error);
-        if (most_ > 0 && error == -FI_EINVAL) why += " (the device's queues may be too short: lower FI_UNIVERSE_SIZE)";
-        return false;
+        const bool short_queues = most_ > 0 && error == -FI_EINVAL;
+        return fail(std::string(step) + ": " + fi_strerror(-error) +
+                    (short_queues ? " (the device's queues may be too short: lower FI_UNIVERSE_SIZE)" : ""));
     }
     if ((chosen_.quirks & kBlockingRead) == 0) {
         waker_ = base::above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (waker_ < 0 || fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) != 0) {
-            why = std::string(provider()) + ": nothing to sleep on";
-            return false;
-        }
+        if (waker_ < 0 || fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) != 0) return fail("nothing to sleep on");
     }
     address_.size = static_cast<std::uint32_t>(length);
     buffers_ = std::make_unique_for_overwrite<std::byte[]>(kReceives * largest_message_);
@@ -107,19 +106,15 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
         if (slots != nullptr)
             slot_memory_ =
                 register_memory(slots, Slots::kCount * Slots::kBytes, FI_SEND | FI_WRITE | FI_READ, kUncached);
-        if (receive_memory_ == nullptr || slot_memory_ == nullptr) {
-            why = std::string(provider()) +
-                  ": cannot register memory for messages; raise the limit of locked memory (ulimit -l)";
-            return false;
-        }
+        if (receive_memory_ == nullptr || slot_memory_ == nullptr)
+            return fail("cannot register memory for messages; raise the limit of locked memory (ulimit -l)");
     }
-    for (int i = 0; i < kReceives; ++i) {
-        receives_[static_cast<std::size_t>(i)].buffer = buffers_.get() + static_cast<std::size_t>(i) * largest_message_;
-        if (!post(receives_[static_cast<std::size_t>(i)])) {
-            why = std::string(provider()) + ": cannot post a receive";
-            return false;
-        }
-        if (!receives_[static_cast<std::size_t>(i)].posted) ++unposted_;
+    std::byte* buffer = buffers_.get();
+    for (Receive& receive : receives_) {
+        receive.buffer = buffer;
+        buffer += largest_message_;
+        if (!post(receive)) return fail("cannot post a receive");
+        if (!receive.posted) ++unposted_;
     }
     flaw_ = probe_direct(*this);
     choose_registration();
