@@ -1,6 +1,7 @@
 // Look-up of kernels and of types' layouts and comparisons; the choice of the instruction set.
 #include "op/kernels.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -38,20 +39,14 @@ consteval Element element_of() {
     }
 }
 
-struct Elements {
-    Element of[KernelTable::basics];
-};
-
-template <std::size_t... Index>
-consteval Elements make_elements(std::index_sequence<Index...>) {
-    return {{element_of<static_cast<Basic>(Index)>()...}};
+constexpr auto elements = []<std::size_t... Index>(std::index_sequence<Index...>) {
+    return std::array{element_of<static_cast<Basic>(Index)>()...};
 }
-
-constexpr Elements elements = make_elements(std::make_index_sequence<KernelTable::basics>{});
+(std::make_index_sequence<KernelTable::basics>{});
 
 const Element& element(Basic basic) {
     const auto index = static_cast<std::size_t>(basic);
-    return elements.of[index < KernelTable::basics ? index : 0];
+    return elements[index < KernelTable::basics ? index : 0];
 }
 
 Kernel look_up(const KernelTable& table, Op op, Basic basic) {
