@@ -35,14 +35,10 @@ void append(Signature& to, const Signature& part, std::uint64_t times) {
             append(to, run);
 }
 
-std::uint64_t elements_in(Basic basic, std::uint64_t bytes) {
-    return bytes / op::significant_size(basic);
-}
-
 Signature signature_of(MPI_Datatype type) {
     op::Layout layout = detail::flatten(type);
     if (layout.size() == 0) return {};
-    if (layout.basic() != Basic::None) return {{layout.basic(), elements_in(layout.basic(), layout.size())}};
+    if (layout.basic() != Basic::None) return {{layout.basic(), layout.size() / op::significant_size(layout.basic())}};
     detail::Contents contents(type);
     Signature signature;
     if (contents.combiner() != MPI_COMBINER_STRUCT) {

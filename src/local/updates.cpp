@@ -145,10 +145,8 @@ std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t>
 }
 
 int Updates::read(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
-    const Portion& first = portions[order.front()];
-    if (order.size() == 1) return transfer(Direction::Read, pid_, base_ + first.disp, buffer, first.count * how_.width);
     Batch batch(Direction::Read, pid_);
-    std::uint64_t begin = first.disp;
+    std::uint64_t begin = portions[order.front()].disp;
     std::uint64_t last = begin;
     std::size_t from = 0;
     place(portions, order, [&](const Portion& portion, std::size_t at) {
@@ -167,9 +165,6 @@ int Updates::read(const Portion* portions, std::span<const std::uint16_t> order,
 // Writes the data of the elements only. Other processes may write to the gaps between them and to their padding.
 int Updates::write(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
     const bool padded = op::significant_size(how_.basic) != how_.width;
-    const Portion& first = portions[order.front()];
-    if (order.size() == 1 && !padded)
-        return transfer(Direction::Write, pid_, base_ + first.disp, buffer, first.count * how_.width);
     Batch batch(Direction::Write, pid_);
     const op::DataRuns runs = padded ? op::data_runs(how_.basic) : op::DataRuns{};
     place(portions, order, [&](const Portion& portion, std::size_t at) {
