@@ -2,7 +2,6 @@
 // which origin and target have the same number.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "op/call.h"
