@@ -40,7 +40,7 @@ int Libfabric::process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& 
     return static_cast<int>(count);
 }
 
-int Libfabric::process_error(Receiver&) {
+int Libfabric::process_error() {
     fi_cq_err_entry failure{};
     if (fi_cq_readerr(queue_, &failure, 0) <= 0) return 0;
     auto* operation = static_cast<Operation*>(failure.op_context);
@@ -67,7 +67,7 @@ int Libfabric::poll(Receiver& receiver) {
     fi_cq_msg_entry entries[16];
     const ssize_t count = fi_cq_read(queue_, entries, std::size(entries));
     if (count > 0) return process(entries, count, receiver);
-    return count == -FI_EAVAIL ? process_error(receiver) : 0;
+    return count == -FI_EAVAIL ? process_error() : 0;
 }
 
 void Libfabric::wake() {
@@ -138,7 +138,7 @@ int Libfabric::sleep(int milliseconds, Receiver& receiver) {
     fi_cq_msg_entry entry{};
     const ssize_t count = fi_cq_sread(queue_, &entry, 1, nullptr, milliseconds);
     if (count > 0) return process(&entry, count, receiver);
-    return count == -FI_EAVAIL ? process_error(receiver) : 0;
+    return count == -FI_EAVAIL ? process_error() : 0;
 }
 
 }  // namespace osc::fabric

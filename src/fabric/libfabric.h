@@ -121,7 +121,7 @@ class Libfabric final : public Endpoint {
     void try_atomics(bool wanted);
     void try_rows();
     int process(const fi_cq_msg_entry* entries, ssize_t count, Receiver& receiver);
-    int process_error(Receiver& receiver);
+    int process_error();
 
     fi_info* info_ = nullptr;
     Provider chosen_{};

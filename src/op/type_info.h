@@ -20,7 +20,6 @@ class TypeInfo {
     TypeInfo(std::uint64_t handle, Layout made, bool builtin, bool unnamed = false)
         : key(handle),
           size(made.size()),
-          extent(made.extent()),
           basic(made.basic()),
           contiguous(made.contiguous()),
           predefined(builtin),
@@ -29,9 +28,8 @@ class TypeInfo {
     TypeInfo(const TypeInfo&) = delete;
     TypeInfo& operator=(const TypeInfo&) = delete;
 
-    const std::uint64_t key;      // of the type that was flattened; duplicates of it share this object
-    const std::size_t size;       // bytes of data
-    const std::ptrdiff_t extent;  // bytes
+    const std::uint64_t key;  // of the type that was flattened; duplicates of it share this object
+    const std::size_t size;   // bytes of data
     const Basic basic;
     const bool contiguous;  // any count is `count * size` bytes at displacement 0
     const bool predefined;
