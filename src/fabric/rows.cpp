@@ -1,6 +1,8 @@
 // libosc_ofi.so: atomics on rows of elements, by libfabric's types and operations.
 #include <rdma/fi_atomic.h>
 
+#include <utility>
+
 #include "fabric/libfabric.h"
 
 namespace osc::fabric {
@@ -8,78 +10,48 @@ namespace {
 
 constexpr int kUnknown = -1;
 
-// libfabric's type for the elements of a basic type, or kUnknown. Complex numbers are none of it: libfabric does not
-// say whether both parts change at once, nor what their product is.
-int type_of(Basic type) {
-    switch (type) {
-        case Basic::I8:
-            return FI_INT8;
-        case Basic::I16:
-            return FI_INT16;
-        case Basic::I32:
-            return FI_INT32;
-        case Basic::I64:
-            return FI_INT64;
-        case Basic::U8:
-        case Basic::Byte:
-        case Basic::Bool:
-        case Basic::Logical1:
-            return FI_UINT8;
-        case Basic::U16:
-        case Basic::Logical2:
-            return FI_UINT16;
-        case Basic::U32:
-        case Basic::Char4:
-        case Basic::Logical4:
-            return FI_UINT32;
-        case Basic::U64:
-        case Basic::Logical8:
-            return FI_UINT64;
-        case Basic::F32:
-            return FI_FLOAT;
-        case Basic::F64:
-            return FI_DOUBLE;
-        default:
-            return kUnknown;
-    }
+// libfabric's types and operations. Complex numbers are none of it: libfabric does not say whether both parts change at
+// once, nor what their product is.
+constexpr std::pair<Basic, fi_datatype> kTypes[] = {
+    {Basic::I8, FI_INT8},         {Basic::I16, FI_INT16},      {Basic::I32, FI_INT32},
+    {Basic::I64, FI_INT64},       {Basic::U8, FI_UINT8},       {Basic::Byte, FI_UINT8},
+    {Basic::Bool, FI_UINT8},      {Basic::Logical1, FI_UINT8}, {Basic::U16, FI_UINT16},
+    {Basic::Logical2, FI_UINT16}, {Basic::U32, FI_UINT32},     {Basic::Char4, FI_UINT32},
+    {Basic::Logical4, FI_UINT32}, {Basic::U64, FI_UINT64},     {Basic::Logical8, FI_UINT64},
+    {Basic::F32, FI_FLOAT},       {Basic::F64, FI_DOUBLE},
+};
+constexpr std::pair<Op, fi_op> kOps[] = {
+    {Op::Max, FI_MAX},
+    {Op::Min, FI_MIN},
+    {Op::Sum, FI_SUM},
+    {Op::Prod, FI_PROD},
+    {Op::Land, FI_LAND},
+    {Op::Band, FI_BAND},
+    {Op::Lor, FI_LOR},
+    {Op::Bor, FI_BOR},
+    {Op::Lxor, FI_LXOR},
+    {Op::Bxor, FI_BXOR},
+    {Op::Replace, FI_ATOMIC_WRITE},
+};
+
+// libfabric's number, or kUnknown.
+template <class Pairs, class Key>
+int find(const Pairs& pairs, Key key) {
+    for (const auto& [known, number] : pairs)
+        if (known == key) return number;
+    return kUnknown;
 }
 
 int op_of(RowForm form, Op op) {
     if (form == RowForm::Swap) return FI_CSWAP;
-    switch (op) {
-        case Op::Max:
-            return FI_MAX;
-        case Op::Min:
-            return FI_MIN;
-        case Op::Sum:
-            return FI_SUM;
-        case Op::Prod:
-            return FI_PROD;
-        case Op::Land:
-            return FI_LAND;
-        case Op::Band:
-            return FI_BAND;
-        case Op::Lor:
-            return FI_LOR;
-        case Op::Bor:
-            return FI_BOR;
-        case Op::Lxor:
-            return FI_LXOR;
-        case Op::Bxor:
-            return FI_BXOR;
-        case Op::Replace:
-            return FI_ATOMIC_WRITE;
-        case Op::NoOp:
-            return form == RowForm::Fetch ? FI_ATOMIC_READ : kUnknown;
-        default:
-            return kUnknown;
-    }
+    if (op == Op::NoOp) return form == RowForm::Fetch ? FI_ATOMIC_READ : kUnknown;
+    return find(kOps, op);
 }
 
 }  // namespace
 
 std::size_t Libfabric::longest_row(RowForm form, Basic type, Op op) const {
-    const int number = type_of(type);
+    const int number = find(kTypes, type);
     const int code = op_of(form, op);
     if (number == kUnknown || code == kUnknown || !rows_flaw_.empty()) return 0;
     const auto datatype = static_cast<fi_datatype>(number);
@@ -100,7 +72,7 @@ Posted Libfabric::update(PeerId peer, AtomicRow& row, std::uint64_t address, std
     std::byte* const operands = used.memory;
     std::byte* const before = operands + row.bytes;
     void* const description = used.description;
-    const auto type = static_cast<fi_datatype>(type_of(row.type));
+    const auto type = static_cast<fi_datatype>(find(kTypes, row.type));
     const auto op = static_cast<fi_op>(op_of(row.form, row.op));
     if (row.form == RowForm::Fetch)
         return began(operation, fi_fetch_atomic(endpoint_, operands, row.count, description, before, description, peer,
