@@ -5,18 +5,6 @@
 
 namespace osc::reach {
 
-Fault Reach::complete(std::uint32_t /*rank*/, Completion /*until*/) {
-    return Fault::None;
-}
-
-bool Reach::send(Target& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) {
-    return false;
-}
-
-bool Reach::find(const Target& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/, Place& /*place*/) const {
-    return false;
-}
-
 Outcome LocalReach::perform(Target& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {
     std::int64_t start = 0;
     bool nothing = false;
@@ -33,8 +21,6 @@ Fault LocalReach::admit(Target& target, const op::Call& call, bool& nothing) {
     note_path(target);
     return find_start(target, call, start, nothing);
 }
-
-void LocalReach::note_path(const Target& /*target*/) const {}
 
 Fault LocalReach::find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     return find_start_in(target.rank, target.control().size, target.unit, call, start, nothing);

@@ -69,14 +69,17 @@ class Reach {
     virtual Fault admit(Target& target, const op::Call& call, bool& nothing) = 0;
     /// Waits for operations that perform() and send() have left in flight to `rank`, or kEveryTarget; the first fault
     /// that was met. Only called while something of the window is in flight.
-    virtual Fault complete(std::uint32_t rank, Completion until);
+    virtual Fault complete(std::uint32_t /*rank*/, Completion /*until*/) { return Fault::None; }
     /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
     /// must.
-    virtual bool send(Target& target, const op::Simple& operation, bool threaded);
+    virtual bool send(Target& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) { return false; }
     /// Finds bytes of the window that the target's limit does not cover: mapped here, in the region that the last
     /// operation on the target has found, or with no byte mapped here and in the reach of process_vm_*. False if only
     /// perform() can.
-    virtual bool find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const;
+    virtual bool find(const Target& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/,
+                      Place& /*place*/) const {
+        return false;
+    }
 };
 
 /// A way to targets of this node: perform() is over when it returns, except messages to an agent.
@@ -89,7 +92,7 @@ class LocalReach : public Reach {
     /// The rest of perform(), with the call's first byte from displacement 0.
     virtual Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
     /// Notes the path of an operation whose target has memory that is not mapped here.
-    virtual void note_path(const Target& target) const;
+    virtual void note_path(const Target& /*target*/) const {}
     /// Computes the call's first byte; Fault::Range if it touches a byte outside the target's memory.
     virtual Fault find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing);
 };
