@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "base/assert.h"
 #include "reach/reach.h"
@@ -127,33 +126,24 @@ bool Core::node_barrier(bool* is_last) {
 // A fault of the batch, or of one way, must not keep the other operations from being completed.
 Fault Core::complete_all(std::uint32_t rank, reach::Completion until) {
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, rank);
-    Fault first = take_batch_fault();
-    std::string text = first != Fault::None ? run.text : std::string();
-    for (reach::Reach* const way : reaches) {
-        const Fault fault = way != nullptr ? way->complete(rank, until) : Fault::None;
-        if (fault == Fault::None || first != Fault::None) continue;
-        first = fault;
-        text = base::fault_text();
-    }
-    return first == Fault::None ? first : base::fail(first, "%s", text.c_str());
+    base::FirstFault first;
+    first.note(take_batch_fault());
+    for (reach::Reach* const way : reaches)
+        if (way != nullptr) first.note(way->complete(rank, until));
+    return first.take();
 }
 
 // Threads of MPI_THREAD_MULTIPLE read `run` only.
 Fault Core::take_batch_fault() {
     perform_batch();
-    if (run.fault == Fault::None) return Fault::None;
-    incomplete.fetch_sub(1, std::memory_order_relaxed);
-    return std::exchange(run.fault, Fault::None);
+    if (run.fault.is_set()) incomplete.fetch_sub(1, std::memory_order_relaxed);
+    return run.fault.take();
 }
 
 void Core::finish_batch() {
     const Fault fault = run.batch->finish();
-    if (fault == Fault::None || run.fault != Fault::None) {
-        incomplete.fetch_sub(1, std::memory_order_relaxed);
-        return;
-    }
-    run.fault = fault;
-    run.text = base::fault_text();
+    if (fault == Fault::None || run.fault.is_set()) incomplete.fetch_sub(1, std::memory_order_relaxed);
+    run.fault.note(fault);
 }
 
 void Core::announce_fence(std::uint64_t fence, bool ahead) {

@@ -7,11 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/assert.h"
-#include "base/fault.h"
+#include "base/first_fault.h"
 #include "core/strategies/strategy.h"
 #include "local/batch.h"
 #include "reach/reach.h"
@@ -77,8 +76,7 @@ struct Run {
     std::uint64_t length = 0;           // of this run
     std::uint32_t order = 0;            // Core::order in this run
     bool is_long = false;               // so its operations are batched; or the run before was
-    Fault fault = Fault::None;          // of a batch; unreported, and counted in Core::incomplete
-    std::string text;
+    base::FirstFault fault;             // of a batch; unreported, and counted in Core::incomplete
 };
 
 /// The state lock of a window at MPI_THREAD_MULTIPLE. A thread holds it for a few instructions and never while it

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/first_fault.h"
 #include "base/wait_time.h"
 #include "shm/wait.h"
 
@@ -170,10 +171,10 @@ Fault TwoLevel::lock(std::uint32_t target, LockKind kind) {
 
 Fault TwoLevel::unlock(std::uint32_t target, LockKind kind) {
     if (kind == LockKind::Shared) return part(target, Word::Local, Side::Sharing);
-    const Fault local = part(target, Word::Local, Side::Excluding);
-    const std::string text = local != Fault::None ? base::fault_text() : "";
-    const Fault global = leave();
-    return local != Fault::None ? fail(local, "%s", text.c_str()) : global;
+    base::FirstFault first;
+    first.note(part(target, Word::Local, Side::Excluding));
+    first.note(leave());
+    return first.take();
 }
 
 Fault TwoLevel::lock_all() {

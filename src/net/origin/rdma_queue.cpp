@@ -7,7 +7,7 @@
 
 namespace osc::net {
 
-RdmaQueue::RdmaQueue(NetworkStack& network, Connection& to, FirstFault& faults, RegionCache& regions)
+RdmaQueue::RdmaQueue(NetworkStack& network, Connection& to, StreamFault& faults, RegionCache& regions)
     : network_(network), to_(to), faults_(faults), regions_(regions) {
     for (Place& place : flight_) {
         place.transfer.connection = &to_;

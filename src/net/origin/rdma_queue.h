@@ -9,9 +9,9 @@
 
 #include "net/network_stack.h"
 #include "net/origin/completion.h"
-#include "net/origin/first_fault.h"
 #include "net/origin/in_flight.h"
 #include "net/origin/region_cache.h"
+#include "net/origin/stream_fault.h"
 
 namespace osc::net {
 
@@ -41,7 +41,7 @@ class RdmaQueue {
   public:
     static constexpr std::size_t kTransfers = 16;
 
-    RdmaQueue(NetworkStack& network, Connection& to, FirstFault& faults, RegionCache& regions);
+    RdmaQueue(NetworkStack& network, Connection& to, StreamFault& faults, RegionCache& regions);
 
     /// Starts a transfer, or defers it. `confirmed`: the lock is. `refused`: the target has refused the lock.
     void add(RdmaRequest&& request, bool confirmed, bool refused);
@@ -82,7 +82,7 @@ class RdmaQueue {
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     NetworkStack& network_;
     Connection& to_;
-    FirstFault& faults_;
+    StreamFault& faults_;
     RegionCache& regions_;
     std::deque<RdmaRequest> waiting_;
     std::uint64_t serial_ = 0;

@@ -201,16 +201,12 @@ Fault RemoteWindow::each(std::uint32_t target, F&& f) {
         for (auto& [rank, stream] : streams_)
             if (target == kAll || rank == target) streams.push_back(stream.get());
     }
-    Fault first = Fault::None;
-    std::string text;
+    base::FirstFault first;
     for (Stream* stream : streams) {
         const std::lock_guard lock(stream->mutex());
-        const Fault fault = f(*stream);
-        if (fault == Fault::None || first != Fault::None) continue;
-        first = fault;
-        text = base::fault_text();
+        first.note(f(*stream));
     }
-    return first != Fault::None ? base::fail(first, "%s", text.c_str()) : Fault::None;
+    return first.take();
 }
 
 Fault RemoteWindow::complete_ops(std::uint32_t target) {

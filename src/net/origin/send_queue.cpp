@@ -8,7 +8,7 @@
 
 namespace osc::net {
 
-SendQueue::SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults)
+SendQueue::SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, StreamFault& faults)
     : network_(network), to_(to), window_(window), me_(me), body_(network.largest_body()), faults_(faults) {
     for (Place& place : flight_)
         place.queue = this;

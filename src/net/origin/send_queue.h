@@ -11,9 +11,9 @@
 
 #include "net/network_stack.h"
 #include "net/origin/completion.h"
-#include "net/origin/first_fault.h"
 #include "net/origin/in_flight.h"
 #include "net/origin/reply_segment.h"
+#include "net/origin/stream_fault.h"
 
 namespace osc::net {
 
@@ -24,7 +24,7 @@ class SendQueue {
     static constexpr std::size_t kInflight = 8;
     using When = FabricSender::When;
 
-    SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, FirstFault& faults);
+    SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, StreamFault& faults);
 
     // The message that is being filled.
     bool filling() const { return filling_.message != nullptr; }
@@ -112,7 +112,7 @@ class SendQueue {
     const std::uint64_t window_;
     const std::uint32_t me_;
     const std::size_t body_;  // bytes that a message, or its reply, has room for
-    FirstFault& faults_;
+    StreamFault& faults_;
 
     Outgoing filling_;
     std::size_t returning_ = 0;  // bytes that the reply to it will hold

@@ -142,7 +142,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// caller does not hold the mutex.
     bool abandon();
 
-    FirstFault faults;
+    StreamFault faults;
     RegionCache regions;
     Operation operation;
 

@@ -1,0 +1,28 @@
+// The first fault of several steps, of which later ones may fail too.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/fault.h"
+
+namespace osc::base {
+
+class FirstFault {
+  public:
+    /// Keeps the fault that a call of this thread has just returned, with its line, if it is the first one.
+    void note(Fault fault) {
+        if (fault == Fault::None || is_set()) return;
+        fault_ = fault;
+        text_ = fault_text();
+    }
+    bool is_set() const { return fault_ != Fault::None; }
+    /// Returns the fault, once, as if it had just arisen.
+    Fault take() { return is_set() ? fail(std::exchange(fault_, Fault::None), "%s", text_.c_str()) : Fault::None; }
+
+  private:
+    Fault fault_ = Fault::None;
+    std::string text_;
+};
+
+}  // namespace osc::base
