@@ -103,20 +103,16 @@ Fault complete(Core& core) {
     // complete at the target (12.5.2). So the complete for a remote target follows them in the same message, and a
     // later call awaits its reply; this one does if the target calls MPI_Win_test.
     const Fault late = guard.unlocked([&] {
-        Fault first = Fault::None;
+        base::FirstFault first;
         for (const std::uint32_t rank : epoch.group)
-            if (const Fault fault = core.perform_deferred(rank); fault != Fault::None) first = fault;
-        for (const std::uint32_t rank : epoch.group) {
-            const Fault fault = core.is_local(rank) ? core.complete_ops(rank) : core.remote_sync->complete(rank);
-            if (fault != Fault::None) first = fault;
-        }
+            first.note(core.perform_deferred(rank));
+        for (const std::uint32_t rank : epoch.group)
+            first.note(core.is_local(rank) ? core.complete_ops(rank) : core.remote_sync->complete(rank));
         for (const std::uint32_t rank : epoch.group) {
             if (core.is_local(rank)) continue;
-            const Fault fault =
-                core.remote_sync->awaits_complete(rank) ? core.complete_ops(rank) : core.complete_local(rank);
-            if (fault != Fault::None) first = fault;
+            first.note(core.remote_sync->awaits_complete(rank) ? core.complete_ops(rank) : core.complete_local(rank));
         }
-        return first;
+        return first.take();
     });
     for (const std::uint32_t rank : epoch.group) {
         core.target(rank).started = false;

@@ -56,10 +56,10 @@ Fault await_order(Core& core, StateGuard& guard, May&& may) {
 
 // Performs the queued operations at all targets; returns their first fault.
 Fault perform_all_queued(Core& core) {
-    Fault first = Fault::None;
+    base::FirstFault first;
     for (const std::uint32_t rank : core.deferred_targets())
-        if (const Fault fault = perform_queued(core, rank); fault != Fault::None) first = fault;
-    return first;
+        first.note(perform_queued(core, rank));
+    return first.take();
 }
 
 // After a flush that returns `fault`: if no operation is left incomplete, the next flush may take its fast path.
@@ -120,10 +120,11 @@ Fault unlock(Core& core, std::uint32_t rank) {
         return fail(Fault::Sync, "rank %u is not locked by this process", rank);
     // A fault of an operation is returned, but the lock is released all the same.
     const Fault late = guard.unlocked([&] {
-        const Fault done = perform_queued(core, rank);
-        const Fault released = release_remote(core, core.target(rank));
-        const Fault ended = core.complete_ops(rank);
-        return done != Fault::None ? done : released != Fault::None ? released : ended;
+        base::FirstFault first;
+        first.note(perform_queued(core, rank));
+        first.note(release_remote(core, core.target(rank)));
+        first.note(core.complete_ops(rank));
+        return first.take();
     });
     core.lock_order->end(core, guard, rank);
     if (core.target(rank).held_lock == HeldLock::None)
@@ -164,12 +165,13 @@ Fault unlock_all(Core& core) {
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
     const Fault late = guard.unlocked([&] {
-        Fault first = perform_all_queued(core);
+        base::FirstFault first;
+        first.note(perform_all_queued(core));
         for (const std::uint32_t rank : epoch.touched)
-            if (const Fault fault = release_remote(core, core.target(rank)); fault != Fault::None) first = fault;
-        const Fault ended = core.complete_ops();
+            first.note(release_remote(core, core.target(rank)));
+        first.note(core.complete_ops());
         if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
-        return first != Fault::None ? first : ended;
+        return first.take();
     });
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");

@@ -14,29 +14,26 @@ namespace {
 
 // Before the barrier: completes the operations on local targets, and sends the close messages to remote targets.
 Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
-    Fault first = Fault::None;
+    base::FirstFault first;
     const bool calls_barrier = core.controls.rank_at(0) == core.me;
     for (const std::uint32_t rank : targets) {
         const Fault fault =
             core.is_local(rank) ? core.complete_ops(rank) : core.remote_sync->close(rank, calls_barrier);
-        if (fault != Fault::None)
-            first = fault;
-        else if (!core.is_local(rank))
-            core.controls.fence_counts().add(rank, core.size);
+        first.note(fault);
+        if (fault == Fault::None && !core.is_local(rank)) core.controls.fence_counts().add(rank, core.size);
     }
-    return first;
+    return first.take();
 }
 
 // After the barrier: performs the queued operations.
 Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) {
-    Fault first = Fault::None;
+    base::FirstFault first;
     for (const std::uint32_t rank : targets) {
         if (!core.has_deferred(rank)) continue;
-        const Fault done = core.perform_deferred(rank);
-        const Fault ended = core.complete_ops(rank);
-        if (done != Fault::None || ended != Fault::None) first = done != Fault::None ? done : ended;
+        first.note(core.perform_deferred(rank));
+        first.note(core.complete_ops(rank));
     }
-    return first;
+    return first.take();
 }
 
 // Waits until the operations of other processes on this node's processes are complete. A local process loads and stores
@@ -79,12 +76,14 @@ class DeferredFence final : public FenceStrategy {
         }
         const std::uint64_t fence = core.epoch.fences;
         std::atomic<std::uint64_t>& queued = core.controls.header().queued_fence[fence % 2];
-        late = end_operations(core, call.targets);
+        base::FirstFault first;
+        first.note(end_operations(core, call.targets));
         if (!core.deferred_targets().empty()) queued.store(fence, std::memory_order_relaxed);
         if (!core.barrier()) return false;
-        if (const Fault fault = perform_all_queued(core, call.targets); fault != Fault::None) late = fault;
+        first.note(perform_all_queued(core, call.targets));
         if (!await_incoming(core, queued.load(std::memory_order_relaxed) == fence)) return false;
-        if (const Fault fault = core.complete_local(); late == Fault::None) late = fault;
+        first.note(core.complete_local());
+        late = first.take();
         return true;
     }
 
