@@ -31,7 +31,7 @@ bool Attached::look_up(std::uint64_t address, Lease& lease) {
             unsure = true;
         } else if (std::exchange(last, leases[0].number) == leases[0].number) {
             // The cache drops a lease that the target withdrew meanwhile; the next answer lacks it.
-            fault_ = net::fault_of(Status::Malformed, stream_.target());
+            fault_ = net::fault_of(Status::Malformed, stream_.route.target);
             return false;
         }
     }

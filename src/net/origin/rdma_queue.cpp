@@ -7,10 +7,10 @@
 
 namespace osc::net {
 
-RdmaQueue::RdmaQueue(NetworkStack& network, Connection& to, StreamFault& faults, RegionCache& regions)
-    : network_(network), to_(to), faults_(faults), regions_(regions) {
+RdmaQueue::RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache& regions)
+    : route_(route), faults_(faults), regions_(regions) {
     for (Place& place : flight_) {
-        place.transfer.connection = &to_;
+        place.transfer.connection = &route_.to;
         place.transfer.owner = this;
         place.transfer.ended = &RdmaQueue::ended;
     }
@@ -51,7 +51,7 @@ bool RdmaQueue::conflicts(const RdmaRequest& request) {
 }
 
 bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
-    Rdma& rdma = network_.rdma;
+    Rdma& rdma = route_.network.rdma;
     if (place.update != nullptr) return rdma.update(place.transfer, place.update->row, request.address, request.key);
     return request.write ? rdma.write(place.transfer, request.memory, request.bytes, request.address, request.key)
                          : rdma.read(place.transfer, request.memory, request.bytes, request.address, request.key);
@@ -59,13 +59,13 @@ bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
 
 // Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
 bool RdmaQueue::start(RdmaRequest& request, bool refused) {
-    const Status end = to_.end.load(std::memory_order_acquire);
+    const Status end = route_.to.end.load(std::memory_order_acquire);
     Place* const place = refused || end != Status::Done ? nullptr : flight_.free();
     if (place == nullptr) {
         const Status status = refused ? Status::HolderDied : end;
         faults_.note(status);
         if (request.completion != nullptr) request.completion->end(status);
-        if (request.lent != nullptr) network_.sender.give_back(request.lent);
+        if (request.lent != nullptr) route_.network.sender.give_back(request.lent);
         return true;
     }
     place->entry = request.entry;
@@ -99,7 +99,7 @@ void RdmaQueue::ended(Transfer& transfer, Status status) {
     if (const SharedCompletion completion = std::move(place.completion); completion != nullptr) completion->end(status);
     queue.active_.fetch_sub(1, std::memory_order_release);
     if (Message* const lent = std::exchange(place.lent, nullptr); lent != nullptr)
-        queue.network_.sender.give_back(lent);
+        queue.route_.network.sender.give_back(lent);
     place.serial.exchange(0, std::memory_order_seq_cst);
 }
 

@@ -7,11 +7,11 @@
 #include <deque>
 #include <memory>
 
-#include "net/network_stack.h"
 #include "net/origin/completion.h"
 #include "net/origin/in_flight.h"
 #include "net/origin/region_cache.h"
 #include "net/origin/stream_fault.h"
+#include "net/origin/stream_route.h"
 
 namespace osc::net {
 
@@ -41,7 +41,7 @@ class RdmaQueue {
   public:
     static constexpr std::size_t kTransfers = 16;
 
-    RdmaQueue(NetworkStack& network, Connection& to, StreamFault& faults, RegionCache& regions);
+    RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache& regions);
 
     /// Starts a transfer, or defers it. `confirmed`: the lock is. `refused`: the target has refused the lock.
     void add(RdmaRequest&& request, bool confirmed, bool refused);
@@ -73,15 +73,14 @@ class RdmaQueue {
 
     bool may_start(const RdmaRequest& request) { return has_room() && !conflicts(request); }
     bool conflicts(const RdmaRequest& request);
-    bool has_room() { return to_.ended() || flight_.free() != nullptr; }
+    bool has_room() { return route_.to.ended() || flight_.free() != nullptr; }
     bool start(RdmaRequest& request, bool refused);
     bool post(Place& place, const RdmaRequest& request);
     void publish();
     static void ended(Transfer& transfer, Status status);
 
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    NetworkStack& network_;
-    Connection& to_;
+    const StreamRoute route_;
     StreamFault& faults_;
     RegionCache& regions_;
     std::deque<RdmaRequest> waiting_;

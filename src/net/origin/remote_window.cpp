@@ -47,7 +47,7 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
             return nullptr;
         }
         const bool local = job_.node_of[target] == job_.node;
-        entry = std::make_unique<Stream>(network_, *to, window_, me_, target, protocol_, incomplete_,
+        entry = std::make_unique<Stream>(StreamRoute{network_, *to, window_, me_, target}, protocol_, incomplete_,
                                          local ? g_no_fence : fence_);
     }
     return entry.get();

@@ -8,14 +8,14 @@
 
 namespace osc::net {
 
-SendQueue::SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, StreamFault& faults)
-    : network_(network), to_(to), window_(window), me_(me), body_(network.largest_body()), faults_(faults) {
+SendQueue::SendQueue(const StreamRoute& route, StreamFault& faults)
+    : route_(route), body_(route.network.largest_body()), faults_(faults) {
     for (Place& place : flight_)
         place.queue = this;
 }
 
 void SendQueue::begin() {
-    filling_.message = network_.sender.claim();
+    filling_.message = route_.network.sender.claim();
     returning_ = 0;
     records_ = 0;
 }
@@ -115,7 +115,7 @@ void SendQueue::publish() {
 }
 
 void SendQueue::launch(Outgoing& message) {
-    const Status end = to_.end.load(std::memory_order_acquire);
+    const Status end = route_.to.end.load(std::memory_order_acquire);
     faults_.note(end);
     Place* const place = end != Status::Done ? nullptr : flight_.free();
     if (place == nullptr) return drop(message, end);
@@ -124,13 +124,13 @@ void SendQueue::launch(Outgoing& message) {
     place->confirms = std::exchange(message.confirms, false);
     if (!place->segments.empty()) segmented_.fetch_add(1, std::memory_order_relaxed);
     place->serial.store(message.serial, std::memory_order_seq_cst);
-    network_.messenger.request(to_, message.kind, window_, me_, std::exchange(message.message, nullptr), *place,
-                               message.when);
+    route_.network.messenger.request(route_.to, message.kind, route_.window, route_.me,
+                                     std::exchange(message.message, nullptr), *place, message.when);
 }
 
 // Ends a message over an ended connection.
 void SendQueue::drop(Outgoing& message, Status end) {
-    network_.sender.give_back(std::exchange(message.message, nullptr));
+    route_.network.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
     if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
     for (const SharedCompletion& completion : message.completions)

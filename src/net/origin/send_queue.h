@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "net/network_stack.h"
 #include "net/origin/completion.h"
 #include "net/origin/in_flight.h"
 #include "net/origin/reply_segment.h"
 #include "net/origin/stream_fault.h"
+#include "net/origin/stream_route.h"
 
 namespace osc::net {
 
@@ -24,7 +24,7 @@ class SendQueue {
     static constexpr std::size_t kInflight = 8;
     using When = FabricSender::When;
 
-    SendQueue(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, StreamFault& faults);
+    SendQueue(const StreamRoute& route, StreamFault& faults);
 
     // The message that is being filled.
     bool filling() const { return filling_.message != nullptr; }
@@ -101,16 +101,13 @@ class SendQueue {
         void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
 
-    bool has_room() { return to_.ended() || flight_.free() != nullptr; }
+    bool has_room() { return route_.to.ended() || flight_.free() != nullptr; }
     void launch(Outgoing& message);
     void drop(Outgoing& message, Status end);
     void publish();
 
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    NetworkStack& network_;
-    Connection& to_;
-    const std::uint64_t window_;
-    const std::uint32_t me_;
+    const StreamRoute route_;
     const std::size_t body_;  // bytes that a message, or its reply, has room for
     StreamFault& faults_;
 

@@ -32,28 +32,24 @@ static_assert(opcode_of(op::OpKind::Get) == Opcode::Get && opcode_of(op::OpKind:
 
 }  // namespace
 
-Stream::Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
-               Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence)
-    : RecordTransport(most_data(network), most_data(network), 0),
-      faults(target),
-      network_(network),
-      to_(to),
-      window_(window),
-      me_(me),
-      target_(target),
+Stream::Stream(const StreamRoute& its_route, Protocol protocol, std::atomic<std::uint32_t>& incomplete,
+               const std::atomic<std::uint64_t>& fence)
+    : RecordTransport(most_data(its_route.network), most_data(its_route.network), 0),
+      route(its_route),
+      faults(its_route.target),
       protocol_(protocol),
       fence_(fence),
       incomplete_(incomplete),
-      messages_(network, to, window, me, faults),
-      transfers_(network, to, faults, regions),
-      queries_(network, to, *this, window, me, target) {}
+      messages_(route, faults),
+      transfers_(route, faults, regions),
+      queries_(*this) {}
 
 Stream::~Stream() {
     {
         const std::lock_guard lock(mutex_);
         complete_ops();
     }
-    network_.engine.backlog().withdraw(*this);
+    route.network.engine.backlog().withdraw(*this);
 }
 
 // Begins a message. The first one after a fence of this process waits for the target's fence.
@@ -84,7 +80,7 @@ std::byte* Stream::add(const Record& record) {
 }
 
 bool Stream::wants_direct(std::size_t bytes) const {
-    if (protocol_ == Protocol::Auto) return bytes >= network_.endpoint().direct_from();
+    if (protocol_ == Protocol::Auto) return bytes >= route.network.endpoint().direct_from();
     return protocol_ == Protocol::Direct;
 }
 
@@ -142,7 +138,7 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
     begin_direct(completion == nullptr || entry != nullptr);
     direct_bytes_ += bytes;
     for (std::size_t done = 0; done < bytes;) {
-        const std::size_t part = std::min(bytes - done, network_.endpoint().largest_transfer());
+        const std::size_t part = std::min(bytes - done, route.network.endpoint().largest_transfer());
         if (completion != nullptr) completion->begin();
         start({write, address + done, key, static_cast<std::byte*>(memory) + done, part, entry, nullptr, completion});
         done += part;
@@ -267,7 +263,7 @@ bool Stream::send_alone() {
         return false;
     const Record record = messages_.last();
     const bool put = record.opcode == Opcode::Put;
-    if (record.bytes > network_.endpoint().largest_transfer()) return false;
+    if (record.bytes > route.network.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
     Message* const alone = messages_.take_only_record(memory);
     start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr, alone,
@@ -310,7 +306,7 @@ void Stream::forget_results() {
 
 // True if the connection ended so long ago that the provider will not complete its transfers.
 bool Stream::gone(std::int64_t& since) {
-    if (network_.messenger.alive(to_)) {
+    if (route.network.messenger.alive(route.to)) {
         since = 0;
         return false;
     }
@@ -324,36 +320,36 @@ bool Stream::gone(std::int64_t& since) {
 void Stream::wait_until(base::FunctionRef<bool()> done) {
     const auto over = [&] { return abandoned_.load(std::memory_order_acquire) || done(); };
     if (over()) return;
-    const shm::WaitScope waits = scope();
+    const shm::WaitScope waits = route.scope();
     bool ended = false;
     {
         const Released released(*this);
         std::int64_t since = 0;
-        ended = network_.engine.wait(over, [&] { return gone(since); });
+        ended = route.network.engine.wait(over, [&] { return gone(since); });
     }
     if (ended) return;
     abandoned_.store(true, std::memory_order_release);
-    faults.note(to_.end.load(std::memory_order_acquire));
+    faults.note(route.to.end.load(std::memory_order_acquire));
     advance();
 }
 
 bool Stream::look(Completion& completion) {
     if (completion.ended()) return true;
-    network_.engine.poll();
+    route.network.engine.poll();
     if (completion.ended()) return true;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kLookEvery) {
         looked_ = now;
-        if (gone(gone_since_)) completion.give_up(to_.end.load(std::memory_order_acquire));
+        if (gone(gone_since_)) completion.give_up(route.to.end.load(std::memory_order_acquire));
     }
     return completion.ended();
 }
 
 void Stream::await(Completion& completion) {
-    const shm::WaitScope waits = scope();
+    const shm::WaitScope waits = route.scope();
     std::int64_t since = 0;
-    if (!network_.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); }))
-        completion.give_up(to_.end.load(std::memory_order_acquire));
+    if (!route.network.engine.wait([&] { return completion.ended(); }, [&] { return gone(since); }))
+        completion.give_up(route.to.end.load(std::memory_order_acquire));
 }
 
 void Stream::dispatch(FrameKind kind, SendQueue::When when) {
@@ -368,7 +364,7 @@ void Stream::push(FrameKind kind) {
 
 void Stream::queue_message(FrameKind kind) {
     if (!messages_.filling()) return;
-    if (messages_.queued() >= kMostQueued * fabric::kLargestMessage / network_.endpoint().largest_message())
+    if (messages_.queued() >= kMostQueued * fabric::kLargestMessage / route.network.endpoint().largest_message())
         push(kind);
     else
         dispatch(kind);
@@ -434,16 +430,16 @@ void Stream::advance() {
     bool any = proceed();
     if (!enlisted_.load(std::memory_order_relaxed) && is_deferred()) {
         enlisted_.store(true, std::memory_order_relaxed);
-        network_.engine.backlog().enlist(*this);
+        route.network.engine.backlog().enlist(*this);
         any = proceed() || any;  // an event may have come before the backlog had this stream
     }
-    if (any) network_.engine.ring();
+    if (any) route.network.engine.ring();
 }
 
 progress::DeferredWork::Left Stream::resume() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return Left::Busy;
-    if (proceed()) network_.engine.ring();
+    if (proceed()) route.network.engine.ring();
     if (is_deferred()) return transfers_.no_room() ? Left::Busy : Left::Work;
     enlisted_.store(false, std::memory_order_release);  // the last use of the stream by this thread
     return Left::Nothing;
@@ -462,7 +458,7 @@ Fault Stream::settle() {
 
 bool Stream::abandon() {
     if (!abandoned_) return false;
-    network_.engine.backlog().withdraw(*this);
+    route.network.engine.backlog().withdraw(*this);
     return true;
 }
 

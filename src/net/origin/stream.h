@@ -45,13 +45,12 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
   public:
     /// `incomplete` counts streams that have something in flight. `fence`: the target executes the messages when it has
     /// made its fence of this number.
-    Stream(NetworkStack& network, Connection& to, std::uint64_t window, std::uint32_t me, std::uint32_t target,
-           Protocol protocol, std::atomic<std::uint32_t>& incomplete, const std::atomic<std::uint64_t>& fence);
+    Stream(const StreamRoute& its_route, Protocol protocol, std::atomic<std::uint32_t>& incomplete,
+           const std::atomic<std::uint64_t>& fence);
     ~Stream() override;
 
     std::mutex& mutex() { return mutex_; }
     TargetQueries& queries() { return queries_; }
-    std::uint32_t target() const { return target_; }
 
     /// The state of one operation of one thread.
     struct Operation {
@@ -142,6 +141,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// caller does not hold the mutex.
     bool abandon();
 
+    const StreamRoute route;
     StreamFault faults;
     RegionCache regions;
     Operation operation;
@@ -198,15 +198,9 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     void await_started();
     void await_notifications();
     void wait_until(base::FunctionRef<bool()> done);
-    shm::WaitScope scope() const { return {shm::WaitKind::Operations, window_, me_, target_}; }
     bool gone(std::int64_t& since);
     bool refused() const { return under_lock_ && messages_.refused(); }
 
-    NetworkStack& network_;
-    Connection& to_;
-    const std::uint64_t window_;
-    const std::uint32_t me_;
-    const std::uint32_t target_;
     const Protocol protocol_;
     const std::atomic<std::uint64_t>& fence_;
     std::atomic<std::uint32_t>& incomplete_;

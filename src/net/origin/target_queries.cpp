@@ -10,14 +10,14 @@ TargetQueries::Turn::Turn(TargetQueries& queries) : queries_(queries) {
     while (queries_.taken_.exchange(true, std::memory_order_acquire)) {
         waited_ = true;
         const Stream::Released released(queries_.stream_);
-        queries_.network_.engine.wait([&] { return !queries_.taken_.load(std::memory_order_seq_cst); },
-                                      [] { return false; });
+        queries_.stream_.route.network.engine.wait([&] { return !queries_.taken_.load(std::memory_order_seq_cst); },
+                                                   [] { return false; });
     }
 }
 
 TargetQueries::Turn::~Turn() {
     queries_.taken_.exchange(false, std::memory_order_seq_cst);
-    queries_.network_.engine.ring();
+    queries_.stream_.route.network.engine.ring();
 }
 
 void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::size_t size) {
@@ -27,28 +27,29 @@ void TargetQueries::Reply::answered(Status reply, const std::byte* data, std::si
 }
 
 Fault TargetQueries::ask(const Record& record, void* to) {
-    if (to_.ended()) {
-        stream_.faults.note(to_.end.load(std::memory_order_relaxed));
+    const StreamRoute& route = stream_.route;
+    if (route.to.ended()) {
+        stream_.faults.note(route.to.end.load(std::memory_order_relaxed));
         return stream_.faults.take();
     }
-    Message* message = network_.sender.claim();
+    Message* message = route.network.sender.claim();
     std::memcpy(message->body(), &record, sizeof record);
     message->bytes = sizeof record;
     reply_.to = to;
     reply_.bytes = returned(record);
     reply_.open.store(true, std::memory_order_relaxed);
-    network_.messenger.request(to_, FrameKind::Query, window_, me_, message, reply_);
-    const shm::WaitScope waits(shm::WaitKind::Operations, window_, me_, target_);
+    route.network.messenger.request(route.to, FrameKind::Query, route.window, route.me, message, reply_);
+    const shm::WaitScope waits = route.scope();
     // Not given up: the messenger answers in place of a dead target.
     {
         const Stream::Released released(stream_);
-        network_.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },
-                             [&] {
-                                 network_.messenger.alive(to_);
-                                 return false;
-                             });
+        route.network.engine.wait([&] { return !reply_.open.load(std::memory_order_seq_cst); },
+                                  [&] {
+                                      route.network.messenger.alive(route.to);
+                                      return false;
+                                  });
     }
-    return net::fault_of(reply_.status, target_);
+    return net::fault_of(reply_.status, route.target);
 }
 
 Fault TargetQueries::describe(Description& description) {

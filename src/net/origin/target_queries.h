@@ -15,9 +15,7 @@ class Stream;
 /// Under the stream's mutex, which waits release.
 class TargetQueries {
   public:
-    TargetQueries(NetworkStack& network, Connection& to, Stream& stream, std::uint64_t window, std::uint32_t me,
-                  std::uint32_t target)
-        : network_(network), to_(to), stream_(stream), window_(window), me_(me), target_(target) {}
+    explicit TargetQueries(Stream& stream) : stream_(stream) {}
 
     /// The right to ask(), of one thread at a time; waits for it.
     class Turn {
@@ -53,12 +51,7 @@ class TargetQueries {
         void answered(Status status, const std::byte* data, std::size_t bytes) override;
     };
 
-    NetworkStack& network_;
-    Connection& to_;
     Stream& stream_;
-    const std::uint64_t window_;
-    const std::uint32_t me_;
-    const std::uint32_t target_;
     bool described_ = false;
     Description description_{};
     std::atomic<bool> taken_{false};  // a Turn exists
