@@ -8,49 +8,43 @@
 namespace osc::net {
 
 RdmaQueue::RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache& regions)
-    : route_(route), faults_(faults), regions_(regions) {
-    for (Place& place : flight_) {
+    : StreamQueue(route, faults), regions_(regions) {
+    for (RdmaPlace& place : places_) {
         place.transfer.connection = &route_.to;
         place.transfer.owner = this;
-        place.transfer.ended = &RdmaQueue::ended;
+        place.transfer.ended = &RdmaQueue::transfer_ended;
     }
 }
 
 void RdmaQueue::add(RdmaRequest&& request, bool confirmed, bool refused) {
-    request.serial = ++serial_;
-    if (deferred() == 0 && confirmed && may_start(request) && start(request, refused)) return;
-    waiting_.push_back(std::move(request));
-    publish();
+    request.serial = next_serial();
+    if (waiting() == 0 && confirmed && may_start(request) && start(request, refused)) return;
+    push(std::move(request));
 }
 
 bool RdmaQueue::proceed(bool confirmed, bool refused) {
     bool any = false;
     no_room_ = false;
-    while (deferred() > 0 && confirmed && may_start(waiting_.front())) {
+    while (waiting() > 0 && confirmed && may_start(waiting_.front())) {
         no_room_ = !start(waiting_.front(), refused);
         if (no_room_) break;
-        waiting_.pop_front();
-        publish();
+        pop();
         any = true;
     }
     return any;
-}
-
-void RdmaQueue::publish() {
-    waiting_from_.store(deferred() > 0 ? waiting_.front().serial : kNone, std::memory_order_seq_cst);
 }
 
 // Whether an atomic in flight updates elements of this one.
 bool RdmaQueue::conflicts(const RdmaRequest& request) {
     if (request.update == nullptr) return false;
     const std::uint64_t end = request.address + request.update->row.bytes;
-    return std::ranges::any_of(flight_, [&](const Place& place) {
+    return std::ranges::any_of(places_, [&](const RdmaPlace& place) {
         return place.serial.load(std::memory_order_seq_cst) != 0 && place.updated_from < end &&
                request.address < place.updated_to;
     });
 }
 
-bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
+bool RdmaQueue::post(RdmaPlace& place, const RdmaRequest& request) {
     Rdma& rdma = route_.network.rdma;
     if (place.update != nullptr) return rdma.update(place.transfer, place.update->row, request.address, request.key);
     return request.write ? rdma.write(place.transfer, request.memory, request.bytes, request.address, request.key)
@@ -60,7 +54,7 @@ bool RdmaQueue::post(Place& place, const RdmaRequest& request) {
 // Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
 bool RdmaQueue::start(RdmaRequest& request, bool refused) {
     const Status end = route_.to.end.load(std::memory_order_acquire);
-    Place* const place = refused || end != Status::Done ? nullptr : flight_.free();
+    RdmaPlace* const place = refused || end != Status::Done ? nullptr : free();
     if (place == nullptr) {
         const Status status = refused ? Status::HolderDied : end;
         faults_.note(status);
@@ -88,8 +82,8 @@ bool RdmaQueue::start(RdmaRequest& request, bool refused) {
 }
 
 // Called by the thread that polls or posts, without the stream's mutex.
-void RdmaQueue::ended(Transfer& transfer, Status status) {
-    auto& place = reinterpret_cast<Place&>(transfer);
+void RdmaQueue::transfer_ended(Transfer& transfer, Status status) {
+    auto& place = reinterpret_cast<RdmaPlace&>(transfer);
     auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
     queue.faults_.note(status);
     if (place.entry != nullptr) queue.regions_.release(*place.entry);

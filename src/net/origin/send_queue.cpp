@@ -9,8 +9,8 @@
 namespace osc::net {
 
 SendQueue::SendQueue(const StreamRoute& route, StreamFault& faults)
-    : route_(route), body_(route.network.largest_body()), faults_(faults) {
-    for (Place& place : flight_)
+    : StreamQueue(route, faults), body_(route.network.largest_body()) {
+    for (MessagePlace& place : places_)
         place.queue = this;
 }
 
@@ -73,7 +73,7 @@ void SendQueue::must_confirm() {
 }
 
 bool SendQueue::has_only_record() const {
-    if (!filling() || records_ != 1 || filling_.confirms || awaits_completion() || !queue_.empty()) return false;
+    if (!filling() || records_ != 1 || filling_.confirms || awaits_completion() || waiting() > 0) return false;
     return last_.opcode == Opcode::Put || (last_.opcode == Opcode::Get && filling_.segments.front().copy == nullptr);
 }
 
@@ -90,34 +90,29 @@ Message* SendQueue::take_only_record(std::byte*& memory) {
 bool SendQueue::dispatch(FrameKind kind, When when) {
     filling_.kind = kind;
     filling_.when = when;
-    filling_.serial = ++serial_;
+    filling_.serial = next_serial();
     records_ = 0;
     soon_ = false;
-    if (queue_.empty() && has_room()) {
+    if (waiting() == 0 && has_room()) {
         launch(filling_);
         return false;
     }
-    queue_.push_back(std::exchange(filling_, {}));
-    publish();
+    push(std::exchange(filling_, {}));
     return true;
 }
 
 bool SendQueue::proceed() {
     bool any = false;
-    if (queue_.empty() && leaves_soon() && has_room()) dispatch(FrameKind::Request, When::Now);
-    for (; !queue_.empty() && has_room(); queue_.pop_front(), publish(), any = true)
-        launch(queue_.front());
+    if (waiting() == 0 && leaves_soon() && has_room()) dispatch(FrameKind::Request, When::Now);
+    for (; waiting() > 0 && has_room(); pop(), any = true)
+        launch(waiting_.front());
     return any;
 }
 
-void SendQueue::publish() {
-    queued_from_.store(queue_.empty() ? kNone : queue_.front().serial, std::memory_order_seq_cst);
-}
-
-void SendQueue::launch(Outgoing& message) {
+void SendQueue::launch(OutgoingMessage& message) {
     const Status end = route_.to.end.load(std::memory_order_acquire);
     faults_.note(end);
-    Place* const place = end != Status::Done ? nullptr : flight_.free();
+    MessagePlace* const place = end != Status::Done ? nullptr : free();
     if (place == nullptr) return drop(message, end);
     place->segments.swap(message.segments);
     place->completions.swap(message.completions);
@@ -129,7 +124,7 @@ void SendQueue::launch(Outgoing& message) {
 }
 
 // Ends a message over an ended connection.
-void SendQueue::drop(Outgoing& message, Status end) {
+void SendQueue::drop(OutgoingMessage& message, Status end) {
     route_.network.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
     if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
@@ -138,7 +133,7 @@ void SendQueue::drop(Outgoing& message, Status end) {
     message.completions.clear();
 }
 
-void SendQueue::Place::answered(Status status, const std::byte* data, std::size_t bytes) {
+void MessagePlace::answered(Status status, const std::byte* data, std::size_t bytes) {
     queue->faults_.note(status);
     // A stripe whose holder died has the same status.
     if (status == Status::HolderDied && confirms) queue->refused_.store(true, std::memory_order_relaxed);
@@ -157,17 +152,17 @@ void SendQueue::Place::answered(Status status, const std::byte* data, std::size_
 bool SendQueue::uses_memory() const {
     if (awaits_data()) return true;
     // A message gets its place before it leaves the queue, so the places come last.
-    return std::ranges::any_of(queue_, [](const Outgoing& message) { return !message.segments.empty(); }) ||
+    return std::ranges::any_of(waiting_, [](const OutgoingMessage& message) { return !message.segments.empty(); }) ||
            awaits_data_in_flight();
 }
 
 void SendQueue::forget_results() {
-    for (Place& place : flight_) {
+    for (MessagePlace& place : places_) {
         if (place.segments.empty()) continue;
         place.segments.clear();
         segmented_.fetch_sub(1, std::memory_order_relaxed);
     }
-    for (Outgoing& message : queue_)
+    for (OutgoingMessage& message : waiting_)
         message.segments.clear();
     filling_.segments.clear();
 }

@@ -5,23 +5,42 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <utility>
 #include <vector>
 
 #include "net/origin/completion.h"
-#include "net/origin/in_flight.h"
 #include "net/origin/reply_segment.h"
-#include "net/origin/stream_fault.h"
-#include "net/origin/stream_route.h"
+#include "net/origin/stream_queue.h"
 
 namespace osc::net {
 
+class SendQueue;
+
+/// A message that is being filled, or waits.
+struct OutgoingMessage {
+    Message* message = nullptr;
+    bool confirms = false;  // SendQueue::must_confirm()
+    FrameKind kind = FrameKind::Request;
+    FabricSender::When when = FabricSender::When::Now;
+    std::uint64_t serial = 0;
+    std::vector<ReplySegment> segments;
+    std::vector<SharedCompletion> completions;
+};
+
+/// A message in flight.
+struct MessagePlace final : ReplyHandler {
+    SendQueue* queue = nullptr;
+    std::atomic<std::uint64_t> serial{0};
+    bool confirms = false;
+    std::vector<ReplySegment> segments;
+    std::vector<SharedCompletion> completions;
+    void answered(Status status, const std::byte* data, std::size_t bytes) override;
+};
+
 /// One class for the three states of a message, filling, queued and in flight: what the message awaits moves with it,
 /// and uses_memory() and confirmed() look at all three. Under the stream's mutex, unless said otherwise.
-class SendQueue {
+class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
   public:
-    static constexpr std::size_t kInflight = 8;
     using When = FabricSender::When;
 
     SendQueue(const StreamRoute& route, StreamFault& faults);
@@ -62,15 +81,9 @@ class SendQueue {
     /// Launches queued messages, and the one being filled if it leaves_soon(); true if it launched any.
     bool proceed();
 
-    std::size_t queued() const { return queue_.size(); }
     /// Whether half of the places in flight are taken: few of the last messages were answered.
-    bool is_half_full() const { return flight_.taken() >= kInflight / 2; }
-    /// The serial of the last message that was dispatched.
-    std::uint64_t issued() const { return serial_; }
-    /// Whether all messages up to this serial are in flight, or ended. Thread-safe, like the next four.
-    bool launched(std::uint64_t serial) const { return queued_from_.load(std::memory_order_seq_cst) > serial; }
-    bool ended(std::uint64_t serial) const { return launched(serial) && flight_.ended(serial); }
-    /// Whether all messages with must_confirm() are answered.
+    bool is_half_full() const { return taken() >= kPlaces / 2; }
+    /// Whether all messages with must_confirm() are answered. Thread-safe, like the next two.
     bool confirmed() const { return unconfirmed_.load(std::memory_order_acquire) == 0; }
     /// Whether the target has refused the lock, since accept_lock().
     bool refused() const { return refused_.load(std::memory_order_relaxed); }
@@ -83,49 +96,22 @@ class SendQueue {
     void forget_results();
 
   private:
-    struct Outgoing {
-        Message* message = nullptr;
-        bool confirms = false;  // must_confirm()
-        FrameKind kind = FrameKind::Request;
-        When when = When::Now;
-        std::uint64_t serial = 0;
-        std::vector<ReplySegment> segments;
-        std::vector<SharedCompletion> completions;
-    };
-    struct Place final : ReplyHandler {
-        SendQueue* queue = nullptr;
-        std::atomic<std::uint64_t> serial{0};
-        bool confirms = false;
-        std::vector<ReplySegment> segments;
-        std::vector<SharedCompletion> completions;
-        void answered(Status status, const std::byte* data, std::size_t bytes) override;
-    };
+    friend MessagePlace;
 
-    bool has_room() { return route_.to.ended() || flight_.free() != nullptr; }
-    void launch(Outgoing& message);
-    void drop(Outgoing& message, Status end);
-    void publish();
+    void launch(OutgoingMessage& message);
+    void drop(OutgoingMessage& message, Status end);
 
-    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    const StreamRoute route_;
     const std::size_t body_;  // bytes that a message, or its reply, has room for
-    StreamFault& faults_;
 
-    Outgoing filling_;
-    std::size_t returning_ = 0;  // bytes that the reply to it will hold
-    std::uint32_t records_ = 0;  // in it
-    bool soon_ = false;          // it leaves as soon as there is room
-    Record last_;                // of them
-    std::deque<Outgoing> queue_;
-    std::uint64_t serial_ = 0;
-    // The serial of the first in queue_. A message has its place in flight_ before it leaves queue_, so a thread that
-    // reads this first misses none.
-    std::atomic<std::uint64_t> queued_from_{kNone};
+    OutgoingMessage filling_;
+    std::size_t returning_ = 0;                  // bytes that the reply to it will hold
+    std::uint32_t records_ = 0;                  // in it
+    bool soon_ = false;                          // it leaves as soon as there is room
+    Record last_;                                // of them
     std::atomic<std::uint32_t> unconfirmed_{0};  // messages with `confirms` that are not answered
     std::atomic<bool> refused_{false};
     std::atomic<std::uint32_t> segmented_{0};  // places with segments
     std::uint64_t traffic_ = 0;
-    InFlight<Place, kInflight> flight_;
 };
 
 }  // namespace osc::net

@@ -63,7 +63,7 @@ void Stream::begin() {
 
 // Makes room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
-    const bool alone = protocol_ == Protocol::Messages && messages_.queued() == 0;
+    const bool alone = protocol_ == Protocol::Messages && messages_.waiting() == 0;
     // Other threads may fill the next message while this one waits.
     while (messages_.filling() &&
            (!messages_.fits(record) || (alone && messages_.records() > 0 && is_operation(messages_.last().opcode) &&
@@ -104,7 +104,7 @@ void Stream::begin_direct(bool may_wait) {
 
 // A thread that issues faster than the target answers waits here.
 void Stream::await_room() {
-    if (operation.completion == nullptr && transfers_.deferred() > RdmaQueue::kTransfers) await_started();
+    if (operation.completion == nullptr && transfers_.waiting() > RdmaQueue::kPlaces) await_started();
 }
 
 // While this thread waits, other threads may issue further accumulates, hence the loops.
@@ -258,7 +258,7 @@ Fault Stream::close(Opcode end, SendQueue::When when, bool awaited) {
 // two processes exchange a request and its reply. False if it does not.
 bool Stream::send_alone() {
     const Description* const there = queries_.exposed();
-    if (protocol_ != Protocol::Auto || there == nullptr || !messages_.has_only_record() || transfers_.deferred() > 0 ||
+    if (protocol_ != Protocol::Auto || there == nullptr || !messages_.has_only_record() || transfers_.waiting() > 0 ||
         !all_ended() || !is_confirmed())
         return false;
     const Record record = messages_.last();
@@ -359,12 +359,12 @@ void Stream::dispatch(FrameKind kind, SendQueue::When when) {
 void Stream::push(FrameKind kind) {
     dispatch(kind);
     const std::uint64_t issued = messages_.issued();
-    wait_until([this, issued] { return messages_.launched(issued); });
+    wait_until([this, issued] { return messages_.started(issued); });
 }
 
 void Stream::queue_message(FrameKind kind) {
     if (!messages_.filling()) return;
-    if (messages_.queued() >= kMostQueued * fabric::kLargestMessage / route.network.endpoint().largest_message())
+    if (messages_.waiting() >= kMostQueued * fabric::kLargestMessage / route.network.endpoint().largest_message())
         push(kind);
     else
         dispatch(kind);

@@ -127,7 +127,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// Sends as many messages and starts as many transfers as there is room for; the backlog resumes the rest.
     void advance();
     /// Whether a message is deferred.
-    bool sends_later() const { return messages_.queued() > 0; }
+    bool sends_later() const { return messages_.waiting() > 0; }
     /// Whether a notification waits for transfers.
     bool notifies_later() const { return !notifications_.empty(); }
     /// Whether a polling thread may resume deferred work. If not, only the program's threads use the stream, until one
@@ -179,7 +179,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// ended: their data is complete at the target then.
     bool notify_later(std::uint32_t counter);
     bool is_deferred() const {
-        return sends_later() || transfers_.deferred() > 0 || messages_.leaves_soon() || notifies_later();
+        return sends_later() || transfers_.waiting() > 0 || messages_.leaves_soon() || notifies_later();
     }
     bool proceed_notifications();
     bool proceed();
