@@ -36,19 +36,20 @@ bool RdmaQueue::proceed(bool confirmed, bool refused) {
 
 // Whether an atomic in flight updates elements of this one.
 bool RdmaQueue::conflicts(const RdmaRequest& request) {
-    if (request.update == nullptr) return false;
-    const std::uint64_t end = request.address + request.update->row.bytes;
+    if (!request.is_update()) return false;
     return std::ranges::any_of(places_, [&](const RdmaPlace& place) {
-        return place.serial.load(std::memory_order_seq_cst) != 0 && place.updated_from < end &&
-               request.address < place.updated_to;
+        const RdmaRequest& other = place.request;
+        return place.serial.load(std::memory_order_seq_cst) != 0 && other.is_update() &&
+               other.address < request.address + request.bytes && request.address < other.address + other.bytes;
     });
 }
 
-bool RdmaQueue::post(RdmaPlace& place, const RdmaRequest& request) {
+bool RdmaQueue::post(RdmaPlace& place) {
     Rdma& rdma = route_.network.rdma;
-    if (place.update != nullptr) return rdma.update(place.transfer, place.update->row, request.address, request.key);
-    return request.write ? rdma.write(place.transfer, request.memory, request.bytes, request.address, request.key)
-                         : rdma.read(place.transfer, request.memory, request.bytes, request.address, request.key);
+    const RdmaRequest& it = place.request;
+    if (it.is_update()) return rdma.update(place.transfer, it.update->row, it.address, it.key);
+    return it.write ? rdma.write(place.transfer, it.memory, it.bytes, it.address, it.key)
+                    : rdma.read(place.transfer, it.memory, it.bytes, it.address, it.key);
 }
 
 // Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
@@ -62,19 +63,12 @@ bool RdmaQueue::start(RdmaRequest& request, bool refused) {
         if (request.lent != nullptr) route_.network.sender.give_back(request.lent);
         return true;
     }
-    place->entry = request.entry;
-    place->lent = request.lent;
-    place->completion = request.completion;
-    place->updated_from = request.address;
-    place->updated_to = request.address + (request.update != nullptr ? request.update->row.bytes : 0);
-    place->update = std::move(request.update);
     if (request.entry != nullptr) regions_.use(*request.entry);
     active_.fetch_add(1, std::memory_order_relaxed);
-    place->serial.store(request.serial, std::memory_order_seq_cst);
-    if (post(*place, request)) return true;
-    place->lent = nullptr;
-    place->completion = nullptr;
-    request.update = std::move(place->update);
+    place->request = std::move(request);
+    place->serial.store(place->request.serial, std::memory_order_seq_cst);
+    if (post(*place)) return true;
+    request = std::move(place->request);
     if (request.entry != nullptr) regions_.release(*request.entry);
     active_.fetch_sub(1, std::memory_order_relaxed);
     place->serial.store(0, std::memory_order_seq_cst);
@@ -85,15 +79,16 @@ bool RdmaQueue::start(RdmaRequest& request, bool refused) {
 void RdmaQueue::transfer_ended(Transfer& transfer, Status status) {
     auto& place = reinterpret_cast<RdmaPlace&>(transfer);
     auto& queue = *static_cast<RdmaQueue*>(transfer.owner);
+    RdmaRequest& request = place.request;
     queue.faults_.note(status);
-    if (place.entry != nullptr) queue.regions_.release(*place.entry);
-    if (const std::unique_ptr<RowUpdate> update = std::move(place.update);
+    if (request.entry != nullptr) queue.regions_.release(*request.entry);
+    if (const std::unique_ptr<RowUpdate> update = std::move(request.update);
         update != nullptr && update->result != nullptr && status == Status::Done)
         shm::move_bytes(update->result, update->row.before(), update->row.bytes);
-    if (const SharedCompletion completion = std::move(place.completion); completion != nullptr) completion->end(status);
+    if (const SharedCompletion completion = std::move(request.completion); completion != nullptr)
+        completion->end(status);
     queue.active_.fetch_sub(1, std::memory_order_release);
-    if (Message* const lent = std::exchange(place.lent, nullptr); lent != nullptr)
-        queue.route_.network.sender.give_back(lent);
+    if (request.lent != nullptr) queue.route_.network.sender.give_back(request.lent);
     place.serial.exchange(0, std::memory_order_seq_cst);
 }
 

@@ -20,27 +20,24 @@ struct RowUpdate {
 
 /// One transfer of at most the provider's largest size, or one atomic on a row.
 struct RdmaRequest {
-    bool write;
-    std::uint64_t address, key;
-    std::byte* memory;
-    std::size_t bytes;
-    RegionCache::Entry* entry;    // the lease that the transfer uses; null outside dynamic windows
-    Message* lent;                // the message with `memory` as its body, released at the end; or null
-    SharedCompletion completion;  // or null
+    bool write = false;
+    std::uint64_t address = 0, key = 0;
+    std::byte* memory = nullptr;  // null: `update` in place of it
+    std::size_t bytes = 0;
+    RegionCache::Entry* entry = nullptr;    // the lease that the transfer uses; null outside dynamic windows
+    Message* lent = nullptr;                // the message with `memory` as its body, released at the end; or null
+    SharedCompletion completion = nullptr;  // or null
     std::uint64_t serial = 0;
-    std::unique_ptr<RowUpdate> update = nullptr;  // null: `write`, `memory` and `bytes` say what is done
+    std::unique_ptr<RowUpdate> update = nullptr;
+
+    bool is_update() const { return memory == nullptr; }
 };
 
 /// A transfer in flight.
 struct RdmaPlace {
     Transfer transfer;  // first
     std::atomic<std::uint64_t> serial{0};
-    RegionCache::Entry* entry = nullptr;
-    Message* lent = nullptr;
-    SharedCompletion completion;
-    std::unique_ptr<RowUpdate> update;
-    std::uint64_t updated_from = 0;  // the target's addresses that the last transfer here updated
-    std::uint64_t updated_to = 0;    // equal: none
+    RdmaRequest request;
 };
 
 /// Providers need not keep the order of atomics, so one that touches the elements of another in flight starts behind
@@ -64,7 +61,7 @@ class RdmaQueue : public StreamQueue<RdmaRequest, RdmaPlace, 16> {
     bool may_start(const RdmaRequest& request) { return has_room() && !conflicts(request); }
     bool conflicts(const RdmaRequest& request);
     bool start(RdmaRequest& request, bool refused);
-    bool post(RdmaPlace& place, const RdmaRequest& request);
+    bool post(RdmaPlace& place);
     static void transfer_ended(Transfer& transfer, Status status);
 
     RegionCache& regions_;
