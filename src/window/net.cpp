@@ -37,7 +37,7 @@ void Window::serve_network(bool wants_two_level) {
     reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
     costs = team.costs();
     if (wants_two_level && unfit_for_two_level() == nullptr) {
-        lock_words_ = std::make_unique<net::LockWords>(network, *team.job(), *net_, me);
+        lock_words_ = std::make_unique<net::LockWords>(network, *net_, me);
         serving.words = lock_words_->exposed();
     }
     if (regions != nullptr) {

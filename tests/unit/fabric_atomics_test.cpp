@@ -20,7 +20,7 @@ class Words {
     explicit Words(const JobSetup& setup) : all(setup) {
         for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
             Process& process = all[rank];
-            words.push_back(std::make_unique<net::LockWords>(process.network, process.job, *process.far, rank));
+            words.push_back(std::make_unique<net::LockWords>(process.network, *process.far, rank));
             EXPECT_STREQ(words.back()->flaw(), "");
             all.serve_again(process, words.back()->exposed());
             locks.push_back(std::make_unique<TwoLevel>(*words.back(), rank, all.size(), process.ranks.lives()));
@@ -185,7 +185,7 @@ TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {
     JobSetup setup = setup_of(1, Progress::Callers);
     setup.behaviour.atomics = false;
     Processes all(setup);
-    const net::LockWords words(all[0].network, all[0].job, *all[0].far, 0);
+    const net::LockWords words(all[0].network, *all[0].far, 0);
     EXPECT_STREQ(words.flaw(), "has no atomics");
 }
 

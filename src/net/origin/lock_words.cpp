@@ -21,8 +21,8 @@ struct LockWords::Call {
     }
 };
 
-LockWords::LockWords(NetworkStack& network, const Job& job, RemoteWindow& far, std::uint32_t me)
-    : network_(network), job_(job), far_(far), me_(me) {
+LockWords::LockWords(NetworkStack& network, RemoteWindow& far, std::uint32_t me)
+    : network_(network), far_(far), me_(me) {
     fabric::Endpoint& endpoint = network_.endpoint();
     if (endpoint.atomics_flaw()[0] == '\0') endpoint.expose(words_, sizeof words_, exposed_);
 }
@@ -45,8 +45,8 @@ Fault LockWords::find(std::uint32_t rank, WordAddress& place) {
             return Fault::None;
         }
     }
-    place.to = network_.connections.connect(job_.addresses[rank]);
-    if (place.to == nullptr) return base::fail(Fault::Other, "libfabric refuses the address of rank %u", rank);
+    place.to = far_.connect(rank);
+    if (place.to == nullptr) return Fault::Other;
     if (rank == me_) {
         place.base = exposed_.base;
         place.key = exposed_.key;

@@ -13,8 +13,8 @@ namespace osc::net {
 
 class LockWords final : public sync::Words {
   public:
-    /// `far`: for the other processes' descriptions.
-    LockWords(NetworkStack& network, const Job& job, RemoteWindow& far, std::uint32_t me);
+    /// `far`: for the connections to all processes and the descriptions of the others.
+    LockWords(NetworkStack& network, RemoteWindow& far, std::uint32_t me);
     LockWords(const LockWords&) = delete;
     LockWords& operator=(const LockWords&) = delete;
     /// Closes the registration: no peer can access the words afterwards.
@@ -39,7 +39,6 @@ class LockWords final : public sync::Words {
     Fault perform(std::uint32_t rank, Word word, const fabric::Atomic& what, std::uint64_t& before);
 
     NetworkStack& network_;
-    const Job& job_;
     RemoteWindow& far_;
     const std::uint32_t me_;
     alignas(64) std::uint64_t words_[2]{};  // by Word; the global one counts at rank 0 only

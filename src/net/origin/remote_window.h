@@ -33,6 +33,8 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     /// `arrivals`: of this process's own service of the window. Before the first synchronisation.
     void served(std::shared_ptr<Arrivals> arrivals) { arrivals_ = std::move(arrivals); }
 
+    /// The connection to a process; null with a fault if its address is refused.
+    Connection* connect(std::uint32_t rank);
     /// The stream to a target; null if it cannot be reached, with a fault.
     Stream* stream(std::uint32_t target);
 
@@ -63,7 +65,6 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     bool alive(std::uint32_t rank);
 
   private:
-    Connection* connect(std::uint32_t rank);
     Fault notify(std::uint32_t rank, std::span<const Record> steps);
     void ask(std::span<const std::uint32_t> ranks, const Record& record);
     std::uint32_t first_dead(sync::Liveness& liveness) const;
