@@ -10,8 +10,6 @@
 
 namespace osc::reach {
 
-static_assert(kEveryTarget == net::RemoteWindow::kAll);
-
 namespace {
 
 // The stream of a target of another node, once used.

@@ -13,6 +13,7 @@
 #include "net/origin/completion.h"
 #include "op/simple.h"
 #include "reach/target.h"
+#include "shm/activity.h"
 #include "shm/arena.h"
 
 namespace osc::reach {
@@ -32,7 +33,7 @@ struct Extras {
 
 /// What complete() waits for: operations to be complete at their targets, or only to use no buffer of the origin.
 enum class Completion : std::uint8_t { AtTarget, AtOrigin };
-inline constexpr std::uint32_t kEveryTarget = ~std::uint32_t{0};
+using shm::kEveryTarget;
 
 /// Where bytes of a target are that its limit (Target::full_limit) does not cover.
 struct Place {

@@ -152,7 +152,7 @@ class Processes {
     /// Ends all that is under way.
     void quiesce() {
         for (auto& process : all_)
-            process->far->complete_ops(net::RemoteWindow::kAll);
+            process->far->complete_ops(shm::kEveryTarget);
     }
 
     /// Polls every process once.

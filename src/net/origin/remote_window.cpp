@@ -199,7 +199,7 @@ Fault RemoteWindow::each(std::uint32_t target, F&& f) {
     {
         const std::lock_guard lock(mutex_);
         for (auto& [rank, stream] : streams_)
-            if (target == kAll || rank == target) streams.push_back(stream.get());
+            if (target == shm::kEveryTarget || rank == target) streams.push_back(stream.get());
     }
     base::FirstFault first;
     for (Stream* stream : streams) {
@@ -212,7 +212,7 @@ Fault RemoteWindow::each(std::uint32_t target, F&& f) {
 Fault RemoteWindow::complete_ops(std::uint32_t target) {
     network_.engine.expect_wait();
     // All are sent before any is awaited.
-    if (target == kAll)
+    if (target == shm::kEveryTarget)
         each(target, [](Stream& stream) {
             stream.send_off();
             return Fault::None;

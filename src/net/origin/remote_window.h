@@ -52,10 +52,9 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     sync::Traffic take_traffic() override;
     Fault barrier(sync::Liveness& liveness, sync::FenceSummary& news) override;
 
-    /// Completes what was issued to one target, or to all; the first fault that was met.
+    /// Completes what was issued to one target, or to shm::kEveryTarget; the first fault that was met.
     Fault complete_ops(std::uint32_t target);
     Fault complete_local(std::uint32_t target);
-    static constexpr std::uint32_t kAll = ~std::uint32_t{0};
 
     /// Withdraws a lease from its holders; returns when no living one uses it.
     void withdraw(const Lease& lease, const std::vector<std::uint32_t>& holders);
