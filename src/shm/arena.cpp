@@ -253,9 +253,10 @@ void Arena::drop_pages(const Mapping& piece) {
 
 // A freed piece: with pages, or without them and at most twice as large as asked for, so that it serves its own size.
 std::optional<Mapping> Arena::reuse(std::size_t length, std::size_t alignment) {
+    constexpr auto kUncut = ~std::size_t{0};
     std::optional<Mapping> piece = kept_.take(length, alignment, kLarge);
     if (piece) return piece;
-    piece = empty_.take_whole(length, 2 * length, alignment);
+    piece = empty_.take(length, alignment, kUncut, 2 * length);
     if (piece) ::madvise(piece->address, piece->bytes, MADV_DODUMP);
     return piece;
 }

@@ -3,19 +3,13 @@
 
 namespace osc::shm {
 
-// The smallest piece that has `bytes` bytes at a multiple of `alignment`; end() if there is none.
-std::list<Mapping>::iterator KeptPieces::smallest(std::size_t bytes, std::size_t alignment) {
+std::optional<Mapping> KeptPieces::take(std::size_t bytes, std::size_t alignment, std::size_t least, std::size_t most) {
     auto best = pieces_.end();
     for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
         const bool fits = it->bytes >= bytes && reinterpret_cast<std::uintptr_t>(it->address) % alignment == 0;
         if (fits && (best == pieces_.end() || it->bytes < best->bytes)) best = it;
     }
-    return best;
-}
-
-std::optional<Mapping> KeptPieces::take(std::size_t bytes, std::size_t alignment, std::size_t least) {
-    const auto best = smallest(bytes, alignment);
-    if (best == pieces_.end()) return std::nullopt;
+    if (best == pieces_.end() || best->bytes > most) return std::nullopt;
     Mapping taken = *best;
     if (taken.bytes - bytes >= least) {
         taken.bytes = bytes;
@@ -25,15 +19,6 @@ std::optional<Mapping> KeptPieces::take(std::size_t bytes, std::size_t alignment
     } else {
         pieces_.erase(best);
     }
-    bytes_ -= taken.bytes;
-    return taken;
-}
-
-std::optional<Mapping> KeptPieces::take_whole(std::size_t bytes, std::size_t most, std::size_t alignment) {
-    const auto best = smallest(bytes, alignment);
-    if (best == pieces_.end() || best->bytes > most) return std::nullopt;
-    const Mapping taken = *best;
-    pieces_.erase(best);
     bytes_ -= taken.bytes;
     return taken;
 }

@@ -21,12 +21,9 @@ class KeptPieces {
   public:
     /// Removes and returns `bytes` bytes (a multiple of the page size) at a multiple of `alignment`, cut from the
     /// smallest piece that has them. What remains of that piece stays if it has at least `least` bytes, and is
-    /// returned with the rest otherwise. Nothing if no piece fits.
-    std::optional<Mapping> take(std::size_t bytes, std::size_t alignment, std::size_t least);
-
-    /// Removes and returns the smallest piece of `bytes` to `most` bytes at a multiple of `alignment`; nothing if there
-    /// is none.
-    std::optional<Mapping> take_whole(std::size_t bytes, std::size_t most, std::size_t alignment);
+    /// returned with the rest otherwise. Nothing if no piece fits, or if the smallest one has more than `most` bytes.
+    std::optional<Mapping> take(std::size_t bytes, std::size_t alignment, std::size_t least,
+                                std::size_t most = ~std::size_t{0});
 
     /// Adds a piece as the newest.
     void keep(const Mapping& piece);
@@ -39,8 +36,6 @@ class KeptPieces {
     std::size_t count() const { return pieces_.size(); }
 
   private:
-    std::list<Mapping>::iterator smallest(std::size_t bytes, std::size_t alignment);
-
     std::list<Mapping> pieces_;
     std::size_t bytes_ = 0;
 };

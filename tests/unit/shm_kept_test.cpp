@@ -199,9 +199,9 @@ TEST(KeptPieces, TakesTheSmallestThatFits) {
     EXPECT_EQ(part->bytes, 3 * kMiB);
     EXPECT_EQ(kept.bytes(), 7 * kMiB);
     EXPECT_EQ(kept.count(), 1u);
-    EXPECT_FALSE(kept.take_whole(3 * kMiB, 6 * kMiB, 64));
-    EXPECT_FALSE(kept.take_whole(8 * kMiB, 9 * kMiB, 64));
-    const auto uncut = kept.take_whole(4 * kMiB, 7 * kMiB, 64);
+    EXPECT_FALSE(kept.take(3 * kMiB, 64, kMiB, 6 * kMiB));
+    EXPECT_FALSE(kept.take(8 * kMiB, 64, kMiB, 9 * kMiB));
+    const auto uncut = kept.take(4 * kMiB, 64, ~std::size_t{0}, 7 * kMiB);
     ASSERT_TRUE(uncut);
     EXPECT_EQ(uncut->bytes, 7 * kMiB);
     kept.keep(*uncut);
