@@ -2,8 +2,6 @@
 // block check MPI_MODE_NOPUT: `no_put` says that no process may update, `updated` names a process that has.
 #include "core/check.h"
 
-#include <string>
-
 namespace osc::epoch {
 namespace {
 
@@ -64,19 +62,18 @@ Fault checked_fence(Core& core, unsigned asserts) {
     const bool denied = !precedes && core.epoch.access == Access::FenceUsed;
     const std::uint64_t made = core.epoch.fences;
     const Fault done = fence(core, asserts & kNoSucceed);
-    const std::string text = base::fault_text();
+    base::FirstFault first;
+    first.note(done);
     // A fence that failed ends here. After a mere fault of an operation the other processes go on to the exchange, so
     // this one must take part.
     if (core.epoch.fences == made || core.epoch.fence_failed) return done;
-    const Fault updated = end_promise(core, "the fence before");
-    const std::string promised = base::fault_text();
+    first.note(end_promise(core, "the fence before"));
     // Set before the barrier of the exchange, and so before any process starts the next epoch.
     promise(core, asserts);
     const std::uint32_t all =
         exchange(core, (precedes ? kPrecedes : kPrecedesNot) | (succeeds ? kSucceeds : kSucceedsNot));
     if (all == 0) return fail(Fault::Dead, "a process died, or its connection is lost; the fence can never complete");
-    if (done != Fault::None) return fail(done, "%s", text.c_str());
-    if (updated != Fault::None) return fail(updated, "%s", promised.c_str());
+    if (first.is_set()) return first.take();
     if (denied)
         return fail(Fault::Assert, "MPI_MODE_NOPRECEDE, but rank %u has called operations since the last fence",
                     core.me);
