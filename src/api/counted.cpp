@@ -14,33 +14,16 @@ using stats::DataPath;
 using stats::Kind;
 using stats::Sync;
 
-// The kinds of the operations, in the order of their entry points.
-constexpr Kind kKinds[] = {Kind::Put,
-                           Kind::Put,
-                           Kind::Get,
-                           Kind::Get,
-                           Kind::Accumulate,
-                           Kind::Accumulate,
-                           Kind::GetAccumulate,
-                           Kind::GetAccumulate,
-                           Kind::Rput,
-                           Kind::Rput,
-                           Kind::Rget,
-                           Kind::Rget,
-                           Kind::Raccumulate,
-                           Kind::Raccumulate,
-                           Kind::RgetAccumulate,
-                           Kind::RgetAccumulate,
-                           Kind::FetchAndOp,
-                           Kind::CompareAndSwap};
-constexpr Kind kind_of(Entry entry) {
-    return kKinds[static_cast<unsigned>(entry)];
+// Counts a synchronisation call that has succeeded.
+inline void count(MPI_Win win, Sync sync) {
+    Window* window = find_front(win);
+    if (window == nullptr) window = find_window(win);
+    if (window != nullptr && window->stats != nullptr) window->stats->synchronisation(sync, stats::kCallsMade);
 }
-static_assert(kind_of(Entry::Get_c) == Kind::Get && kind_of(Entry::Raccumulate_c) == Kind::Raccumulate &&
-              kind_of(Entry::Compare_and_swap) == Kind::CompareAndSwap);
 
-// Counts an operation that has succeeded.
-void count(MPI_Win win, Kind kind, int rank, Elements target, const stats::OperationTimer& timer) {
+}  // namespace
+
+void count_operation(MPI_Win win, Kind kind, int rank, Elements target, const stats::OperationTimer& timer) {
     if (rank < 0) return;  // MPI_PROC_NULL
     stats::Counters* counters = nullptr;
     DataPath path = DataPath::Host;
@@ -56,41 +39,29 @@ void count(MPI_Win win, Kind kind, int rank, Elements target, const stats::Opera
     timer.count(*counters, kind, path);
 }
 
-// Counts a synchronisation call that has succeeded.
-inline void count(MPI_Win win, Sync sync) {
-    Window* window = find_front(win);
-    if (window == nullptr) window = find_window(win);
-    if (window != nullptr && window->stats != nullptr) window->stats->synchronisation(sync, stats::kCallsMade);
-}
-
-}  // namespace
-
-void count_operation(MPI_Win win, Kind kind, int rank, Elements target, const stats::OperationTimer& timer) {
-    count(win, kind, rank, target, timer);
-}
-
 namespace counted {
 namespace general {
 
 // Which function libosc's own is depends on the thread level and on deferred locks for synchronisation: g_own has it.
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_COUNTED_##kind(name, parameters, arguments)
-#define OSC_COUNTED_Data(name, parameters, arguments)                                 \
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_COUNTED_##kind(name, name, parameters, arguments)
+#define OSC_LARGE_ENTRY(kind, name, parameters, arguments) OSC_COUNTED_##kind(name##_c, name, parameters, arguments)
+#define OSC_COUNTED_Data(name, base, parameters, arguments)                           \
     [[gnu::noinline]] int name parameters {                                           \
         const stats::OperationTimer timer;                                            \
         const int error = entry::name arguments;                                      \
         if (__builtin_expect(error == MPI_SUCCESS, 1))                                \
-            count(win, kind_of(Entry::name), target_rank, OSC_ELEMENTS(name), timer); \
+            count_operation(win, Kind::base, target_rank, OSC_ELEMENTS(name), timer); \
         return error;                                                                 \
     }
-#define OSC_COUNTED_Sync(name, parameters, arguments)                          \
+#define OSC_COUNTED_Sync(name, base, parameters, arguments)                    \
     int name parameters {                                                      \
         const int error = through(g_own.name) arguments;                       \
         if (__builtin_expect(error == MPI_SUCCESS, 1)) count(win, Sync::name); \
         return error;                                                          \
     }
-#define OSC_COUNTED_Window(name, parameters, arguments)
-#define OSC_COUNTED_Query(name, parameters, arguments)
-#define OSC_COUNTED_Comm(name, parameters, arguments)
+#define OSC_COUNTED_Window(...)
+#define OSC_COUNTED_Query(...)
+#define OSC_COUNTED_Comm(...)
 #include "api/entries.def"
 #undef OSC_COUNTED_Data
 #undef OSC_COUNTED_Sync
@@ -126,8 +97,8 @@ OSC_COUNTED_FAST(Get, void*, origin_addr, target)
 
 void count_calls() {
     for (Routes* routes : {&g_mpi, &g_pmpi}) {
-#define OSC_ENTRY(kind, name, parameters, arguments) OSC_COUNTED_##kind(name, , )
-#define OSC_COUNTED_Data(name, parameters, arguments) \
+#define OSC_ENTRY(kind, name, parameters, arguments) OSC_COUNTED_##kind(name)
+#define OSC_COUNTED_Data(name) \
     if (routes->name == as_route(&entry::name)) routes->name = as_route(&counted::name);
 #define OSC_COUNTED_Sync OSC_COUNTED_Data
 #include "api/entries.def"

@@ -261,9 +261,8 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 #define OSC_TO int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype
 #define OSC_FROM const void *origin_addr, int origin_count, MPI_Datatype origin_datatype
 #define OSC_RESULT void *result_addr, int result_count, MPI_Datatype result_datatype
-#define OSC_GENERAL(name, counted, performs)                                                            \
-    return general(win, "OSC_" #name, trace::Call::name, stats::Kind::counted, OSC_PERFORMS_##performs, \
-                   notification_idx)
+#define OSC_GENERAL(name, performs) \
+    return general(win, "OSC_" #name, trace::Call::name, stats::Kind::name, OSC_PERFORMS_##performs, notification_idx)
 // Without a request the operation has a fast path: on memory that is mapped here it is done, then counted.
 #define OSC_FAST_TRANSFER(to, from)                                                                                 \
     Window* const window = find_front(win);                                                                         \
@@ -281,13 +280,13 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 
 OSC_EXPORT int OSC_Put_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(target, origin_addr)
-    OSC_GENERAL(Put_notify, PutNotify, Put);
+    OSC_GENERAL(Put_notify, Put);
 }
 
 OSC_EXPORT int OSC_Get_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                               int notification_idx, MPI_Win win) {
     OSC_FAST_TRANSFER(origin_addr, target)
-    OSC_GENERAL(Get_notify, GetNotify, Get);
+    OSC_GENERAL(Get_notify, Get);
 }
 
 OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
@@ -300,28 +299,28 @@ OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notificati
         board->increment(static_cast<std::uint32_t>(notification_idx));
         return MPI_SUCCESS;
     }
-    OSC_GENERAL(Accumulate_notify, AccumulateNotify, Accumulate);
+    OSC_GENERAL(Accumulate_notify, Accumulate);
 }
 
 OSC_EXPORT int OSC_Get_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
-    OSC_GENERAL(Get_accumulate_notify, GetAccumulateNotify, Get_accumulate);
+    OSC_GENERAL(Get_accumulate_notify, Get_accumulate);
 }
 
 OSC_EXPORT int OSC_Rput_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win, MPI_Request* request) {
-    OSC_GENERAL(Rput_notify, RputNotify, Rput);
+    OSC_GENERAL(Rput_notify, Rput);
 }
 
 OSC_EXPORT int OSC_Rget_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
                                int notification_idx, MPI_Win win, MPI_Request* request) {
-    OSC_GENERAL(Rget_notify, RgetNotify, Rget);
+    OSC_GENERAL(Rget_notify, Rget);
 }
 
 OSC_EXPORT int OSC_Raccumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                       MPI_Request* request) {
-    OSC_GENERAL(Raccumulate_notify, RaccumulateNotify, Raccumulate);
+    OSC_GENERAL(Raccumulate_notify, Raccumulate);
 }
 
 OSC_EXPORT int OSC_Rget_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
                                           MPI_Request* request) {
-    OSC_GENERAL(Rget_accumulate_notify, RgetAccumulateNotify, Rget_accumulate);
+    OSC_GENERAL(Rget_accumulate_notify, Rget_accumulate);
 }

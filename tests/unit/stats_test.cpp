@@ -148,13 +148,14 @@ std::vector<std::string> row_of(const std::string& table, const std::string& cal
 TEST(Table, HasTimesOfTimedCallsOnly) {
     Report report;
     report.processes = report.reporting = 1;
-    report.windows.push_back(window("times", {{{index_of(Kind::Put, DataPath::LoadStore, 0), 3},
-                                               {index_of(Kind::Put, DataPath::LoadStore, 0, kBytes), 3 * 512},
-                                               {index_of(Kind::FetchAndOp, DataPath::Message, 0), 2},
-                                               {index_of(Kind::FetchAndOp, DataPath::Message, kTimedOperations), 2},
-                                               {index_of(Kind::FetchAndOp, DataPath::Message, kOperationNs), 1500000},
-                                               {index_of(Kind::FetchAndOp, DataPath::Message, kOperationWaiting), 1000},
-                                               {index_of(Sync::Win_flush, kCallsMade), 4}}}));
+    report.windows.push_back(
+        window("times", {{{index_of(Kind::Put, DataPath::LoadStore, 0), 3},
+                          {index_of(Kind::Put, DataPath::LoadStore, 0, kBytes), 3 * 512},
+                          {index_of(Kind::Fetch_and_op, DataPath::Message, 0), 2},
+                          {index_of(Kind::Fetch_and_op, DataPath::Message, kTimedOperations), 2},
+                          {index_of(Kind::Fetch_and_op, DataPath::Message, kOperationNs), 1500000},
+                          {index_of(Kind::Fetch_and_op, DataPath::Message, kOperationWaiting), 1000},
+                          {index_of(Sync::Win_flush, kCallsMade), 4}}}));
     finish(report);
     const std::string text = table_of(report, {}, {});
     using Row = std::vector<std::string>;
