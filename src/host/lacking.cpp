@@ -78,26 +78,16 @@ struct IntForm<Form, kProfiled, int (*)(Large...), int (*)(Small...)> {
     }
 };
 
-#define OSC_BOTH_FORMS(FORM) \
-    FORM(Put)                \
-    FORM(Get)                \
-    FORM(Accumulate)         \
-    FORM(Get_accumulate)     \
-    FORM(Rput)               \
-    FORM(Rget)               \
-    FORM(Raccumulate)        \
-    FORM(Rget_accumulate) FORM(Win_create) FORM(Win_allocate) FORM(Win_allocate_shared) FORM(Win_shared_query)
-
 namespace forms {
-#define OSC_FORM(name)                                                   \
+#define OSC_ENTRY(kind, name, parameters, arguments)
+#define OSC_LARGE_ENTRY(kind, name, parameters, arguments)               \
     struct name {                                                        \
         static constexpr const EntryText& kEntry = entry_text::name##_c; \
         static constexpr const char* kSmall = "PMPI_" #name;             \
         using Large = decltype(&::PMPI_##name##_c);                      \
         using Small = decltype(&::PMPI_##name);                          \
     };
-OSC_BOTH_FORMS(OSC_FORM)
-#undef OSC_FORM
+#include "api/entries.def"
 }  // namespace forms
 
 template <class Form, bool kProfiled>
@@ -110,13 +100,13 @@ void* address() {
 void* int_form(const char* symbol) {
     const bool profiled = *symbol == 'P';
     const std::string_view name = symbol + (profiled ? 1 : 0);
-#define OSC_FORM(form)                                                                                         \
+#define OSC_ENTRY(kind, name, parameters, arguments)
+#define OSC_LARGE_ENTRY(kind, form, parameters, arguments)                                                     \
     if (name == forms::form::kEntry.name)                                                                      \
         return host_symbol(forms::form::kSmall + (profiled ? 0 : 1)) == nullptr ? nullptr                      \
                : profiled                                                       ? address<forms::form, true>() \
                                                                                 : address<forms::form, false>();
-    OSC_BOTH_FORMS(OSC_FORM)
-#undef OSC_FORM
+#include "api/entries.def"
     return nullptr;
 }
 
