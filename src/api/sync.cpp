@@ -273,39 +273,37 @@ int flush_local(int rank, MPI_Win win) {
     return fast_flush<Entry::Win_flush_local, kThreaded>(rank, win, slow::Win_flush_local);
 }
 
+// Replaces `function` in all tables of routes. Other threads may call through the routes meanwhile.
+template <class Route, class... A>
+void replace(Route Routes::*name, int (*function)(A...), int (*by)(A...)) {
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
+        const std::atomic_ref route(routes->*name);
+        if (route.load(std::memory_order_relaxed) == as_route(function))
+            route.store(as_route(by), std::memory_order_relaxed);
+    }
+}
+
 }  // namespace
 
 void serve_one_thread() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
-        if (routes->Win_lock == as_route(&entry::Win_lock)) routes->Win_lock = as_route(&fast_lock<false, false>);
-        if (routes->Win_unlock == as_route(&entry::Win_unlock)) routes->Win_unlock = as_route(&fast_unlock<false>);
-        if (routes->Win_flush == as_route(&entry::Win_flush)) routes->Win_flush = as_route(&flush<false>);
-        if (routes->Win_flush_local == as_route(&entry::Win_flush_local))
-            routes->Win_flush_local = as_route(&flush_local<false>);
-    }
+    replace(&Routes::Win_lock, &entry::Win_lock, &fast_lock<false, false>);
+    replace(&Routes::Win_unlock, &entry::Win_unlock, &fast_unlock<false>);
+    replace(&Routes::Win_flush, &entry::Win_flush, &flush<false>);
+    replace(&Routes::Win_flush_local, &entry::Win_flush_local, &flush_local<false>);
 }
 
-// Other threads may call through the routes meanwhile: a call that still takes the old route has no deferred lock.
+// A call that still takes the old route has no deferred lock.
 void serve_deferred_locks() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
-        const std::atomic_ref route(routes->Win_lock);
-        const auto now = route.load(std::memory_order_relaxed);
-        if (now == as_route(&entry::Win_lock)) route.store(as_route(&fast_lock<true, true>), std::memory_order_relaxed);
-        if (now == as_route(&fast_lock<false, false>))
-            route.store(as_route(&fast_lock<false, true>), std::memory_order_relaxed);
-    }
+    replace(&Routes::Win_lock, &entry::Win_lock, &fast_lock<true, true>);
+    replace(&Routes::Win_lock, &fast_lock<false, false>, &fast_lock<false, true>);
 }
 
 void serve_threads() {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
-        for (const auto fast :
-             {as_route(&fast_lock<false, false>), as_route(&fast_lock<false, true>), as_route(&fast_lock<true, true>)})
-            if (routes->Win_lock == fast) routes->Win_lock = as_route(&entry::Win_lock);
-        if (routes->Win_unlock == as_route(&fast_unlock<false>)) routes->Win_unlock = as_route(&entry::Win_unlock);
-        if (routes->Win_flush == as_route(&flush<false>)) routes->Win_flush = as_route(&entry::Win_flush);
-        if (routes->Win_flush_local == as_route(&flush_local<false>))
-            routes->Win_flush_local = as_route(&entry::Win_flush_local);
-    }
+    for (const auto fast : {&fast_lock<false, false>, &fast_lock<false, true>, &fast_lock<true, true>})
+        replace(&Routes::Win_lock, fast, &entry::Win_lock);
+    replace(&Routes::Win_unlock, &fast_unlock<false>, &entry::Win_unlock);
+    replace(&Routes::Win_flush, &flush<false>, &entry::Win_flush);
+    replace(&Routes::Win_flush_local, &flush_local<false>, &entry::Win_flush_local);
 }
 
 namespace entry {
