@@ -9,6 +9,7 @@
 #include "api/data.h"
 #include "api/data_fast.h"
 #include "api/observed.h"
+#include "api/traced.h"
 #include "base/log.h"
 #include "core/epoch.h"
 #include "core/targets.h"
@@ -150,19 +151,6 @@ int observe(Window& window, trace::Call call, stats::Sync sync, const char* func
     return error;
 }
 
-// Records an operation that has ended.
-void record(Window& window, trace::Call call, std::uint64_t began, const Buffers& buffers, int index, int error) {
-    const std::uint64_t ended = base::stamp();
-    const auto rank = static_cast<std::uint32_t>(buffers.target_rank);
-    if (buffers.target_rank < 0) return;  // MPI_PROC_NULL
-    const auto path =
-        static_cast<std::uint8_t>(rank < window.size ? window.targets[rank].last_path() : stats::DataPath::Host);
-    std::uint64_t value = std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit;
-    if (error == MPI_SUCCESS) value |= bytes_of({buffers.target_count, buffers.target_type});
-    const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;
-    trace::write(began, ended, trace::pack(call, path | failed, window.trace, rank), value);
-}
-
 // The counter of an open target in shared memory, for the fast path; null: the general path decides. Other threads
 // change the state of the epoch under its lock, so a window that they use takes the general path.
 NotifyBoard* fast_board(Window* window, int rank, int index) {
@@ -181,9 +169,12 @@ int general(MPI_Win win, const char* function, trace::Call call, stats::Kind cou
     const std::uint64_t began = begin(*window);
     const stats::OperationTimer timer(window->stats != nullptr);
     const int error = perform_notified(*window, function, kind, buffers, op, index, request);
-    if (began != 0) record(*window, call, began, buffers, index, error);
+    const Elements target(buffers.target_count, buffers.target_type);
+    if (began != 0)
+        record_operation(call, began, win, buffers.target_rank, target, error,
+                         std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit);
     if (error == MPI_SUCCESS && window->stats != nullptr)
-        count_operation(win, counted, buffers.target_rank, {buffers.target_count, buffers.target_type}, timer);
+        count_operation(win, counted, buffers.target_rank, target, timer);
     return error;
 }
 

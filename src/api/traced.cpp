@@ -37,21 +37,6 @@ constexpr std::uint8_t failed(int error) {
     return error != MPI_SUCCESS ? trace::kFailed : 0;
 }
 
-// Records an operation that has ended.
-void record(Call call, std::uint64_t begin, MPI_Win win, int rank, Elements target, int error) {
-    const std::uint64_t end = base::stamp();
-    if (rank < 0) return;  // MPI_PROC_NULL
-    stats::DataPath path = stats::DataPath::Host;
-    Window* const window = find_window(win);
-    if (window != nullptr && static_cast<std::uint32_t>(rank) < window->size)
-        path = window->targets[static_cast<std::uint32_t>(rank)].last_path();
-    const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target) : 0;
-    const std::uint16_t number = window != nullptr ? window->trace : 0;
-    trace::write(begin, end,
-                 pack(call, static_cast<std::uint8_t>(path) | failed(error), number, static_cast<std::uint32_t>(rank)),
-                 bytes);
-}
-
 // Longer ones take long enough for two readings of the clock.
 constexpr std::uint64_t kShort = 4096;
 
@@ -150,6 +135,21 @@ constexpr bool makes_window(Call call) {
 
 }  // namespace
 
+void record_operation(Call call, std::uint64_t begin, MPI_Win win, int rank, Elements target, int error,
+                      std::uint64_t detail) {
+    const std::uint64_t end = base::stamp();
+    if (rank < 0) return;  // MPI_PROC_NULL
+    stats::DataPath path = stats::DataPath::Host;
+    Window* const window = find_window(win);
+    if (window != nullptr && static_cast<std::uint32_t>(rank) < window->size)
+        path = window->targets[static_cast<std::uint32_t>(rank)].last_path();
+    const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target) : 0;
+    const std::uint16_t number = window != nullptr ? window->trace : 0;
+    trace::write(begin, end,
+                 pack(call, static_cast<std::uint8_t>(path) | failed(error), number, static_cast<std::uint32_t>(rank)),
+                 detail | bytes);
+}
+
 namespace traced {
 
 // The general forms. They are not inlined into the fast ones below, which would save registers for them.
@@ -159,13 +159,13 @@ namespace general {
 #define OSC_TRACED_Query(name, parameters, arguments)
 #define OSC_TRACED_Comm(name, parameters, arguments)
 
-#define OSC_TRACED_Data(name, parameters, arguments)                            \
-    [[gnu::noinline]] int name parameters {                                     \
-        if (!trace::recording()) return OSC_CALL(name, arguments);              \
-        const std::uint64_t begin = base::stamp();                              \
-        const int error = OSC_CALL(name, arguments);                            \
-        record(Call::name, begin, win, target_rank, OSC_ELEMENTS(name), error); \
-        return error;                                                           \
+#define OSC_TRACED_Data(name, parameters, arguments)                                      \
+    [[gnu::noinline]] int name parameters {                                               \
+        if (!trace::recording()) return OSC_CALL(name, arguments);                        \
+        const std::uint64_t begin = base::stamp();                                        \
+        const int error = OSC_CALL(name, arguments);                                      \
+        record_operation(Call::name, begin, win, target_rank, OSC_ELEMENTS(name), error); \
+        return error;                                                                     \
     }
 
 #define OSC_TRACED_Sync(name, parameters, arguments)                                                                 \
