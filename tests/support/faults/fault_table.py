@@ -122,8 +122,8 @@ FAULTS = [
         before("shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
                "if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;")]),
     Fault("last_byte_lost", "the last byte of a contiguous put is lost", [
-        Edit("op/copy.cpp", "s.first_disp(), 0, bytes, 1);",
-             "s.first_disp(), 0, OSC_FAULT(last_byte_lost) ? bytes - 1 : bytes, 1);")]),
+        Edit("op/copy.cpp", "src + from_off, from_stride, bytes, n);",
+             "src + from_off, from_stride, OSC_FAULT(last_byte_lost) && n == 1 ? bytes - 1 : bytes, n);")]),
     Fault("last_element_lost", "the last element of a long accumulate is lost", [
         before(CHANGE, APPLY, "if (OSC_FAULT(last_element_lost) && count > 4) --count;")]),
     Fault("last_block_lost", "the last block of a batch of blocks is lost", [
