@@ -12,7 +12,6 @@
 #include "plugins/adopt/shared_heap.h"
 #include "plugins/libosc.h"
 #include "window/adopter.h"
-#include "window/registry.h"
 
 namespace osc {
 namespace {
@@ -29,7 +28,7 @@ bool meet(std::uintptr_t first, std::uintptr_t end, std::uint64_t base, std::uin
 // process_vm_writev at any time, and an exchange of the pages would lose that.
 bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
     bool exposed = false;
-    visit_windows([&](Window& window) {
+    plugin::g_libosc.visit_windows([&](Window& window) {
         const shm::ControlBlock& block = window.mine();
         if (block.memory == shm::Memory::Private || block.memory == shm::Memory::Mixed)
             exposed = exposed || meet(first, end, block.base, block.size);
@@ -55,7 +54,8 @@ bool pays(std::uintptr_t first, std::uintptr_t end) {
 // network.
 bool operations_in_flight() {
     bool any = false;
-    visit_windows([&](Window& window) { any = any || window.incomplete.load(std::memory_order_acquire) != 0; });
+    plugin::g_libosc.visit_windows(
+        [&](Window& window) { any = any || window.incomplete.load(std::memory_order_acquire) != 0; });
     return any;
 }
 

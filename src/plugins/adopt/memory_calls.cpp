@@ -20,10 +20,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/imports.h"
 #include "base/pages.h"
 #include "plugins/adopt/adoption.h"
 #include "plugins/adopt/shared_heap.h"
+#include "plugins/libosc.h"
 
 namespace osc {
 namespace {
@@ -144,14 +144,14 @@ int watched_madvise(void* address, std::size_t bytes, int advice) {
 
 template <class Function>
 bool find(const char* name, Function& function) {
-    if (function == nullptr) function = reinterpret_cast<Function>(base::called_function(name));
+    if (function == nullptr) function = reinterpret_cast<Function>(plugin::g_libosc.called_function(name));
     return function != nullptr;
 }
 
 template <class Function>
 void watch(const char* name, Function by, Function& before) {
     if (find(name, before))
-        base::replace_all_imports(name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by));
+        plugin::g_libosc.replace_all_imports(name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by));
 }
 
 const void* library_of(const void* function, bool& c_library) {

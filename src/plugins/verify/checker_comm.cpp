@@ -1,12 +1,9 @@
 // Makes and shares the checker's communicators.
 #include "plugins/verify/checker_comm.h"
 
-#include <algorithm>
 #include <atomic>
 #include <vector>
 
-#include "base/warn.h"
-#include "host/errhandler.h"
 #include "host/host.h"
 #include "plugins/libosc.h"
 
@@ -22,7 +19,7 @@ class ErrorsReturn {
     }
     ~ErrorsReturn() {
         host::real().Comm_set_errhandler(comm_, handler_);
-        host::free_handler(handler_);
+        plugin::g_libosc.free_handler(handler_);
     }
     ErrorsReturn(const ErrorsReturn&) = delete;
     ErrorsReturn& operator=(const ErrorsReturn&) = delete;
@@ -98,7 +95,7 @@ CheckerComm::~CheckerComm() {
 std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
     const host::Real& mpi = host::real();
     // A process may lack what another one still has: a free that an attribute's callback refused.
-    auto shared_one = host::threads() ? nullptr : find_shared(window.team.group());
+    auto shared_one = plugin::g_libosc.threads() ? nullptr : find_shared(window.team.group());
     const bool has_room = g_comms.load(std::memory_order_relaxed) < kMostComms;
     const int need = largest(window, comm, shared_one != nullptr ? kHasOne : has_room ? kMakesOne : kHasNoRoom);
     if (need == kHasOne) return shared_one;
@@ -114,7 +111,7 @@ std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
         }
         if (largest(window, comm, made == nullptr ? 1 : 0) != 0) return without(window);
     }
-    if (!host::threads()) {
+    if (!plugin::g_libosc.threads()) {
         Shared one;
         if (mpi.Comm_group(made->handle(), &one.group) == MPI_SUCCESS) {
             one.comm = made;

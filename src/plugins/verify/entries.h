@@ -69,7 +69,7 @@ std::string name_for_report(MPI_Win handle);
 
 /// The window and its ledger; null for windows that the checker does not watch (the host serves them).
 inline Window* watched(MPI_Win win) {
-    Window* const window = find_window(win);
+    Window* const window = plugin::g_libosc.find_window(win);
     return window != nullptr && window->ledger != nullptr ? window : nullptr;
 }
 

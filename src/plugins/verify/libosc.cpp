@@ -5,9 +5,6 @@
 
 #include "base/fault.h"
 #include "base/warn.h"
-#include "core/epoch.h"
-#include "host/errhandler.h"
-#include "host/host.h"
 #include "shm/machine.h"
 
 namespace osc {
@@ -68,32 +65,5 @@ Target& Core::know(Target&, std::uint32_t rank) {
 int Team::largest(MPI_Comm comm, std::span<int> values) {
     return (this->*g_libosc.largest)(comm, values);
 }
-Window* find_window(MPI_Win handle) {
-    return g_libosc.find_window(handle);
-}
-
-namespace epoch {
-Fault may_free(Core& core) {
-    return g_libosc.may_free(core);
-}
-Fault must_not_flush(Core& core, std::uint32_t target) {
-    return g_libosc.must_not_flush(core, target);
-}
-Fault need_passive(Core& core, const char* kind) {
-    return g_libosc.need_passive(core, kind);
-}
-}  // namespace epoch
-
-namespace host {
-bool threads() {
-    return g_libosc.threads();
-}
-std::optional<std::string> find_mismatch(const char* which, const TypedCount& origin, const TypedCount& target) {
-    return g_libosc.find_mismatch(which, origin, target);
-}
-void free_handler(MPI_Errhandler& handler) {
-    g_libosc.free_handler(handler);
-}
-}  // namespace host
 
 }  // namespace osc

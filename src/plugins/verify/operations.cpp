@@ -1,15 +1,11 @@
 // The verified operations.
-#include <algorithm>
-
 #include "api/data.h"
 #include "base/clock.h"
-#include "core/epoch.h"
 #include "host/datatype.h"
 #include "host/signature.h"
 #include "op/kernels.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/page_guard.h"
-#include "plugins/verify/races.h"
 
 namespace osc {
 namespace {
@@ -98,9 +94,9 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
     const host::TypedCount target{buffers.target_type, buffers.target_count};
     std::optional<std::string> mismatch;
     if (operation.op != Op::NoOp)
-        mismatch = host::find_mismatch("origin", {buffers.origin_type, buffers.origin_count}, target);
+        mismatch = plugin::g_libosc.find_mismatch("origin", {buffers.origin_type, buffers.origin_count}, target);
     if (!mismatch && buffers.result_type != MPI_DATATYPE_NULL)
-        mismatch = host::find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
+        mismatch = plugin::g_libosc.find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
     if (!mismatch) return;
     t_current_call->mismatched = true;
     report_operation(window, operation, check::Rule::Signature, *mismatch);
@@ -138,7 +134,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         scope->operation += ", bytes " + check::text_of(operation.bytes);
     }
     if (request != nullptr && notification < 0)
-        report_unless_none(*window, call, epoch::need_passive(*window, "operations that give a request"));
+        report_unless_none(*window, call, plugin::g_libosc.need_passive(*window, "operations that give a request"));
     if (known) look_before(*window, operation, *type, buffers);
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "api/collect.h"
-#include "base/warn.h"
-#include "core/epoch.h"
 #include "host/host.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/checker_comm.h"
@@ -98,7 +96,7 @@ void watch_races(Window& window, MPI_Comm comm) {
                                 .processes = window.size,
                                 .promises = promises_of(window),
                                 .addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC,
-                                .threads = host::threads(),
+                                .threads = plugin::g_libosc.threads(),
                                 .exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
                                     return own != nullptr && exchange(window, own->handle(), out, in);
                                 }});
@@ -127,7 +125,7 @@ void compare_after_fence(Window& window) {
 
 void compare_before_free(Window& window) {
     check::Races* const races = window.ledger->races();
-    if (races == nullptr || epoch::may_free(window) != Fault::None) return;
+    if (races == nullptr || plugin::g_libosc.may_free(window) != Fault::None) return;
     if (plugin::g_libosc.meet(window)) races->compare();
     window.ledger->stop_comparing();
 }

@@ -1,7 +1,6 @@
 // The verified synchronisation calls.
 #include <vector>
 
-#include "core/epoch.h"
 #include "host/host.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/race_exchange.h"
@@ -130,8 +129,8 @@ OSC_VERIFIED_ALL(Win_flush_all, Flush, (MPI_Win win), (win))
 OSC_VERIFIED_ALL(Win_flush_local_all, FlushLocal, (MPI_Win win), (win))
 OSC_VERIFIED_ALL(Win_sync, Sync, (MPI_Win win), (win))
 OSC_VERIFIED_ONE(Win_unlock, Unlock, no_rule)
-OSC_VERIFIED_ONE(Win_flush, Flush, epoch::must_not_flush)
-OSC_VERIFIED_ONE(Win_flush_local, FlushLocal, epoch::must_not_flush)
+OSC_VERIFIED_ONE(Win_flush, Flush, plugin::g_libosc.must_not_flush)
+OSC_VERIFIED_ONE(Win_flush_local, FlushLocal, plugin::g_libosc.must_not_flush)
 
 }  // namespace verified
 }  // namespace osc

@@ -12,7 +12,7 @@ namespace {
 
 // Watches a window that has just been made, if libosc serves it.
 void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
-    Window* const window = find_window(win);
+    Window* const window = plugin::g_libosc.find_window(win);
     if (window == nullptr) return;
     window->ledger = new check::Ledger([win] { return name_for_report(win); }, {call, site});
     if (window->all_check) watch_races(*window, comm);
@@ -37,7 +37,8 @@ int create(MPI_Win* win, const char* call, MPI_Comm comm, void* baseptr, const v
     const int error = below();
     if (error != MPI_SUCCESS) return error;
     watch(*win, call, site, comm);
-    if (const Window* const window = find_window(*win); window != nullptr && window->program_view != nullptr)
+    if (const Window* const window = plugin::g_libosc.find_window(*win);
+        window != nullptr && window->program_view != nullptr)
         std::memcpy(baseptr, &window->program_view, sizeof window->program_view);
     return MPI_SUCCESS;
 }
