@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -25,8 +24,10 @@ namespace {
 
 // Areas that an exchange may add, and that the rest of the process may need soon.
 constexpr long kSpareAreas = 1024;
+constexpr long kMostAreas = 65530;  // the system's default
 constexpr const char* kRefused = "the system refused";
 constexpr const char* kTooSmall = "it has too few whole pages";
+constexpr const char* kStatus = "/proc/self/status";
 constexpr const char* kUnreadable = "/proc/self/maps cannot be read";
 
 // The pages on which nothing but the range lies. malloc() gives a large piece pages of its own, with a header of two
@@ -51,26 +52,17 @@ __attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, 
     return pages;
 }
 
-// A number of /proc/self/status, in KiB; 0 if there is none.
-long status_kib(const char* name) {
-    std::FILE* const file = std::fopen("/proc/self/status", "re");
-    if (file == nullptr) return 0;
+// The last number behind `key` at the start of a line of the file; `otherwise` if there is none.
+long number_in(const char* path, const char* key, long otherwise) {
+    std::FILE* const file = std::fopen(path, "re");
+    if (file == nullptr) return otherwise;
     char line[256];
-    long found = 0;
-    const std::size_t length = std::strlen(name);
+    long found = otherwise;
+    const std::size_t length = std::strlen(key);
     while (std::fgets(line, sizeof line, file) != nullptr)
-        if (std::strncmp(line, name, length) == 0 && line[length] == ':') found = std::atol(line + length + 1);
+        if (std::strncmp(line, key, length) == 0) std::sscanf(line + length, "%ld", &found);
     std::fclose(file);
     return found;
-}
-
-long most_areas() {
-    std::FILE* const file = std::fopen("/proc/sys/vm/max_map_count", "re");
-    if (file == nullptr) return 65530;
-    long most = 0;
-    const bool read = std::fscanf(file, "%ld", &most) == 1;
-    std::fclose(file);
-    return read ? most : 65530;
 }
 
 // Whether the program or a library of it has the address in its file: static data, as far as it was initialised.
@@ -174,9 +166,10 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
     if (limits.forbids)
         if (const char* const reason = limits.forbids(); reason != nullptr) return reason;
     if (limits.alone && has_other_threads()) return "another thread of the program runs";
-    if (status_kib("VmLck") > 0) return "the process has locked memory";
-    if (limits.alone && status_kib("VmPin") > 0) return "the process has registered memory with a device";
-    if (found.areas + kSpareAreas > most_areas()) return "the process is near vm.max_map_count";
+    if (number_in(kStatus, "VmLck:", 0) > 0) return "the process has locked memory";
+    if (limits.alone && number_in(kStatus, "VmPin:", 0) > 0) return "the process has registered memory with a device";
+    if (found.areas + kSpareAreas > number_in("/proc/sys/vm/max_map_count", "", kMostAreas))
+        return "the process is near vm.max_map_count";
     if (limits.in_use && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                      [&](const Piece& piece) { return limits.in_use(piece.first, piece.end); }))
         return "another window exposes it already";
