@@ -245,9 +245,11 @@ CASE(info_in_use) {
 }
 
 CASE(alignment_by_info) {
-    // "96" and "0x1000" are no alignments, so 64 is in use.
+    // "96" and "0x1000" are no alignments, so 64 is in use. MPICH 4.0.2 alone divides by the zero that it reads.
     for (const char* given : {"16", "4096", "65536", "4194304", "96", "0x1000"}) {
-        const std::string alignment = given[0] == '9' || given[1] == 'x' ? "64" : given;
+        const bool bad = given[0] == '9' || given[1] == 'x';
+        if (bad && !osct::served_by_osc()) continue;
+        const std::string alignment = bad ? "64" : given;
         MPI_Info info;
         MPI_Info_create(&info);
         MPI_Info_set(info, "mpi_minimum_memory_alignment", given);
