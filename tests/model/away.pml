@@ -378,7 +378,7 @@ end:
 #endif
 #ifdef DEATH
     :: atomic { dead == 0 -> dead = TARGET; goto died }
-    /* look_for_dead: break_if_dead, for requests that wait; died, for those of other nodes that hold */
+    /* look_for_dead: break_if_holder_died, for requests that wait; died, for those of other nodes that hold */
 #ifndef NEVER_LOOKS
     :: atomic { (in_line > 0 || nempty(passing_line)) && !broken && HELD_BY_THE_DEAD -> break_lock() }
 #endif
