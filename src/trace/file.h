@@ -16,7 +16,7 @@ inline constexpr std::size_t kRecords = 1023;  // of a chunk
 inline constexpr std::size_t kCells = 64;      // counters of drops; threads beyond share the last
 
 /// A hash of the numbers that records use, so that no other version's file is misread.
-constexpr std::uint64_t table_hash() {
+consteval std::uint64_t table_hash() {
     std::uint64_t hash = base::kHashOfNothing;
 #define OSC_ENTRY(kind, name, parameters, arguments) hash = base::hash_of(#name ";", hash);
 #include "api/entries.def"
