@@ -85,7 +85,8 @@ int NetworkStack::poll() {
     if (endpoint_ == nullptr) return 0;  // renew()
     const int events = endpoint_->poll(messenger);
     idle_polls_ = events > 0 ? 0 : idle_polls_ + 1;
-    if (idle_polls_ >= kIdlePolls) {
+    piggyback_polls_ = sender.has_piggybacks() ? piggyback_polls_ + 1 : 0;
+    if (idle_polls_ >= kIdlePolls || piggyback_polls_ >= kBusyPolls) {
         idle_polls_ = 0;
         sender.send_piggybacks();
     }

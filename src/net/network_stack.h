@@ -97,10 +97,13 @@ class NetworkStack final : progress::Driven {
     bool has_unsent() const override { return sender.has_unsent() || sender.has_piggybacks(); }
 
     ProcessAddress address_;
-    // After so many polls without an event, piggybacks no longer wait for another message.
+    // Piggybacks no longer wait for another message after so many polls without an event, or so many of any kind.
     static constexpr int kIdlePolls = 8;
-    int idle_polls_ = 0;       // in a row; under the drive lock
-    std::int64_t looked_ = 0;  // when poll() last looked for ends; under the drive lock
+    static constexpr int kBusyPolls = 64;
+    // Under the drive lock:
+    int idle_polls_ = 0;       // without an event, in a row
+    int piggyback_polls_ = 0;  // with piggybacks that wait, in a row
+    std::int64_t looked_ = 0;  // when poll() last looked for ends
     int process_ = 0;          // that opened it
     std::atomic<bool> proven_{false};
     sync::Costs costs_;

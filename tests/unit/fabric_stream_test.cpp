@@ -283,6 +283,36 @@ TEST(FabricStream, AFaultIsReportedOnce) {
     EXPECT_EQ(pair.words()[511], 5u);
 }
 
+struct Came final : net::ReplyHandler {
+    void answered(net::Status, const std::byte*, std::size_t) override { ++replies; }
+    int replies = 0;
+};
+
+// The reply to a request whose sender does not wait comes also while another process keeps the target busy.
+TEST(FabricStream, ABusyTargetSendsDelayedReplies) {
+    JobSetup setup = plain();
+    setup.processes = 3;
+    Came delayed;
+    Came awaited;
+    Processes all(setup);
+    const auto ask = [&](std::uint32_t origin, net::FrameKind kind, Came& reply) {
+        net::NetworkStack& network = all[origin].network;
+        net::Message* message = network.sender.claim();
+        const net::Record record{net::Opcode::Get, Basic::None, Op::None, 0, 8, 0};
+        std::memcpy(message->body(), &record, sizeof record);
+        message->bytes = sizeof record;
+        network.messenger.request(*network.connections.connect(all.table().addresses[0]), kind, Processes::kId, origin,
+                                  message, reply, net::FabricSender::When::Now);
+    };
+    ask(1, net::FrameKind::DelayedReply, delayed);
+    for (int step = 0; step < 100; ++step) {
+        ask(2, net::FrameKind::Request, awaited);
+        all.step();
+    }
+    EXPECT_EQ(delayed.replies, 1);
+    EXPECT_GT(awaited.replies, 50);
+}
+
 // Operations to a dead target end, for every behaviour of the provider.
 TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
     constexpr const char* kLost = "the connection to rank 1 is lost: the network has failed, not the process";
