@@ -28,10 +28,10 @@ using base::fail;
 
 // Finds sizes and units that the standard forbids (MPI 4.1 section 12.2.1). create_window() then fails on all
 // processes.
-Fault check_arguments(MPI_Aint size, MPI_Aint unit, void* out) {
+Fault check_arguments(MPI_Aint size, MPI_Aint unit, bool has_results) {
     if (size < 0) return fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
     if (unit <= 0) return fail(Fault::Disp, "displacement unit %lld is not positive", static_cast<long long>(unit));
-    if (out == nullptr) return fail(Fault::Arg, "the address for the result is null");
+    if (!has_results) return fail(Fault::Arg, "the address for the result is null");
     return Fault::None;
 }
 
@@ -151,9 +151,12 @@ Allocated& allocated() {
     return *made;
 }
 
-Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* out) {
+// `win`, `memory`: where the window and its memory's address go.
+Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, const void* win,
+                    const void* memory) {
     Request request{flavor, base, size, unit, info, comm};
-    request.fault = check_arguments(size, unit, out);
+    const bool gives_memory = flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED;
+    request.fault = check_arguments(size, unit, win != nullptr && (memory != nullptr || !gives_memory));
     if (request.fault == Fault::None && flavor == MPI_WIN_FLAVOR_CREATE && base == nullptr && size > 0)
         request.fault = fail(Fault::Base, "the base is null, but the size is %lld", static_cast<long long>(size));
     if (request.fault != Fault::None) request.size = 0;
@@ -164,19 +167,19 @@ Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_In
 
 namespace entry {
 
-#define OSC_CREATE(name, parameters, arguments, flavor, base, size, unit, info, comm, out) \
-    int name parameters {                                                                  \
-        int error = MPI_SUCCESS;                                                           \
-        const Request request = request_for(flavor, base, size, unit, info, comm, win);    \
-        if (served(request, "MPI_" #name, win, static_cast<void**>(out), error)) {         \
-            if (error == MPI_SUCCESS) count_served(Entry::name);                           \
-            return error;                                                                  \
-        }                                                                                  \
-        error = host::real().name arguments;                                               \
-        if (error != MPI_SUCCESS) return error;                                            \
-        reissued(*win);                                                                    \
-        count_forwarded(Entry::name);                                                      \
-        return MPI_SUCCESS;                                                                \
+#define OSC_CREATE(name, parameters, arguments, flavor, base, size, unit, info, comm, out)   \
+    int name parameters {                                                                    \
+        int error = MPI_SUCCESS;                                                             \
+        const Request request = request_for(flavor, base, size, unit, info, comm, win, out); \
+        if (served(request, "MPI_" #name, win, static_cast<void**>(out), error)) {           \
+            if (error == MPI_SUCCESS) count_served(Entry::name);                             \
+            return error;                                                                    \
+        }                                                                                    \
+        error = host::real().name arguments;                                                 \
+        if (error != MPI_SUCCESS) return error;                                              \
+        reissued(*win);                                                                      \
+        count_forwarded(Entry::name);                                                        \
+        return MPI_SUCCESS;                                                                  \
     }
 
 #define OSC_CREATE_BOTH(suffix, unit_type)                                                                           \

@@ -106,6 +106,7 @@ CASE(creation) {
     CHECK_CLASS(MPI_Win_create(memory, -1, 1, MPI_INFO_NULL, comm, &win), MPI_ERR_SIZE);
     CHECK_CLASS(MPI_Win_allocate(-1, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_SIZE);
     CHECK_CLASS(MPI_Win_create(memory, 64, 0, MPI_INFO_NULL, comm, &win), MPI_ERR_DISP);
+    CHECK_CLASS(MPI_Win_allocate(64, 1, MPI_INFO_NULL, comm, nullptr, &win), MPI_ERR_ARG);
     // A host that counts the processes as nodes checks either first.
     const int error = MPI_Win_allocate_shared(64, -4, MPI_INFO_NULL, comm, &base, &win);
     const bool either = !osct::served_by_osc() && osct::error_class(error) == MPI_ERR_DISP;
