@@ -264,7 +264,6 @@ void Adoption::exchange(const Place& pages, int fd, Exchanged& done) {
         if (stop > piece.first && !done.places.push({piece.first, stop}) && !done.rest) done.rest = {kRefused, ENOMEM};
         if (done.rest) break;
     }
-    s_any.store(true, std::memory_order_relaxed);
     sweep_locked();
 }
 

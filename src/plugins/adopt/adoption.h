@@ -218,7 +218,6 @@ class Adoption {
     // The hull of the places. Static, because free() asks before any adoption was made.
     static inline std::atomic<std::uintptr_t> s_hull_first{~std::uintptr_t{0}};
     static inline std::atomic<std::uintptr_t> s_hull_end{0};
-    static inline std::atomic<bool> s_any{false};       // mine() has adopted something
     static inline thread_local bool s_inside = false;   // this thread has the mutex
     static inline thread_local bool s_forking = false;  // before_fork() has locked the mutex
 };

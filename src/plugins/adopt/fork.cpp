@@ -68,7 +68,6 @@ void Adoption::copy_for_child(bool fits) {
 }
 
 void Adoption::before_fork() {
-    if (!s_any.load()) return;
     Adoption& self = mine();
     std::size_t bytes = 0;
     {
@@ -138,14 +137,15 @@ void Adoption::map_copies(std::uintptr_t first, std::uintptr_t end, int protecti
 void Adoption::after_fork_in_child() {
     if (!s_forking) return;
     Adoption& self = mine();
-    MappedArray<Copy> found;
-    const bool listed = self.list_own(found);
-    for (const Copy& area : listed ? found : self.copies_)
-        self.map_copies(area.first, area.first + area.bytes, area.protection, area.offset);
+    if (self.fd_ >= 0) {
+        MappedArray<Copy> found;
+        const bool listed = self.list_own(found);
+        for (const Copy& area : listed ? found : self.copies_)
+            self.map_copies(area.first, area.first + area.bytes, area.protection, area.offset);
+    }
     // From here on the child has no adopted memory, and its owner_ is clear.
     self.places_.clear();
     self.update_hull();
-    s_any.store(false);
     self.end_fork();
 }
 

@@ -53,7 +53,6 @@ void* Adoption::reserve(std::size_t bytes) {
         return null_with(error);
     }
     ::syscall(SYS_madvise, place, length, MADV_DONTDUMP);  // the heap shows what it uses
-    s_any.store(true, std::memory_order_relaxed);
     sweep_locked();
     return reinterpret_cast<void*>(place);
 }
