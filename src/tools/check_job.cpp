@@ -29,7 +29,7 @@ constexpr std::size_t kAllPairs = 32;  // nodes up to which each pair is measure
 // Every process's description, by rank.
 std::vector<json> exchange(HostMpi& mpi, const json& mine) {
     std::vector<json> all;
-    for (const std::string& text : mpi.exchange(mine.dump()))
+    for (const std::string& text : mpi.exchange(mine.dump(-1, ' ', false, json::error_handler_t::replace)))
         all.push_back(json::parse(text));
     return all;
 }

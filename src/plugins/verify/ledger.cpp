@@ -68,8 +68,9 @@ std::vector<Line> Ledger::open_epochs() const {
     if (access_.call != nullptr)
         lines.push_back({std::string(access_.call) + (is_fence_ ? " was the last one" : " has opened the access epoch"),
                          access_.site});
+    std::size_t locks = 0;
     for (const auto& [target, opened] : locks_) {
-        if (lines.size() > kMostLocks) break;
+        if (locks++ == kMostLocks) break;
         lines.push_back({std::string(opened.call) + " has locked rank " + std::to_string(target), opened.site});
     }
     if (exposure_.call != nullptr)
