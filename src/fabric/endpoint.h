@@ -47,27 +47,13 @@ enum class Posted {
     NoMemory,  // the provider cannot register the operation's local memory, and no operation in flight may free some
 };
 
-enum class AtomicKind : std::uint64_t {
-    Add,   // adds `operand`
-    Swap,  // stores `operand` if the word equals `expected`
-};
-
-/// An atomic of the provider on one word of 64 bits. Only such atomics may access the word, because software providers
-/// do not use the processor's atomics. The provider uses this object until the operation has ended, and registers it if
-/// it requires registered memory.
-struct Atomic {
-    AtomicKind kind = AtomicKind::Add;
-    std::uint64_t operand = 0;
-    std::uint64_t expected = 0;
-    std::uint64_t before = 0;  // the word's previous value
-};
-
 /// The forms of an atomic on a row of elements. Update returns nothing, Fetch the previous values; Swap stores the
 /// operands where the elements equal the expected values, and returns the previous values.
 enum class RowForm : std::uint8_t { Update, Fetch, Swap };
 
-/// An atomic of the provider on adjacent elements, each by itself. The provider uses this object's memory until the
-/// operation has ended.
+/// An atomic of the provider on adjacent elements, each by itself. Only such atomics may access the elements, because
+/// software providers do not use the processor's atomics. The provider uses this object's memory until the operation
+/// has ended.
 class AtomicRow {
   public:
     /// `operation`: for Update and Fetch. `width`: bytes of an element.
@@ -146,14 +132,12 @@ class Endpoint {
                          Operation& operation) = 0;
     virtual Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                         Operation& operation) = 0;
-    /// An atomic on a word of a peer's exposed memory, or of this process's own if the peer is this endpoint. Only if
-    /// atomics_flaw() is "".
-    virtual Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key,
-                          Operation& operation) = 0;
     /// The most elements of a row; 0 if the provider has no such atomic, or atomics are not used. The type's alignment
     /// must suffice for the target's elements. `op`: Op::NoOp only reads (Fetch); ignored for Swap.
     virtual std::size_t longest_row(RowForm form, Basic type, Op op) const = 0;
-    /// An atomic on a row of at most longest_row() elements. It ends when its effect is in the target's memory.
+    /// An atomic on a row of at most longest_row() elements, or on one word of 64 bits (Fetch with Op::Sum, Swap) if
+    /// atomics_flaw() is "": of a peer's exposed memory, or of this process's own if the peer is this endpoint. It ends
+    /// when its effect is in the target's memory.
     virtual Posted update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key,
                           Operation& operation) = 0;
     /// Whether the network adapter executes atomics, and no process of the target.

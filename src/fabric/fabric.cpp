@@ -125,15 +125,14 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
 
 // A provider without atomics may have no functions for them, so its capabilities are tested before the probe.
 void Libfabric::try_atomics(bool wanted) {
-    std::size_t most = 0;
     if (!wanted)
         atomics_flaw_ = "was opened without atomics";
     else if (!flaw_.empty())
         atomics_flaw_ = flaw_;
     else if ((info_->caps & FI_ATOMIC) == 0)
         atomics_flaw_ = "has no atomics";
-    else if (fi_fetch_atomicvalid(endpoint_, FI_UINT64, FI_SUM, &most) != 0 || most == 0 ||
-             fi_compare_atomicvalid(endpoint_, FI_UINT64, FI_CSWAP, &most) != 0 || most == 0)
+    else if (longest_row(RowForm::Fetch, Basic::U64, Op::Sum) == 0 ||
+             longest_row(RowForm::Swap, Basic::U64, Op::None) == 0)
         atomics_flaw_ = "has no atomics on words of 64 bits";
     else
         atomics_flaw_ = probe_atomics(*this);

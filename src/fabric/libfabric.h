@@ -28,8 +28,8 @@ static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 inline constexpr std::uint64_t kUncached = std::uint64_t{1} << 60;
 
 /// Endpoint over libfabric; most of its functions are that interface's. fabric.cpp opens and closes the endpoint,
-/// registrations.cpp registers memory, posts.cpp posts operations, rows.cpp atomics on rows of
-/// elements, completions.cpp receives messages and ends operations.
+/// registrations.cpp registers memory, posts.cpp posts operations, rows.cpp atomics,
+/// completions.cpp receives messages and ends operations.
 class Libfabric final : public Endpoint {
   public:
     ~Libfabric() override;
@@ -55,7 +55,6 @@ class Libfabric final : public Endpoint {
                  Operation& operation) override;
     Posted read(PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                 Operation& operation) override;
-    Posted atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) override;
     std::size_t longest_row(RowForm form, Basic type, Op op) const override;
     Posted update(PeerId peer, AtomicRow& row, std::uint64_t address, std::uint64_t key, Operation& operation) override;
     bool has_hardware_atomics() const override {

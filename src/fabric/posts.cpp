@@ -1,10 +1,7 @@
-// libosc_ofi.so: posts messages, writes, reads and atomics.
-#include <rdma/fi_atomic.h>
+// libosc_ofi.so: posts messages, writes and reads.
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-
-#include <cstddef>
 
 #include "fabric/libfabric.h"
 
@@ -62,19 +59,6 @@ Posted Libfabric::read(PeerId peer, void* to, std::size_t bytes, std::uint64_t a
     if (const Posted ready = local(to, bytes, {.sent = false, .bytes = bytes}, operation, used); ready != Posted::Yes)
         return ready;
     return began(operation, fi_read(endpoint_, used.memory, bytes, used.description, peer, address, key, &operation));
-}
-
-Posted Libfabric::atomic(PeerId peer, Atomic& what, std::uint64_t address, std::uint64_t key, Operation& operation) {
-    Local used{};
-    const Results results{.offset = offsetof(Atomic, before), .bytes = sizeof what.before};
-    if (const Posted ready = local(&what, sizeof what, results, operation, used); ready != Posted::Yes) return ready;
-    auto& it = *reinterpret_cast<Atomic*>(used.memory);
-    if (what.kind == AtomicKind::Add)
-        return began(operation, fi_fetch_atomic(endpoint_, &it.operand, 1, used.description, &it.before,
-                                                used.description, peer, address, key, FI_UINT64, FI_SUM, &operation));
-    return began(operation,
-                 fi_compare_atomic(endpoint_, &it.operand, 1, used.description, &it.expected, used.description,
-                                   &it.before, used.description, peer, address, key, FI_UINT64, FI_CSWAP, &operation));
 }
 
 }  // namespace osc::fabric

@@ -40,7 +40,7 @@ struct Probe {
 
 struct AtomicProbe {
     Access access;
-    Atomic what;
+    std::unique_ptr<AtomicRow> row;
     std::uint64_t words[2] = {};
 };
 
@@ -255,23 +255,28 @@ std::string probe_atomics(Endpoint& endpoint) {
     constexpr std::uint64_t kHigh = std::uint64_t{1} << 63;
     // All steps use the second word; each step's result is the next one's start value.
     const struct {
-        Atomic what;
-        std::uint64_t after;
+        RowForm form;
+        std::uint64_t operand, expected, before, after;
     } steps[] = {
-        {{AtomicKind::Add, kHigh + 5, 0, 0}, kHigh + 5},
-        {{AtomicKind::Swap, 7, 5, kHigh + 5}, kHigh + 5},
-        {{AtomicKind::Swap, 7, kHigh + 5, kHigh + 5}, 7},
-        {{AtomicKind::Add, ~std::uint64_t{0}, 0, 7}, 6},
+        {RowForm::Fetch, kHigh + 5, 0, 0, kHigh + 5},
+        {RowForm::Swap, 7, 5, kHigh + 5, kHigh + 5},
+        {RowForm::Swap, 7, kHigh + 5, kHigh + 5, 7},
+        {RowForm::Fetch, ~std::uint64_t{0}, 0, 7, 6},
     };
     for (const auto& step : steps) {
-        probe->what = step.what;
-        probe->what.before = ~step.what.before;
+        probe->row = std::make_unique<AtomicRow>(step.form, Basic::U64, Op::Sum, 1, sizeof step.operand);
+        AtomicRow& row = *probe->row;
+        std::uint64_t before = ~step.before;
+        std::memcpy(row.operands(), &step.operand, row.bytes);
+        std::memcpy(row.before(), &before, row.bytes);
+        if (step.form == RowForm::Swap) std::memcpy(row.expected(), &step.expected, row.bytes);
         const int error = end(endpoint, probe->access, [&] {
-            return endpoint.atomic(self, probe->what, exposed.base + sizeof probe->words[0], exposed.key,
+            return endpoint.update(self, row, exposed.base + sizeof probe->words[0], exposed.key,
                                    probe->access.operation);
         });
         if (error != 0) return keep(std::move(probe), "an atomic does not end well");
-        if (probe->what.before != step.what.before || probe->words[0] != 0 || probe->words[1] != step.after)
+        std::memcpy(&before, row.before(), row.bytes);
+        if (before != step.before || probe->words[0] != 0 || probe->words[1] != step.after)
             return keep(std::move(probe), "an atomic does not do what it should");
     }
     endpoint.revoke(exposed);

@@ -54,40 +54,37 @@ void Rdma::announce(Connection& to, std::size_t bytes) {
 }
 
 template <class Post>
-bool Rdma::access(Transfer& transfer, std::size_t bytes, std::atomic<std::uint64_t>& counter, Post&& post) {
-    if (endpoint_->needs_target() && transfer.connection->token != token_) announce(*transfer.connection, bytes);
+bool Rdma::access(Transfer& transfer, bool by_adapter, std::size_t bytes, std::atomic<std::uint64_t>& counter,
+                  Post&& post) {
+    if (!by_adapter && transfer.connection->token != token_) announce(*transfer.connection, bytes);
     const bool begun = begin(transfer, post);
     if (begun) count(counter);
     return begun;
 }
 
 bool Rdma::write(Transfer& it, const void* from, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
-    return access(it, bytes, counts_.writes,
+    return access(it, !endpoint_->needs_target(), bytes, counts_.writes,
                   [&] { return endpoint_->write(it.connection->peer, from, bytes, address, key, it.operation); });
 }
 
 bool Rdma::read(Transfer& it, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key) {
-    return access(it, bytes, counts_.reads,
+    return access(it, !endpoint_->needs_target(), bytes, counts_.reads,
                   [&] { return endpoint_->read(it.connection->peer, to, bytes, address, key, it.operation); });
 }
 
 bool Rdma::update(Transfer& it, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key) {
-    return access(it, row.bytes, counts_.atomics,
+    return access(it, endpoint_->has_hardware_atomics(), row.bytes, counts_.atomics,
                   [&] { return endpoint_->update(it.connection->peer, row, address, key, it.operation); });
 }
 
-void Rdma::atomic(Transfer& it, fabric::Atomic& what, std::uint64_t address, std::uint64_t key) {
-    count(counts_.atomics);
-    Connection& to = *it.connection;
-    if (to.token != token_) announce(to, sizeof what.operand);
-    const auto post = [&] { return endpoint_->atomic(to.peer, what, address, key, it.operation); };
+void Rdma::update_when_room(Transfer& it, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key) {
     std::int64_t looked = 0;
-    for (int round = 1; !begin(it, post); ++round) {
+    for (int round = 1; !update(it, row, address, key); ++round) {
         const bool moved = engine_.try_poll();
         // Some providers return EAGAIN forever for a dead peer. By time, because a round may yield the core for long.
         if (const std::int64_t now = now_ns(); now - looked >= Policy::kPeerCheck) {
             looked = now;
-            messenger_.alive(to);
+            messenger_.alive(*it.connection);
         }
         if (!moved) progress::ProgressEngine::pause(round, round);
     }

@@ -34,7 +34,7 @@ class Rdma {
     [[nodiscard]] bool read(Transfer& transfer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key);
     [[nodiscard]] bool update(Transfer& transfer, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key);
     /// Waits for room. Without locks, like ProgressEngine::wait().
-    void atomic(Transfer& transfer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key);
+    void update_when_room(Transfer& transfer, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key);
 
     /// Ends the failed transfers to peers whose connections have ended. Under the drive lock.
     void settle();
@@ -45,7 +45,8 @@ class Rdma {
     template <class Post>
     bool begin(Transfer& transfer, Post&& post);
     template <class Post>
-    bool access(Transfer& transfer, std::size_t bytes, std::atomic<std::uint64_t>& counter, Post&& post);
+    bool access(Transfer& transfer, bool by_adapter, std::size_t bytes, std::atomic<std::uint64_t>& counter,
+                Post&& post);
     void announce(Connection& to, std::size_t bytes);
     static void ended(fabric::Operation& operation, int error);
 

@@ -52,9 +52,6 @@ class Exposing final : public fabric::Endpoint {
     fabric::Posted read(fabric::PeerId, void*, std::size_t, std::uint64_t, std::uint64_t, fabric::Operation&) override {
         return fabric::Posted::Failed;
     }
-    fabric::Posted atomic(fabric::PeerId, fabric::Atomic&, std::uint64_t, std::uint64_t, fabric::Operation&) override {
-        return fabric::Posted::Failed;
-    }
     std::size_t longest_row(fabric::RowForm, Basic, Op) const override { return 0; }
     fabric::Posted update(fabric::PeerId, fabric::AtomicRow&, std::uint64_t, std::uint64_t,
                           fabric::Operation&) override {

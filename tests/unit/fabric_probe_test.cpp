@@ -32,14 +32,10 @@ enum class Lie {
     SwapsAlways,
     TellsAfter,
     HasNoRows,
-    RefusesRows,
-    RowsFail,
     KeepsMappings,
     KeepsHeaps,
     UpdatesLater,
-    UpdatesOneMore,
-    SwapsRowsAlways,
-    TellsRowsAfter
+    UpdatesOneMore
 };
 
 /// Does accesses when it is polled, as software providers do.
@@ -83,43 +79,27 @@ class Provider final : public fabric::Endpoint {
         };
         return fabric::Posted::Yes;
     }
-    fabric::Posted atomic(fabric::PeerId, fabric::Atomic& what, std::uint64_t address, std::uint64_t key,
-                          fabric::Operation& operation) override {
-        EXPECT_EQ(key, 99u);
-        if (lie_ == Lie::RefusesAtomics) return fabric::Posted::Failed;
-        later_ = [&what, address, &operation, this] {
-            if (lie_ == Lie::AtomicsNever) return;
-            auto& word = *reinterpret_cast<std::uint64_t*>(address);
-            const std::uint64_t before = word;
-            if (what.kind == fabric::AtomicKind::Add)
-                word =
-                    lie_ == Lie::AddsNarrow ? static_cast<std::uint32_t>(before + what.operand) : before + what.operand;
-            else if (before == what.expected || lie_ == Lie::SwapsAlways)
-                word = what.operand;
-            what.before = lie_ == Lie::TellsAfter ? word : before;
-            operation.ended(operation, lie_ == Lie::AtomicsFail ? EIO : 0);
-        };
-        return fabric::Posted::Yes;
-    }
     std::size_t longest_row(fabric::RowForm, Basic, Op) const override { return lie_ == Lie::HasNoRows ? 0 : 100; }
     fabric::Posted update(fabric::PeerId, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key,
                           fabric::Operation& operation) override {
         EXPECT_EQ(key, 99u);
-        if (lie_ == Lie::RefusesRows) return fabric::Posted::Failed;
+        if (lie_ == Lie::RefusesAtomics) return fabric::Posted::Failed;
         later_ = [&row, address, &operation, this] {
-            auto* const words = reinterpret_cast<std::int64_t*>(address);
+            if (lie_ == Lie::AtomicsNever) return;
+            auto* const words = reinterpret_cast<std::uint64_t*>(address);
             const auto operand = [&](std::size_t i) { return word_of(row.operands(), i); };
             if (row.form != fabric::RowForm::Update) std::memcpy(row.before(), words, row.bytes);
             for (std::size_t i = 0; i < row.count && lie_ != Lie::UpdatesLater; ++i) {
+                const std::uint64_t sum = words[i] + operand(i);
                 if (row.form != fabric::RowForm::Swap)
-                    words[i] += operand(i);
-                else if (words[i] == word_of(row.expected(), i) || lie_ == Lie::SwapsRowsAlways)
+                    words[i] = lie_ == Lie::AddsNarrow ? static_cast<std::uint32_t>(sum) : sum;
+                else if (words[i] == word_of(row.expected(), i) || lie_ == Lie::SwapsAlways)
                     words[i] = operand(i);
             }
             if (lie_ == Lie::UpdatesOneMore) ++words[row.count];
-            if (lie_ == Lie::TellsRowsAfter && row.form != fabric::RowForm::Update)
+            if (lie_ == Lie::TellsAfter && row.form != fabric::RowForm::Update)
                 std::memcpy(row.before(), words, row.bytes);
-            operation.ended(operation, lie_ == Lie::RowsFail ? EIO : 0);
+            operation.ended(operation, lie_ == Lie::AtomicsFail ? EIO : 0);
         };
         return fabric::Posted::Yes;
     }
@@ -155,8 +135,8 @@ class Provider final : public fabric::Endpoint {
         return kept.data();
     }
 
-    static std::int64_t word_of(const std::byte* row, std::size_t i) {
-        std::int64_t word = 0;
+    static std::uint64_t word_of(const std::byte* row, std::size_t i) {
+        std::uint64_t word = 0;
         std::memcpy(&word, row + i * sizeof word, sizeof word);
         return word;
     }
@@ -217,7 +197,7 @@ TEST(Probe, FindsEveryLieOfAtomics) {
     EXPECT_EQ(flaw_of(Lie::RegistersNothing, &fabric::probe_atomics), "no memory can be registered");
     for (const Lie lie : {Lie::RefusesAtomics, Lie::AtomicsFail})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not end well");
-    for (const Lie lie : {Lie::AddsNarrow, Lie::SwapsAlways, Lie::TellsAfter})
+    for (const Lie lie : {Lie::AddsNarrow, Lie::SwapsAlways, Lie::TellsAfter, Lie::UpdatesLater})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not do what it should");
 }
 
@@ -236,9 +216,9 @@ TEST(Probe, FindsEveryLieOfRows) {
     EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_rows), "");
     EXPECT_EQ(flaw_of(Lie::RegistersNothing, &fabric::probe_rows), "no memory can be registered");
     EXPECT_EQ(flaw_of(Lie::HasNoRows, &fabric::probe_rows), "has no atomics on rows of words");
-    for (const Lie lie : {Lie::RefusesRows, Lie::RowsFail})
+    for (const Lie lie : {Lie::RefusesAtomics, Lie::AtomicsFail})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_rows), "an atomic on a row does not end well");
-    for (const Lie lie : {Lie::UpdatesLater, Lie::UpdatesOneMore, Lie::SwapsRowsAlways, Lie::TellsRowsAfter})
+    for (const Lie lie : {Lie::UpdatesLater, Lie::UpdatesOneMore, Lie::SwapsAlways, Lie::TellsAfter})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_rows), "an atomic on a row does not do what it should");
 }
 

@@ -2,15 +2,24 @@
 #include "net/origin/lock_words.h"
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 namespace osc::net {
 
+using fabric::RowForm;
+
 /// One atomic. A caller that gives it up because the target is dead leaves it to the provider, which may still end it.
 struct LockWords::Call {
     enum class State { UnderWay, Ended, Left };
+    Call(RowForm form, std::uint64_t operand, std::uint64_t expected)
+        : row(form, Basic::U64, Op::Sum, 1, sizeof operand) {
+        std::memcpy(row.operands(), &operand, sizeof operand);
+        if (form == RowForm::Swap) std::memcpy(row.expected(), &expected, sizeof expected);
+    }
+
     Transfer transfer;  // first
-    fabric::Atomic what;
+    fabric::AtomicRow row;
     Status status = Status::Done;
     std::atomic<State> state{State::UnderWay};
 
@@ -64,16 +73,16 @@ Fault LockWords::find(std::uint32_t rank, WordAddress& place) {
     return Fault::None;
 }
 
-Fault LockWords::perform(std::uint32_t rank, Word word, const fabric::Atomic& what, std::uint64_t& before) {
+Fault LockWords::perform(std::uint32_t rank, Word word, RowForm form, std::uint64_t operand, std::uint64_t expected,
+                         std::uint64_t& before) {
     using State = Call::State;
     WordAddress place;
     if (const Fault fault = find(rank, place); fault != Fault::None) return fault;
-    auto call = std::make_unique<Call>();
-    call->what = what;
+    auto call = std::make_unique<Call>(form, operand, expected);
     call->transfer.connection = place.to;
     call->transfer.ended = &Call::ended;
     const std::uint64_t address = place.base + sizeof words_[0] * static_cast<std::uint64_t>(word);
-    network_.rdma.atomic(call->transfer, call->what, address, place.key);
+    network_.rdma.update_when_room(call->transfer, call->row, address, place.key);
     const bool ended = network_.engine.wait([&] { return call->state.load(std::memory_order_seq_cst) == State::Ended; },
                                             [&] { return rank != me_ && !network_.messenger.alive(*place.to); });
     if (!ended && call->state.exchange(State::Left, std::memory_order_seq_cst) != State::Ended) {
@@ -81,17 +90,17 @@ Fault LockWords::perform(std::uint32_t rank, Word word, const fabric::Atomic& wh
         return net::fault_of(place.to->end.load(std::memory_order_acquire), rank);
     }
     if (call->status != Status::Done) return net::fault_of(call->status, rank);
-    before = call->what.before;
+    std::memcpy(&before, call->row.before(), sizeof before);
     return Fault::None;
 }
 
 Fault LockWords::add(std::uint32_t rank, Word word, std::uint64_t value, std::uint64_t& before) {
-    return perform(rank, word, {fabric::AtomicKind::Add, value, 0, 0}, before);
+    return perform(rank, word, RowForm::Fetch, value, 0, before);
 }
 
 Fault LockWords::swap(std::uint32_t rank, Word word, std::uint64_t expected, std::uint64_t wanted,
                       std::uint64_t& before) {
-    return perform(rank, word, {fabric::AtomicKind::Swap, wanted, expected, 0}, before);
+    return perform(rank, word, RowForm::Swap, wanted, expected, before);
 }
 
 }  // namespace osc::net

@@ -36,7 +36,8 @@ class LockWords final : public sync::Words {
     };
     struct Call;
     Fault find(std::uint32_t rank, WordAddress& place);
-    Fault perform(std::uint32_t rank, Word word, const fabric::Atomic& what, std::uint64_t& before);
+    Fault perform(std::uint32_t rank, Word word, fabric::RowForm form, std::uint64_t operand, std::uint64_t expected,
+                  std::uint64_t& before);
 
     NetworkStack& network_;
     RemoteWindow& far_;

@@ -31,30 +31,12 @@ bool Fabric::arrive(Node& node, Parcel& parcel, int& error) {
         parcel.data.assign(memory, memory + parcel.bytes);
         return true;
     }
-    if (parcel.kind == ParcelKind::Atomic)
-        return parcel.row != nullptr ? update_row(memory, parcel) : update(memory, parcel);
+    if (parcel.kind == ParcelKind::Atomic) return update(memory, parcel);
     return store(memory, parcel);
 }
 
-bool Fabric::update(std::byte* memory, Parcel& parcel) {
-    const fabric::Atomic& what = *parcel.atomic;
-    if (parcel.parts == 0) {
-        parcel.parts = is_flawed(Flaw::SplitsAtomics) ? 2 : 1;
-        std::memcpy(&parcel.before, memory, sizeof parcel.before);
-        parcel.due = now_ + kFlawLasts;
-        if (parcel.parts == 2) return false;
-    }
-    std::uint64_t after = parcel.before;
-    if (what.kind == fabric::AtomicKind::Add)
-        after += what.operand;
-    else if (parcel.before == what.expected)
-        after = what.operand;
-    std::memcpy(memory, &after, sizeof after);
-    return true;
-}
-
 // The row's previous values are in `data` until the operation ends.
-bool Fabric::update_row(std::byte* memory, Parcel& parcel) {
+bool Fabric::update(std::byte* memory, Parcel& parcel) {
     const fabric::AtomicRow& row = *parcel.row;
     if (parcel.parts == 0) {
         parcel.parts = is_flawed(Flaw::SplitsAtomics) ? 2 : 1;
@@ -144,8 +126,6 @@ void Fabric::land(Parcel& parcel) {
         std::memcpy(parcel.memory, parcel.data.data(), parcel.bytes);
     else if (parcel.row != nullptr && parcel.row->form != fabric::RowForm::Update)
         std::memcpy(parcel.row->before(), parcel.data.data(), parcel.row->bytes);
-    else if (parcel.atomic != nullptr)
-        parcel.atomic->before = parcel.before;
 }
 
 bool Fabric::pending(const Node& node) const {

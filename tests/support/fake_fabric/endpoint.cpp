@@ -49,7 +49,7 @@ bool FakeEndpoint::insert(const fabric::Address& address, fabric::PeerId& peer) 
 
 fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const void* memory, std::size_t bytes,
                                   fabric::Operation* operation, std::uint64_t address, std::uint64_t key,
-                                  fabric::Atomic* atomic, fabric::AtomicRow* row) {
+                                  fabric::AtomicRow* row) {
     Fabric::Parcel parcel;
     parcel.kind = kind;
     parcel.from = number_;
@@ -59,7 +59,6 @@ fabric::Posted FakeEndpoint::post(ParcelKind kind, fabric::PeerId peer, const vo
     parcel.bytes = bytes;
     parcel.address = address;
     parcel.key = key;
-    parcel.atomic = atomic;
     parcel.row = row;
     fabric::Posted posted = fabric::Posted::Failed;
     {
@@ -93,12 +92,6 @@ fabric::Posted FakeEndpoint::read(fabric::PeerId peer, void* to, std::size_t byt
     return post(ParcelKind::Read, peer, to, bytes, &operation, address, key);
 }
 
-fabric::Posted FakeEndpoint::atomic(fabric::PeerId peer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key,
-                                    fabric::Operation& operation) {
-    if (!behaviour().atomics || address % sizeof what.operand != 0) return fabric::Posted::Failed;
-    return post(ParcelKind::Atomic, peer, nullptr, sizeof what.operand, &operation, address, key, &what);
-}
-
 // All types of at most eight bytes, with every operation that MPI admits on them.
 std::size_t FakeEndpoint::longest_row(fabric::RowForm form, Basic type, Op op) const {
     const bool lacks = op == behaviour().lacking && op != Op::None;
@@ -112,7 +105,7 @@ fabric::Posted FakeEndpoint::update(fabric::PeerId peer, fabric::AtomicRow& row,
                                     std::uint64_t key, fabric::Operation& operation) {
     if (row.count > longest_row(row.form, row.type, row.op) || address % (row.bytes / row.count) != 0)
         return fabric::Posted::Failed;
-    return post(ParcelKind::Atomic, peer, nullptr, row.bytes, &operation, address, key, nullptr, &row);
+    return post(ParcelKind::Atomic, peer, nullptr, row.bytes, &operation, address, key, &row);
 }
 
 bool FakeEndpoint::expose(void* base, std::size_t bytes, fabric::Exposed& exposed) {

@@ -25,8 +25,6 @@ class FakeEndpoint final : public fabric::Endpoint {
                          std::uint64_t key, fabric::Operation& operation) override;
     fabric::Posted read(fabric::PeerId peer, void* to, std::size_t bytes, std::uint64_t address, std::uint64_t key,
                         fabric::Operation& operation) override;
-    fabric::Posted atomic(fabric::PeerId peer, fabric::Atomic& what, std::uint64_t address, std::uint64_t key,
-                          fabric::Operation& operation) override;
     std::size_t longest_row(fabric::RowForm form, Basic type, Op op) const override;
     fabric::Posted update(fabric::PeerId peer, fabric::AtomicRow& row, std::uint64_t address, std::uint64_t key,
                           fabric::Operation& operation) override;
@@ -47,7 +45,7 @@ class FakeEndpoint final : public fabric::Endpoint {
     const Behaviour& behaviour() const { return fabric_.behaviour_; }
     fabric::Posted post(ParcelKind kind, fabric::PeerId peer, const void* memory, std::size_t bytes,
                         fabric::Operation* operation, std::uint64_t address = 0, std::uint64_t key = 0,
-                        fabric::Atomic* atomic = nullptr, fabric::AtomicRow* row = nullptr);
+                        fabric::AtomicRow* row = nullptr);
 
     Fabric& fabric_;
     const std::uint32_t number_;

@@ -67,8 +67,6 @@ class Fabric {
         std::uint64_t sum = 0;  // of the memory when it was posted
         std::uint64_t address = 0;
         std::uint64_t key = 0;
-        fabric::Atomic* atomic = nullptr;
-        std::uint64_t before = 0;  // of the atomic's word
         fabric::AtomicRow* row = nullptr;
         std::uint64_t due = 0;
         unsigned parts = 0;       // number of parts in which it arrives; 0: not decided
@@ -113,7 +111,6 @@ class Fabric {
     void move_channel(Node& node, std::deque<SharedParcel>& channel);
     bool arrive(Node& node, Parcel& parcel, int& error);
     bool update(std::byte* memory, Parcel& parcel);
-    bool update_row(std::byte* memory, Parcel& parcel);
     bool store(std::byte* memory, Parcel& parcel);
     std::byte* find(Node& node, const Parcel& parcel);
     void capture(Parcel& parcel);
