@@ -111,9 +111,10 @@ Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count*
 
 Fault set_counters(Window& window, int number) {
     if (number < 0 || static_cast<std::uint32_t>(number) > NotifyBoard::kMost) {
-        const Fault fault = fail(Fault::Arg, "%d counters: a process has from 0 to %u", number, NotifyBoard::kMost);
-        window.notifications.set(window, 0);  // the other processes are in the call
-        return fault;
+        base::FirstFault first;
+        first.note(fail(Fault::Arg, "%d counters: a process has from 0 to %u", number, NotifyBoard::kMost));
+        first.note(window.notifications.set(window, 0));  // the other processes are in the call
+        return first.take();
     }
     const Fault fault = window.notifications.set(window, static_cast<std::uint32_t>(number));
     if (window.ledger != nullptr) g_checker->counters_made(window);

@@ -150,7 +150,7 @@ class Core : public sync::Liveness {
     /// Whether the window can queue operations on local targets.
     virtual bool can_defer() const { return false; }
     /// Whether the window has queued operations on a target. perform_deferred() performs them in order and returns the
-    /// last fault, with its text.
+    /// first fault.
     virtual bool has_deferred(std::uint32_t) const { return false; }
     virtual Fault perform_deferred(std::uint32_t) { return Fault::None; }
     /// Drops the queued operations of an epoch that has ended without the lock or post that they needed.

@@ -24,13 +24,14 @@ Fault fence(Core& core, unsigned asserts) {
     ++epoch.fences;
     const bool nothing = call.is_empty();
     epoch.needs_target_fence = !nothing && fences.runs_ahead(core, call);
-    Fault late = Fault::None;
+    base::FirstFault first;
     core.came_last = false;
     // The fence goes on after a fault of an operation, because other processes wait in it.
     const bool met = guard.unlocked([&] {
-        if (!nothing) return fences.synchronise(core, call, late);
-        late = core.complete_ops();
-        return true;
+        Fault late = Fault::None;
+        const bool all = nothing || fences.synchronise(core, call, late);
+        first.note(nothing ? core.complete_ops() : late);
+        return all;
     });
     if (core.stats != nullptr && core.came_last && core.remote_sync == nullptr)
         core.stats->other(stats::Other::FenceLast);
@@ -38,7 +39,7 @@ Fault fence(Core& core, unsigned asserts) {
     if (!nothing) fences.conclude(core, call);
     // After a death no further fence completes, so no operation may wait for one.
     core.announce_fence(met ? epoch.fences : ~std::uint64_t{0}, met && early);
-    if (met) return late;
+    if (met) return first.take();
     // The epoch has ended; its queued operations are dropped.
     epoch.fence_failed = true;
     for (const std::uint32_t rank : core.deferred_targets())

@@ -119,12 +119,11 @@ Fault unlock(Core& core, std::uint32_t rank) {
     if (epoch.access != Access::Lock || core.target(rank).held_lock == HeldLock::None)
         return fail(Fault::Sync, "rank %u is not locked by this process", rank);
     // A fault of an operation is returned, but the lock is released all the same.
-    const Fault late = guard.unlocked([&] {
-        base::FirstFault first;
+    base::FirstFault first;
+    guard.unlocked([&] {
         first.note(perform_queued(core, rank));
         first.note(release_remote(core, core.target(rank)));
         first.note(core.complete_ops(rank));
-        return first.take();
     });
     core.lock_order->end(core, guard, rank);
     if (core.target(rank).held_lock == HeldLock::None)
@@ -132,14 +131,13 @@ Fault unlock(Core& core, std::uint32_t rank) {
     const HeldLock held = core.target(rank).held_lock;
     drop(core, core.target(rank));
     if (--epoch.locks == 0) epoch.access = Access::None;
-    Fault given = Fault::None;
     if (held != HeldLock::NoCheck) {
         const bool shared =
             held == HeldLock::Shared || held == HeldLock::SharedDeferred || held == HeldLock::SharedTwoLevel;
-        given = core.strategies.lock->unlocked(core, guard, rank, shared ? LockKind::Shared : LockKind::Exclusive);
+        first.note(core.strategies.lock->unlocked(core, guard, rank, shared ? LockKind::Shared : LockKind::Exclusive));
     }
     if (shm::count_down(core.unlocks)) guard.unlocked([&] { unlocked_often(core); });
-    return given != Fault::None ? given : late;
+    return first.take();
 }
 
 Fault lock_all(Core& core, unsigned asserts) {
@@ -164,14 +162,13 @@ Fault unlock_all(Core& core) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::LockAll) return fail(Fault::Sync, "MPI_Win_lock_all has not been called");
-    const Fault late = guard.unlocked([&] {
-        base::FirstFault first;
+    base::FirstFault first;
+    guard.unlocked([&] {
         first.note(perform_all_queued(core));
         for (const std::uint32_t rank : epoch.touched)
             first.note(release_remote(core, core.target(rank)));
         first.note(core.complete_ops());
         if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
-        return first.take();
     });
     if (epoch.access != Access::LockAll)
         return fail(Fault::Sync, "MPI_Win_unlock_all was called by another thread meanwhile");
@@ -180,9 +177,9 @@ Fault unlock_all(Core& core) {
     epoch.touched.clear();
     epoch.access = Access::None;
     core.flushable.store(0, std::memory_order_relaxed);
-    const Fault given = core.strategies.lock->all_unlocked(core, guard);
+    first.note(core.strategies.lock->all_unlocked(core, guard));
     if (shm::count_down(core.unlocks)) guard.unlocked([&] { unlocked_often(core); });
-    return given != Fault::None ? given : late;
+    return first.take();
 }
 
 void mark_incomplete(Core& core, Target& target) {
@@ -195,8 +192,10 @@ Fault flush(Core& core, std::uint32_t rank, reach::Completion until) {
     if (core.epoch.access != Access::LockAll && core.epoch.access != Access::Lock)
         return fail(Fault::Sync, "no lock or lock_all epoch is open, which flush calls need");
     full_order(core);
-    const Fault fault = rank == Core::kEveryTarget ? perform_all_queued(core) : perform_queued(core, rank);
-    return fault != Fault::None ? fault : after_flush(core, core.complete(rank, until));
+    base::FirstFault first;
+    first.note(rank == Core::kEveryTarget ? perform_all_queued(core) : perform_queued(core, rank));
+    first.note(after_flush(core, core.complete(rank, until)));
+    return first.take();
 }
 
 Fault need_passive(Core& core, const char* kind) {

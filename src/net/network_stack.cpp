@@ -87,7 +87,7 @@ int NetworkStack::poll() {
     idle_polls_ = events > 0 ? 0 : idle_polls_ + 1;
     piggyback_polls_ = sender.has_piggybacks() ? piggyback_polls_ + 1 : 0;
     if (idle_polls_ >= kIdlePolls || piggyback_polls_ >= kBusyPolls) {
-        idle_polls_ = 0;
+        idle_polls_ = piggyback_polls_ = 0;
         sender.send_piggybacks();
     }
     sender.retry_unsent();

@@ -42,15 +42,16 @@ bool Rdma::begin(Transfer& transfer, Post&& post) {
     return true;
 }
 
-// A provider that performs direct accesses in software does so in the target's polls, and reports no event there. If
-// this looks like more than a single short access, the target is asked to poll.
+// A provider that performs direct accesses or atomics in software does so in the target's polls, and reports no event
+// there. If this looks like more than a single short access, the target is asked to poll, unless messages to it wait
+// for room already.
 void Rdma::announce(Connection& to, std::size_t bytes) {
     const std::int64_t now = now_ns();
     const std::int64_t before = to.accessed.exchange(now, std::memory_order_relaxed);
     if (bytes < Policy::kHintBytes && now - before > Policy::kHintInterval) return;
     if (now - to.announced.load(std::memory_order_relaxed) < Policy::kHintInterval) return;
     to.announced.store(now, std::memory_order_relaxed);
-    sender_.control(to, FrameKind::ProgressHint);
+    if (!sender_.is_stuck(to)) sender_.control(to, FrameKind::ProgressHint);
 }
 
 template <class Post>

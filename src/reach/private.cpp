@@ -5,8 +5,6 @@
 
 namespace osc::reach {
 
-static_assert(kEveryTarget == net::kEveryRank);
-
 Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) {
     if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
         stats::t_path = stats::DataPath::ProcessVm;

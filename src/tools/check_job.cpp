@@ -60,11 +60,12 @@ void check_process_vm(HostMpi& mpi, Findings& findings) {
                                     {"process", ::getpid()},
                                     {"address", reinterpret_cast<std::uint64_t>(&token)},
                                     {"token", token}});
+    const json& mine = all[static_cast<std::size_t>(mpi.rank())]["machine"];
     std::vector<int> out_of_reach;
     int peers = 0;
     for (int rank = 0; rank < mpi.size(); ++rank) {
         const json& peer = all[static_cast<std::size_t>(rank)];
-        if (rank == mpi.rank() || peer["machine"] != host_name()) continue;
+        if (rank == mpi.rank() || peer["machine"] != mine) continue;
         ++peers;
         if (!cma::reachable(peer["process"].get<pid_t>(), peer["address"], peer["token"])) out_of_reach.push_back(rank);
     }

@@ -1,4 +1,4 @@
-// Writes a file of trace events, one a line, through a buffer.
+// Writes a file of trace events, one a line, or of plain text, through a buffer.
 #pragma once
 
 #include <cstdint>

@@ -110,7 +110,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
         return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
                     static_cast<unsigned long long>(total));
     window.segment_offset = offset - 1;
-    window.segment = window.map(0, window.segment_offset, total);
+    window.segment = window.map(0, window.segment_offset, std::max<std::uint64_t>(total, 1));
     if (window.segment == nullptr)
         return fail(Fault::NoMem, "cannot map %llu bytes of shared memory: %s", static_cast<unsigned long long>(total),
                     std::strerror(errno));
@@ -302,10 +302,10 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
                     mine.sum,
                     mine.complement,
                     mine.any_op};
-    if (spans && team->largest(request.comm, agreed) != MPI_SUCCESS) agreed[0] = MPI_ERR_OTHER;
+    const bool all_agree = !spans || team->largest(request.comm, agreed) == MPI_SUCCESS;
     const auto& [all_error, device, fences, lacking, checks, unchecked, refusal, sum, complement, any_op] = agreed;
-    error = all_error;
-    if (!met && error == MPI_SUCCESS) error = error_class(some_died());
+    if (fault == Fault::None && !(met && all_agree)) fault = some_died();
+    error = all_error != MPI_SUCCESS ? all_error : error_class(fault);
     if (error == MPI_SUCCESS && device != 0) {
         reason = "a process gave device memory as its base";
     } else if (error == MPI_SUCCESS) {

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <optional>
 #include <string_view>
 
 #include "base/log.h"

@@ -26,19 +26,19 @@ void Notifications::Free::operator()(Target* targets) const {
 // The first barrier ends all notified operations of before, the second one publishes the new counters. A board that has
 // room enough is used again. A smaller one stays until the window is freed, because other processes map it.
 Fault Notifications::set(Window& window, std::uint32_t count) {
-    const Fault late = window.complete_ops();
+    base::FirstFault first;
+    first.note(window.complete_ops());
     const auto died = [] {
         return fail(Fault::Dead, "a process of the window died, or its connection is lost; the counters cannot be set");
     };
     if (!window.barrier()) return died();
-    Fault fault = Fault::None;
     NotifyBoard* board = own();
     if (count > 0 && (board == nullptr || board->room < count)) {
         const bool traced = trace::enabled();
         const shm::ArenaBlock piece = shm::Arena::mine().allocate(NotifyBoard::bytes_for(count, traced), 64, true);
         board = piece ? new (piece.address) NotifyBoard(count, traced) : nullptr;
         if (board == nullptr) {
-            fault = fail(Fault::NoMem, "no shared memory for %u counters: %s", count, std::strerror(errno));
+            first.note(fail(Fault::NoMem, "no shared memory for %u counters: %s", count, std::strerror(errno)));
             board = own();
             count = 0;
         } else {
@@ -52,7 +52,7 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
     // calloc takes large arrays from untouched pages.
     if (targets_ == nullptr) targets_.reset(static_cast<Target*>(std::calloc(window.size, sizeof(Target))));
     if (targets_ == nullptr)
-        fault = fail(Fault::NoMem, "no memory for a table of %u targets", window.size);
+        first.note(fail(Fault::NoMem, "no memory for a table of %u targets", window.size));
     else
         for (std::uint32_t rank = 0; rank < window.size; ++rank) {
             Target& target = targets_[rank];
@@ -61,7 +61,7 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
             if (target.count.load(std::memory_order_relaxed) != 0) target.count.store(0, std::memory_order_relaxed);
         }
     if (!window.barrier()) return died();
-    return late != Fault::None ? late : fault;
+    return first.take();
 }
 
 NotifyBoard* Notifications::map(Window& window, std::uint32_t rank) {

@@ -27,7 +27,7 @@ Window::~Window() {
 std::byte* Window::map(std::uint32_t rank, std::uint64_t offset, std::size_t length) {
     const std::lock_guard lock(mapped_mutex_);
     for (const Mapping& piece : mapped_)
-        if (piece.rank == rank && piece.offset == offset) return piece.address;
+        if (piece.rank == rank && piece.offset == offset && piece.bytes >= length) return piece.address;
     std::byte* const address = team.map(rank, offset, length);
     if (address != nullptr) mapped_.push_back({rank, offset, address, length});
     return address;
@@ -143,14 +143,14 @@ void Window::recount(const Target& target, const op::Call& call) {
 }
 
 Fault Window::perform_deferred(std::uint32_t rank) {
-    Fault last = Fault::None;
+    base::FirstFault first;
     queue_.empty(rank, [&](const op::Deferral& operation) {
         if (const Fault fault = execute(target(rank), operation.call); fault != Fault::None)
-            last = fault;
+            first.note(fault);
         else
             recount(target(rank), operation.call);
     });
-    return last;
+    return first.take();
 }
 
 }  // namespace osc

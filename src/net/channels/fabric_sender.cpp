@@ -156,6 +156,12 @@ std::vector<Connection*> FabricSender::stuck_peers() {
     return stuck_.all();
 }
 
+bool FabricSender::is_stuck(const Connection& to) {
+    if (!has_unsent()) return false;
+    const std::lock_guard lock(mutex_);
+    return !to.lane.unsent.empty();
+}
+
 void FabricSender::sent(fabric::Operation& operation, int error) {
     auto& message = reinterpret_cast<Message&>(operation);
     FabricSender& sender = *message.sender;

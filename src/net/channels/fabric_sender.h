@@ -67,6 +67,8 @@ class FabricSender {
     bool has_piggybacks() const { return !with_piggyback_.empty(); }
     /// Peers that the provider has no room for.
     std::vector<Connection*> stuck_peers();
+    /// Whether messages to the peer wait for room.
+    bool is_stuck(const Connection& to);
 
   private:
     /// Changed under mutex_; empty() without it.

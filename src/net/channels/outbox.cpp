@@ -183,7 +183,7 @@ Fault Outbox::complete_ops(IncompleteOps& owner, std::uint32_t rank) {
     std::unique_lock lock(tracked_mutex_);
     for (;;) {
         const auto next = std::ranges::find_if(tracked_, [&](const SentMessage& message) {
-            return message.owner == &owner && (rank == kEveryRank || message.rank == rank);
+            return message.owner == &owner && (rank == shm::kEveryTarget || message.rank == rank);
         });
         if (next == tracked_.end()) break;
         if (next->awaited)

@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "net/channels/mailbox.h"
 #include "net/origin/reply_segment.h"
+#include "shm/activity.h"
 
 namespace osc::net {
 
@@ -43,8 +44,7 @@ struct SentMessage {
     bool awaited = false;  // a thread waits for the reply, without the lock
 };
 
-inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
-inline constexpr std::uint32_t kNoRank = kEveryRank - 1;
+inline constexpr std::uint32_t kNoRank = shm::kEveryTarget - 1;
 
 /// Thread-safe, except that a claimed slot belongs to the thread that claimed it.
 class Outbox {

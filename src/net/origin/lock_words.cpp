@@ -18,13 +18,13 @@ struct LockWords::Call {
         if (form == RowForm::Swap) std::memcpy(row.expected(), &expected, sizeof expected);
     }
 
-    Transfer transfer;  // first
+    Transfer transfer;
     fabric::AtomicRow row;
     Status status = Status::Done;
     std::atomic<State> state{State::UnderWay};
 
     static void ended(Transfer& transfer, Status status) {
-        auto* call = reinterpret_cast<Call*>(&transfer);
+        auto* call = static_cast<Call*>(transfer.owner);
         call->status = status;
         if (call->state.exchange(State::Ended, std::memory_order_seq_cst) == State::Left) delete call;
     }
@@ -80,6 +80,7 @@ Fault LockWords::perform(std::uint32_t rank, Word word, RowForm form, std::uint6
     if (const Fault fault = find(rank, place); fault != Fault::None) return fault;
     auto call = std::make_unique<Call>(form, operand, expected);
     call->transfer.connection = place.to;
+    call->transfer.owner = call.get();
     call->transfer.ended = &Call::ended;
     const std::uint64_t address = place.base + sizeof words_[0] * static_cast<std::uint64_t>(word);
     network_.rdma.update_when_room(call->transfer, call->row, address, place.key);

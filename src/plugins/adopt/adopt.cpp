@@ -93,5 +93,7 @@ constexpr Adopter kAdopter = {
 }  // namespace osc
 
 extern "C" __attribute__((visibility("default"))) const osc::Adopter* osc_adopt_open(const osc::plugin::Table* libosc) {
-    return osc::plugin::take(libosc) ? &osc::kAdopter : nullptr;
+    if (!osc::plugin::take(libosc)) return nullptr;
+    osc::shm::Adoption::mine();  // not first in a fork handler, which could not make it
+    return &osc::kAdopter;
 }

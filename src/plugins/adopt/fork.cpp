@@ -3,7 +3,8 @@
 // The copies are made before the fork, in memory that the child inherits: neither process waits for the other. Stores
 // of other threads that nothing orders with the fork may be missing in them. The heap may be among the memory that is
 // copied, and until the child has its copies, it would store into the parent's. So nothing here allocates from the
-// heap: the list of copies lies in pages of its own, and the Adoption object among the plugin's static data.
+// heap while it has the mutex: the list of copies lies in pages of its own, and the Adoption object among the plugin's
+// static data.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,16 +70,22 @@ void Adoption::copy_for_child(bool fits) {
 
 void Adoption::before_fork() {
     Adoption& self = mine();
-    std::size_t bytes = 0;
-    {
-        const Inside inside(self);
+    const Undisturbed::State state = Undisturbed::begin();
+    bool fits = true;
+    self.lock();
+    // Threads take the mutex while they have the arena's, so the arena is asked without it, and again if another thread
+    // adopts memory meanwhile.
+    for (std::size_t asked = 0;;) {
+        std::size_t bytes = 0;
         for (const Place& place : self.places_)
             bytes += place.end - place.first;
+        if (bytes <= asked) break;
+        asked = bytes;
+        const std::size_t most = std::min(bytes, self.file_bytes());
+        self.unlock();
+        fits = self.arena_.has_for_each(self.processes_.load(), most);
+        self.lock();
     }
-    // Before the mutex is taken: threads take it while they have the arena's.
-    const bool fits = self.arena_.has_for_each(self.processes_.load(), std::min(bytes, self.file_bytes()));
-    const Undisturbed::State state = Undisturbed::begin();
-    self.lock();
     s_forking = true;
     self.forking_ = state;
     self.copies_.clear();
