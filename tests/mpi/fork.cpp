@@ -193,6 +193,7 @@ CASE(destructors_free_in_a_child_that_exits) {
     g_holder.pieces.clear();
 }
 
+#ifndef __SANITIZE_ADDRESS__  // GCC 12's runtime library leaves its allocator's locks to a thread that the child lacks
 // A thread of the parent, which the child lacks, may be inside the same functions.
 CASE(a_child_of_a_busy_parent) {
     HOST_CANNOT("the host's lock stays with a thread that the child lacks");
@@ -218,3 +219,4 @@ CASE(a_child_of_a_busy_parent) {
     CHECK(is_marked(pieces, 11));
     CHECK(release(pieces));
 }
+#endif
