@@ -89,6 +89,7 @@ class Libfabric final : public Endpoint {
     // Closes the registrations that revoke() has left to the polling thread; see kUnlockedClose.
     void close_revoked();
     fid_mr* register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags);
+    fid_mr* register_locked(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags);
     // Decides how the local memory of accesses is registered; after the probe of direct accesses.
     void choose_registration();
     bool proves_cache_again();
@@ -155,8 +156,8 @@ class Libfabric final : public Endpoint {
     std::string cache_flaw_;  // why registrations do not use libfabric's cache; under registrations_ after start()
     std::atomic<std::uint64_t> local_flags_{0};  // of registrations of local memory
     std::atomic<bool> has_revoked_{false};
-    std::atomic<int> locals_{0};  // registrations of operations in flight
-    int most_ = 0;                // operations in flight that the completion queue has room for; 0: any number
+    int locals_ = 0;  // registrations of operations in flight; under registrations_
+    int most_ = 0;    // operations in flight that the completion queue has room for; 0: any number
     std::atomic<int> in_flight_{0};
 };
 

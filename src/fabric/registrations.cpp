@@ -10,6 +10,10 @@ namespace osc::fabric {
 
 fid_mr* Libfabric::register_memory(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags) {
     const std::lock_guard lock(registrations_);
+    return register_locked(base, bytes, access, flags);
+}
+
+fid_mr* Libfabric::register_locked(const void* base, std::size_t bytes, std::uint64_t access, std::uint64_t flags) {
     pass_on_unmapped();
     fid_mr* memory = nullptr;
     if (fi_mr_reg(domain_, base, bytes, access, 0, base::random64(), flags, &memory, nullptr) != 0) return nullptr;
@@ -32,11 +36,12 @@ Posted Libfabric::make_local(std::size_t bytes, Results results, Operation& oper
         return Posted::Yes;
     }
     if (ucx_came_later() && !proves_cache_again()) local_flags_.store(kUncached, std::memory_order_relaxed);
-    fid_mr* memory =
-        register_memory(used.memory, bytes, FI_SEND | FI_WRITE | FI_READ, local_flags_.load(std::memory_order_relaxed));
+    const std::lock_guard lock(registrations_);
+    fid_mr* const memory =
+        register_locked(used.memory, bytes, FI_SEND | FI_WRITE | FI_READ, local_flags_.load(std::memory_order_relaxed));
     // Another operation may give back what the provider lacks.
-    if (memory == nullptr) return locals_.load(std::memory_order_relaxed) > 0 ? Posted::Again : Posted::NoMemory;
-    locals_.fetch_add(1, std::memory_order_relaxed);
+    if (memory == nullptr) return locals_ > 0 ? Posted::Again : Posted::NoMemory;
+    ++locals_;
     operation.registration = memory;
     used.description = fi_mr_desc(memory);
     return Posted::Yes;
@@ -45,7 +50,8 @@ Posted Libfabric::make_local(std::size_t bytes, Results results, Operation& oper
 void Libfabric::unregister_local(Operation& operation) {
     fi_close(&static_cast<fid_mr*>(operation.registration)->fid);
     operation.registration = nullptr;
-    locals_.fetch_sub(1, std::memory_order_relaxed);
+    const std::lock_guard lock(registrations_);
+    --locals_;
 }
 
 void* Libfabric::pin(void* base, std::size_t bytes) {
