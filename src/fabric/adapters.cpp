@@ -59,9 +59,9 @@ Adapter adapter_of(const fi_info& offer, const std::string& system) {
     return adapter;
 }
 
-std::size_t queue_pairs_of(const fi_info& offer) {
+Limits limits_of(const fi_info& offer) {
     const Info hints(fi_allocinfo());
-    if (hints == nullptr) return 0;
+    if (hints == nullptr) return {};
     const std::string layers = offer.fabric_attr->prov_name;
     hints->fabric_attr->prov_name = ::strdup(layers.substr(0, layers.find(';')).c_str());
     hints->domain_attr->name = ::strdup(offer.domain_attr->name);
@@ -69,7 +69,8 @@ std::size_t queue_pairs_of(const fi_info& offer) {
     hints->ep_attr->type = FI_EP_MSG;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     const Info found = find_offers(*hints);
-    return found != nullptr ? found->domain_attr->ep_cnt : 0;
+    if (found == nullptr) return {};
+    return {found->domain_attr->ep_cnt, found->tx_attr->inject_size};
 }
 
 std::string too_few_queue_pairs(const std::string& adapter, std::size_t pairs, std::uint32_t peers) {

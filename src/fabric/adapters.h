@@ -18,9 +18,12 @@ struct Adapter {
 /// `system`: where sysfs is mounted.
 Adapter adapter_of(const fi_info& offer, const std::string& system = "/sys");
 
-/// The queue pairs of the adapter below an offer of ofi_rxm, which has one for each connection and reports another
-/// limit; 0 if libfabric does not say.
-std::size_t queue_pairs_of(const fi_info& offer);
+/// Limits of the adapter below an offer of ofi_rxm, which reports others; 0: libfabric does not say.
+struct Limits {
+    std::size_t queue_pairs = 0;  // one for each connection
+    std::size_t inlined = 0;      // bytes of a send that is copied, and whose end is not reported
+};
+Limits limits_of(const fi_info& offer);
 
 /// Why an adapter with so many queue pairs cannot connect a process to `peers` processes and, for the probes, to
 /// itself, which takes two; "" if it can, or if `pairs` is 0.

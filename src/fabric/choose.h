@@ -22,6 +22,7 @@ enum Quirk : unsigned {
     kBoundedQueue = 32,
     kNoAtomics = 64,
     kMovesByItself = 128,
+    kInlineAtomics = 256,
 };
 
 /// A row of providers.def.

@@ -62,7 +62,7 @@ bool Libfabric::start(const Wishes& wishes, std::string& why) {
     if ((chosen_.quirks & kBuffered) != 0) largest_message_ = std::min(wishes.buffer, kLargestMessage);
     if (largest_message_ < kSmallestBuffer)
         return fail("FI_OFI_RXM_BUFFER_SIZE is less than " + std::to_string(kSmallestBuffer));
-    if ((chosen_.quirks & kBoundedQueue) != 0) pairs_ = queue_pairs_of(*info_);
+    if ((chosen_.quirks & kBoundedQueue) != 0) limits_ = limits_of(*info_);
     if (why = refuses(wishes.peers); !why.empty()) return false;
     most_ = (chosen_.quirks & kBoundedQueue) != 0 ? kSendsPerPeer * universe() : 0;
     monitor_ = needs(FI_MR_LOCAL) ? choose_monitor() : "";

@@ -42,7 +42,7 @@ class Libfabric final : public Endpoint {
     void set_passed_over(const std::string& reasons) { passed_over_ = reasons; }
     std::string adapter() const override { return adapter_of(*info_).name; }
     std::string refuses(std::uint32_t peers) const override {
-        const std::string why = too_few_queue_pairs(adapter(), pairs_, peers);
+        const std::string why = too_few_queue_pairs(adapter(), limits_.queue_pairs, peers);
         return why.empty() ? why : std::string(provider()) + ": " + why;
     }
     std::uint32_t ipv4() const override;
@@ -128,8 +128,8 @@ class Libfabric final : public Endpoint {
     std::size_t largest_message_ = kLargestMessage;
     int preference_ = -1;  // none is chosen
     std::string passed_over_;
-    std::size_t pairs_ = 0;  // queue pairs of the adapter; 0: not known
-    std::string flaw_;       // see Endpoint::flaw()
+    Limits limits_;
+    std::string flaw_;  // see Endpoint::flaw()
     std::string atomics_flaw_;
     std::string rows_flaw_;  // of atomics on rows of elements
     bool bound_ = false;   // else the endpoint and what it uses stays: fi_close of ofi_rxm 1.17 crashes without a queue

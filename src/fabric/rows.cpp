@@ -1,6 +1,7 @@
 // libosc_ofi.so: atomics on rows of elements, by libfabric's types and operations.
 #include <rdma/fi_atomic.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fabric/libfabric.h"
@@ -48,6 +49,13 @@ int op_of(RowForm form, Op op) {
     return find(kOps, op);
 }
 
+// The words of an atomic of ofi_rxm that a send copies.
+std::size_t inlined_words(const Limits& adapter, RowForm form) {
+    constexpr std::size_t kHeaders = 192;  // ofi_rxm's take 160 bytes
+    const std::size_t rows = form == RowForm::Swap ? 2 : 1;
+    return adapter.inlined > kHeaders ? (adapter.inlined - kHeaders) / (rows * sizeof(std::uint64_t)) : 0;
+}
+
 }  // namespace
 
 std::size_t Libfabric::longest_row(RowForm form, Basic type, Op op) const {
@@ -60,7 +68,8 @@ std::size_t Libfabric::longest_row(RowForm form, Basic type, Op op) const {
     const int refused = form == RowForm::Update  ? fi_atomicvalid(endpoint_, datatype, operation, &most)
                         : form == RowForm::Fetch ? fi_fetch_atomicvalid(endpoint_, datatype, operation, &most)
                                                  : fi_compare_atomicvalid(endpoint_, datatype, operation, &most);
-    return refused == 0 ? most : 0;
+    if (refused != 0) return 0;
+    return (chosen_.quirks & kInlineAtomics) != 0 ? std::min(most, inlined_words(limits_, form)) : most;
 }
 
 // Completion of an Update must mean that the target's memory has changed; other forms return what was there.

@@ -112,7 +112,7 @@ TEST(QueuePairs, TheLowerLayerIsAsked) {
     const bool exists = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints, &layered) == 0;
     fi_freeinfo(hints);
     if (!exists) GTEST_SKIP() << "this machine has no tcp;ofi_rxm";
-    const std::size_t pairs = fabric::queue_pairs_of(*layered);
+    const std::size_t pairs = fabric::limits_of(*layered).queue_pairs;
     EXPECT_GT(pairs, 0u);
     EXPECT_NE(pairs, layered->domain_attr->ep_cnt);
     fi_freeinfo(layered);
