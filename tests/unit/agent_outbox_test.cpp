@@ -11,9 +11,9 @@ namespace osc::test {
 namespace {
 
 using net::AgentTransport;
-using net::kEveryRank;
 using net::kMessageSlots;
 using net::Outbox;
+using shm::kEveryTarget;
 
 // What a window keeps of its operations.
 struct Account {
@@ -102,7 +102,7 @@ TEST(AgentOutbox, TracksWhatReturnsNothing) {
     std::thread later([&] {
         for (std::size_t i = kMessageSlots; i < kMessageSlots + kLater; ++i)
             set(i);
-        EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+        EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryTarget), Fault::None);
         done = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -132,7 +132,7 @@ TEST(AgentOutbox, TrackedUpdatesKeepTheirOrder) {
         ASSERT_EQ(read.finish(), Fault::None);
         ASSERT_EQ(seen, i);
     }
-    EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(account.ops, kEveryTarget), Fault::None);
     EXPECT_EQ(account.incomplete, 0u);
 }
 
@@ -151,12 +151,12 @@ TEST(AgentOutbox, TrackedFaultsAreReportedOnce) {
         EXPECT_EQ(put(bad, 60), Fault::None);
         EXPECT_EQ(put(good, 8), Fault::None);
     }
-    EXPECT_EQ(origin.outbox.complete_ops(good.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(good.ops, kEveryTarget), Fault::None);
     EXPECT_EQ(origin.outbox.complete_ops(bad.ops, 1), Fault::Range);  // found when slots were short
     EXPECT_NE(std::strstr(base::fault_text(), "does not expose"), nullptr);
     EXPECT_EQ(put(bad, 60), Fault::None);
-    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryRank), Fault::Range);
-    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryTarget), Fault::Range);
+    EXPECT_EQ(origin.outbox.complete_ops(bad.ops, kEveryTarget), Fault::None);
     EXPECT_EQ(bad.incomplete, 0u);
     EXPECT_EQ(good.incomplete, 0u);
     EXPECT_EQ(target.at<std::int64_t>(1), 7);
@@ -178,10 +178,10 @@ TEST(AgentOutbox, AWindowAwaitsItsOwnMessagesOnly) {
     second.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
     EXPECT_EQ(second.finish(), Fault::None);
     EXPECT_EQ(origin.outbox.complete_ops(mine.ops, 1), Fault::None);
-    EXPECT_EQ(origin.outbox.complete_ops(mine.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(mine.ops, kEveryTarget), Fault::None);
     EXPECT_EQ(others.incomplete, 1u);
     stripe.store(0, std::memory_order_release);
-    EXPECT_EQ(origin.outbox.complete_ops(others.ops, kEveryRank), Fault::None);
+    EXPECT_EQ(origin.outbox.complete_ops(others.ops, kEveryTarget), Fault::None);
     EXPECT_EQ(others.incomplete, 0u);
 }
 
@@ -201,7 +201,7 @@ TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
                     remote.put(static_cast<std::int64_t>(i * 8), &round, 8);
                     ASSERT_EQ(remote.finish(), Fault::None);
                 }
-                ASSERT_EQ(origin.outbox.complete_ops(account.ops, kEveryRank), Fault::None);
+                ASSERT_EQ(origin.outbox.complete_ops(account.ops, kEveryTarget), Fault::None);
                 ASSERT_EQ(account.incomplete, 0u);
                 for (std::size_t i = t * kWords; i < (t + 1) * kWords; ++i)
                     ASSERT_EQ(target.at<std::int64_t>(i), round);
