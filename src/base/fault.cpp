@@ -1,8 +1,11 @@
-// The line of the last fault, per thread.
+// The line of the last fault, per thread, and the first fault of several.
 #include "base/fault.h"
 
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
+
+#include "base/first_fault.h"
 
 namespace osc::base {
 namespace {
@@ -19,6 +22,15 @@ Fault fail(Fault fault, const char* format, ...) {
 
 const char* fault_text() {
     return t_text;
+}
+
+void FirstFault::keep(Fault fault) {
+    fault_ = fault;
+    text_ = fault_text();
+}
+
+Fault FirstFault::raise() {
+    return fail(std::exchange(fault_, Fault::None), "%s", text_.c_str());
 }
 
 }  // namespace osc::base

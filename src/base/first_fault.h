@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "base/fault.h"
 
@@ -12,15 +11,16 @@ class FirstFault {
   public:
     /// Keeps the fault that a call of this thread has just returned, with its line, if it is the first one.
     void note(Fault fault) {
-        if (fault == Fault::None || is_set()) return;
-        fault_ = fault;
-        text_ = fault_text();
+        if (fault != Fault::None && !is_set()) keep(fault);
     }
     bool is_set() const { return fault_ != Fault::None; }
     /// Returns the fault, once, as if it had just arisen.
-    Fault take() { return is_set() ? fail(std::exchange(fault_, Fault::None), "%s", text_.c_str()) : Fault::None; }
+    Fault take() { return is_set() ? raise() : Fault::None; }
 
   private:
+    void keep(Fault fault);
+    Fault raise();
+
     Fault fault_ = Fault::None;
     std::string text_;
 };
