@@ -181,19 +181,13 @@ TEST(Probe, FindsACacheThatKeepsMappingsThatAreGone) {
 TEST(Probe, FindsACacheThatMissesAHeapThatShrinks) {
     Provider keeps(Lie::KeepsHeaps);
     EXPECT_EQ(fabric::probe_cache(keeps), fabric::kStale);
-}
-
-TEST(Probe, BelievesACacheThatFollowsTheMemory) {
     Provider provider(Lie::None);
     EXPECT_EQ(fabric::probe_cache(provider), "");
 }
 #endif
 
-TEST(Probe, BelievesAtomicsThatWork) {
-    EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_atomics), "");
-}
-
 TEST(Probe, FindsEveryLieOfAtomics) {
+    EXPECT_EQ(flaw_of(Lie::None, &fabric::probe_atomics), "");
     EXPECT_EQ(flaw_of(Lie::RegistersNothing, &fabric::probe_atomics), "no memory can be registered");
     for (const Lie lie : {Lie::RefusesAtomics, Lie::AtomicsFail})
         EXPECT_EQ(flaw_of(lie, &fabric::probe_atomics), "an atomic does not end well");
