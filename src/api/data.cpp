@@ -42,6 +42,7 @@ bool reads_origin(op::OpKind kind, Op op) {
 
 Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_Op handle, net::PendingOp* asked,
                   const int* counter) {
+    if (buffers.no_request) return fail(Fault::Arg, "the address for the request is null");
     if (buffers.element)
         if (const op::TypeInfo* const type = host::type_info(buffers.target_type); type != nullptr && !type->element)
             return fail(Fault::Type, "the datatype must be a predefined one");

@@ -18,7 +18,8 @@ struct Buffers {
     MPI_Aint disp = 0;
     MPI_Count target_count = 0;
     MPI_Datatype target_type = MPI_DATATYPE_NULL;
-    bool element = false;  // of a call that takes predefined datatypes only (MPI 4.1 section 12.3.4)
+    bool element = false;     // of a call that takes predefined datatypes only (MPI 4.1 section 12.3.4)
+    bool no_request = false;  // of a call that gives a request, without a place for it
 };
 
 /// An origin buffer for Buffers, which have no const variant: libosc only reads it.
@@ -43,6 +44,12 @@ inline void* plain(const void* address) {
             datatype, true                                                                                      \
     }
 
+/// The Buffers of a call that gives a request.
+inline Buffers with_request(Buffers buffers, const MPI_Request* request) {
+    buffers.no_request = request == nullptr;
+    return buffers;
+}
+
 /// What an entry point performs, from its parameters: kind, buffers, operation and request.
 #define OSC_PERFORMS_Put ::osc::op::OpKind::Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, nullptr
 #define OSC_PERFORMS_Get ::osc::op::OpKind::Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, nullptr
@@ -51,10 +58,14 @@ inline void* plain(const void* address) {
 #define OSC_PERFORMS_Fetch_and_op ::osc::op::OpKind::GetAccumulate, OSC_ELEMENT_BUFFERS(nullptr), op, nullptr
 #define OSC_PERFORMS_Compare_and_swap \
     ::osc::op::OpKind::CompareAndSwap, OSC_ELEMENT_BUFFERS(compare_addr), MPI_OP_NULL, nullptr
-#define OSC_PERFORMS_Rput ::osc::op::OpKind::Put, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request
-#define OSC_PERFORMS_Rget ::osc::op::OpKind::Get, OSC_TRANSFER_BUFFERS, MPI_OP_NULL, request
-#define OSC_PERFORMS_Raccumulate ::osc::op::OpKind::Accumulate, OSC_TRANSFER_BUFFERS, op, request
-#define OSC_PERFORMS_Rget_accumulate ::osc::op::OpKind::GetAccumulate, OSC_FETCH_BUFFERS, op, request
+#define OSC_PERFORMS_Rput \
+    ::osc::op::OpKind::Put, ::osc::with_request(OSC_TRANSFER_BUFFERS, request), MPI_OP_NULL, request
+#define OSC_PERFORMS_Rget \
+    ::osc::op::OpKind::Get, ::osc::with_request(OSC_TRANSFER_BUFFERS, request), MPI_OP_NULL, request
+#define OSC_PERFORMS_Raccumulate \
+    ::osc::op::OpKind::Accumulate, ::osc::with_request(OSC_TRANSFER_BUFFERS, request), op, request
+#define OSC_PERFORMS_Rget_accumulate \
+    ::osc::op::OpKind::GetAccumulate, ::osc::with_request(OSC_FETCH_BUFFERS, request), op, request
 
 /// Checks and performs one notified operation (include/osc/notify.h), in a lock or lock_all epoch: the same as without
 /// notification, and then increments counter `index` of the target. `request`: null, or where the operation's request

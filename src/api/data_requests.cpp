@@ -17,9 +17,9 @@ inline bool gives_requests(const Window& window, int rank) {
 }
 
 // The window of a handle if a fast path may serve an operation with a request.
-inline Window* requesting(MPI_Win win, int rank) {
+inline Window* requesting(MPI_Win win, int rank, const MPI_Request* request) {
     Window* const window = find_front(win);
-    return OSC_LIKELY(window != nullptr && gives_requests(*window, rank)) ? window : nullptr;
+    return OSC_LIKELY(window != nullptr && request != nullptr && gives_requests(*window, rank)) ? window : nullptr;
 }
 
 // Whether all operands of a fetching update are `count` elements of `type`. MPI_NO_OP ignores the origin's.
@@ -30,10 +30,11 @@ inline bool same_operands(int origin_count, MPI_Datatype origin_type, int result
 }
 
 // fast_transfer() for an operation with a request, if both sides have the same datatype and count.
-inline bool requested_transfer(MPI_Win win, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint disp,
-                               int count, MPI_Datatype type, std::byte*& target, std::uint64_t& bytes) {
+inline bool requested_transfer(MPI_Win win, const MPI_Request* request, int origin_count, MPI_Datatype origin_type,
+                               int rank, MPI_Aint disp, int count, MPI_Datatype type, std::byte*& target,
+                               std::uint64_t& bytes) {
     return OSC_LIKELY(origin_count == count && origin_type == type) &&
-           OSC_LIKELY(fast_transfer(requesting(win, rank), count, type, rank, disp, target, bytes));
+           OSC_LIKELY(fast_transfer(requesting(win, rank, request), count, type, rank, disp, target, bytes));
 }
 
 // The most frequent case comes first: a counter or a queue adds to one 64-bit integer.
@@ -82,7 +83,8 @@ int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(origin_addr != nullptr) || !OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
+    if (!OSC_LIKELY(origin_addr != nullptr) ||
+        !OSC_LIKELY(requested_transfer(win, request, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rput>(target, origin_addr, bytes, request);
 }
@@ -91,7 +93,8 @@ int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int 
          int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    if (!OSC_LIKELY(origin_addr != nullptr) || !OSC_LIKELY(requested_transfer(win, OSC_TRANSFER_SIDES, target, bytes)))
+    if (!OSC_LIKELY(origin_addr != nullptr) ||
+        !OSC_LIKELY(requested_transfer(win, request, OSC_TRANSFER_SIDES, target, bytes)))
         return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rget>(origin_addr, target, bytes, request);
 }
@@ -101,7 +104,7 @@ int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_d
                 MPI_Request* request) {
     if (!OSC_LIKELY(origin_count == target_count && origin_datatype == target_datatype) ||
         !OSC_LIKELY(origin_addr != nullptr) ||
-        !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank), target_count, target_rank,
+        !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank, request), target_count, target_rank,
                                      target_disp, op, origin_addr, nullptr)))
         return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
     return succeed_with(Entry::Raccumulate, request);
@@ -113,8 +116,8 @@ int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype orig
     if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
                                   target_datatype, op)) ||
         !has_operands(origin_addr, result_addr, op) ||
-        !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank), target_count, target_rank, target_disp,
-                                op, origin_addr, result_addr)))
+        !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank, request), target_count, target_rank,
+                                target_disp, op, origin_addr, result_addr)))
         return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);
     return succeed_with(Entry::Rget_accumulate, request);
 }

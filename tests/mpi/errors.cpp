@@ -36,6 +36,8 @@ CASE(arguments_of_operations) {
     // The host alone takes an operation that the type does not admit, and fails later.
     if (osct::served_by_osc())
         CHECK_CLASS(MPI_Accumulate(&value, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_BAND, win), MPI_ERR_OP);
+    CHECK_CLASS(MPI_Rput(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(MPI_Raccumulate(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, win, nullptr), MPI_ERR_ARG);
     CHECK_CLASS(MPI_Win_flush(size(), win), MPI_ERR_RANK);
     MPI_Win_unlock_all(win);
     CHECK_CLASS(MPI_Win_lock(MPI_LOCK_SHARED, size(), 0, win), MPI_ERR_RANK);
