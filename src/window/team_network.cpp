@@ -118,6 +118,7 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, in
         const std::string deaf = network->endpoint().provider();
         const int next = network->endpoint().preference() + 1;
         forget_network();
+        local_ranks_->local_index = layout.local_index;  // it was of the table that is gone
         static_cast<void>(renew_network());
         error = agree_on_provider(comm, atomics, next, visibility);
         last = error == MPI_SUCCESS && visibility == kNoNetwork;
