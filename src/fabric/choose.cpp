@@ -23,8 +23,9 @@ constexpr Provider kProviders[] = {
 };
 
 // The address to bind a software provider to; empty leaves the choice to the provider.
-std::string bind_to(const Wishes& wishes) {
-    if (wishes.interface[0] == '\0' && std::getenv("FI_TCP_IFACE") != nullptr) return {};
+std::string bind_to(const Provider& provider, const Wishes& wishes) {
+    const char* const own = std::strcmp(provider.name, "net") == 0 ? "FI_NET_IFACE" : "FI_TCP_IFACE";
+    if (wishes.interface[0] == '\0' && std::getenv(own) != nullptr) return {};
     const in_addr address{base::host_ipv4(wishes.interface, wishes.loopback)};
     char text[INET_ADDRSTRLEN] = "";
     if (address.s_addr != 0) ::inet_ntop(AF_INET, &address, text, sizeof text);
@@ -48,7 +49,7 @@ Info offers(const char* name, bool atomics, const std::string& address, std::str
 // adapter or the one that the user names.
 Info ask(const Provider& provider, bool atomics, const Wishes& wishes, std::string& why) {
     const bool software = (provider.quirks & kSoftware) != 0;
-    const std::string source = software ? bind_to(wishes) : std::string();
+    const std::string source = software ? bind_to(provider, wishes) : std::string();
     if (software && source.empty() && wishes.interface[0] != '\0') {
         why = std::string("no interface ") + wishes.interface + " with an IPv4 address is up";
         return nullptr;

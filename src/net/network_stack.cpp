@@ -43,7 +43,8 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
     }
     std::unique_ptr<fabric::Endpoint> opened(fabric::open(wishes, why));
     const bool has_none = opened != nullptr && opened->ipv4() == 0;
-    const std::uint32_t ipv4 = has_none ? base::host_ipv4(wishes.interface, wishes.loopback) : 0;
+    std::uint32_t ipv4 = has_none ? base::host_ipv4(wishes.interface, wishes.loopback) : 0;
+    if (has_none && ipv4 == 0) ipv4 = base::host_ipv4("", wishes.loopback);  // wishes.interface may be an adapter
     if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why, ipv4)) return false;
     if (this == &mine()) {
         shm::set_wait_network([] { mine().engine.poll(); });

@@ -208,6 +208,7 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
 // False if the user names an interface that is not up: no provider can be opened then.
 bool check_interface(Findings& findings, const fabric::Endpoint* endpoint) {
     const std::string wanted = setting("OSC_OFI_IFACE");
+    if (endpoint != nullptr && !wanted.empty() && endpoint->adapter() == wanted) return true;
     std::string up;
     const std::uint32_t ipv4 = endpoint != nullptr ? endpoint->ipv4() : 0;
     if (wanted.empty() && ipv4 == 0) return true;  // no IP address, or no provider, which its own finding says
