@@ -18,8 +18,8 @@ class AdoptionHistory {
     /// Notes a window over [first, end), of which some is private memory, and returns whether an adoption pays now.
     bool pays(std::uintptr_t first, std::uintptr_t end);
 
-    /// Memory up to this size becomes shared in its first window.
-    static constexpr std::size_t kSmall = std::size_t{1} << 20;
+    /// Memory up to this size becomes shared in its first window: 1 MiB, and the page of malloc's header.
+    static constexpr std::size_t kSmall = (std::size_t{1} << 20) + 4096;
 
   private:
     struct Range {
