@@ -1,5 +1,5 @@
 // Invariants that the code asserts at run time, in two tiers:
-//   OSC_ASSERT(condition)       costs a few instructions; on in every build type but Release
+//   OSC_ASSERT(condition)       costs a few instructions; on in every build type but Release and MinSizeRel
 //   OSC_ASSERT_SLOW(condition)  walks a structure; on in debug and sanitizer builds
 // cmake/Assertions.cmake sets the level, OSC_ASSERTS: 0, 1 or 2. A condition that does not hold ends the process with
 // one line. Conditions have no side effects; a disabled one is compiled but not evaluated.

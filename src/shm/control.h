@@ -85,7 +85,7 @@ struct alignas(64) ControlBlock {
     alignas(64) std::atomic<std::uint32_t> completes{0};
     Doorbell pscw_bell;
 
-    // Description, written by the owner before the creation's second barrier.
+    // Description, written by the owner before the table's first barrier.
     alignas(64) std::uint64_t base = 0;  // address of displacement 0 in the owner's address space
     std::uint64_t size = 0;              // bytes
     std::uint64_t unit = 1;              // displacement unit

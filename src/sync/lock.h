@@ -5,8 +5,8 @@
 // a release is one atomic subtraction, or one store if the lock is exclusive. A process that finds the word taken, or
 // the queue bit set, appends itself to the queue (under the guard, a short spin lock) and waits on its own cell. A
 // release that finds the queue bit hands the word over to the first waiter, or to all shared waiters at the queue's
-// head. So the lock is fair (FIFO), a hand-over is one store and at most one wake, and the state per process and window
-// is one cell.
+// head. So the lock is fair (FIFO), a hand-over is one store and a wake for each new holder, and the state per process
+// and window is one cell.
 //
 // A cell has a number: rank + 1 for a process's own cell. kProxyWaiter and kBargingProxy mark the target's two proxy
 // cells, in which the target queues for a process of another node that requests the lock by message. No thread sleeps

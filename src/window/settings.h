@@ -34,7 +34,7 @@ struct Settings {
 /// Claims this process's name, once it has found the host MPI; nothing without a launcher. Thread-safe.
 void announce_settings();
 
-/// Which ranks have which settings, as text: "rank 1: no libosc; ranks 0, 2-3: libosc 0.1.0". "" if those that are
+/// Which ranks have which settings, as text: "ranks 0, 2-3: libosc 0.1.0; rank 1: no libosc". "" if those that are
 /// known agree.
 std::string difference(std::span<const Settings> by_rank);
 

@@ -91,10 +91,11 @@ class Window final : public Core, public net::Neighbours {
     };
     StrategyTexts strategy_texts() const;
 
-    /// Sets the bits of AgentNeed that hold for this process; before the creation's first barrier.
+    /// Sets the bits of AgentNeed that hold for this process; before the control table's first barrier.
     void state_agent_need();
-    /// Called between two barriers if agents are needed: starts this process's agent if the window exposes memory that
-    /// no other process may reach without it. Other processes may send it messages after the second barrier.
+    /// Called between two barriers of the table if agents are needed: starts this process's agent if the window exposes
+    /// memory that no other process may reach without it. Other processes may send it messages after the second
+    /// barrier.
     Fault serve_by_agent();
     /// Exposes this process's memory to other nodes, and makes the RemoteSync to them; before the creation's last
     /// agreement. `wants_two_level`: some process asks for two-level locks.
