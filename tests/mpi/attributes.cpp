@@ -5,8 +5,7 @@
 #include "harness.h"
 #include "windows.h"
 
-OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Win_get_group",
-             "MPI_Win_free")
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_get_group", "MPI_Win_free")
 
 using osct::rank;
 using osct::size;
@@ -218,30 +217,6 @@ CASE(error_handlers) {
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     CHECK_CLASS(MPI_Win_unlock(0, win), MPI_ERR_RMA_SYNC);
     CHECK_EQ(handled, 2);
-}
-
-CASE(info_in_use) {
-    SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "no_locks", "true");
-    MPI_Info_set(info, "accumulate_ordering", "none");
-    MPI_Info_set(info, "a_key_of_nobody", "whatever");
-    {
-        Window window(osct::WindowKind::Shared, 64, MPI_COMM_WORLD, info);
-        HOST_CANNOT("which hints the host reports is its own affair");
-        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
-        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "none");
-        CHECK_EQ(info_value(window.handle(), "accumulate_ops"), "same_op_no_op");
-        CHECK_EQ(info_value(window.handle(), "alloc_shared_noncontig"), "false");
-        CHECK_EQ(info_value(window.handle(), "a_key_of_nobody"), "(none)");
-        MPI_Info_set(info, "accumulate_ordering", "rar,waw");
-        MPI_Info_set(info, "no_locks", "perhaps");
-        CHECK_OK(MPI_Win_set_info(window.handle(), info));
-        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "rar,waw");
-        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
-    }
-    MPI_Info_free(&info);
 }
 
 CASE(alignment_by_info) {

@@ -78,12 +78,14 @@ CASE(defaults) {
         CHECK_EQ(in_use(win, "mpi_accumulate_granularity"), std::string("0"));
         CHECK_EQ(in_use(win, "same_size"), std::string("false"));
         CHECK_EQ(in_use(win, "same_disp_unit"), std::string("false"));
+        if (kind == osct::WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
+            CHECK_EQ(in_use(win, "alloc_shared_noncontig"), std::string("false"));
     }
 }
 
 CASE(values_that_are_taken) {
     const std::pair<const char*, std::vector<const char*>> taken[] = {
-        {"no_locks", {"true", "false"}},
+        {"no_locks", {"false", "true"}},
         {"accumulate_ordering", {"none", "rar", "raw", "war", "waw", "waw,rar", "rar,raw,war", "rar,raw,war,waw"}},
         {"accumulate_ops", {"same_op", "same_op_no_op"}},
         {"same_size", {"true", "false"}},
@@ -119,10 +121,12 @@ CASE(values_that_are_taken) {
 }
 
 CASE(set_info_leaves_other_keys_unchanged) {
-    const Hints at_creation{{"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}};
+    const Hints at_creation{
+        {"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}, {"a_key_of_nobody", "x"}};
     void* base = nullptr;
     MPI_Win win;
     MPI_Win_allocate(64, 1, at_creation.info, MPI_COMM_WORLD, &base, &win);
+    CHECK_EQ(in_use(win, "a_key_of_nobody"), std::string("(none)"));
     set(win, "accumulate_ops", "same_op");
     CHECK_EQ(in_use(win, "no_locks"), std::string("true"));
     CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("waw"));
