@@ -7,6 +7,7 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_get_group", "MPI_Win_free")
 
+using osct::info_value;
 using osct::rank;
 using osct::size;
 using osct::Window;
@@ -20,16 +21,6 @@ T* attribute(MPI_Win win, int keyval) {
     CHECK_OK(MPI_Win_get_attr(win, keyval, static_cast<void*>(&value), &found));
     CHECK(found);
     return static_cast<T*>(value);
-}
-
-std::string info_value(MPI_Win win, const char* key) {
-    MPI_Info info;
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[128] = "";
-    int found = 0;
-    MPI_Info_get(info, key, sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
-    return found ? text : "(none)";
 }
 
 // The delete callbacks' observations of their windows.

@@ -66,7 +66,7 @@ CASE(the_end_of_an_active_epoch_performs_a_batch) {
     CHECK_EQ(look(window, 0), kRun);
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 
-    MPI_Group self = osct::group_of({rank()});
+    const osct::Group self(rank());
     for (const bool tests : {false, true}) {
         const std::int64_t before = look(window, 0);
         CHECK_OK(MPI_Win_post(self, 0, win));
@@ -82,7 +82,6 @@ CASE(the_end_of_an_active_epoch_performs_a_batch) {
         CHECK_EQ(look(window, 0), before + kRun);
         CHECK_OK(MPI_Win_wait(win));
     }
-    MPI_Group_free(&self);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
