@@ -209,6 +209,6 @@ CASE(a_team_without_a_path_is_refused_on_all_ranks) {
         const double begin = osct::now();
         CHECK_CLASS(MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &win),
                     MPI_ERR_OTHER);
-        CHECK(osct::now() - begin < 3);
+        CHECK(osct::now() - begin < 10);
     }
 }

@@ -183,7 +183,7 @@ CASE(locks_after_a_fence_see_the_whole_epoch) {
 // Between two processes, each on a node of its own: data and the step of the barrier are one message.
 CASE(an_epoch_with_a_put_is_few_messages) {
     const char* mode = std::getenv("OSC_FENCE");
-    if (osct::on_one_node() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate")) return;
+    SKIP_IF(osct::on_one_node() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate"));
     constexpr int kPairs = 200;
     Window win(osct::WindowKind::Allocate, longs(1));
     const int other = 1 - rank();

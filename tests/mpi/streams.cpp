@@ -68,8 +68,12 @@ CASE(a_million_accumulates_and_puts_in_one_epoch) {
     CHECK(peak_kib() - before < 16 * 1024);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
-    for (int i = 0; i < kElements; ++i)
+    for (int i = 0; i < kElements; ++i) {
         CHECK_EQ(base[i], static_cast<long>(kOperations / kElements));
+        // Every fourth element has a put, of a value that belongs there.
+        const long put = base[kElements + i];
+        CHECK(i % 4 == 0 ? put % 16 == 0 && put % kElements == i : put == 0);
+    }
     MPI_Win_unlock(rank(), win);
     MPI_Win_free(&win);
 }
