@@ -54,14 +54,6 @@ void make_windows() {
     OSC_Win_set_num_notify(g_wins[kNotify], MPI_INFO_NULL, 2);
 }
 
-MPI_Group group_of(std::vector<int> members) {
-    MPI_Group world, some;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &some);
-    MPI_Group_free(&world);
-    return some;
-}
-
 long read(MPI_Win win, int target) {
     long value = -1;
     must_work("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win); });

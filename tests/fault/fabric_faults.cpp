@@ -22,7 +22,11 @@
 #include <string>
 #include <vector>
 
+#include "plain_checks.h"
+
 namespace {
+
+using osct::class_of;
 
 constexpr int kWords = 1 << 17;  // of a window: 1 MiB
 constexpr int kPieces = 64;
@@ -36,12 +40,6 @@ void check(bool holds, const char* what) {
     if (holds) return;
     ++g_failures;
     std::printf("rank %d: %s\n", g_rank, what);
-}
-
-int class_of(int error) {
-    int result = MPI_SUCCESS;
-    if (error != MPI_SUCCESS) MPI_Error_class(error, &result);
-    return result;
 }
 
 // The same on all processes; else a failure.

@@ -103,19 +103,13 @@ CASE(fences) {
 CASE(post_to_the_left_start_to_the_right) {
     Counter counter;
     const long rounds = total() / 100;
-    const int left = (rank() + size() - 1) % size(), right = (rank() + 1) % size();
-    MPI_Group world, from, to;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, 1, &left, &from);
-    MPI_Group_incl(world, 1, &right, &to);
+    const osct::Group from(osct::left()), to(osct::right());
     for (long i = 0; i < rounds; ++i) {
         MPI_Win_post(from, 0, counter.win);
         MPI_Win_start(to, 0, counter.win);
-        MPI_Put(&i, 1, MPI_LONG, right, 0, 1, MPI_LONG, counter.win);
+        MPI_Put(&i, 1, MPI_LONG, osct::right(), 0, 1, MPI_LONG, counter.win);
         MPI_Win_complete(counter.win);
         MPI_Win_wait(counter.win);
         CHECK_EQ(counter.base[0], i);
     }
-    for (MPI_Group* group : {&world, &from, &to})
-        MPI_Group_free(group);
 }

@@ -45,16 +45,6 @@ bool all_differ(const char* link) {
     return std::adjacent_find(all.begin(), all.end()) == all.end();
 }
 
-MPI_Group neighbour(int of) {
-    MPI_Group world = MPI_GROUP_NULL;
-    MPI_Group one = MPI_GROUP_NULL;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    const int member = (of + size()) % size();
-    MPI_Group_incl(world, 1, &member, &one);
-    MPI_Group_free(&world);
-    return one;
-}
-
 }  // namespace
 
 CASE(all_processes_have_other_namespaces) {
@@ -159,9 +149,8 @@ CASE(atomics_add_up) {
 CASE(post_start_complete_wait) {
     for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
-        MPI_Group next = neighbour(rank() + 1);
-        MPI_Group previous = neighbour(rank() - 1);
-        const int target = (rank() + 1) % size();
+        const int target = osct::right();
+        const osct::Group next(target), previous(osct::left());
         for (std::int64_t round = 1; round <= 50; ++round) {
             const std::int64_t value = 1000 * rank() + round;
             MPI_Win_post(previous, 0, window.handle());
@@ -169,10 +158,8 @@ CASE(post_start_complete_wait) {
             CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, target, window.at(target, 16), 1, MPI_INT64_T, window.handle()));
             MPI_Win_complete(window.handle());
             MPI_Win_wait(window.handle());
-            CHECK_EQ(window.base<std::int64_t>()[2], 1000 * ((rank() + size() - 1) % size()) + round);
+            CHECK_EQ(window.base<std::int64_t>()[2], 1000 * osct::left() + round);
         }
-        MPI_Group_free(&next);
-        MPI_Group_free(&previous);
     }
 }
 
@@ -215,14 +202,13 @@ CASE(more_communicators_cost_no_more_descriptors) {
 CASE(a_team_without_a_path_is_refused_on_all_ranks) {
     HOST_CANNOT("it serves this");
     SKIP_IF(!all_differ("/proc/self/ns/net"));
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const osct::WithoutObject without_object;
     for (int i = 0; i < 3; ++i) {
         MPI_Win win = MPI_WIN_NULL;
         void* base = nullptr;
         const double begin = osct::now();
         CHECK_CLASS(MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &win),
                     MPI_ERR_OTHER);
-        CHECK(osct::now() - begin < 3);
+        CHECK(osct::now() - begin < 10);
     }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }

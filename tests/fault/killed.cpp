@@ -212,8 +212,9 @@ void fences() {
 
 // The origin has two targets, of which one is an origin too.
 void posts() {
-    MPI_Group origins = group_of({kOrigin, kSecond}), targets = group_of({kTarget, kSecond});
-    MPI_Group origin = group_of({kOrigin}), target = group_of({kTarget});
+    const int first = rank_of(kOrigin), second = rank_of(kSecond), last = rank_of(kTarget);
+    MPI_Group origins = group_of({first, second}), targets = group_of({last, second});
+    MPI_Group origin = group_of({first}), target = group_of({last});
     const bool ends = g_dying == rank_of(kThird);
     std::vector<long> block(kBlock / 2);
     const MPI_Aint part = kBlock / 2;

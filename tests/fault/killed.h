@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
 #include <vector>
 
 #include "debug_setting.h"
@@ -70,17 +69,6 @@ inline void make_window() {
     }
     MPI_Win_set_errhandler(g_win, MPI_ERRORS_RETURN);
     std::memset(g_base, 0, static_cast<std::size_t>(bytes));
-}
-
-inline MPI_Group group_of(std::initializer_list<int> roles) {
-    std::vector<int> ranks;
-    for (const int role : roles)
-        ranks.push_back(rank_of(role));
-    MPI_Group world, some;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &some);
-    MPI_Group_free(&world);
-    return some;
 }
 
 inline void check_same(const std::vector<long>& block, long wanted, const char* what) {

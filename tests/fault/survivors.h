@@ -38,6 +38,14 @@ inline void begin(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
+inline MPI_Group group_of(const std::vector<int>& ranks) {
+    MPI_Group world, some;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Group_free(&world);
+    return some;
+}
+
 inline double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

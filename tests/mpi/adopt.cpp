@@ -76,14 +76,14 @@ CASE(the_info_key_decides) {
     {
         const Window window(memory, 2 * kEnough, "off");
         CHECK(!is_shared(memory + kEnough));
-        CHECK_EQ(window.hint(), std::string("off"));
+        CHECK_EQ(osct::info_value(window.win, "osc_adopt"), "off");
         exercise(window.win, memory, 2 * kEnough);
     }
     {
         const Window window(memory, 8192, "always");
         CHECK(is_shared(memory + 4096));
         CHECK(!is_shared(memory + 8192));
-        CHECK_EQ(window.hint(), std::string("always"));
+        CHECK_EQ(osct::info_value(window.win, "osc_adopt"), "always");
         exercise(window.win, memory, 8192);
     }
     ::munmap(memory, 2 * kEnough);

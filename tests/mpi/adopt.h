@@ -36,16 +36,6 @@ struct Window {
     ~Window() { CHECK_OK(MPI_Win_free(&win)); }
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
-
-    std::string hint() const {
-        MPI_Info info = MPI_INFO_NULL;
-        char value[32] = "";
-        int found = 0;
-        MPI_Win_get_info(win, &info);
-        MPI_Info_get(info, "osc_adopt", sizeof value - 1, value, &found);
-        MPI_Info_free(&info);
-        return value;
-    }
 };
 
 /// Private anonymous memory of whole pages.

@@ -10,7 +10,7 @@
 #include "dynamic_window.h"
 
 using namespace adopt;
-using osct::address;
+using osct::address_at;
 using osct::rank;
 using osct::size;
 
@@ -37,16 +37,9 @@ struct Regions {
     void detach(void* base) const { CHECK_OK(MPI_Win_detach(win, base)); }
 };
 
-std::vector<MPI_Aint> addresses_of(const void* mine) {
-    std::vector<MPI_Aint> all(static_cast<std::size_t>(size()));
-    const MPI_Aint here = address(mine);
-    MPI_Allgather(&here, 1, MPI_AINT, all.data(), 1, MPI_AINT, MPI_COMM_WORLD);
-    return all;
-}
-
 // Often enough that the origin maps the region.
 void exercise_region(MPI_Win win, char* base, std::size_t bytes, int seed) {
-    exercise(win, base, bytes, addresses_of(base)[static_cast<std::size_t>((rank() + 1) % size())], seed, 6);
+    exercise(win, base, bytes, address_at(osct::right(), base), seed, 6);
 }
 
 }  // namespace
@@ -102,13 +95,7 @@ CASE(the_windows_key_and_auto_decide_for_regions) {
         regions.detach(large);
         regions.attach(large, kLarge - 4 * kEnough);
         CHECK(is_shared(large + kEnough));
-        MPI_Info info = MPI_INFO_NULL;
-        char value[16] = "";
-        int found = 0;
-        MPI_Win_get_info(regions.win, &info);
-        MPI_Info_get(info, "osc_adopt", sizeof value - 1, value, &found);
-        CHECK_EQ(std::string(value), std::string("auto"));
-        MPI_Info_free(&info);
+        CHECK_EQ(osct::info_value(regions.win, "osc_adopt"), "auto");
         MPI_Barrier(MPI_COMM_WORLD);
     }
     ::munmap(memory, kAll);
@@ -125,7 +112,7 @@ CASE(neighbours_of_a_region_stay_private) {
     CHECK(is_shared(base + bytes / 2));
     CHECK(!is_shared(pages));
     CHECK(!is_shared(base + bytes));
-    store_beside(regions.win, base, bytes, addresses_of(base).front());
+    store_beside(regions.win, base, bytes, address_at(0, base));
     regions.detach(base);
     MPI_Barrier(MPI_COMM_WORLD);
     ::munmap(pages, 4 * kEnough);
@@ -139,7 +126,7 @@ CASE(atomics_are_atomic_on_and_across_edges_of_a_region) {
     const Regions regions;
     regions.attach(base, 2 * kEnough - 8192);
     CHECK(size() < 2 || is_shared(pages + 4096));
-    update_words(regions.win, base, addresses_of(base).front());
+    update_words(regions.win, base, address_at(0, base));
     regions.detach(base);
     ::munmap(pages, 2 * kEnough);
 }
@@ -202,7 +189,7 @@ CASE(regions_overlap_other_windows) {
         MPI_Win_lock_all(0, created.win);
         MPI_Win_lock_all(0, regions.win);
         const int right = (rank() + 1) % size();
-        const MPI_Aint there = addresses_of(memory)[static_cast<std::size_t>(right)];
+        const MPI_Aint there = address_at(right, memory);
         for (int i = 0; i < 8; ++i) {
             const char value = static_cast<char>(i + rank());
             char seen = 0;

@@ -5,9 +5,9 @@
 #include "harness.h"
 #include "windows.h"
 
-OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Win_get_group",
-             "MPI_Win_free")
+OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_get_group", "MPI_Win_free")
 
+using osct::info_value;
 using osct::rank;
 using osct::size;
 using osct::Window;
@@ -21,16 +21,6 @@ T* attribute(MPI_Win win, int keyval) {
     CHECK_OK(MPI_Win_get_attr(win, keyval, static_cast<void*>(&value), &found));
     CHECK(found);
     return static_cast<T*>(value);
-}
-
-std::string info_value(MPI_Win win, const char* key) {
-    MPI_Info info;
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[128] = "";
-    int found = 0;
-    MPI_Info_get(info, key, sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
-    return found ? text : "(none)";
 }
 
 // The delete callbacks' observations of their windows.
@@ -218,30 +208,6 @@ CASE(error_handlers) {
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     CHECK_CLASS(MPI_Win_unlock(0, win), MPI_ERR_RMA_SYNC);
     CHECK_EQ(handled, 2);
-}
-
-CASE(info_in_use) {
-    SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "no_locks", "true");
-    MPI_Info_set(info, "accumulate_ordering", "none");
-    MPI_Info_set(info, "a_key_of_nobody", "whatever");
-    {
-        Window window(osct::WindowKind::Shared, 64, MPI_COMM_WORLD, info);
-        HOST_CANNOT("which hints the host reports is its own affair");
-        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
-        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "none");
-        CHECK_EQ(info_value(window.handle(), "accumulate_ops"), "same_op_no_op");
-        CHECK_EQ(info_value(window.handle(), "alloc_shared_noncontig"), "false");
-        CHECK_EQ(info_value(window.handle(), "a_key_of_nobody"), "(none)");
-        MPI_Info_set(info, "accumulate_ordering", "rar,waw");
-        MPI_Info_set(info, "no_locks", "perhaps");
-        CHECK_OK(MPI_Win_set_info(window.handle(), info));
-        CHECK_EQ(info_value(window.handle(), "accumulate_ordering"), "rar,waw");
-        CHECK_EQ(info_value(window.handle(), "no_locks"), "true");
-    }
-    MPI_Info_free(&info);
 }
 
 CASE(alignment_by_info) {

@@ -23,7 +23,6 @@ using osct::kWords;
 using osct::look;
 using osct::rank;
 using osct::size;
-using osct::start_run;
 using osct::Window;
 using osct::WindowKind;
 
@@ -67,7 +66,7 @@ CASE(the_end_of_an_active_epoch_performs_a_batch) {
     CHECK_EQ(look(window, 0), kRun);
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 
-    MPI_Group self = osct::group_of({rank()});
+    const osct::Group self(rank());
     for (const bool tests : {false, true}) {
         const std::int64_t before = look(window, 0);
         CHECK_OK(MPI_Win_post(self, 0, win));
@@ -83,7 +82,6 @@ CASE(the_end_of_an_active_epoch_performs_a_batch) {
         CHECK_EQ(look(window, 0), before + kRun);
         CHECK_OK(MPI_Win_wait(win));
     }
-    MPI_Group_free(&self);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -149,23 +147,6 @@ CASE(other_operations_on_the_target_come_behind_a_batch) {
         CHECK_OK(MPI_Rget(&result, 1, MPI_INT64_T, rank(), byte_of(8), 1, MPI_INT64_T, w.handle(), &request));
         CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     });
-}
-
-// The origin's operand is free when the call returns, which the delay must not change.
-CASE(operands_are_copied) {
-    Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    CHECK_OK(MPI_Win_lock_all(0, window.handle()));
-    start_run(window, rank());
-    std::int64_t sum = 0;
-    for (std::int64_t i = 1; i <= 1000; ++i) {
-        std::int64_t operand = i;
-        CHECK_OK(MPI_Accumulate(&operand, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, window.handle()));
-        operand = -1;
-        sum += i;
-    }
-    CHECK_OK(MPI_Win_unlock_all(window.handle()));
-    CHECK_EQ(look(window, 0), sum);
-    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // A wrong argument in the middle of a run is an error of its own call.

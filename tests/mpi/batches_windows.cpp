@@ -210,9 +210,8 @@ std::vector<EpochKind> every_epoch(int target, MPI_Group targets, MPI_Group orig
 
 // In memory that only process_vm_* reaches sums are delayed too, and puts with them.
 CASE(updates_of_memory_that_is_not_mapped) {
-    const int target = (rank() + 1) % size();
-    MPI_Group targets = osct::group_of({target});
-    MPI_Group origins = osct::group_of({(rank() + size() - 1) % size()});
+    const int target = osct::right();
+    const osct::Group targets(target), origins(osct::left());
     const std::int64_t one = 1;
     for (const WindowKind kind : {WindowKind::Create, WindowKind::Dynamic}) {
         Window window(kind, kWords * sizeof(std::int64_t));
@@ -241,14 +240,12 @@ CASE(updates_of_memory_that_is_not_mapped) {
             MPI_Barrier(MPI_COMM_WORLD);
         }
     }
-    MPI_Group_free(&targets);
-    MPI_Group_free(&origins);
 }
 
 // Two targets with one exclusive lock each: the unlock of either performs its part, also if the batch began with the
 // other's.
 CASE(runs_under_two_locks) {
-    if (size() < 3) return;
+    SKIP_IF(size() < 3);
     Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
     MPI_Win win = window.handle();
     const std::int64_t one = 1;

@@ -6,7 +6,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post", "MPI_Win_complete",
              "MPI_Win_wait", "MPI_Win_lock", "MPI_Win_free")
 
-using osct::group_of;
+using osct::Group;
 using osct::left;
 using osct::rank;
 using osct::right;
@@ -69,7 +69,7 @@ CASE(true_asserts_change_nothing) {
                 CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED, win));
             }
         }
-        MPI_Group to = group_of({right()}), from = group_of({left()});
+        const Group to(right()), from(left());
         for (const int exposure : {0, static_cast<int>(MPI_MODE_NOSTORE), static_cast<int>(MPI_MODE_NOCHECK),
                                    MPI_MODE_NOCHECK | MPI_MODE_NOSTORE}) {
             const int out = rank() * 100 + ++round, access = exposure & MPI_MODE_NOCHECK;
@@ -81,8 +81,6 @@ CASE(true_asserts_change_nothing) {
             CHECK_OK(MPI_Win_wait(win));
             CHECK_EQ(window.base<int>()[0], left() * 100 + round);
         }
-        MPI_Group_free(&to);
-        MPI_Group_free(&from);
     }
 }
 
@@ -95,16 +93,15 @@ CASE(starts_before_and_after_the_post) {
         for (int round = 1; round <= 4; ++round) {
             const bool early = round % 2 == 0;
             if (rank() == 0) {
-                MPI_Group origin = group_of({1});
+                const Group origin(1);
                 if (early) osct::compute(kLate);
                 window.base<int>()[1] = round * 5;  // what the origin reads is what was there at the post
                 MPI_Win_post(origin, 0, win);
                 MPI_Win_wait(win);
                 CHECK_EQ(window.base<int>()[0], round);
                 window.base<int>()[1] = -1;
-                MPI_Group_free(&origin);
             } else if (rank() == 1) {
-                MPI_Group target = group_of({0});
+                const Group target(0);
                 if (!early) osct::compute(kLate);
                 int seen = 0;
                 MPI_Win_start(target, 0, win);
@@ -112,7 +109,6 @@ CASE(starts_before_and_after_the_post) {
                 CHECK_OK(MPI_Get(&seen, 1, MPI_INT, 0, window.at(0, 4), 1, MPI_INT, win));
                 CHECK_OK(MPI_Win_complete(win));
                 CHECK_EQ(seen, round * 5);
-                MPI_Group_free(&target);
             }
         }
     }
@@ -126,21 +122,19 @@ CASE(complete_does_not_wait_for_the_target) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
         if (rank() == 0) {
-            MPI_Group origin = group_of({1});
+            const Group origin(1);
             MPI_Win_post(origin, 0, win);
             MPI_Recv(nullptr, 0, MPI_INT, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             MPI_Win_wait(win);
             CHECK_EQ(window.base<int>()[0], 31);
-            MPI_Group_free(&origin);
         } else if (rank() == 1) {
-            MPI_Group target = group_of({0});
+            const Group target(0);
             int out = 31;
             MPI_Win_start(target, 0, win);
             CHECK_OK(MPI_Put(&out, 1, MPI_INT, 0, window.at(0, 0), 1, MPI_INT, win));
             MPI_Win_complete(win);
             out = 99;  // complete at the origin: the buffer is the program's again
             MPI_Send(nullptr, 0, MPI_INT, 0, 7, MPI_COMM_WORLD);
-            MPI_Group_free(&target);
         }
     }
 }

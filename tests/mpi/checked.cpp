@@ -9,6 +9,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Win_post", "MPI_Win_start", "MPI_Win_lock", "MPI_Win_lock_all",
              "MPI_Put", "MPI_Accumulate", "MPI_Win_test")
 
+using osct::Group;
 using osct::left;
 using osct::rank;
 using osct::right;
@@ -38,19 +39,6 @@ struct Returning : osct::Window {
     }
 };
 
-struct Group {
-    explicit Group(int member) {
-        MPI_Group all = MPI_GROUP_NULL;
-        MPI_Comm_group(MPI_COMM_WORLD, &all);
-        MPI_Group_incl(all, 1, &member, &group);
-        MPI_Group_free(&all);
-    }
-    ~Group() { MPI_Group_free(&group); }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
-    MPI_Group group = MPI_GROUP_NULL;
-};
-
 }  // namespace
 
 CASE(true_asserts_are_no_errors) {
@@ -62,9 +50,9 @@ CASE(true_asserts_are_no_errors) {
         win.put(right(), turn);
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, win.handle()));
         CHECK_EQ(win.of(left()), turn);
-        CHECK_OK(MPI_Win_post(origins.group, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_start(targets.group, MPI_MODE_NOCHECK, win.handle()));
+        CHECK_OK(MPI_Win_start(targets, MPI_MODE_NOCHECK, win.handle()));
         win.put(right(), -turn);
         CHECK_OK(MPI_Win_complete(win.handle()));
         CHECK_OK(MPI_Win_wait(win.handle()));
@@ -127,8 +115,8 @@ CASE(updates_against_a_promise) {
     const Group origins(left());
     const Group targets(right());
     for (const bool tests : {false, true}) {
-        CHECK_OK(MPI_Win_post(origins.group, MPI_MODE_NOPUT, win.handle()));
-        CHECK_OK(MPI_Win_start(targets.group, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(origins, MPI_MODE_NOPUT, win.handle()));
+        CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
         win.put(right(), 9);
         CHECK_OK(MPI_Win_complete(win.handle()));
         int error = MPI_SUCCESS;
@@ -147,7 +135,7 @@ CASE(a_start_before_the_post) {
     Returning win;
     if (rank() == 0) {
         const Group target(1);
-        const int error = MPI_Win_start(target.group, MPI_MODE_NOCHECK, win.handle());
+        const int error = MPI_Win_start(target, MPI_MODE_NOCHECK, win.handle());
         CHECK_EQ(osct::error_class(error), osct::same_node(1) ? MPI_ERR_ASSERT : MPI_SUCCESS);
         MPI_Barrier(MPI_COMM_WORLD);
         win.put(1, 6);
@@ -156,7 +144,7 @@ CASE(a_start_before_the_post) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == 1) {
             const Group origin(0);
-            CHECK_OK(MPI_Win_post(origin.group, MPI_MODE_NOCHECK, win.handle()));
+            CHECK_OK(MPI_Win_post(origin, MPI_MODE_NOCHECK, win.handle()));
             CHECK_OK(MPI_Win_wait(win.handle()));
             CHECK_EQ(win.of(0), 6L);
         }

@@ -86,14 +86,3 @@ CASE(intercommunicator_is_refused) {
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
 }
-
-// Windows are freed in another order than they were made, with others alive.
-CASE(freed_in_any_order) {
-    std::vector<MPI_Win> windows(20);
-    for (MPI_Win& win : windows) {
-        void* base = nullptr;
-        MPI_Win_allocate(128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-    }
-    for (std::size_t i = 0; i < windows.size(); ++i)
-        CHECK_OK(MPI_Win_free(&windows[i * 7 % windows.size()]));
-}

@@ -76,13 +76,6 @@ void exercise(long* base) {
 
 }  // namespace
 
-CASE(static_memory_of_all_sizes_and_units) {
-    exercise(static_memory);
-}
-CASE(stack) {
-    long here[64];
-    exercise(here);
-}
 CASE(heap) {
     std::vector<long> memory(64);
     exercise(memory.data());

@@ -6,7 +6,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post",
              "MPI_Win_complete", "MPI_Win_wait")
 
-using osct::group_of;
+using osct::Group;
 using osct::rank;
 using osct::size;
 using osct::Window;
@@ -71,7 +71,7 @@ CASE(start_and_wait) {
     SKIP_IF(size() < 2);
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
-        MPI_Group zero = group_of({0}), one = group_of({1});
+        const Group zero(0), one(1);
         sender_waits_for_receiver(
             [&] {
                 MPI_Win_start(zero, 0, win.handle());
@@ -91,8 +91,6 @@ CASE(start_and_wait) {
                 MPI_Win_start(one, 0, win.handle());
                 MPI_Win_complete(win.handle());
             });
-        MPI_Group_free(&zero);
-        MPI_Group_free(&one);
     }
 }
 

@@ -72,7 +72,7 @@ bool may_fall_back() {
 CASE(a_base_on_one_rank_is_refused_to_all) {
     HOST_CANNOT("it refuses nothing");
     SKIP_IF(may_fall_back());
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const osct::WithoutObject without_object;
     for (const Claim claim : kDevices) {
         for (int owner = 0; owner < size(); ++owner) {
             Claimed memory(claim, false, rank() == owner);
@@ -80,7 +80,6 @@ CASE(a_base_on_one_rank_is_refused_to_all) {
             CHECK_CLASS(create(memory.base(), &win), MPI_ERR_OTHER);
         }
     }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
 CASE(a_base_on_one_rank_leaves_the_window_to_the_host) {

@@ -7,6 +7,8 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_start", "MPI_Win_post", "MPI_Win_fence",
              "MPI_Win_create_dynamic")
 
+using osct::Group;
+using osct::group_of;
 using osct::left;
 using osct::rank;
 using osct::right;
@@ -24,34 +26,11 @@ struct Returning : Window {
     }
 };
 
-/// Returns the errors of calls that have no window and no communicator, while it lives.
-class WithoutObject {
-  public:
-    WithoutObject() {
-        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    }
-    ~WithoutObject() {
-        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    }
-    WithoutObject(const WithoutObject&) = delete;
-    WithoutObject& operator=(const WithoutObject&) = delete;
-};
-
-MPI_Group group_of(const std::vector<int>& ranks) {
-    MPI_Group world, group;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
-    MPI_Group_free(&world);
-    return group;
-}
-
 }  // namespace
 
 CASE(every_class) {
     HOST_CANNOT("the host alone gives other classes, or does not check");
-    const WithoutObject without_object;
+    const osct::WithoutObject without_object;
     Returning window, dynamic(osct::WindowKind::Dynamic);
     const MPI_Win win = window.handle();
     MPI_Comm comm;
@@ -83,7 +62,7 @@ CASE(windows_work_on_after_errors) {
         Returning window(kind);
         const MPI_Win win = window.handle();
         int value = 0, result = 0;
-        MPI_Group own = group_of({rank()});
+        const Group own(rank());
         const MPI_Aint there = window.at(right(), 0);
         const std::function<int()> wrong[] = {
             [&] { return MPI_Win_unlock(0, win); },
@@ -132,13 +111,12 @@ CASE(windows_work_on_after_errors) {
         CHECK_OK(MPI_Win_unlock(right(), win));
         CHECK_OK(MPI_Win_fence(0, win));
         CHECK_OK(MPI_Win_fence(0, win));
-        MPI_Group_free(&own);
     }
 }
 
 CASE(handles_that_are_no_windows) {
     HOST_CANNOT("the host alone takes a freed window for a live one and crashes");
-    const WithoutObject without_object;
+    const osct::WithoutObject without_object;
     long* base = nullptr;
     MPI_Win freed = MPI_WIN_NULL;
     MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &freed);
@@ -184,7 +162,7 @@ CASE(handles_that_are_no_windows) {
 // MPI_Alloc_mem's memory is given back once, by its own address, and by nothing else.
 CASE(memory_that_was_not_allocated) {
     HOST_CANNOT("the host alone gives any pointer to free()");
-    const WithoutObject without_object;
+    const osct::WithoutObject without_object;
     char own[64];
     char *block = nullptr, *base = nullptr;
     CHECK_OK(MPI_Alloc_mem(256, MPI_INFO_NULL, &block));
@@ -285,7 +263,7 @@ CASE(targets_outside_the_started_group) {
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Returning window(kind);
         const MPI_Win win = window.handle();
-        MPI_Group origins = group_of({left()}), targets = group_of({right()});
+        const Group origins(left()), targets(right());
         const int out = rank() + 5, no = -1;
         MPI_Win_post(origins, 0, win);
         MPI_Win_start(targets, 0, win);
@@ -295,8 +273,6 @@ CASE(targets_outside_the_started_group) {
         MPI_Win_wait(win);
         CHECK_EQ(window.base<int>()[0], left() + 5);
         CHECK_EQ(window.base<int>()[1], 0);
-        MPI_Group_free(&origins);
-        MPI_Group_free(&targets);
     }
 }
 
@@ -309,7 +285,7 @@ CASE(groups_with_foreign_processes) {
     MPI_Win win;
     MPI_Win_allocate(64, 4, MPI_INFO_NULL, half, &base, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    MPI_Group stranger = group_of({right()}), own = group_of({rank()});
+    const Group stranger(right()), own(rank());
     MPI_Group both = group_of({rank(), right()});
     if (right() % 2 != rank() % 2) {
         CHECK_CLASS(MPI_Win_post(stranger, 0, win), MPI_ERR_GROUP);
@@ -320,8 +296,6 @@ CASE(groups_with_foreign_processes) {
     CHECK_OK(MPI_Win_start(own, 0, win));
     CHECK_OK(MPI_Win_complete(win));
     CHECK_OK(MPI_Win_wait(win));
-    MPI_Group_free(&stranger);
-    MPI_Group_free(&own);
     MPI_Group_free(&both);
     MPI_Win_free(&win);
     MPI_Comm_free(&half);

@@ -30,12 +30,6 @@ std::size_t longs(int count) {
     return static_cast<std::size_t>(count) * sizeof(long);
 }
 
-bool spans_nodes() {
-    for (int peer = 0; peer < size(); ++peer)
-        if (!osct::same_node(peer)) return true;
-    return false;
-}
-
 }  // namespace
 
 // The target stores into its window until it calls the fence. Its stores must not overwrite puts of the next epoch.
@@ -189,7 +183,7 @@ CASE(locks_after_a_fence_see_the_whole_epoch) {
 // Between two processes, each on a node of its own: data and the step of the barrier are one message.
 CASE(an_epoch_with_a_put_is_few_messages) {
     const char* mode = std::getenv("OSC_FENCE");
-    if (!spans_nodes() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate")) return;
+    SKIP_IF(osct::on_one_node() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate"));
     constexpr int kPairs = 200;
     Window win(osct::WindowKind::Allocate, longs(1));
     const int other = 1 - rank();
@@ -219,12 +213,7 @@ CASE(the_strategy_is_agreed_and_reported) {
     MPI_Info_set(info, "osc_fence", "deferred");
     CHECK_OK(MPI_Win_set_info(win, info));  // too late
     MPI_Info_free(&info);
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[32] = "";
-    int found = 0;
-    MPI_Info_get(info, "osc_fence", sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
-    CHECK_EQ(std::string(found ? text : "none"), "immediate");
+    CHECK_EQ(osct::info_value(win, "osc_fence"), "immediate");
     const long value = rank();
     const int right = (rank() + 1) % size();
     CHECK_OK(MPI_Win_fence(0, win));

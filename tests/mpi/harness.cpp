@@ -198,6 +198,20 @@ bool same_node(int peer) {
     if (nodes < 2) return node_of[peer] == node_of[rank()];
     return peer * nodes / size() == rank() * nodes / size();
 }
+bool on_one_node() {
+    for (int peer = 0; peer < size(); ++peer)
+        if (!same_node(peer)) return false;
+    return true;
+}
+std::string info_value(MPI_Win win, const char* key) {
+    MPI_Info info;
+    CHECK_OK(MPI_Win_get_info(win, &info));
+    char text[128] = "";
+    int found = 0;
+    MPI_Info_get(info, key, sizeof text - 1, text, &found);
+    MPI_Info_free(&info);
+    return found ? text : "(none)";
+}
 bool served_by_osc() {
     return osc_served != nullptr && std::getenv("OSC_DISABLE") == nullptr;
 }

@@ -38,8 +38,24 @@ inline int left() {
 bool served_by_osc();
 /// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_DEBUG=fake_nodes makes nodes up.
 bool same_node(int peer);
+/// Whether it does so for all ranks.
+bool on_one_node();
 /// A group of ranks of MPI_COMM_WORLD, in this order; the caller frees it.
 MPI_Group group_of(const std::vector<int>& ranks);
+/// A group of one rank.
+class Group {
+  public:
+    explicit Group(int member) : group_(group_of({member})) {}
+    ~Group() { MPI_Group_free(&group_); }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+    operator MPI_Group() const { return group_; }
+
+  private:
+    MPI_Group group_;
+};
+/// The value of an info key in use; "(none)" without one.
+std::string info_value(MPI_Win win, const char* key);
 /// True when the long variants of stress cases were asked for (OSC_TEST_FULL=1).
 bool full();
 /// Seconds of a monotonic clock.
@@ -54,6 +70,28 @@ long resident_kib();
 int open_descriptors();
 /// A statistic of libosc in this process (osc_counter); -1 without libosc.
 long long counter(const char* name);
+/// The network's atomics that a call costs this process.
+template <class Call>
+long long atomics(Call&& call) {
+    const long long before = counter("network.atomics");
+    call();
+    return counter("network.atomics") - before;
+}
+
+/// Returns the errors of calls that have no window and no communicator of their own, while it lives.
+class WithoutObject {
+  public:
+    WithoutObject() { handle_by(MPI_ERRORS_RETURN); }
+    ~WithoutObject() { handle_by(MPI_ERRORS_ARE_FATAL); }
+    WithoutObject(const WithoutObject&) = delete;
+    WithoutObject& operator=(const WithoutObject&) = delete;
+
+  private:
+    static void handle_by(MPI_Errhandler handler) {
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    }
+};
 
 /// What a program declares about itself.
 struct Program {

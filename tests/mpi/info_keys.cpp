@@ -5,6 +5,8 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Accumulate", "MPI_Win_fence")
 
+using osct::Group;
+using osct::info_value;
 using osct::left;
 using osct::rank;
 using osct::right;
@@ -25,16 +27,6 @@ struct Hints {
     Hints& operator=(const Hints&) = delete;
 };
 
-std::string in_use(MPI_Win win, const char* key) {
-    MPI_Info info;
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[128] = "";
-    int found = 0;
-    MPI_Info_get(info, key, sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
-    return found ? text : "(none)";
-}
-
 void set(MPI_Win win, const char* key, const char* value) {
     const Hints hints{{key, value}};
     CHECK_OK(MPI_Win_set_info(win, hints.info));
@@ -42,11 +34,8 @@ void set(MPI_Win win, const char* key, const char* value) {
 
 // Puts and sums to the right neighbour in fence and in post-start epochs, `rounds` times.
 void exchange(MPI_Win win, const long* base, long rounds) {
-    MPI_Group world, to, from;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
     const int target = right(), source = left();
-    MPI_Group_incl(world, 1, &target, &to);
-    MPI_Group_incl(world, 1, &source, &from);
+    const Group to(target), from(source);
     for (long round = 1; round <= rounds; ++round) {
         const long out = rank() * 100 + round, one = 1;
         MPI_Win_fence(0, win);
@@ -61,9 +50,6 @@ void exchange(MPI_Win win, const long* base, long rounds) {
         CHECK_EQ(base[0], source * 100 + round);
         CHECK_EQ(base[1], 2 * round);
     }
-    MPI_Group_free(&world);
-    MPI_Group_free(&to);
-    MPI_Group_free(&from);
 }
 
 }  // namespace
@@ -72,18 +58,20 @@ CASE(defaults) {
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window window(kind, 64);
         const MPI_Win win = window.handle();
-        CHECK_EQ(in_use(win, "no_locks"), std::string("false"));
-        CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("rar,raw,war,waw"));
-        CHECK_EQ(in_use(win, "accumulate_ops"), std::string("same_op_no_op"));
-        CHECK_EQ(in_use(win, "mpi_accumulate_granularity"), std::string("0"));
-        CHECK_EQ(in_use(win, "same_size"), std::string("false"));
-        CHECK_EQ(in_use(win, "same_disp_unit"), std::string("false"));
+        CHECK_EQ(info_value(win, "no_locks"), std::string("false"));
+        CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("rar,raw,war,waw"));
+        CHECK_EQ(info_value(win, "accumulate_ops"), std::string("same_op_no_op"));
+        CHECK_EQ(info_value(win, "mpi_accumulate_granularity"), std::string("0"));
+        CHECK_EQ(info_value(win, "same_size"), std::string("false"));
+        CHECK_EQ(info_value(win, "same_disp_unit"), std::string("false"));
+        if (kind == osct::WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
+            CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string("false"));
     }
 }
 
 CASE(values_that_are_taken) {
     const std::pair<const char*, std::vector<const char*>> taken[] = {
-        {"no_locks", {"true", "false"}},
+        {"no_locks", {"false", "true"}},
         {"accumulate_ordering", {"none", "rar", "raw", "war", "waw", "waw,rar", "rar,raw,war", "rar,raw,war,waw"}},
         {"accumulate_ops", {"same_op", "same_op_no_op"}},
         {"same_size", {"true", "false"}},
@@ -103,39 +91,41 @@ CASE(values_that_are_taken) {
             void* base = nullptr;
             MPI_Win win;
             CHECK_OK(MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win));
-            CHECK_EQ(in_use(win, key), std::string(value));
+            CHECK_EQ(info_value(win, key), std::string(value));
             CHECK_OK(MPI_Win_free(&win));
             set(window.handle(), key, value);
-            CHECK_EQ(in_use(window.handle(), key), std::string(value));
+            CHECK_EQ(info_value(window.handle(), key), std::string(value));
         }
     }
     for (const auto& [key, values] : refused) {
-        const std::string before = in_use(window.handle(), key);
+        const std::string before = info_value(window.handle(), key);
         for (const char* value : values) {
             set(window.handle(), key, value);
-            CHECK_EQ(in_use(window.handle(), key), before);
+            CHECK_EQ(info_value(window.handle(), key), before);
         }
     }
 }
 
 CASE(set_info_leaves_other_keys_unchanged) {
-    const Hints at_creation{{"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}};
+    const Hints at_creation{
+        {"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}, {"a_key_of_nobody", "x"}};
     void* base = nullptr;
     MPI_Win win;
     MPI_Win_allocate(64, 1, at_creation.info, MPI_COMM_WORLD, &base, &win);
+    CHECK_EQ(info_value(win, "a_key_of_nobody"), std::string("(none)"));
     set(win, "accumulate_ops", "same_op");
-    CHECK_EQ(in_use(win, "no_locks"), std::string("true"));
-    CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("waw"));
-    CHECK_EQ(in_use(win, "same_size"), std::string("true"));
+    CHECK_EQ(info_value(win, "no_locks"), std::string("true"));
+    CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("waw"));
+    CHECK_EQ(info_value(win, "same_size"), std::string("true"));
     set(win, "accumulate_ordering", "none");
-    CHECK_EQ(in_use(win, "accumulate_ops"), std::string("same_op"));
-    CHECK_EQ(in_use(win, "same_size"), std::string("true"));
+    CHECK_EQ(info_value(win, "accumulate_ops"), std::string("same_op"));
+    CHECK_EQ(info_value(win, "same_size"), std::string("true"));
     const Hints nothing{};
     CHECK_OK(MPI_Win_set_info(win, nothing.info));
-    CHECK_EQ(in_use(win, "accumulate_ordering"), std::string("none"));
+    CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("none"));
     // One window's hints are not another's.
     Window other(osct::WindowKind::Allocate, 64);
-    CHECK_EQ(in_use(other.handle(), "accumulate_ops"), std::string("same_op_no_op"));
+    CHECK_EQ(info_value(other.handle(), "accumulate_ops"), std::string("same_op_no_op"));
     MPI_Win_free(&win);
 }
 
@@ -150,8 +140,8 @@ CASE(hints_of_creation_only) {
         CHECK_OK(MPI_Win_allocate_shared(40, 1, hints.info, MPI_COMM_WORLD, &base, &win));
         set(win, "alloc_shared_noncontig", noncontiguous ? "false" : "true");
         set(win, "mpi_minimum_memory_alignment", "65536");
-        CHECK_EQ(in_use(win, "alloc_shared_noncontig"), std::string(noncontiguous ? "true" : "false"));
-        CHECK_EQ(in_use(win, "mpi_minimum_memory_alignment"), std::string("4096"));
+        CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string(noncontiguous ? "true" : "false"));
+        CHECK_EQ(info_value(win, "mpi_minimum_memory_alignment"), std::string("4096"));
         char *before = nullptr, *here = nullptr;
         for (int peer = 0; peer < size(); ++peer) {
             MPI_Aint bytes = 0;
@@ -214,7 +204,7 @@ CASE(promises_about_accumulates) {
         MPI_Win_allocate(8 * 64, 8, hints.info, MPI_COMM_WORLD, &base, &win);
         std::fill_n(base, 64, 0L);
         MPI_Win_fence(0, win);
-        const bool only_sums = in_use(win, "accumulate_ops") == "same_op";
+        const bool only_sums = info_value(win, "accumulate_ops") == "same_op";
         const std::vector<long> ones(64, 1), zeros(64, 0);
         std::vector<long> seen(64 * 20 * static_cast<std::size_t>(size()), 0);
         long* result = seen.data();
@@ -227,7 +217,14 @@ CASE(promises_about_accumulates) {
             }
         }
         MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-        CHECK_ALL(base, 64u, [](std::size_t i) { return (i == 5 ? 40L : 20L) * size(); });
+        const auto sum = [](std::size_t i) { return (i == 5 ? 40L : 20L) * size(); };
+        CHECK_ALL(base, 64u, sum);
+        // A read follows this process's own sums unless it is without order.
+        const bool ordered = info_value(win, "accumulate_ordering") != "none";
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+            const long round = static_cast<long>(i) / (64 * size());
+            CHECK(seen[i] >= (ordered ? round + 1 : 0) && seen[i] <= sum(i % 64));
+        }
         MPI_Win_free(&win);
     }
 }

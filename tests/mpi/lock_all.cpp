@@ -28,7 +28,7 @@ CASE(crosswise_with_exclusive_waiters) {
         }
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() < 2) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the others are queued
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until the others are queued
             MPI_Put(&value, 1, MPI_LONG, other, window.at(other, 0), 1, MPI_LONG, win);
             MPI_Win_unlock_all(win);
         } else if (rank() < 4) {

@@ -209,12 +209,6 @@ CASE(threads_that_end) {
     take_in_threads(in_new_thread);
 }
 
-CASE(threads_that_live) {
-    SKIP_IF(size() < 2);
-    Worker workers[3];
-    take_in_threads([&](int step, const Work& work) { workers[step % 3].run(work); });
-}
-
 CASE(the_main_thread_and_another) {
     SKIP_IF(size() < 2);
     Worker worker;

@@ -86,14 +86,20 @@ CASE(lock_on_self_is_held_when_it_returns) {
     }
 }
 
-// Two shared holders at once: each waits inside its lock for a message that the other sends inside its own.
+// Shared holders at once: each waits inside its epoch, in which it has accessed the target, for all others.
 CASE(shared_locks_overlap) {
     Window win(osct::WindowKind::Allocate, 64);
+    int seen = -1;
+    const auto get_and_meet = [&] {
+        MPI_Get(&seen, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win.handle());
+        CHECK_OK(MPI_Win_flush(0, win.handle()));
+        MPI_Barrier(MPI_COMM_WORLD);
+    };
     MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win.handle());
-    MPI_Barrier(MPI_COMM_WORLD);
+    get_and_meet();
     MPI_Win_unlock(0, win.handle());
     MPI_Win_lock_all(0, win.handle());
-    MPI_Barrier(MPI_COMM_WORLD);
+    get_and_meet();
     MPI_Win_unlock_all(win.handle());
 }
 

@@ -20,12 +20,6 @@ namespace {
 
 constexpr int kEpochs = 200;
 
-bool spans_nodes() {
-    for (int peer = 0; peer < size(); ++peer)
-        if (!osct::same_node(peer)) return true;
-    return false;
-}
-
 // The number of messages sent by all processes so far. No process sends any during the call.
 long long sent() {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -60,7 +54,7 @@ double per_lock(int type, Operations&& operations) {
 }  // namespace
 
 CASE(lock_all_sends_nothing_by_itself) {
-    SKIP_IF(!spans_nodes());
+    SKIP_IF(osct::on_one_node());
     Window win(osct::WindowKind::Allocate, 64);
     const double messages = per_epoch([&](int) {
         CHECK_OK(MPI_Win_lock_all(0, win.handle()));
@@ -70,7 +64,7 @@ CASE(lock_all_sends_nothing_by_itself) {
 }
 
 CASE(an_operation_under_a_lock_is_one_round_trip) {
-    SKIP_IF(!spans_nodes());
+    SKIP_IF(osct::on_one_node());
     long value = 1;
     long got = 0;
     const int target = size() - 1;
@@ -103,14 +97,10 @@ CASE(an_operation_under_a_lock_is_one_round_trip) {
 
 // Post; data and complete together; and the reply to that, which the next message takes along.
 CASE(post_start_complete_wait_costs_three_messages) {
-    SKIP_IF(!spans_nodes());
+    SKIP_IF(osct::on_one_node());
     Window win(osct::WindowKind::Allocate, 64);
-    MPI_Group all = MPI_GROUP_NULL;
-    MPI_Group other = MPI_GROUP_NULL;
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
     const int target = size() - 1;
-    const int peer = rank() == 0 ? target : 0;
-    MPI_Group_incl(all, 1, &peer, &other);
+    const osct::Group other(rank() == 0 ? target : 0);
     const double messages = per_epoch([&](int i) {
         const long value = i;
         if (rank() == 0) {
@@ -124,14 +114,12 @@ CASE(post_start_complete_wait_costs_three_messages) {
         }
     });
     CHECK(messages < 3.2);
-    MPI_Group_free(&other);
-    MPI_Group_free(&all);
 }
 
 // Several operations travel in one message. A single put or get that the origin awaits is written or read directly,
 // unless it is so small that a message is as fast.
 CASE(a_single_operation_goes_directly) {
-    SKIP_IF(!spans_nodes());
+    SKIP_IF(osct::on_one_node());
     constexpr int kLongs = 64;
     Window win(osct::WindowKind::Allocate, 3 * kLongs * sizeof(long));
     const int target = size() - 1;
@@ -199,7 +187,7 @@ CASE(adjacent_puts_are_merged) {
     }
     const long long messages = sent() - before;
     // 64 KiB in messages of 32 KiB, and a reply to each.
-    if (spans_nodes()) CHECK(messages <= 7);
+    if (!osct::on_one_node()) CHECK(messages <= 7);
     if (rank() == 0) {
         const char text[] = "abcdefghijklmnopqrstuvwx";
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
@@ -250,5 +238,5 @@ CASE(a_contended_lock_is_fair_and_costs_few_messages) {
     // A process that starts late, or gets no core on a busy machine, has fewer turns; with few turns that weighs more.
     // Without fairness the ratio would be 7.
     if (size() >= 4) CHECK(*most <= 4.0 * static_cast<double>(*least));
-    if (spans_nodes()) CHECK(messages <= 4.1 * static_cast<double>(all));
+    if (!osct::on_one_node()) CHECK(messages <= 4.1 * static_cast<double>(all));
 }

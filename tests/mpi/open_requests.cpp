@@ -31,9 +31,9 @@ int holder() {
     return 1;
 }
 
-void let_go(bool large) {
-    static const std::vector<int> big(1 << 20, 1);
-    CHECK_OK(MPI_Send(big.data(), large ? 1 << 20 : 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD));
+void let_go() {
+    const int go = 1;
+    CHECK_OK(MPI_Send(&go, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD));
 }
 
 // `asking` is what rank 0 does between its lock and its unlock of the target; it calls let_go() once, or sends that
@@ -120,7 +120,7 @@ CASE(requests_are_returned_at_once) {
                     CHECK_EQ(flag, 0);
                 }
                 CHECK_ALL(in.data(), kInts, [](std::size_t) { return -1; });
-                let_go(false);
+                let_go();
                 complete(variant, requests);
                 CHECK_ALL(in.data(), kInts, [&](std::size_t i) { return static_cast<int>(i) < count ? 3 * i : -1; });
                 CHECK_ALL(fetched.data(), kInts,
@@ -160,7 +160,7 @@ CASE(status_calls_make_progress) {
             int answer = 0, flag = 0;
             CHECK_OK(MPI_Rget(in.data(), kInts, MPI_INT, held_target(), win.at(held_target(), 0), kInts, MPI_INT,
                               win.handle(), &request));
-            let_go(false);
+            let_go();
             while (!flag)
                 CHECK_OK(get_status(call, request, flag, status));
             CHECK_ALL(in.data(), kInts, [](std::size_t i) { return 3 * i; });
@@ -214,7 +214,7 @@ CASE(many_are_open_at_once) {
                                   MPI_INT, win.handle(), &requests[static_cast<std::size_t>(i)]));
             CHECK_OK(MPI_Testall(many, requests.data(), &flag, MPI_STATUSES_IGNORE));
             CHECK_EQ(flag, 0);
-            let_go(false);
+            let_go();
             CHECK_OK(MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE));
             CHECK_ALL(in.data(), in.size(), [&](std::size_t i) {
                 const auto length = static_cast<std::size_t>(count);
@@ -245,7 +245,7 @@ CASE(let_go_before_the_end) {
             CHECK_OK(MPI_Cancel(&request));
             CHECK_OK(
                 MPI_Rget(&kept, 1, MPI_INT, held_target(), win.at(held_target(), 8), 1, MPI_INT, win.handle(), &keep));
-            let_go(false);
+            let_go();
             CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             CHECK_EQ(small, 3);
             MPI_Recv(&answer, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -269,7 +269,7 @@ CASE(puts_end_at_the_origin) {
         std::vector<int> out(kInts, 5);
         int one = 7, answer = 0;
         MPI_Request put, added, small;
-        if (!copies) let_go(false);
+        if (!copies) let_go();
         const MPI_Aint disp = win.at(held_target(), 0);
         CHECK_OK(MPI_Rput(&one, 1, MPI_INT, held_target(), disp, 1, MPI_INT, win.handle(), &small));
         CHECK_OK(MPI_Wait(&small, MPI_STATUS_IGNORE));
@@ -279,7 +279,7 @@ CASE(puts_end_at_the_origin) {
         one = 9;
         CHECK_OK(MPI_Rput(out.data(), kInts - 1, MPI_INT, held_target(), win.at(held_target(), 4), kInts - 1, MPI_INT,
                           win.handle(), &put));
-        if (copies) let_go(false);
+        if (copies) let_go();
         CHECK_OK(MPI_Wait(&put, MPI_STATUS_IGNORE));
         std::fill(out.begin(), out.end(), 6);
         MPI_Recv(&answer, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -311,7 +311,7 @@ CASE(threads_wait_for_their_own) {
                                           win.at(held_target(), static_cast<std::size_t>(first) * 4), count, MPI_INT,
                                           win.handle(), &requests[i]));
                     }
-                    if (thread == 0 && round == 0) let_go(false);
+                    if (thread == 0 && round == 0) let_go();
                     complete((thread + round) % 8, requests);
                     CHECK_ALL(in.data() + kInts / kRequests, kInts / kRequests,
                               [](std::size_t i) { return 3 * (static_cast<int>(i) + kInts / kRequests); });

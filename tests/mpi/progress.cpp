@@ -57,7 +57,8 @@ CASE(accumulates) {
         MPI_Fetch_and_op(&zero, &old, MPI_INT, target, win.at(target, 0), MPI_REPLACE, win.handle());
         MPI_Compare_and_swap(&zero, &zero, &seen, MPI_INT, target, win.at(target, 0), win.handle());
         MPI_Win_flush(target, win.handle());
-        CHECK_EQ(old, in[0] + 1);
+        CHECK_ALL(in.data(), in.size(), [](std::size_t) { return 1; });
+        CHECK_EQ(old, 2);
         CHECK_EQ(seen, 0);
     });
 }
@@ -67,10 +68,13 @@ CASE(derived_datatypes) {
         MPI_Datatype type;
         MPI_Type_vector(1000, 3, 7, MPI_INT, &type);
         MPI_Type_commit(&type);
-        std::vector<int> out(kInts, 9);
+        std::vector<int> out(kInts, 9), in(kInts, -1);
         MPI_Put(out.data(), 1, type, target, win.at(target, 0), 1, type, win.handle());
         MPI_Win_flush(target, win.handle());
         MPI_Type_free(&type);
+        MPI_Get(in.data(), kInts, MPI_INT, target, win.at(target, 0), kInts, MPI_INT, win.handle());
+        MPI_Win_flush(target, win.handle());
+        CHECK_ALL(in.data(), in.size(), [](std::size_t i) { return i < 7000 && i % 7 < 3 ? 9 : 0; });
     });
 }
 

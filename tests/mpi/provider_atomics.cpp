@@ -12,6 +12,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap",
              "MPI_Win_lock_all", "MPI_Win_flush")
 
+using osct::atomics;
 using osct::rank;
 using osct::size;
 using osct::WindowKind;
@@ -54,14 +55,8 @@ class Chosen {
     const osct::Window window;
 };
 
-std::string in_use(MPI_Win win) {
-    MPI_Info info;
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[32] = "";
-    int found = 0;
-    MPI_Info_get(info, "osc_atomics", sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
-    return found ? text : "none";
+std::string in_use(const Chosen& window) {
+    return osct::info_value(window.win(), "osc_atomics");
 }
 
 bool available() {
@@ -70,23 +65,16 @@ bool available() {
     return std::atoi(osct::debug_setting("fake_nodes").c_str()) > 1 && size() > 1 && !net;
 }
 
-template <class Call>
-long long atomics(Call&& call) {
-    const long long before = osct::counter("network.atomics");
-    call();
-    return osct::counter("network.atomics") - before;
-}
-
 }  // namespace
 
 // A window uses the provider's atomics only if all processes ask for them.
 CASE(all_agree) {
     const std::string wanted = available() ? "provider" : "messages";
-    CHECK_EQ(in_use(Chosen(WindowKind::Allocate).win()), wanted);
-    CHECK_EQ(in_use(Chosen(WindowKind::Create).win()), wanted);
-    CHECK_EQ(in_use(Chosen(WindowKind::Dynamic).win()), std::string("messages"));
-    CHECK_EQ(in_use(Chosen(WindowKind::Allocate, 64, "messages").win()), std::string("messages"));
-    CHECK_EQ(in_use(Chosen(WindowKind::Allocate, 64, rank() == 0 ? "messages" : "provider").win()),
+    CHECK_EQ(in_use(Chosen(WindowKind::Allocate)), wanted);
+    CHECK_EQ(in_use(Chosen(WindowKind::Create)), wanted);
+    CHECK_EQ(in_use(Chosen(WindowKind::Dynamic)), std::string("messages"));
+    CHECK_EQ(in_use(Chosen(WindowKind::Allocate, 64, "messages")), std::string("messages"));
+    CHECK_EQ(in_use(Chosen(WindowKind::Allocate, 64, rank() == 0 ? "messages" : "provider")),
              std::string(size() > 1 || !available() ? "messages" : "provider"));
 }
 

@@ -9,6 +9,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
              "MPI_Put", "MPI_Get")
 
+using osct::Group;
 using osct::group_of;
 using osct::rank;
 using osct::size;
@@ -16,7 +17,7 @@ using osct::Window;
 
 CASE(ring_on_every_kind) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    MPI_Group origins = group_of({left}), targets = group_of({right});
+    const Group origins(left), targets(right);
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 1024);
         for (int round = 0; round < 100; ++round) {
@@ -29,8 +30,6 @@ CASE(ring_on_every_kind) {
             CHECK_EQ(win.base<int>()[0], left * 1000 + round);
         }
     }
-    MPI_Group_free(&origins);
-    MPI_Group_free(&targets);
 }
 
 // All ranks are origin and target of all, and each names its group in another order.
@@ -81,7 +80,7 @@ CASE(test_is_false_until_complete) {
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 64);
         if (rank() == 0) {
-            MPI_Group origins = group_of({1});
+            const Group origins(1);
             CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
             int flag = 1;
             CHECK_OK(MPI_Win_test(win.handle(), &flag));
@@ -90,15 +89,13 @@ CASE(test_is_false_until_complete) {
             while (!flag)
                 CHECK_OK(MPI_Win_test(win.handle(), &flag));
             CHECK_EQ(win.base<int>()[0], 77);
-            MPI_Group_free(&origins);
         } else if (rank() == 1) {
-            MPI_Group targets = group_of({0});
+            const Group targets(0);
             const int out = 77;
             CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
             MPI_Recv(nullptr, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             CHECK_OK(MPI_Put(&out, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win.handle()));
             CHECK_OK(MPI_Win_complete(win.handle()));
-            MPI_Group_free(&targets);
         }
     }
 }
@@ -109,7 +106,7 @@ CASE(pairs_overlap) {
     Window win(osct::WindowKind::Allocate, 64);
     const int pair = rank() / 2, peer = rank() ^ 1;
     if (pair < 2) {
-        MPI_Group group = group_of({peer});
+        const Group group(peer);
         if (rank() == 3) osct::compute(0.02);
         for (int round = 0; round < 200; ++round) {
             if (rank() % 2 == 0) {
@@ -122,7 +119,6 @@ CASE(pairs_overlap) {
                 CHECK_EQ(win.base<int>()[0], round);
             }
         }
-        MPI_Group_free(&group);
     }
 }
 
@@ -135,21 +131,19 @@ CASE(early_post_of_another_peer) {
         for (int round = 0; round < 20; ++round) {
             if (rank() == 0) {
                 for (int target : {1, 2}) {
-                    MPI_Group targets = group_of({target});
+                    const Group targets(target);
                     MPI_Win_start(targets, 0, win.handle());
                     int in = -1;
                     MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle());
                     MPI_Win_complete(win.handle());
                     CHECK_EQ(in, round);
-                    MPI_Group_free(&targets);
                 }
             } else if (rank() <= 2) {
-                MPI_Group origins = group_of({0});
+                const Group origins(0);
                 if (rank() == 1) osct::compute(0.002);
                 win.base<int>()[0] = round;
                 MPI_Win_post(origins, 0, win.handle());
                 MPI_Win_wait(win.handle());
-                MPI_Group_free(&origins);
             }
         }
     }
@@ -195,7 +189,7 @@ CASE(assertions) {
     SKIP_IF(size() < 2);
     Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    MPI_Group origins = group_of({left}), targets = group_of({right});
+    const Group origins(left), targets(right);
     for (int round = 0; round < 20; ++round) {
         int in = -1;
         win.base<int>()[0] = rank() + round;
@@ -208,6 +202,4 @@ CASE(assertions) {
         CHECK_EQ(in, right + round);
         MPI_Win_wait(win.handle());
     }
-    MPI_Group_free(&origins);
-    MPI_Group_free(&targets);
 }

@@ -138,7 +138,7 @@ class Requested {
 // all epochs. A request completes before the epoch's end or after it.
 CASE(requests_in_fence_and_start_epochs) {
     const int target = (rank() + 1) % size(), origin = (rank() + size() - 1) % size();
-    MPI_Group exposed = osct::group_of({origin}), accessed = osct::group_of({target});
+    const osct::Group exposed(origin), accessed(target);
     int variant = 0;
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, Requested::kBytes);
@@ -166,8 +166,6 @@ CASE(requests_in_fence_and_start_epochs) {
             }
         }
     }
-    MPI_Group_free(&exposed);
-    MPI_Group_free(&accessed);
 }
 
 // On a target that an earlier operation of the epoch has opened, and on one that it has not.

@@ -9,6 +9,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post", "MPI_Win_lock", "MPI_Win_lock_all",
              "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Rput")
 
+using osct::Group;
 using osct::rank;
 using osct::size;
 
@@ -66,19 +67,6 @@ void linger() {
         MPI_Iprobe(MPI_ANY_SOURCE, kTag + 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
 }
 
-struct Group {
-    MPI_Group group = MPI_GROUP_NULL;
-    explicit Group(int member) {
-        MPI_Group world;
-        MPI_Comm_group(MPI_COMM_WORLD, &world);
-        MPI_Group_incl(world, 1, &member, &group);
-        MPI_Group_free(&world);
-    }
-    ~Group() { MPI_Group_free(&group); }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
-};
-
 /// The last process is the target of the first.
 int target() {
     return size() - 1;
@@ -95,14 +83,14 @@ CASE(deferred_start_and_put_return_before_the_post) {
     const long value = 42;
     for (int turn = 0; turn < 5; ++turn) {
         if (rank() == 0) {
-            CHECK_OK(MPI_Win_start(Group(target()).group, 0, chosen.win));
+            CHECK_OK(MPI_Win_start(Group(target()), 0, chosen.win));
             CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target(), turn, 1, MPI_LONG, chosen.win));
             tell(target());
             CHECK_OK(MPI_Win_complete(chosen.win));
         } else if (rank() == target()) {
             hear(0);
             chosen.base[turn] = -1;  // still this process's own
-            CHECK_OK(MPI_Win_post(Group(0).group, 0, chosen.win));
+            CHECK_OK(MPI_Win_post(Group(0), 0, chosen.win));
             CHECK_OK(MPI_Win_wait(chosen.win));
             CHECK_EQ(chosen.base[turn], value);
         }
@@ -112,14 +100,14 @@ CASE(deferred_start_and_put_return_before_the_post) {
 CASE(immediate_start_returns_after_the_post) {
     Chosen chosen("auto", "immediate", "auto");
     if (rank() == 0) {
-        CHECK_OK(MPI_Win_start(Group(target()).group, 0, chosen.win));
+        CHECK_OK(MPI_Win_start(Group(target()), 0, chosen.win));
         CHECK(has_heard(target()));
         hear(target());
         CHECK_OK(MPI_Win_complete(chosen.win));
     } else if (rank() == target()) {
         linger();
         tell(0);
-        CHECK_OK(MPI_Win_post(Group(0).group, 0, chosen.win));
+        CHECK_OK(MPI_Win_post(Group(0), 0, chosen.win));
         CHECK_OK(MPI_Win_wait(chosen.win));
     }
 }
@@ -128,10 +116,7 @@ CASE(immediate_start_returns_after_the_post) {
 // memory of a target that has not made that fence yet.
 CASE(opening_fence_returns_before_the_targets_fence) {
     for (const std::string& mode : kModes) {
-        bool one_node = true;
-        for (int peer = 0; peer < size(); ++peer)
-            one_node = one_node && osct::same_node(peer);
-        if (mode == "immediate" && !one_node) continue;
+        if (mode == "immediate" && !osct::on_one_node()) continue;
         Chosen chosen(mode);
         for (int to = 1; to < size(); ++to) {
             const long value = 42;
@@ -274,8 +259,8 @@ CASE(deferred_operations_keep_their_order) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, chosen.win));
         check();
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_post(Group(left).group, 0, chosen.win));
-        CHECK_OK(MPI_Win_start(Group(right).group, 0, chosen.win));
+        CHECK_OK(MPI_Win_post(Group(left), 0, chosen.win));
+        CHECK_OK(MPI_Win_start(Group(right), 0, chosen.win));
         operations();
         CHECK_OK(MPI_Win_complete(chosen.win));
         CHECK_OK(MPI_Win_wait(chosen.win));

@@ -11,6 +11,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_lock_all", "MPI_Win_unlock_all",
              "MPI_Win_get_info")
 
+using osct::atomics;
 using osct::rank;
 using osct::size;
 
@@ -35,15 +36,7 @@ class Chosen {
     Chosen(const Chosen&) = delete;
     Chosen& operator=(const Chosen&) = delete;
 
-    std::string scheme() const {
-        MPI_Info info;
-        CHECK_OK(MPI_Win_get_info(win, &info));
-        char text[32] = "";
-        int found = 0;
-        MPI_Info_get(info, "osc_lock_scheme", sizeof text - 1, text, &found);
-        MPI_Info_free(&info);
-        return found ? text : "none";
-    }
+    std::string scheme() const { return osct::info_value(win, "osc_lock_scheme"); }
 
     MPI_Win win = MPI_WIN_NULL;
     long* base = nullptr;
@@ -56,13 +49,6 @@ std::string setting(const char* name) {
 
 bool available() {
     return std::atoi(osct::debug_setting("fake_nodes").c_str()) >= size() && setting("OSC_OFI_PROVIDER") != "net";
-}
-
-template <class Call>
-long long atomics(Call&& call) {
-    const long long before = osct::counter("network.atomics");
-    call();
-    return osct::counter("network.atomics") - before;
 }
 
 void get(const Chosen& window, int target, long* to) {

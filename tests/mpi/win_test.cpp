@@ -8,6 +8,7 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
              "MPI_Put", "MPI_Accumulate")
 
+using osct::Group;
 using osct::group_of;
 using osct::rank;
 using osct::size;
@@ -35,18 +36,16 @@ template <class Act>
 void epoch_of_rank_0(const Window& win, bool tests_early, Act&& act) {
     const int target = size() - 1;
     if (rank() == 0) {
-        MPI_Group targets = group_of({target});
+        const Group targets(target);
         CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
         MPI_Barrier(MPI_COMM_WORLD);
         act(target);
         CHECK_OK(MPI_Win_complete(win.handle()));
-        MPI_Group_free(&targets);
     } else if (rank() == target) {
-        MPI_Group origins = group_of({0});
+        const Group origins(0);
         CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
         if (tests_early) CHECK(!tests_true(win));
         MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Group_free(&origins);
     } else {
         MPI_Barrier(MPI_COMM_WORLD);
     }

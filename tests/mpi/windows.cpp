@@ -6,22 +6,6 @@
 
 namespace osct {
 
-const char* name_of(WindowKind kind) {
-    switch (kind) {
-        case WindowKind::Allocate:
-            return "allocate";
-        case WindowKind::Create:
-            return "create over malloc";
-        case WindowKind::CreateAllocMem:
-            return "create over MPI_Alloc_mem";
-        case WindowKind::Dynamic:
-            return "dynamic";
-        case WindowKind::Shared:
-            return "allocate_shared";
-    }
-    return "?";
-}
-
 bool shares_memory(MPI_Comm comm) {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);

@@ -11,7 +11,6 @@ namespace osct {
 enum class WindowKind { Allocate, Create, CreateAllocMem, Dynamic, Shared };
 inline constexpr WindowKind kAllWindowKinds[] = {WindowKind::Allocate, WindowKind::Create, WindowKind::CreateAllocMem,
                                                  WindowKind::Dynamic, WindowKind::Shared};
-const char* name_of(WindowKind kind);
 
 /// Whether the host MPI sees all processes of a communicator on one node; collective.
 bool shares_memory(MPI_Comm comm);

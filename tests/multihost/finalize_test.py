@@ -19,7 +19,7 @@ def main():
     command = testbed.mpi_command(3, [options.program, *options.argument], settings)
     ended = 0
     for _ in range(options.times):
-        status, _ = testbed.run(3, command, 12)
+        status, _ = testbed.run(3, command, 18)
         if status == testbed.SKIPPED:
             return status
         ended += status == 0

@@ -5,36 +5,18 @@
 //   rdma_link_down put|get
 #include <mpi.h>
 
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-namespace {
+#include "plain_checks.h"
 
-using Clock = std::chrono::steady_clock;
+using namespace osct;
+
+namespace {
 
 constexpr int kBytes = 64 << 20;  // in flight while `ip` runs
 constexpr double kMostSeconds = 90;
-
-int g_failures = 0;
-
-void expect(bool good, const char* what) {
-    if (good) return;
-    ++g_failures;
-    std::printf("FAILED: %s\n", what);
-}
-
-int class_of(int error) {
-    int value = MPI_SUCCESS;
-    if (error != MPI_SUCCESS) MPI_Error_class(error, &value);
-    return value;
-}
-
-double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 

@@ -46,13 +46,9 @@ std::string fence_with(const char* key) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
         CHECK_EQ(*base, round * 100 + (rank() + size() - 1) % size());
     }
-    CHECK_OK(MPI_Win_get_info(win, &info));
-    char text[32] = "";
-    int found = 0;
-    MPI_Info_get(info, "osc_fence", sizeof text - 1, text, &found);
-    MPI_Info_free(&info);
+    const std::string strategy = osct::info_value(win, "osc_fence");
     CHECK_OK(MPI_Win_free(&win));
-    return text;
+    return strategy;
 }
 
 }  // namespace

@@ -105,11 +105,8 @@ void fenced(Stressed& at, Random& random, Random& common) {
 void posted(Stressed& at, Random& common) {
     const int step = 1 + draw(common, size());
     const long value = draw(common, 1000);
-    int to = (rank() + step) % size(), from = (rank() + step * (size() - 1)) % size();
-    MPI_Group world, origins, targets;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, 1, &from, &origins);
-    MPI_Group_incl(world, 1, &to, &targets);
+    const int to = (rank() + step) % size(), from = (rank() + step * (size() - 1)) % size();
+    const osct::Group origins(from), targets(to);
     const long out = value * 100 + rank();
     MPI_Win_post(origins, 0, at.window.handle());
     MPI_Win_start(targets, 0, at.window.handle());
@@ -117,8 +114,6 @@ void posted(Stressed& at, Random& common) {
     MPI_Win_complete(at.window.handle());
     MPI_Win_wait(at.window.handle());
     CHECK_EQ(at.window.base<long>()[32], value * 100 + from);
-    for (MPI_Group* group : {&world, &origins, &targets})
-        MPI_Group_free(group);
 }
 
 void finish(std::unique_ptr<Stressed>& at) {
