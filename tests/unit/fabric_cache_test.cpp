@@ -99,13 +99,16 @@ class Network {
 #else
 #define OSC_CASE(body)                                      \
     ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; \
-    EXPECT_EXIT(body, right_or_skipped, "")
+    EXPECT_EXIT(body, right_or_skipped, "");                \
+    if (g_skipped) GTEST_SKIP() << "the cache of registrations cannot be proven here"
 #endif
+
+[[maybe_unused]] bool g_skipped = false;
 
 [[maybe_unused]] bool right_or_skipped(int status) {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : Network::kWrong;
-    if (code == Network::kSkipped) std::printf("skipped: the cache of registrations cannot be proven here\n");
-    return code == Network::kRight || code == Network::kSkipped;
+    g_skipped = code == Network::kSkipped;
+    return code == Network::kRight || g_skipped;
 }
 
 constexpr const char* kStrict = "local,prov_key";

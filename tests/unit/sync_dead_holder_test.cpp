@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <string>
 
 #include "sync/lock.h"
@@ -178,16 +177,14 @@ TEST(DeadHolder, OfSeveralLocksBreaksNoOther) {
     for (const std::uint32_t target : {1u, 4u, 66u})
         ASSERT_EQ(epoch::lock(ranks.core(1), target, LockKind::Shared, 0), Fault::None);
     ranks.lives().kill(2);
-    std::vector<std::thread> waiters;
-    for (const std::uint32_t target : {1u, 4u, 66u})
-        waiters.emplace_back([&ranks, target] {
+    for (const std::uint32_t target : {1u, 4u, 66u}) {
+        std::thread waiter([&] {
             EXPECT_EQ(epoch::lock(ranks.core(target + 2), target, LockKind::Exclusive, 0), Fault::None) << target;
         });
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    for (const std::uint32_t target : {1u, 4u, 66u})
+        ranks.lives().await_checks(1);
         EXPECT_EQ(epoch::unlock(ranks.core(1), target), Fault::None);
-    for (std::thread& waiter : waiters)
         waiter.join();
+    }
     EXPECT_EQ(epoch::lock(ranks.core(0), 3, LockKind::Exclusive, 0), Fault::Dead);
     EXPECT_EQ(epoch::lock(ranks.core(0), 67, LockKind::Exclusive, 0), Fault::Dead);
 }

@@ -61,14 +61,23 @@ class Waiting {
 /// Which ranks live, by the test's word.
 class Lives final : public sync::Liveness {
   public:
-    bool alive(std::uint32_t rank) override { return !dead_[rank].load(); }
+    bool alive(std::uint32_t rank) override {
+        checks_[rank].fetch_add(1, std::memory_order_relaxed);
+        return !dead_[rank].load();
+    }
     int dead_in_collective() override {
         const auto* const dead = std::find(dead_.begin(), dead_.end(), true);
         return dead == dead_.end() ? -1 : static_cast<int>(dead - dead_.begin());
     }
     void kill(std::uint32_t rank) { dead_[rank].store(true); }
+    /// Returns when processes have looked a few times more whether `rank` lives.
+    void await_checks(std::uint32_t rank) const {
+        for (const int before = checks_[rank]; checks_[rank] < before + 3;)
+            std::this_thread::yield();
+    }
 
   private:
+    std::array<std::atomic<int>, 256> checks_{};  // relaxed: they order nothing between the ranks
     std::array<std::atomic<bool>, 256> dead_{};
 };
 
