@@ -13,9 +13,6 @@
 namespace osc::test {
 namespace {
 
-using net::Opcode;
-using net::Record;
-
 class Sender {
   public:
     Sender(std::uint64_t seed, std::int64_t dynamic) : random_(seed), dynamic_(dynamic) {}
@@ -124,7 +121,6 @@ TEST(NetFuzz, NearlyRightMessagesAreHarmless) {
     std::array<std::uint64_t, 7> agent_replies{};
     std::uint64_t passed = 0;
     std::uint64_t drops = 0;
-    using net::Status;
     // Else it has tried nothing.
     const auto tried_all = [&] {
         const auto seen = [](const auto& counts, std::initializer_list<Status> all) {

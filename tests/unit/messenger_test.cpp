@@ -36,23 +36,6 @@ class Replies final : public net::ReplyHandler {
     std::atomic<std::uint64_t> sum{0};
 };
 
-// Counts the replies to requests that count up; they must come in the order of the requests.
-class Turns final : public net::ReplyHandler {
-  public:
-    void answered(net::Status status, const std::byte* data, std::size_t bytes) override {
-        std::uint64_t value = 0;
-        if (bytes == sizeof value) std::memcpy(&value, data, sizeof value);
-        if (status != net::Status::Done || bytes != 8 || value != came.load()) wrong.fetch_add(1);
-        came.fetch_add(1);
-    }
-    std::atomic<std::uint64_t> came{0};
-    std::atomic<std::uint64_t> wrong{0};
-};
-
-struct Deaf final : fabric::Receiver {
-    void received(std::byte*, std::size_t) override {}
-};
-
 class TwoNetworks : public ::testing::Test {
   protected:
     const fabric::Wishes wishes_{real_provider(), "", true, false};

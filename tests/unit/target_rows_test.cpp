@@ -7,9 +7,6 @@
 namespace osc::test {
 namespace {
 
-using net::Opcode;
-using net::Status;
-
 // Rows of records that differ in their displacements: as one by one, whatever the operation.
 TEST(TargetRows, ExecutesRowsLikeSingleRecords) {
     Target target;

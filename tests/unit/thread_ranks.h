@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/epoch.h"
+#include "op/kernels.h"
 #include "reach/mapped.h"
 #include "shm/control.h"
 #include "shm/wait.h"
@@ -57,6 +59,18 @@ class Waiting {
   private:
     shm::WaitPolicy before_;
 };
+
+/// Whether condition() becomes true, in so many milliseconds or a little more.
+template <class F>
+bool soon(F&& condition, int ms = 10000) {
+    for (int i = 0; i < ms; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+        if (condition()) return true;
+    return false;
+}
+
+inline Update update_of(Op op, Basic basic) {
+    return {basic, op, op::kernel(op, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
+}
 
 /// Which ranks live, by the test's word.
 class Lives final : public sync::Liveness {
