@@ -87,7 +87,7 @@ TEST(AgentOutbox, TracksWhatReturnsNothing) {
         const auto value = static_cast<std::int64_t>(i + 1);
         AgentTransport remote = origin.remote(&account.ops);
         if (i == 0) {
-            remote.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
+            remote.update(update_of(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
         } else {
             remote.put(static_cast<std::int64_t>(i * 8), &value, 8);
         }
@@ -123,12 +123,12 @@ TEST(AgentOutbox, TrackedUpdatesKeepTheirOrder) {
     Account account;
     for (std::int64_t i = 1; i <= 2000; ++i) {
         AgentTransport remote = origin.remote(&account.ops);
-        remote.update(how(Op::Replace, Basic::I64), 0, &i, nullptr, 1);
+        remote.update(update_of(Op::Replace, Basic::I64), 0, &i, nullptr, 1);
         ASSERT_EQ(remote.finish(), Fault::None);
         if (i % 5 != 0) continue;
         std::int64_t seen = 0;
         AgentTransport read = origin.remote(&account.ops);
-        read.update(how(Op::NoOp, Basic::I64), 0, nullptr, &seen, 1);
+        read.update(update_of(Op::NoOp, Basic::I64), 0, nullptr, &seen, 1);
         ASSERT_EQ(read.finish(), Fault::None);
         ASSERT_EQ(seen, i);
     }
@@ -175,7 +175,7 @@ TEST(AgentOutbox, AWindowAwaitsItsOwnMessagesOnly) {
     std::atomic<std::uint32_t>& stripe = target.block().stripe_of(0);
     stripe.store(9, std::memory_order_release);
     AgentTransport second = origin.remote(&others.ops);
-    second.update(how(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
+    second.update(update_of(Op::Sum, Basic::I64), 0, &value, nullptr, 1);
     EXPECT_EQ(second.finish(), Fault::None);
     EXPECT_EQ(origin.outbox.complete_ops(mine.ops, 1), Fault::None);
     EXPECT_EQ(origin.outbox.complete_ops(mine.ops, kEveryTarget), Fault::None);

@@ -10,10 +10,6 @@
 namespace osc::test {
 namespace {
 
-using net::Opcode;
-using net::Record;
-using net::Status;
-
 Record update(Op op, Basic basic, std::uint32_t bytes, Opcode opcode = Opcode::Update) {
     return {opcode, basic, op, 0, bytes, 0};
 }

@@ -14,10 +14,6 @@ inline std::shared_ptr<shm::PeerArena> own_arena() {
     return std::make_shared<shm::PeerArena>(shm::Arena::mine().address());
 }
 
-inline Update how(Op op, Basic basic) {
-    return {basic, op, op::kernel(op, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
-}
-
 /// A window's memory and its control block, as its owner, rank 0, exposes them.
 struct ExposedMemory {
     explicit ExposedMemory(std::size_t bytes) : memory(bytes) {

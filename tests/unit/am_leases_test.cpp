@@ -10,11 +10,8 @@
 namespace osc::test {
 namespace {
 
-using net::FrameKind;
 using net::Lease;
-using net::Opcode;
 using net::RegionCache;
-using net::Status;
 
 /// Exposes anything, and knows what is exposed.
 class Exposing final : public fabric::Endpoint {

@@ -17,6 +17,12 @@
 
 namespace osc::test {
 
+using net::FrameKind;
+using net::LockAsk;
+using net::Opcode;
+using net::Record;
+using net::Status;
+
 inline constexpr std::uint64_t kSecret = 0x5ec7e75ec7e75ec7;
 inline constexpr std::uint64_t kWindow = 0x77;
 inline constexpr std::uint64_t kDynamicWindow = 0x78;
@@ -28,7 +34,7 @@ constexpr std::uint64_t token_of(std::uint32_t rank) {
 struct Answered {
     std::uint64_t token;
     std::uint32_t number;
-    net::Status status;
+    Status status;
     std::vector<std::byte> data;
 
     template <class T>
@@ -42,7 +48,7 @@ struct Answered {
 
 class Recorder final : public net::Answers {
   public:
-    void answer(std::uint64_t token, std::uint32_t number, net::Status status, const std::byte* data,
+    void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,
                 std::size_t bytes) override {
         all.push_back({token, number, status,
                        bytes != 0 ? std::vector<std::byte>(data, data + bytes) : std::vector<std::byte>()});
@@ -55,7 +61,7 @@ class Recorder final : public net::Answers {
 /// A frame's body: records one after the other.
 class Body {
   public:
-    Body& add(const net::Record& record, const void* data = nullptr) {
+    Body& add(const Record& record, const void* data = nullptr) {
         append(&record, sizeof record);
         const std::size_t carried = net::carried(record);
         if (carried != 0) append(data, carried);
@@ -63,17 +69,17 @@ class Body {
         return *this;
     }
     Body& put(std::int64_t disp, std::uint64_t value) {
-        return add({net::Opcode::Put, Basic::None, Op::None, 0, sizeof value, disp}, &value);
+        return add({Opcode::Put, Basic::None, Op::None, 0, sizeof value, disp}, &value);
     }
     Body& get(std::int64_t disp, std::uint32_t size = 8) {
-        return add({net::Opcode::Get, Basic::None, Op::None, 0, size, disp});
+        return add({Opcode::Get, Basic::None, Op::None, 0, size, disp});
     }
-    Body& sum(net::Opcode opcode, std::int64_t disp, std::uint64_t value) {
+    Body& sum(Opcode opcode, std::int64_t disp, std::uint64_t value) {
         return add({opcode, Basic::U64, Op::Sum, 0, sizeof value, disp}, &value);
     }
-    Body& lock(net::LockAsk ask) { return step(net::Opcode::Lock, static_cast<std::int64_t>(ask)); }
-    Body& unlock(net::LockAsk ask) { return step(net::Opcode::Unlock, static_cast<std::int64_t>(ask)); }
-    Body& step(net::Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
+    Body& lock(LockAsk ask) { return step(Opcode::Lock, static_cast<std::int64_t>(ask)); }
+    Body& unlock(LockAsk ask) { return step(Opcode::Unlock, static_cast<std::int64_t>(ask)); }
+    Body& step(Opcode opcode, std::int64_t disp = 0) { return add({opcode, Basic::None, Op::None, 0, 0, disp}); }
 
     /// Null: `size` bytes of zeros.
     void append(const void* from, std::size_t size) {
@@ -86,7 +92,7 @@ class Body {
 };
 
 /// The whole message.
-inline std::vector<std::byte> framed(net::FrameKind kind, std::uint32_t origin, std::uint32_t number, const Body& body,
+inline std::vector<std::byte> framed(FrameKind kind, std::uint32_t origin, std::uint32_t number, const Body& body,
                                      std::uint64_t window = kWindow) {
     net::Frame frame;
     frame.kind = kind;
@@ -178,18 +184,18 @@ class Target {
     /// A message as it comes from the network; false if check() refuses it, or it is for nobody here.
     bool receive(const std::byte* message, std::size_t size) {
         net::Frame frame;
-        if (!net::check(message, size, kSecret, frame) || frame.kind > net::FrameKind::Notice) return false;
+        if (!net::check(message, size, kSecret, frame) || frame.kind > FrameKind::Notice) return false;
         service.request(frame, message + sizeof frame);
         return true;
     }
     void send(std::uint32_t origin, std::uint32_t number, const Body& body, std::uint64_t window = kWindow,
-              net::FrameKind kind = net::FrameKind::Request) {
+              FrameKind kind = FrameKind::Request) {
         const std::vector<std::byte> message = framed(kind, origin, number, body, window);
         EXPECT_TRUE(receive(message.data(), message.size()));
     }
     /// Sends a request that is answered at once.
     Answered ask(std::uint32_t origin, const Body& body, std::uint64_t window = kWindow,
-                 net::FrameKind kind = net::FrameKind::Request) {
+                 FrameKind kind = FrameKind::Request) {
         const std::size_t before = answers.all.size();
         const std::uint32_t number = ++asked_;
         send(origin, number, body, window, kind);
@@ -200,8 +206,8 @@ class Target {
         return answers.all.back();
     }
     /// The numbers that have been answered, in order, with their statuses; forgotten then.
-    std::vector<std::pair<std::uint32_t, net::Status>> take_answers() {
-        std::vector<std::pair<std::uint32_t, net::Status>> taken;
+    std::vector<std::pair<std::uint32_t, Status>> take_answers() {
+        std::vector<std::pair<std::uint32_t, Status>> taken;
         for (const Answered& answered : answers.all)
             taken.emplace_back(answered.number, answered.status);
         answers.all.clear();

@@ -5,9 +5,6 @@
 namespace osc::test {
 namespace {
 
-using net::FrameKind;
-using net::Opcode;
-using net::Record;
 using net::Records;
 
 bool passes(const std::vector<std::byte>& message) {

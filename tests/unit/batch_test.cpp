@@ -212,8 +212,7 @@ TEST(Batch, ReportsMemoryThatCannotBeReached) {
 // Adds one to the word at byte `disp` of rank `target`: to its lower half, of a type without fast path.
 bool add_if_open(Core& core, int target, std::int64_t disp = 0, Basic basic = Basic::U16) {
     static const std::uint64_t one = 1;
-    const Update how{basic, Op::Sum, op::kernel(Op::Sum, basic), op::kernel(Op::Replace, basic),
-                     op::element_size(basic)};
+    const Update how = update_of(Op::Sum, basic);
     return epoch::try_simple(core, target, {op::OpKind::Accumulate, how.width, disp, &one, nullptr, &how});
 }
 // The same as an entry point does it, which opens the target.
@@ -331,7 +330,7 @@ TEST(Batch, PerformsEveryKindOnAnOpenTarget) {
     const std::array<std::uint64_t, 2> values{7, 9};
     const std::array<std::uint64_t, 2> masks{2, 8};
     std::array<std::uint64_t, 2> back{};
-    const Update how{Basic::U64, Op::Bxor, op::kernel(Op::Bxor, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+    const Update how = update_of(Op::Bxor, Basic::U64);
     using enum op::OpKind;
     EXPECT_TRUE(epoch::try_simple(core, 1, {Put, 16, disp, values.data()}));
     EXPECT_TRUE(epoch::try_simple(core, 1, {Accumulate, 16, disp, masks.data(), nullptr, &how}));

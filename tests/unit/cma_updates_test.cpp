@@ -12,6 +12,7 @@
 
 #include "local/direct.h"
 #include "local/updates.h"
+#include "thread_ranks.h"
 
 namespace {
 
@@ -44,15 +45,6 @@ extern "C" ssize_t process_vm_writev(pid_t pid, const iovec* local, unsigned lon
 
 namespace osc::test {
 namespace {
-
-struct AllAlive final : sync::Liveness {
-    bool alive(std::uint32_t) override { return true; }
-    int dead_in_collective() override { return -1; }
-};
-
-Update how(Op op, Basic basic) {
-    return {basic, op, op::kernel(op, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
-}
 
 struct Piece {
     std::int64_t disp;
@@ -98,7 +90,7 @@ class CmaUpdates : public testing::Test {
     }
 
     std::mt19937 random_{11};
-    AllAlive alive_;
+    Lives alive_;
     std::unique_ptr<shm::ControlBlock> block_ = std::make_unique<shm::ControlBlock>();
 };
 
@@ -106,15 +98,15 @@ TEST_F(CmaUpdates, ManySmallPiecesTakeFewCalls) {
     std::vector<Piece> pieces;
     for (int i = 0; i < 5000; ++i)
         pieces.push_back({i * 16, 1});
-    const int dense = compare(how(Op::Sum, Basic::I64), pieces, 80000, 0, false);
+    const int dense = compare(update_of(Op::Sum, Basic::I64), pieces, 80000, 0, false);
     EXPECT_LE(dense, 60);
     std::shuffle(pieces.begin(), pieces.end(), random_);
-    const int shuffled = compare(how(Op::Sum, Basic::I64), pieces, 80000, 5, true);
+    const int shuffled = compare(update_of(Op::Sum, Basic::I64), pieces, 80000, 5, true);
     EXPECT_LE(shuffled, 200);
     EXPECT_LE(g_most_pieces.load(), 1024u);
     for (Piece& piece : pieces)
         piece.disp *= 64;
-    EXPECT_LE(compare(how(Op::Sum, Basic::I64), pieces, 64 * 80000, 0, false), 400);
+    EXPECT_LE(compare(update_of(Op::Sum, Basic::I64), pieces, 64 * 80000, 0, false), 400);
 }
 
 TEST_F(CmaUpdates, AgreeWithLoadAndStore) {
@@ -130,7 +122,7 @@ TEST_F(CmaUpdates, AgreeWithLoadAndStore) {
           Kind{Op::Replace, Basic::LongDouble, false}})
         for (int round = 0; round < 60; ++round) {
             g_short = round % 4 == 3;
-            const Update what = how(kind.op, kind.basic);
+            const Update what = update_of(kind.op, kind.basic);
             const std::size_t most = std::size_t{1} << random_() % 12;
             const std::size_t distance = (most + random_() % 5) * what.width + random_() % 40;
             const std::size_t slots = 1 + random_() % std::min<std::size_t>(3000, 1 + 100000 / distance);
@@ -152,7 +144,7 @@ TEST_F(CmaUpdates, RepeatedElementsKeepTheirOrder) {
             std::vector<Piece> pieces;
             for (int i = 0; i < 300; ++i)
                 pieces.push_back({static_cast<std::int64_t>(random_() % 2000 * 8), 1 + random_() % 5});
-            compare(how(op, Basic::I64), pieces, 2100 * 8, random_() % 8, true);
+            compare(update_of(op, Basic::I64), pieces, 2100 * 8, random_() % 8, true);
         }
 }
 
@@ -161,7 +153,7 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
     constexpr std::size_t kElements = 1500;
     std::vector<std::int64_t> memory(2 * kElements);
     const std::vector<std::int64_t> ones(kElements, 1);
-    const Update what = how(Op::Sum, Basic::I64);
+    const Update what = update_of(Op::Sum, Basic::I64);
     const auto add = [&](Transport* direct, cma::Updates* remote, std::size_t i) {
         if (direct != nullptr) direct->update(what, static_cast<std::int64_t>(i * 16), &ones[i], nullptr, 1);
         if (remote != nullptr) remote->add(what, static_cast<std::int64_t>(i * 16), &ones[i], nullptr, 1);
@@ -191,7 +183,7 @@ TEST_F(CmaUpdates, UnmappedTarget) {
     for (const Op op : {Op::Sum, Op::Replace}) {
         cma::Updates updates(::getpid(), 64, stripes);
         for (int i = 0; i < 20; ++i)
-            updates.add(how(op, Basic::I64), i * 8, &one, nullptr, 1);
+            updates.add(update_of(op, Basic::I64), i * 8, &one, nullptr, 1);
         EXPECT_EQ(updates.finish(), Fault::Range);
         EXPECT_EQ(updates.finish(), Fault::Range);
         for (const shm::Stripe& stripe : block_->stripes)

@@ -47,22 +47,10 @@ class Words {
     std::vector<std::unique_ptr<TwoLevel>> locks;
 };
 
-JobSetup setup_of(std::uint64_t seed, Progress progress) {
-    JobSetup setup;
-    setup.progress = progress;
-    setup.behaviour.seed = seed;
-    setup.behaviour.virtual_addresses = seed % 2 == 0;
-    setup.behaviour.provider_keys = seed % 3 == 0;
-    setup.behaviour.automatic_progress = seed % 4 < 2;
-    setup.behaviour.queue = seed % 5 == 0 ? 1 : 64;
-    setup.behaviour.full = 200;
-    return setup;
-}
-
 TEST(FabricAtomics, WordsAgreeWithTheModel) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        Words of(setup_of(seed, Progress::Callers));
+        Words of(seeded_setup(seed, Progress::Callers));
         std::mt19937_64 random(seed);
         std::uint64_t model[3][2] = {};
         for (int i = 0; i < times(500, 100); ++i) {
@@ -118,7 +106,7 @@ int broken_exclusions(Words& of, std::uint64_t seed, int turns) {
 
 TEST(FabricAtomics, TwoLevelLocksExclude) {
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(4, 2)); ++seed) {
-        Words of(setup_of(seed, Progress::Thread));
+        Words of(seeded_setup(seed, Progress::Thread));
         EXPECT_EQ(broken_exclusions(of, seed, times(100, 25)), 0) << "seed " << seed;
         of.expect_free();
     }
@@ -128,7 +116,7 @@ TEST(FabricAtomics, TwoLevelLocksExclude) {
 // it. The system may run the threads one after the other, so the run is repeated until additions overlap.
 TEST(FabricAtomics, ASplitAtomicIsNoticed) {
     const auto sum = [](fake::Flaw flaw) {
-        JobSetup setup = setup_of(1, Progress::Thread);
+        JobSetup setup = seeded_setup(1, Progress::Thread);
         setup.behaviour.flaw = flaw;
         setup.behaviour.flawed = 3;
         setup.behaviour.full = 0;
@@ -157,7 +145,7 @@ TEST(FabricAtomics, ADeadProcessIsAFault) {
     // Atomics that never end are left to the provider.
     static auto* const left = new std::vector<std::unique_ptr<Words>>;
     for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
-        JobSetup setup = setup_of(2, Progress::Thread);
+        JobSetup setup = seeded_setup(2, Progress::Thread);
         setup.timeout_ms = 300;
         setup.behaviour.dead = dead;
         left->push_back(std::make_unique<Words>(setup));
@@ -172,7 +160,7 @@ TEST(FabricAtomics, ADeadProcessIsAFault) {
 
 // A process that has given up its window's words refuses the atomic. It lives: its other windows go on.
 TEST(FabricAtomics, ARefusalIsNoDeath) {
-    Words of(setup_of(2, Progress::Thread));
+    Words of(seeded_setup(2, Progress::Thread));
     std::uint64_t before = 0;
     EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::None);
     of.words[1].reset();
@@ -182,7 +170,7 @@ TEST(FabricAtomics, ARefusalIsNoDeath) {
 }
 
 TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {
-    JobSetup setup = setup_of(1, Progress::Callers);
+    JobSetup setup = seeded_setup(1, Progress::Callers);
     setup.behaviour.atomics = false;
     Processes all(setup);
     const net::LockWords words(all[0].network, *all[0].far, 0);

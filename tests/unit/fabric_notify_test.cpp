@@ -18,13 +18,9 @@ constexpr std::size_t kWords = std::size_t{1} << 16;  // of the target's window
 constexpr std::uint32_t kCounters = 64;
 
 JobSetup setup_of(Protocol protocol, unsigned delay) {
-    JobSetup setup;
-    setup.processes = 2;
-    setup.bytes = kWords * sizeof(std::uint64_t);
-    setup.protocol = protocol;
+    JobSetup setup = plain_setup(protocol, kWords * sizeof(std::uint64_t));
     setup.behaviour.delay = delay;
-    setup.behaviour.full = 0;
-    setup.behaviour.queue = 1000;
+    setup.behaviour.splits = 3;
     return setup;
 }
 

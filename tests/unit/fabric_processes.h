@@ -40,6 +40,33 @@ struct JobSetup {
     fake::Behaviour behaviour;
 };
 
+/// Two processes over a fabric without chance: no delays, no refusals.
+inline JobSetup plain_setup(net::Protocol protocol = net::Protocol::Buffered,
+                            std::size_t bytes = std::size_t{1} << 20) {
+    JobSetup setup;
+    setup.processes = 2;
+    setup.bytes = bytes;
+    setup.protocol = protocol;
+    setup.behaviour.delay = 0;
+    setup.behaviour.splits = 0;
+    setup.behaviour.full = 0;
+    setup.behaviour.queue = 1000;
+    return setup;
+}
+
+/// Processes over a fabric whose behaviour the seed decides.
+inline JobSetup seeded_setup(std::uint64_t seed, Progress progress) {
+    JobSetup setup;
+    setup.progress = progress;
+    setup.behaviour.seed = seed;
+    setup.behaviour.virtual_addresses = seed % 2 == 0;
+    setup.behaviour.provider_keys = seed % 3 == 0;
+    setup.behaviour.automatic_progress = seed % 4 < 2;
+    setup.behaviour.queue = seed % 5 == 0 ? 1 : 64;
+    setup.behaviour.full = 200;
+    return setup;
+}
+
 class Processes;
 
 struct Process {

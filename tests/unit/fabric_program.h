@@ -244,7 +244,7 @@ inline void Program::on_slice(std::uint32_t target) {
     const Op op = below(2) == 0 ? Op::Sum : Op::Replace;
     for (std::size_t i = 0; i < count; ++i)
         now[i] = op == Op::Sum ? now[i] + value[i] : value[i];
-    const Update how{Basic::U64, op, op::kernel(op, Basic::U64), op::kernel(Op::Replace, Basic::U64), kWord};
+    const Update how = update_of(op, Basic::U64);
     const bool fetch = below(2) == 0;
     std::vector<Expected> results;
     if (fetch) results.push_back({result, std::move(expected)});
@@ -262,7 +262,7 @@ inline void Program::on_counter(std::uint32_t target) {
     words[0] = 1;
     words[1] = ~std::uint64_t{0};
     ++there.added[counter];
-    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+    const Update how = update_of(Op::Sum, Basic::U64);
     const std::int64_t disp = common_.counters() + static_cast<std::int64_t>(counter * sizeof(std::uint64_t));
     issue_plain(target, [&](Transport& t) { t.update(how, disp, words, words + 1, 1); },
                 {op::OpKind::GetAccumulate, 8, disp, words, words + 1, &how}, {});

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -20,16 +19,6 @@ namespace {
 
 using fabric::AtomicRow;
 using fabric::RowForm;
-
-struct Deaf final : fabric::Receiver {
-    void received(std::byte*, std::size_t) override {}
-};
-
-struct Access {
-    fabric::Operation operation;  // first
-    bool ended = false;
-    int error = 0;
-};
 
 class ProviderRows : public ::testing::Test {
   protected:
@@ -48,25 +37,6 @@ class ProviderRows : public ::testing::Test {
     }
     void TearDown() override {
         if (endpoint_ != nullptr) endpoint_->revoke(exposed_);
-    }
-
-    void perform(AtomicRow& row, std::size_t at) {
-        Access access;
-        access.operation.ended = [](fabric::Operation& operation, int error) {
-            auto& ended = reinterpret_cast<Access&>(operation);
-            ended.error = error;
-            ended.ended = true;
-        };
-        Deaf deaf;
-        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        for (fabric::Posted posted = fabric::Posted::Again; !access.ended;) {
-            if (posted == fabric::Posted::Again)
-                posted = endpoint_->update(self_, row, exposed_.base + at, exposed_.key, access.operation);
-            ASSERT_NE(posted, fabric::Posted::Failed);
-            endpoint_->poll(deaf);
-            ASSERT_LT(std::chrono::steady_clock::now(), until);
-        }
-        ASSERT_EQ(access.error, 0);
     }
 
     template <class T>
@@ -111,8 +81,11 @@ class ProviderRows : public ::testing::Test {
         } else if (op != Op::NoOp) {
             op::kernel(op, type)(after.data() + width, row.operands(), count);
         }
-        perform(row, width);
-        if (HasFatalFailure()) return;
+        ASSERT_EQ(perform(*endpoint_,
+                          [&](fabric::Operation& operation) {
+                              return endpoint_->update(self_, row, exposed_.base + width, exposed_.key, operation);
+                          }),
+                  0);
         EXPECT_EQ(std::memcmp(memory_.data(), after.data(), after.size()), 0);
         if (form != RowForm::Update) {
             EXPECT_EQ(std::memcmp(row.before(), before.data(), before.size()), 0);

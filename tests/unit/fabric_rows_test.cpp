@@ -9,28 +9,18 @@
 
 #include "fabric_processes.h"
 #include "net/origin/provider_atomics.h"
-#include "op/kernels.h"
 
 namespace osc::test {
 namespace {
 
 JobSetup setup_of(std::uint64_t seed, Progress progress) {
-    JobSetup setup;
-    setup.progress = progress;
+    JobSetup setup = seeded_setup(seed, progress);
     setup.bytes = 8192;
-    setup.behaviour.seed = seed;
-    setup.behaviour.virtual_addresses = seed % 2 == 0;
-    setup.behaviour.provider_keys = seed % 3 == 0;
-    setup.behaviour.automatic_progress = seed % 4 < 2;
     setup.behaviour.queue = seed % 5 == 0 ? 4 : 64;
     setup.behaviour.full = 100;
     setup.behaviour.delay = seed % 3 == 1 ? 12 : 4;
     setup.behaviour.longest_row = seed % 2 == 0 ? 24 : 256;
     return setup;
-}
-
-Update update_of(Basic type, Op op) {
-    return {type, op, op::kernel(op, type), op::kernel(Op::Replace, type), op::element_size(type)};
 }
 
 /// Calls f(transport) as a window does an accumulate, on any process, also on the origin itself.
@@ -46,7 +36,7 @@ Fault accumulate(Process& process, std::uint32_t target, F&& f) {
 
 Fault add(Process& process, std::uint32_t target, std::int64_t disp, std::int64_t value, std::int64_t* before) {
     return accumulate(process, target, [&](net::Stream&, net::ProviderAtomics& rows) {
-        rows.update(update_of(Basic::I64, Op::Sum), disp, &value, before, 1);
+        rows.update(update_of(Op::Sum, Basic::I64), disp, &value, before, 1);
     });
 }
 
@@ -84,7 +74,7 @@ class Slices {
         const bool fetches = swaps || op == Op::NoOp || below(2) == 0;
         std::byte* const result = fetches ? claim(count * width) : nullptr;
         const auto disp = static_cast<std::int64_t>(me * kSlice + at);
-        Update how = update_of(type, op);
+        Update how = update_of(op, type);
         const bool provider = fake_has(type);
         if (swaps) {
             std::byte* const compare = claim(width);

@@ -7,25 +7,11 @@
 #include <numeric>
 
 #include "fabric_processes.h"
-#include "op/kernels.h"
 
 namespace osc::test {
 namespace {
 
 using net::Protocol;
-
-/// A fabric without chance: no delays, no refusals.
-JobSetup plain(Protocol protocol = Protocol::Buffered, std::size_t bytes = std::size_t{1} << 20) {
-    JobSetup setup;
-    setup.processes = 2;
-    setup.bytes = bytes;
-    setup.protocol = protocol;
-    setup.behaviour.delay = 0;
-    setup.behaviour.splits = 0;
-    setup.behaviour.full = 0;
-    setup.behaviour.queue = 1000;
-    return setup;
-}
 
 class Pair {
   public:
@@ -40,8 +26,8 @@ class Pair {
         return origin.operate(1, [&](Transport& t) { t.get(disp, to, bytes); });
     }
     Fault add(std::int64_t disp, const std::uint64_t& value, std::uint64_t* before = nullptr) {
-        const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
-        return origin.operate(1, [&](Transport& t) { t.update(how, disp, &value, before, 1); });
+        return origin.operate(1,
+                              [&](Transport& t) { t.update(update_of(Op::Sum, Basic::U64), disp, &value, before, 1); });
     }
     Fault complete_ops() { return origin.far->complete_ops(1); }
     /// Requests since the last time.
@@ -59,7 +45,7 @@ class Pair {
 };
 
 TEST(FabricStream, SmallOperationsShareOneMessage) {
-    Pair pair(plain());
+    Pair pair(plain_setup());
     const std::uint64_t value = 7;
     for (std::int64_t i = 0; i < 100; ++i)
         EXPECT_EQ(pair.put(16 * i, &value, sizeof value), Fault::None);
@@ -78,11 +64,11 @@ TEST(FabricStream, SmallOperationsShareOneMessage) {
 
 // A simple operation joins the message that is being filled, or begins one. The general path takes everything else.
 TEST(FabricStream, SimpleOperationsJoinAMessage) {
-    Pair pair(plain());
+    Pair pair(plain_setup());
     const std::uint64_t value = 7;
     std::uint64_t before[2] = {1, 1};
     net::Stream& stream = pair.origin.to(1);
-    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), nullptr, 8};
+    const Update how = update_of(Op::Sum, Basic::U64);
     const auto sum = [&](std::int64_t disp, std::uint64_t* back = nullptr) {
         const auto kind = back != nullptr ? op::OpKind::GetAccumulate : op::OpKind::Accumulate;
         return op::Simple{kind, 8, disp, &value, back, &how};
@@ -113,14 +99,14 @@ TEST(FabricStream, SimpleOperationsJoinAMessage) {
     EXPECT_EQ(added, net::kBody / 24 - 1);
     EXPECT_EQ(pair.complete_ops(), Fault::None);
     EXPECT_EQ(pair.words()[1], 28 + 7 * added);
-    Pair alone(plain(Protocol::Messages));
+    Pair alone(plain_setup(Protocol::Messages));
     EXPECT_EQ(alone.add(0, value), Fault::None);
     EXPECT_FALSE(alone.origin.to(1).try_small(sum(8), false));
     EXPECT_EQ(alone.complete_ops(), Fault::None);
 }
 
 TEST(FabricStream, AFullMessageIsSent) {
-    Pair pair(plain());
+    Pair pair(plain_setup());
     std::vector<std::uint64_t> values(net::kBody / sizeof(std::uint64_t));
     std::iota(values.begin(), values.end(), 1);
     const std::size_t half = net::kBody / 2 / 8 * 8;
@@ -133,7 +119,7 @@ TEST(FabricStream, AFullMessageIsSent) {
 }
 
 TEST(FabricStream, EachOperationHasItsMessageWithProtocolMessages) {
-    Pair pair(plain(Protocol::Messages));
+    Pair pair(plain_setup(Protocol::Messages));
     const std::uint64_t value = 3;
     for (std::int64_t i = 0; i < 50; ++i)
         EXPECT_EQ(pair.add(0, value), Fault::None);
@@ -144,7 +130,7 @@ TEST(FabricStream, EachOperationHasItsMessageWithProtocolMessages) {
 
 // At most eight requests are in flight: an origin that issues faster waits, and no operation is lost.
 TEST(FabricStream, FlightsAreBounded) {
-    JobSetup setup = plain(Protocol::Messages);
+    JobSetup setup = plain_setup(Protocol::Messages);
     setup.behaviour.delay = 20;
     Pair pair(setup);
     const std::uint64_t value = 1;
@@ -159,12 +145,12 @@ TEST(FabricStream, FlightsAreBounded) {
 
 // Calls for requests do not wait although eight are in flight: the messenger's backlog sends them later.
 TEST(FabricStream, RequestsWaitForNothing) {
-    JobSetup setup = plain(Protocol::Messages);
+    JobSetup setup = plain_setup(Protocol::Messages);
     setup.behaviour.delay = 20;
     Pair pair(setup);
     std::array<std::uint64_t, 300> results{};
     const std::uint64_t one = 1;
-    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
+    const Update how = update_of(Op::Sum, Basic::U64);
     std::vector<net::SharedCompletion> completions;
     const std::uint64_t polls = pair.all.fabric().totals().messages;
     for (std::uint64_t& result : results)
@@ -182,7 +168,7 @@ TEST(FabricStream, RequestsWaitForNothing) {
 
 TEST(FabricStream, LargeTransfersGoDirectlyInParts) {
     for (const bool virtual_addresses : {false, true}) {
-        JobSetup setup = plain(Protocol::Auto);
+        JobSetup setup = plain_setup(Protocol::Auto);
         setup.behaviour.virtual_addresses = virtual_addresses;
         setup.behaviour.largest_transfer = 4096;
         setup.behaviour.splits = 2;
@@ -207,7 +193,7 @@ TEST(FabricStream, LargeTransfersGoDirectlyInParts) {
 // One operation that is awaited next goes directly, unless the provider's transfers are too short for it.
 TEST(FabricStream, OneOperationAloneGoesDirectly) {
     for (const std::size_t largest : {512u, 4096u}) {
-        JobSetup setup = plain(Protocol::Auto);
+        JobSetup setup = plain_setup(Protocol::Auto);
         setup.behaviour.largest_transfer = largest;
         setup.behaviour.direct_from = 32768;
         Pair pair(setup);
@@ -229,7 +215,7 @@ TEST(FabricStream, OneOperationAloneGoesDirectly) {
 
 // More transfers than may be in flight: those with completions are queued and posted in order.
 TEST(FabricStream, TransfersAreQueued) {
-    JobSetup setup = plain(Protocol::Direct);
+    JobSetup setup = plain_setup(Protocol::Direct);
     setup.behaviour.delay = 20;
     setup.behaviour.queue = 3;
     setup.behaviour.full = 300;
@@ -251,7 +237,7 @@ TEST(FabricStream, TransfersAreQueued) {
 
 // A lock, an operation and the unlock are one message; a direct access waits for the grant of the lock.
 TEST(FabricStream, ALockTravelsWithItsOperations) {
-    Pair pair(plain(Protocol::Auto));
+    Pair pair(plain_setup(Protocol::Auto));
     const std::uint64_t value = 5;
     EXPECT_EQ(pair.origin.far->lock(1, sync::LockKind::Exclusive, false), Fault::None);
     EXPECT_EQ(pair.put(0, &value, sizeof value), Fault::None);
@@ -273,7 +259,7 @@ TEST(FabricStream, ALockTravelsWithItsOperations) {
 // An operation outside of the window is the target's to refuse, with an error of the call that settles; then all goes
 // on.
 TEST(FabricStream, AFaultIsReportedOnce) {
-    Pair pair(plain(Protocol::Buffered, 4096));
+    Pair pair(plain_setup(Protocol::Buffered, 4096));
     const std::uint64_t value = 5;
     EXPECT_EQ(pair.put(4096, &value, sizeof value), Fault::None);
     EXPECT_EQ(pair.complete_ops(), Fault::Range);
@@ -290,7 +276,7 @@ struct Came final : net::ReplyHandler {
 
 // The reply to a request whose sender does not wait comes also while another process keeps the target busy.
 TEST(FabricStream, ABusyTargetSendsDelayedReplies) {
-    JobSetup setup = plain();
+    JobSetup setup = plain_setup();
     setup.processes = 3;
     Came delayed;
     Came awaited;
@@ -322,7 +308,7 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
     static const std::array<std::uint64_t, 64> kValues{};
     for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
         for (const Protocol protocol : {Protocol::Buffered, Protocol::Direct}) {
-            JobSetup setup = plain(protocol);
+            JobSetup setup = plain_setup(protocol);
             setup.timeout_ms = 300;
             setup.behaviour.dead = dead;
             setup.progress = Progress::Thread;

@@ -10,19 +10,11 @@
 #include <thread>
 
 #include "fabric_processes.h"
-#include "op/kernels.h"
 
 namespace osc::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class F>
-bool soon(F&& f) {
-    for (int i = 0; i < 10000; ++i, std::this_thread::sleep_for(1ms))
-        if (f()) return true;
-    return false;
-}
 
 /// A thread in a wait of an engine, which it leaves only with this object.
 class Waiter {
@@ -56,29 +48,18 @@ class Waiter {
     std::thread thread_;
 };
 
-JobSetup prompt_setup() {
-    JobSetup setup;
-    setup.processes = 2;
-    setup.protocol = net::Protocol::Messages;
-    setup.behaviour.delay = 0;
-    setup.behaviour.splits = 0;
-    setup.behaviour.full = 0;
-    setup.behaviour.queue = 1000;
-    return setup;
-}
-
 TEST(FabricWakes, DeferredMessagesThatLeave) {
     const Deadline deadline(120);
-    Processes all(prompt_setup());
+    Processes all(plain_setup(net::Protocol::Messages));
     Process& origin = all[0];
     const std::uint64_t one = 1;
-    const Update how{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), op::kernel(Op::Replace, Basic::U64), 8};
     std::array<std::uint64_t, 20> results{};
     net::SharedCompletion last;
     net::Stream& flow = origin.to(1);
     for (const bool resumes : {false, true}) {
         for (std::uint64_t& result : results)
-            last = origin.request(1, [&](Transport& t) { t.update(how, 0, &one, &result, 1); });
+            last =
+                origin.request(1, [&](Transport& t) { t.update(update_of(Op::Sum, Basic::U64), 0, &one, &result, 1); });
         ASSERT_TRUE(flow.is_enlisted());
         {
             const Waiting waiting(0, 0, 0);
@@ -99,7 +80,7 @@ TEST(FabricWakes, DeferredMessagesThatLeave) {
 
 TEST(FabricWakes, ARequestAndAPing) {
     const Deadline deadline(120);
-    Processes all(prompt_setup());
+    Processes all(plain_setup(net::Protocol::Messages));
     EXPECT_EQ(all[0].operate(1, [](Transport&) {}), Fault::None);
     net::Connection& to = *all[0].network.connections.connect(all.table().addresses[1]);
     const std::uint64_t value = 7;
@@ -125,7 +106,8 @@ TEST(FabricWakes, ATransferWithoutPeer) {
     struct NoMessages final : fabric::Receiver {
         void received(std::byte*, std::size_t) override {}
     } receiver;
-    static auto* const all = new Processes(prompt_setup());  // stays: one of its processes is dead
+    static auto* const all =
+        new Processes(plain_setup(net::Protocol::Messages));  // stays: one of its processes is dead
     net::NetworkStack& network = (*all)[0].network;
     net::Connection& to = *network.connections.connect(all->table().addresses[1]);
     const std::uint64_t value = 7;

@@ -274,7 +274,7 @@ TEST(Lifeline, AChildClosesWhatItInherits) {
     const SocketAddress place = lifeline.open(htonl(INADDR_LOOPBACK), kTimeout);
     Watch watch;
     Sign seen = Sign::Unknown;
-    for (const std::int64_t end = now_ns() + kTimeout; seen != Sign::Lives && now_ns() < end; ::usleep(1000)) {
+    for (const std::int64_t end = now_ns() + 10 * kTimeout; seen != Sign::Lives && now_ns() < end; ::usleep(1000)) {
         seen = watch.look(place, kMine, kIts, kTimeout);
         lifeline.serve([](std::uint64_t) { return kIts; });
     }

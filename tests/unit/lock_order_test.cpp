@@ -32,7 +32,7 @@ void in_thread(const std::function<void()>& call) {
 // A thread may be listed for a moment after its join.
 void await_end_of_threads() {
     struct stat tasks {};
-    for (int i = 0; i < 100 && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3; ++i)
+    for (int i = 0; i < times(10000, 100) && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

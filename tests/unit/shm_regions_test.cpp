@@ -22,11 +22,14 @@ const auto read_own = [](std::uint64_t offset, std::uint64_t count) {
     return copy;
 };
 
-TEST(Regions, AreSortedAndNeverOverlap) {
-    Ranks ranks(1);
+struct Regions : ::testing::Test {
+    Ranks ranks{4};
     shm::ControlBlock& block = ranks.controls().block(0);
-    shm::RegionTable table(block);
+    shm::RegionTable table{block};
     shm::RegionView view;
+};
+
+TEST_F(Regions, AreSortedAndNeverOverlap) {
     EXPECT_TRUE(view.current(block, read_own, kNoneDead)->list().empty());
     EXPECT_EQ(table.attach(address(0x5000), 0x100), Fault::None);
     EXPECT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
@@ -49,11 +52,7 @@ TEST(Regions, AreSortedAndNeverOverlap) {
 }
 
 // A table that cannot be mapped for now is not an empty one, and is read when it can be.
-TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
-    Ranks ranks(1);
-    shm::ControlBlock& block = ranks.controls().block(0);
-    shm::RegionTable table(block);
-    shm::RegionView view;
+TEST_F(Regions, ATableThatCannotBeReadIsNotEmpty) {
     ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     const auto fails = [](std::uint64_t, std::uint64_t) { return std::nullopt; };
     EXPECT_EQ(view.current(block, fails, kNoneDead), nullptr);
@@ -67,12 +66,8 @@ TEST(Regions, ATableThatCannotBeReadIsNotEmpty) {
 }
 
 // The sequence lock's writer is killed between its two stores of the version.
-TEST(Regions, AnOwnerThatDiesInAChangeEndsTheWaitOfItsReaders) {
+TEST_F(Regions, AnOwnerThatDiesInAChangeEndsTheWaitOfItsReaders) {
     const Deadline deadline(60);
-    Ranks ranks(1);
-    shm::ControlBlock& block = ranks.controls().block(0);
-    shm::RegionTable table(block);
-    shm::RegionView view;
     ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     ASSERT_NE(view.current(block, read_own, kNoneDead), nullptr);
     block.regions_version.fetch_add(1);
@@ -83,12 +78,8 @@ TEST(Regions, AnOwnerThatDiesInAChangeEndsTheWaitOfItsReaders) {
 }
 
 // An owner that is stopped in the middle of a change, by a debugger or a batch system, is waited for.
-TEST(Regions, AnOwnerThatPausesInAChangeIsWaitedFor) {
+TEST_F(Regions, AnOwnerThatPausesInAChangeIsWaitedFor) {
     const Deadline deadline(60);
-    Ranks ranks(1);
-    shm::ControlBlock& block = ranks.controls().block(0);
-    shm::RegionTable table(block);
-    shm::RegionView view;
     ASSERT_EQ(table.attach(address(0x1000), 0x100), Fault::None);
     block.regions_version.fetch_add(1);
     const auto goes_on = [&] {
@@ -101,17 +92,15 @@ TEST(Regions, AnOwnerThatPausesInAChangeIsWaitedFor) {
 }
 
 // Every region that a reader is given is one that was attached, whole; the table outgrows its place again and again.
-TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
+TEST_F(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
     const Deadline deadline(120);
     const int changes = times(20000, 4000);
-    Ranks ranks(4);
-    shm::ControlBlock& block = ranks.controls().block(0);
     std::atomic<bool> over{false};
     ranks.run([&](RankCore& core) {
         if (core.me != 0) {
-            shm::RegionView view;
+            shm::RegionView own;
             while (!over) {
-                const auto regions = view.current(block, read_own, kNoneDead);
+                const auto regions = own.current(block, read_own, kNoneDead);
                 std::uint64_t before = 0;
                 for (const Region& region : regions->list()) {
                     ASSERT_GT(region.base, before);
@@ -124,20 +113,20 @@ TEST(Regions, ReadersSeeWholeTablesWhileTheOwnerChangesThem) {
         }
         std::minstd_rand random(5);
         for (int round = 0; round < changes / 32; ++round) {
-            shm::RegionTable table(block);
+            shm::RegionTable next(block);
             std::vector<std::uint64_t> attached;
             for (int i = 0; i < 32; ++i) {
                 const std::uint64_t base = std::uint64_t{2} << (random() % 46);
                 if (random() % 3 != 0) {
-                    if (table.attach(address(base), base / 2) == Fault::None) attached.push_back(base);
+                    if (next.attach(address(base), base / 2) == Fault::None) attached.push_back(base);
                 } else if (!attached.empty()) {
-                    ASSERT_EQ(table.detach(address(attached.back())), Fault::None);
+                    ASSERT_EQ(next.detach(address(attached.back())), Fault::None);
                     attached.pop_back();
                 }
             }
             // A window that is freed has no readers; here they go on, so the table ends empty.
             for (const std::uint64_t base : attached)
-                ASSERT_EQ(table.detach(address(base)), Fault::None);
+                ASSERT_EQ(next.detach(address(base)), Fault::None);
         }
         over = true;
     });

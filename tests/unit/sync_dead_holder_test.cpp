@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <string>
 
 #include "sync/lock.h"
@@ -15,9 +14,12 @@ namespace {
 using sync::LockKind;
 using sync::LockResult;
 
-TEST(DeadHolder, OfAnExclusiveLockIsReportedToAllWaiters) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+struct DeadHolder : ::testing::Test {
+    const Deadline deadline{60};
+    const Waiting waiting{10, 1, 10};
+};
+
+TEST_F(DeadHolder, OfAnExclusiveLockIsReportedToAllWaiters) {
     Ranks ranks(4);
     ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
     ranks.lives().kill(2);
@@ -34,9 +36,7 @@ TEST(DeadHolder, OfAnExclusiveLockIsReportedToAllWaiters) {
     EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(1), 0));
 }
 
-TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
     Ranks ranks(3);
     ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
     ranks.lives().kill(2);
@@ -48,13 +48,11 @@ TEST(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
 
 // The process that finds the death refuses all waiters, also those that could not find it, and removes all cells from
 // the queue: no later waiter may be appended to a cell that waits in another queue by then.
-TEST(DeadHolder, IsReportedToAllByTheFirstProcessThatFindsIt) {
+TEST_F(DeadHolder, IsReportedToAllByTheFirstProcessThatFindsIt) {
     struct Blind final : sync::Liveness {
         bool alive(std::uint32_t) override { return true; }
         int dead_in_collective() override { return -1; }
     };
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
     Ranks ranks(5);
     ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
     std::vector<std::thread> waiters;
@@ -76,9 +74,7 @@ TEST(DeadHolder, IsReportedToAllByTheFirstProcessThatFindsIt) {
         waiter.join();
 }
 
-TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
-    const Deadline deadline(120);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
     Ranks ranks(3);
     sync::LockContext holder = ranks.context(0);
     ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 0));
@@ -92,9 +88,7 @@ TEST(DeadHolder, OfTheQueuesGuardBreaksTheLock) {
 }
 
 // It had taken the waiter out of the queue, and died before it answered: no hand-over and no break finds that waiter.
-TEST(DeadHolder, InTheMiddleOfAHandOverLosesNoWaiter) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, InTheMiddleOfAHandOverLosesNoWaiter) {
     Ranks ranks(4);
     ASSERT_TRUE(sync::try_lock_exclusive(ranks.lock_cell(1), 2));
     std::vector<std::thread> waiters;
@@ -118,9 +112,7 @@ TEST(DeadHolder, InTheMiddleOfAHandOverLosesNoWaiter) {
         waiter.join();
 }
 
-TEST(DeadHolder, OfASharedLockIsReported) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, OfASharedLockIsReported) {
     Ranks ranks(3);
     ASSERT_EQ(epoch::lock(ranks.core(2), 1, LockKind::Shared, 0), Fault::None);
     ranks.lives().kill(2);
@@ -128,21 +120,8 @@ TEST(DeadHolder, OfASharedLockIsReported) {
     EXPECT_NE(std::string(base::fault_text()).find("rank 2"), std::string::npos) << base::fault_text();
 }
 
-TEST(DeadHolder, OfTheFirstOfTwoSharedLocksIsReportedAfterTheSecondWasReleased) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
-    Ranks ranks(4);
-    ASSERT_EQ(epoch::lock(ranks.core(2), 1, LockKind::Shared, 0), Fault::None);
-    ASSERT_EQ(epoch::lock(ranks.core(2), 3, LockKind::Shared, 0), Fault::None);
-    ASSERT_EQ(epoch::unlock(ranks.core(2), 3), Fault::None);
-    ranks.lives().kill(2);
-    EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::Dead);
-}
-
 // The lock's holder is on another node and lives, but the target, which would execute its release, is dead.
-TEST(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
     Ranks ranks(3);
     constexpr std::uint32_t kPlaceOf[] = {0, 1, 2};
     const shm::LocalRanks places{kPlaceOf, {0, 1, 2}};
@@ -156,10 +135,8 @@ TEST(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
 }
 
 // A process was killed in the queue and granted the lock afterwards: no process releases it.
-TEST(DeadHolder, ThatDiedInTheQueueIsReported) {
+TEST_F(DeadHolder, ThatDiedInTheQueueIsReported) {
     for (const LockKind kind : {LockKind::Shared, LockKind::Exclusive}) {
-        const Deadline deadline(60);
-        const Waiting waiting(10, 1, 10);
         Ranks ranks(4);
         ASSERT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::None);
         const pid_t dying = ::fork();
@@ -178,26 +155,8 @@ TEST(DeadHolder, ThatDiedInTheQueueIsReported) {
     }
 }
 
-TEST(DeadHolder, OfAnotherLockBreaksNothing) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
-    Ranks ranks(4);
-    ASSERT_EQ(epoch::lock(ranks.core(2), 3, LockKind::Shared, 0), Fault::None);
-    ASSERT_EQ(epoch::lock(ranks.core(1), 1, LockKind::Shared, 0), Fault::None);
-    ranks.lives().kill(2);
-    std::thread waiter([&] {
-        EXPECT_EQ(epoch::lock(ranks.core(0), 1, LockKind::Exclusive, 0), Fault::None);
-        EXPECT_EQ(epoch::unlock(ranks.core(0), 1), Fault::None);
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    EXPECT_EQ(epoch::unlock(ranks.core(1), 1), Fault::None);
-    waiter.join();
-}
-
 // The death of a process with several shared locks breaks these and no others.
-TEST(DeadHolder, OfSeveralLocksBreaksNoOther) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, OfSeveralLocksBreaksNoOther) {
     Ranks ranks(70);
     for (const std::uint32_t target : {3u, 4u, 67u})
         ASSERT_EQ(epoch::lock(ranks.core(2), target, LockKind::Shared, 0), Fault::None);
@@ -205,23 +164,19 @@ TEST(DeadHolder, OfSeveralLocksBreaksNoOther) {
     for (const std::uint32_t target : {1u, 4u, 66u})
         ASSERT_EQ(epoch::lock(ranks.core(1), target, LockKind::Shared, 0), Fault::None);
     ranks.lives().kill(2);
-    std::vector<std::thread> waiters;
-    for (const std::uint32_t target : {1u, 4u, 66u})
-        waiters.emplace_back([&ranks, target] {
-            EXPECT_EQ(epoch::lock(ranks.core(target + 1), target, LockKind::Exclusive, 0), Fault::None) << target;
+    for (const std::uint32_t target : {1u, 4u, 66u}) {
+        std::thread waiter([&] {
+            EXPECT_EQ(epoch::lock(ranks.core(target + 2), target, LockKind::Exclusive, 0), Fault::None) << target;
         });
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    for (const std::uint32_t target : {1u, 4u, 66u})
+        ranks.lives().await_checks(1);
         EXPECT_EQ(epoch::unlock(ranks.core(1), target), Fault::None);
-    for (std::thread& waiter : waiters)
         waiter.join();
+    }
     EXPECT_EQ(epoch::lock(ranks.core(0), 3, LockKind::Exclusive, 0), Fault::Dead);
     EXPECT_EQ(epoch::lock(ranks.core(0), 67, LockKind::Exclusive, 0), Fault::Dead);
 }
 
-TEST(DeadHolder, OfAStripeIsReported) {
-    const Deadline deadline(60);
-    const Waiting waiting(10, 1, 10);
+TEST_F(DeadHolder, OfAStripeIsReported) {
     Ranks ranks(3);
     std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripe_of(0);
     std::uint32_t dead = 99;

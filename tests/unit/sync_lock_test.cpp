@@ -274,31 +274,29 @@ TEST(NodeLock, UncontendedWordIsTakenAndFreedWithoutTheQueue) {
     EXPECT_EQ(cell.word.load(), 0u);
 }
 
-// 8 threads on 2 cores take the lock 10,000 times in all: no thread gets 1.5 times as many turns as another.
-TEST(NodeLock, ContendedLockIsFair) {
-    const Deadline deadline(120);
-    const Waiting waiting(20, 50, 10);
-    constexpr int kTotal = 10000;
+// Also a process that has just had the lock waits behind all others.
+TEST(NodeLock, ServesWaitersInTheirOrder) {
+    const Deadline deadline(60);
     Ranks ranks(8);
-    std::array<int, 8> won{};
-    std::atomic<int> left{kTotal};
-    std::atomic<int> ready{0};
-    ranks.run([&](RankCore& core) {
-        sync::LockContext context = ranks.context(core.me);
-        ready.fetch_add(1);
-        while (ready.load() < 8)
-            std::this_thread::yield();
-        for (;;) {
+    sync::LockContext holder = ranks.context(0);
+    take(holder, 3, LockKind::Exclusive);
+    std::uint32_t last = 0;
+    std::vector<std::thread> waiters;
+    for (std::uint32_t rank = 1; rank < 8; ++rank) {
+        waiters.emplace_back([&, rank] {
+            sync::LockContext context = ranks.context(rank);
             take(context, 3, LockKind::Exclusive);
-            const bool more = left.fetch_sub(1) > 0;
-            if (more) ++won[core.me];
-            std::this_thread::yield();
+            EXPECT_EQ(std::exchange(last, rank), rank - 1);
             sync::unlock_exclusive(context, 3);
-            if (!more) return;
-        }
-    });
-    const auto [least, most] = std::minmax_element(won.begin(), won.end());
-    EXPECT_LE(*most, *least * 3 / 2) << "fewest " << *least << ", most " << *most;
+        });
+        ranks.await_queued(3, rank);
+    }
+    sync::unlock_exclusive(holder, 3);
+    take(holder, 3, LockKind::Exclusive);
+    EXPECT_EQ(last, 7u);
+    sync::unlock_exclusive(holder, 3);
+    for (std::thread& waiter : waiters)
+        waiter.join();
 }
 
 // The readers at the head of the queue get in together, and the writer behind them only after the last of them.

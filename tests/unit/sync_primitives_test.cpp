@@ -120,11 +120,12 @@ std::vector<std::vector<std::uint32_t>> groups_of(std::uint32_t size, unsigned e
 void random_epochs(int epochs, bool delays) {
     constexpr std::uint32_t kRanks = 5;
     Ranks ranks(kRanks, kRanks);
-    std::array<std::array<std::atomic<int>, kRanks>, kRanks>
-        exposed{};  // [target][origin]: epoch + 1, or 0; relaxed, as its order is the post's
+    // [target][origin]: epoch + 1, or 0; relaxed, as their order is the post's and the complete's.
+    std::array<std::array<std::atomic<std::uint64_t>, kRanks>, kRanks> exposed{}, written{};
     ranks.run([&](RankCore& core) {
         std::minstd_rand random(core.me + 17);
         for (int e = 0; e < epochs; ++e) {
+            const std::uint64_t turn = static_cast<std::uint64_t>(e) + 1;
             const auto origins = groups_of(kRanks, static_cast<unsigned>(e));
             std::vector<std::uint32_t> targets;
             for (std::uint32_t t = 0; t < kRanks; ++t)
@@ -132,14 +133,15 @@ void random_epochs(int epochs, bool delays) {
             std::shuffle(targets.begin(), targets.end(), random);
             if (delays && random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
             for (const std::uint32_t origin : origins[core.me])
-                exposed[core.me][origin].store(e + 1, std::memory_order_relaxed);
+                exposed[core.me][origin].store(turn, std::memory_order_relaxed);
             ASSERT_EQ(epoch::post(core, origins[core.me], 0), Fault::None);
             ASSERT_EQ(epoch::start(core, targets, 0), Fault::None);
             for (const std::uint32_t target : targets) {
                 if (random() % 4 == 0) continue;  // a member of the group that is not used
                 ASSERT_EQ(epoch::open_target(core, core.target(target)), Fault::None);
-                ASSERT_EQ(exposed[target][core.me].load(std::memory_order_relaxed), e + 1);
-                ranks.memory(target)[core.me] = static_cast<std::uint64_t>(e) + 1;
+                ASSERT_EQ(exposed[target][core.me].load(std::memory_order_relaxed), turn);
+                ranks.memory(target)[core.me] = turn;
+                written[target][core.me].store(turn, std::memory_order_relaxed);
             }
             ASSERT_EQ(epoch::complete(core), Fault::None);
             if (random() % 2 == 0) {
@@ -151,8 +153,8 @@ void random_epochs(int epochs, bool delays) {
             for (const std::uint32_t origin : origins[core.me]) {
                 exposed[core.me][origin].store(0, std::memory_order_relaxed);
                 // Plain reads of the origins' data: only their completes order them.
-                ASSERT_LE(ranks.memory(core.me)[origin], static_cast<std::uint64_t>(e) + 1);
-                ranks.memory(core.me)[origin] = 0;
+                ASSERT_EQ(std::exchange(ranks.memory(core.me)[origin], 0),
+                          written[core.me][origin].exchange(0, std::memory_order_relaxed));
             }
         }
     });

@@ -288,7 +288,7 @@ TEST_F(TwoLevelLock, WaitsForTheLivingBesideTheDead) {
         expect_done(of(3).lock(2, LockKind::Exclusive));
         expect_done(of(3).unlock(2, LockKind::Exclusive));
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    lives.await_checks(0);
     expect_done(of(0).unlock(2, LockKind::Shared));
     other.join();
     expect_free();

@@ -5,12 +5,6 @@
 namespace osc::test {
 namespace {
 
-using net::FrameKind;
-using net::LockAsk;
-using net::Opcode;
-using net::Record;
-using net::Status;
-
 class TargetFrames : public ::testing::Test {
   protected:
     Target target_;

@@ -7,10 +7,6 @@
 namespace osc::test {
 namespace {
 
-using net::FrameKind;
-using net::LockAsk;
-using net::Opcode;
-using net::Status;
 using sync::LockKind;
 using sync::LockResult;
 using Numbers = std::vector<std::pair<std::uint32_t, Status>>;

@@ -7,10 +7,6 @@
 namespace osc::test {
 namespace {
 
-using net::Opcode;
-using net::Record;
-using net::Status;
-
 // Rows of records that differ in their displacements: as one by one, whatever the operation.
 TEST(TargetRows, ExecutesRowsLikeSingleRecords) {
     Target target;
@@ -75,17 +71,6 @@ TEST(TargetRows, ALostStripeDelaysTheTargetOnce) {
     EXPECT_EQ(target.ask(1, body).status, Status::HolderDied);
     EXPECT_EQ(target.words()[0], 7u);
     EXPECT_EQ(target.words()[1], 0u);
-}
-
-// The reply of a row ends where a reply has no more room, as that of single records does.
-TEST(TargetRows, AReplyReplyIsBounded) {
-    Target target;
-    Body body;
-    for (std::size_t i = 0; i * sizeof(Record) + sizeof(Record) <= net::kBody; ++i)
-        body.get(0, 64);
-    const Answered answered = target.ask(1, body);
-    EXPECT_EQ(answered.status, Status::Malformed);
-    EXPECT_LE(answered.data.size(), net::kBody - sizeof(net::ReplyHead));
 }
 
 }  // namespace

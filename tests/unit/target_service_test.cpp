@@ -7,12 +7,6 @@
 namespace osc::test {
 namespace {
 
-using net::FrameKind;
-using net::LockAsk;
-using net::Opcode;
-using net::Record;
-using net::Status;
-
 constexpr std::int64_t kWindowBytes = Target::kLongs * 8;
 
 Record update(Opcode opcode, Basic basic, Op op, std::uint32_t bytes, std::int64_t disp = 0) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/epoch.h"
+#include "op/kernels.h"
 #include "reach/mapped.h"
 #include "shm/control.h"
 #include "shm/wait.h"
@@ -58,17 +60,38 @@ class Waiting {
     shm::WaitPolicy before_;
 };
 
+/// Whether condition() becomes true, in so many milliseconds or a little more.
+template <class F>
+bool soon(F&& condition, int ms = 10000) {
+    for (int i = 0; i < ms; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+        if (condition()) return true;
+    return false;
+}
+
+inline Update update_of(Op op, Basic basic) {
+    return {basic, op, op::kernel(op, basic), op::kernel(Op::Replace, basic), op::element_size(basic)};
+}
+
 /// Which ranks live, by the test's word.
 class Lives final : public sync::Liveness {
   public:
-    bool alive(std::uint32_t rank) override { return !dead_[rank].load(); }
+    bool alive(std::uint32_t rank) override {
+        checks_[rank].fetch_add(1, std::memory_order_relaxed);
+        return !dead_[rank].load();
+    }
     int dead_in_collective() override {
         const auto* const dead = std::find(dead_.begin(), dead_.end(), true);
         return dead == dead_.end() ? -1 : static_cast<int>(dead - dead_.begin());
     }
     void kill(std::uint32_t rank) { dead_[rank].store(true); }
+    /// Returns when processes have looked a few times more whether `rank` lives.
+    void await_checks(std::uint32_t rank) const {
+        for (const int before = checks_[rank]; checks_[rank] < before + 3;)
+            std::this_thread::yield();
+    }
 
   private:
+    std::array<std::atomic<int>, 256> checks_{};  // relaxed: they order nothing between the ranks
     std::array<std::atomic<bool>, 256> dead_{};
 };
 
