@@ -80,11 +80,11 @@ Window::AtomicsAgreement Window::state_atomics(MPI_Info hints) {
 }
 
 void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
-    const bool asks = wanted_atomics(hints) == AtomicsWish::Provider;
+    const bool tells = me == 0 && base::verbose("strategy");
     std::string why;
     if (agreed.refusal != kNone) {
-        const int mine = state_atomics(hints).refusal;
-        why = refusal_text(mine != kNone ? mine : kNotAsked);
+        const int mine = tells ? state_atomics(hints).refusal : kNone;
+        if (tells) why = refusal_text(mine != kNone ? mine : kNotAsked);
     } else if (agreed.sum + agreed.complement != 0x7fffffff) {
         why = "the processes' providers have different atomics";
     } else {
@@ -94,7 +94,7 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
         if (provider_atomics) accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
     }
     info.emplace_back("osc_atomics", provider_atomics ? "provider" : "messages");
-    if ((!asks && !provider_atomics) || me != 0 || !base::verbose("strategy")) return;
+    if (!tells || (!provider_atomics && wanted_atomics(hints) != AtomicsWish::Provider)) return;
     base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), size,
               why.empty() ? "the provider's atomics" : ("messages, because " + why).c_str());
 }

@@ -226,7 +226,8 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     window->flavor = request.flavor;
     window->make_ways();
     window->threaded = host::threads();
-    window->adoption = wanted_adoption(request.info);
+    if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        window->adoption = wanted_adoption(request.info);
     window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
     window->pointers_given = window->shared_flavour;
     window->controls.local_ranks = team->local_ranks();

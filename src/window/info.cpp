@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -67,7 +68,7 @@ void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now
     for (const auto& [name, old] : before)
         if (name == key.name) value = old;
     if (const auto given = host::info_value(info, key.name); given && acceptable(key, given->c_str())) value = *given;
-    now.emplace_back(key.name, value);
+    now.emplace_back(key.name, std::move(value));
 }
 
 }  // namespace
@@ -78,6 +79,7 @@ std::size_t wanted_alignment(MPI_Info info) {
 
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
     InfoInUse now;
+    now.reserve(std::size(kKeys) + 8);  // and the alignment, and those of libosc
     for (const Key& key : kKeys)
         take(key, info, before, now);
     // Only creation reads these two keys: later values have no effect and are not reported.

@@ -142,7 +142,7 @@ class Window final : public Core, public net::Neighbours {
     void* owned = nullptr;             // piece of this process's arena that free releases
     std::byte* segment = nullptr;      // contiguous shared windows: all memory, mapped here
     std::uint64_t segment_offset = 0;  // in rank 0's arena
-    std::string adoption;              // the window's osc_adopt
+    std::string adoption = "off";      // the window's osc_adopt
     std::string kept_private;          // why memory given to MPI_Win_create is not shared, or not all of it
     bool promised_ops = false;         // the program set accumulate_ops
     bool departed = false;             // a free failed after this process had counted its departure
