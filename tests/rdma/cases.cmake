@@ -50,6 +50,8 @@ endfunction()
 osc_rdma_case(info.providers SECONDS 120 COMMAND $<TARGET_FILE:osc_info> --providers)
 osc_rdma_case(info.check SECONDS 300 COMMAND env LD_LIBRARY_PATH=src
   mpiexec.mpich -n 2 $<TARGET_FILE:osc_info> --check)
+osc_rdma_case(info.check.adapter SECONDS 300 COMMAND env LD_LIBRARY_PATH=src OSC_OFI_IFACE=rxe0
+  $<TARGET_FILE:osc_info> --check)
 
 # The fabric alone, over the real libfabric. What a message costs in the emulator has no bounds that a test could hold.
 foreach(test fabric_choice_test fabric_provider_rows_test)

@@ -15,7 +15,7 @@ constexpr std::uintptr_t kBase = std::uintptr_t{1} << 30, kLarge = 16 * Adoption
 TEST(AdoptionHistory, SmallMemoryPaysAtOnce) {
     AdoptionHistory history;
     for (int i = 0; i < 3; ++i)
-        EXPECT_TRUE(history.pays(kBase, kBase + AdoptionHistory::kSmall));
+        EXPECT_TRUE(history.pays(kBase, kBase + (1 << 20) + 4096));  // malloc(1 MiB), with the page of its header
 }
 
 TEST(AdoptionHistory, LargeMemoryPaysInItsSecondWindow) {

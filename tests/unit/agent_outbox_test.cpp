@@ -21,8 +21,11 @@ struct Account {
     net::IncompleteOps ops{incomplete, Fault::None, {}};
 };
 
-// More threads than slots share one outbox; each sees its own operations in order.
+// More threads than slots share one outbox; each sees its own operations in order. A slot that becomes free wakes a
+// thread that sleeps for one, without any timed wait to fall back on.
 TEST(AgentOutbox, ThreadsShareAnOutbox) {
+    const Deadline deadline(60);
+    const Waiting waiting(0, 0, 0);
     constexpr std::size_t kThreads = 12;
     constexpr std::size_t kBytes = 200000;
     AgentTarget target(kThreads * kBytes);

@@ -149,6 +149,37 @@ TEST(Endpoint, AWakeEndsASleep) {
     if (opened == 0) GTEST_SKIP() << "no provider";
 }
 
+TEST(Endpoint, AWrongAccessEndsWithAnError) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+    const Deadline deadline(120);
+    std::string why;
+    const fabric::Wishes wishes{real_provider(), "", true, false};
+    const std::unique_ptr<fabric::Endpoint> origin(fabric::open(wishes, why));
+    const std::unique_ptr<fabric::Endpoint> target(fabric::open(wishes, why));
+    if (origin == nullptr || target == nullptr) GTEST_SKIP() << why;
+    std::uint64_t from = 1, to = 0;
+    fabric::PeerId peer = 0;
+    fabric::Exposed exposed;
+    ASSERT_TRUE(origin->insert(target->address(), peer) && target->expose(&to, sizeof to, exposed));
+    std::atomic<bool> ended{false};
+    std::thread polls([&] {
+        Deaf deaf;
+        while (!ended)
+            target->poll(deaf);
+    });
+    EXPECT_GT(perform(*origin,
+                      [&](fabric::Operation& operation) {
+                          return origin->write(peer, &from, sizeof from, exposed.base, ~exposed.key, operation);
+                      }),
+              0);
+    ended = true;
+    polls.join();
+    EXPECT_EQ(to, 0u);
+    target->revoke(exposed);
+}
+
 TEST_F(TwoNetworks, EveryRequestHasItsReply) {
     count_up(10000);
     EXPECT_EQ(origin_.counts().requests.load(), 10000u);
