@@ -1,6 +1,6 @@
 """Makes the copy of the tree in which all mutants are compiled in, and configures its build:
   python3 tests/evidence/mutate.py [--seed 1] [--number 300]
-Then `cmake --build build/evidence/build` builds it, and measure.py runs the tests over it.
+measure.py then builds it, and runs the tests over it.
 
 build/evidence/tree is the copy: the tracked files as they are in the work tree. sites.py finds where a mutant can be, and
 the seed draws --number of the sites: each kind has its share, and each room of src within a kind by its number of lines.
@@ -239,7 +239,7 @@ def main():
     revision = hashlib.sha256(b"\0".join(n.encode() + c for n, c in sorted(out.items()) if not n.startswith("docs/")))
     result = {"seed": options.seed, "revision": revision.hexdigest(), "sites": counts, "mutants": listed, "faults": faults}
     (folder / "mutants.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"mutate: {len(listed)} mutants and {len(faults)} faults; build them: cmake --build {os.path.relpath(build)}")
+    print(f"mutate: {len(listed)} mutants and {len(faults)} faults; measure.py builds them")
 
 
 if __name__ == "__main__":
