@@ -2,6 +2,7 @@
 // general path the rest, at every displacement and unit.
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "adopt.h"
@@ -69,6 +70,41 @@ CASE(every_displacement_near_an_edge_is_right) {
                 MPI_Barrier(MPI_COMM_WORLD);
             }
     }
+}
+
+// The pieces of one operation lie before, across, between and behind the edges.
+CASE(a_datatype_reaches_over_both_edges) {
+    SKIP_IF(size() < 2);
+    constexpr int kPiece = 3;
+    const int right = (rank() + 1) % size();
+    const int left = (rank() + size() - 1) % size();
+    const Straddling window(1000, 504, 8);
+    constexpr MPI_Aint kHead = 4096 - 1000, kTail = 2 * kEnough - 4096 - 1000;
+    const MPI_Aint at[] = {0, kHead - 8, kHead + 16, kTail - 64, kTail - 8, kTail + 16};
+    constexpr int kPieces = std::size(at);
+    MPI_Datatype pieces = MPI_DATATYPE_NULL;
+    MPI_Type_create_hindexed_block(kPieces, kPiece, at, MPI_INT64_T, &pieces);
+    MPI_Type_commit(&pieces);
+    std::int64_t sent[kPieces * kPiece], got[kPieces * kPiece] = {};
+    for (int i = 0; i < kPieces * kPiece; ++i)
+        sent[i] = 1000 * rank() + i;
+    MPI_Win_fence(0, window.win);
+    CHECK_OK(MPI_Put(sent, kPieces * kPiece, MPI_INT64_T, right, 0, 1, pieces, window.win));
+    MPI_Win_fence(0, window.win);
+    CHECK_OK(MPI_Get_accumulate(sent, kPieces * kPiece, MPI_INT64_T, got, kPieces * kPiece, MPI_INT64_T, right, 0, 1,
+                                pieces, MPI_SUM, window.win));
+    MPI_Win_fence(0, window.win);
+    for (int i = 0; i < kPieces * kPiece; ++i) {
+        std::int64_t here = 0;
+        std::memcpy(&here, window.base + at[i / kPiece] + i % kPiece * 8, sizeof here);
+        CHECK_EQ(here, 2 * (1000 * left + i));
+        CHECK_EQ(got[i], sent[i]);
+    }
+    CHECK_OK(MPI_Get(got, kPieces * kPiece, MPI_INT64_T, right, 0, 1, pieces, window.win));
+    MPI_Win_fence(0, window.win);
+    for (int i = 0; i < kPieces * kPiece; ++i)
+        CHECK_EQ(got[i], 2 * sent[i]);
+    MPI_Type_free(&pieces);
 }
 
 // The owner's data around the window stays as it is, also for displacements whose product with the unit overflows.
