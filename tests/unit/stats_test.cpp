@@ -311,6 +311,19 @@ TEST(Advice, ContendedLocksAndTheHost) {
     EXPECT_EQ(advice(host).at(0).text, "3 operations went to the host MPI");
 }
 
+TEST(Advice, LateExposuresAndManyWindows) {
+    const Values exposed = {{index_of(Sync::Win_start, kWaiting), kSecond / 5},
+                            {index_of(Sync::Win_wait, kWaiting), kSecond / 5},
+                            {index_of(Other::Lifetime), kSecond}};
+    const std::string waits = "40 % of its time in MPI_Win_start, MPI_Win_complete and MPI_Win_wait waiting";
+    EXPECT_EQ(advice(window("p", {exposed})).at(0).text, waits);
+    Report report;
+    report.windows.assign(99, window("w", {{}}));
+    EXPECT_TRUE(advise(report).empty());
+    report.windows.push_back(window("w", {{}}));
+    EXPECT_EQ(advise(report).at(0).text, "100 windows or more were created");
+}
+
 TEST(Table, NamesWindowsAndAdvice) {
     Report report;
     report.processes = 3;
