@@ -20,7 +20,7 @@ set(OSC_FULL_ONLY
     "atomicity\\.n3" "blocking\\.n4" "cma_forbidden\\.n4" "communicators\\.n8" "compare_and_swap\\.n4" "create\\.n8" "deadlock\\.n4"
     "fence\\.n3" "fence_epochs\\.n4" "limits\\.growth\\.n64" "lock_order_multiple\\.n3" "locks\\.n3" "message_counts\\.nodes\\.net\\.n8"
     "pscw\\.n4" "put_get\\.n3" "reductions\\.n3" "requests\\.n4" "split_type\\.narrow\\.pairs\\.n5" "strategies\\.n[34]" "alignment\\.n3"
-    "adjacent_access\\.n4" "attributes\\.n3" "lock_order\\.n3" "lock_order_multiple\\.deferred\\.n3" "win_test\\.nodes\\.net\\.n3"
+    "adjacent_access\\.n4" "attributes\\.n3" "lock_order\\.n3" "win_test\\.nodes\\.net\\.n3"
     # Made-up nodes with the other provider, or with more ranks:
     "(closed_streams\\.nodes\\.tcp\\.n5|fence_epochs\\.nodes\\.deferred\\.n5|lock_order\\.nodes\\.net\\.n4)"
     "(lock_order_multiple\\.nodes\\.tcp\\.n3|locks\\.nodes\\.thread_only\\.n4|open_requests\\.nodes\\.(buffered\\.n3|tcp\\.n4))"

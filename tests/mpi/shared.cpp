@@ -169,3 +169,36 @@ CASE(allocated_window) {
     MPI_Win_unlock_all(win);
     MPI_Win_free(&win);
 }
+
+// From the query on the program loads and stores, so a lock that the window deferred is acquired.
+CASE(a_query_under_a_lock) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "osc_lock", "deferred");
+    long sharing = 0;
+    for (int peer = 0; peer < size(); ++peer)
+        sharing += osct::same_node(peer) ? 1 : 0;
+    for (int round = 0; round < 10; ++round) {
+        long* base = nullptr;
+        MPI_Win win;
+        CHECK_OK(MPI_Win_allocate(sizeof(long), 1, info, MPI_COMM_WORLD, &base, &win));
+        *base = 0;
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Aint bytes = 0;
+        int unit = 0;
+        volatile long* counter = nullptr;
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+        CHECK_OK(MPI_Win_shared_query(win, 0, &bytes, &unit, &counter));
+        if (counter != nullptr) {
+            const long seen = *counter;
+            ::usleep(1000);
+            *counter = seen + 1;
+        }
+        CHECK_OK(MPI_Win_unlock(0, win));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() == 0) CHECK_EQ(*base, sharing);
+        MPI_Win_free(&win);
+    }
+    MPI_Info_free(&info);
+}
