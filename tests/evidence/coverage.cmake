@@ -1,8 +1,10 @@
 # For coverage.py, as CMAKE_PROJECT_INCLUDE: the libraries, and the programs that contain their code, count executed lines.
 # Programs that only preload or call libosc stay as they are, and a compiler cache knows them.
 function(osc_count_lines)
-  foreach(target IN ITEMS osc_core osc osc_ofi osc_heap osc_adopt osc_adopt_core osc_reports osc_reports_core osc_verify osc_verify_core osc_fake)
-    if(TARGET ${target})
+  get_property(targets DIRECTORY ${CMAKE_SOURCE_DIR}/src PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets ITEMS osc_fake)
+    get_target_property(type ${target} TYPE)
+    if(type MATCHES "^(STATIC|SHARED|MODULE|OBJECT)_LIBRARY$")
       target_compile_options(${target} PUBLIC --coverage -fprofile-update=atomic)
       target_link_options(${target} PUBLIC --coverage)
     endif()

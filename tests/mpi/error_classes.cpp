@@ -372,3 +372,19 @@ CASE(dynamic_windows_have_no_segment) {
     CHECK_CLASS(MPI_Win_shared_query(window.handle(), rank(), &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
     CHECK_CLASS(MPI_Win_shared_query(window.handle(), MPI_PROC_NULL, &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
 }
+
+CASE(units_beyond_int_and_no_info) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make");
+    constexpr MPI_Aint kUnit = MPI_Aint{1} << 33;
+    void* base = nullptr;
+    MPI_Win win;
+    CHECK_OK(MPI_Win_allocate_c(8, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Aint bytes = -1, wide = -1;
+    int unit = -1;
+    CHECK_CLASS(MPI_Win_shared_query(win, rank(), &bytes, &unit, static_cast<void*>(&base)), MPI_ERR_DISP);
+    CHECK_OK(MPI_Win_shared_query_c(win, rank(), &bytes, &wide, static_cast<void*>(&base)));
+    CHECK_EQ(wide, kUnit);
+    CHECK_CLASS(MPI_Win_set_info(win, MPI_INFO_NULL), MPI_ERR_INFO);
+    MPI_Win_free(&win);
+}
