@@ -75,7 +75,9 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
         set_started(core, rank, true);
         target.post = Post::Open;
     }
-    if (may_wait) core.strategies.pscw->start(core, guard, targets);
+    if (!may_wait) return Fault::None;
+    core.strategies.pscw->start(core, guard, targets);
+    if (core.pointers_given) static_cast<void>(strategy::await_local_posts(core, guard));  // complete reports the dead
     return Fault::None;
 }
 

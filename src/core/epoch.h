@@ -127,8 +127,8 @@ inline bool may_order_only(const Core& core, std::uint32_t rank) {
 /// already or cannot be opened; the general path then reports the fault.
 bool opens(Core& core, std::uint32_t rank);
 
-/// Called when the user gets pointers to other processes' memory. An open lock_all must hold their locks from now on,
-/// because libosc does not see loads and stores through the pointers.
+/// Called when the user gets pointers to other processes' memory. libosc does not see loads and stores through them, so
+/// from now on an open lock or lock_all holds its locks, and an open start has the posts of this node's targets.
 Fault pointers_given(Core& core);
 
 /// Orders this thread's earlier memory accesses before its later ones. It is a read-modify-write instead of a fence

@@ -225,6 +225,7 @@ Fault pointers_given(Core& core) {
     StateGuard guard(core);
     if (core.pointers_given) return Fault::None;
     core.pointers_given = true;
+    if (core.epoch.access == Access::Start) return strategy::await_local_posts(core, guard);
     if (core.epoch.access == Access::Lock) return core.lock_order->acquire_in(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;
     return strategy::acquire_all_local(core, guard);

@@ -3,6 +3,7 @@
 
 #include <ctime>
 
+#include "base/first_fault.h"
 #include "sync/pscw.h"
 
 namespace osc::strategy {
@@ -158,6 +159,15 @@ Fault await_post(Core& core, StateGuard& guard, Target& target) {
     target.post = fault == Fault::None ? Post::Taken : Post::Open;
     if (core.threaded) core.mine().pscw_bell.ring();
     return fault;
+}
+
+// Another thread may end the epoch meanwhile.
+Fault await_local_posts(Core& core, StateGuard& guard) {
+    base::FirstFault first;
+    const std::vector<std::uint32_t>& group = core.epoch.group;
+    for (std::size_t i = 0; core.epoch.access == Access::Start && i < group.size(); ++i)
+        if (group[i] != core.me && core.is_local(group[i])) first.note(await_post(core, guard, core.target(group[i])));
+    return first.take();
 }
 
 Fault make_ready(Core& core, StateGuard& guard, Target& target) {

@@ -34,6 +34,8 @@ Fault release_remote(Core& core, const Target& target);
 
 /// In a start epoch: awaits the post of a target of the group, once.
 Fault await_post(Core& core, StateGuard& guard, Target& target);
+/// The same for all other targets of this node: the program may load and store there without a call.
+Fault await_local_posts(Core& core, StateGuard& guard);
 
 /// Awaits the lock, post or fence of `target` that operations in the open epoch need.
 Fault make_ready(Core& core, StateGuard& guard, Target& target);

@@ -202,3 +202,35 @@ CASE(a_query_under_a_lock) {
     }
     MPI_Info_free(&info);
 }
+
+// Loads after MPI_Win_start come after the target's post, and stores before MPI_Win_complete before its wait returns,
+// whether the program had its pointer before or asks for it in the epoch.
+CASE(loads_and_stores_between_start_and_complete) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
+    SKIP_IF(size() < 2);
+    for (int round = 0; round < 20; ++round) {
+        long* base = nullptr;
+        MPI_Win win;
+        CHECK_OK(MPI_Win_allocate(2 * sizeof(long), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        base[0] = -1;
+        MPI_Barrier(MPI_COMM_WORLD);
+        const osct::Group other(rank() == 0 ? 1 : 0);
+        MPI_Aint bytes = 0;
+        int unit = 0;
+        volatile long* there = nullptr;
+        if (rank() == 0 && osct::same_node(1)) {
+            if (round % 2 == 0) CHECK_OK(MPI_Win_shared_query(win, 1, &bytes, &unit, &there));
+            CHECK_OK(MPI_Win_start(other, 0, win));
+            if (round % 2 == 1) CHECK_OK(MPI_Win_shared_query(win, 1, &bytes, &unit, &there));
+            there[1] = 2 * there[0];
+            CHECK_OK(MPI_Win_complete(win));
+        } else if (rank() == 1 && osct::same_node(0)) {
+            ::usleep(1000);
+            base[0] = round;
+            CHECK_OK(MPI_Win_post(other, 0, win));
+            CHECK_OK(MPI_Win_wait(win));
+            CHECK_EQ(base[1], 2L * round);
+        }
+        MPI_Win_free(&win);
+    }
+}
