@@ -223,8 +223,8 @@ Fault may_free(Core& core) {
 
 Fault pointers_given(Core& core) {
     StateGuard guard(core);
-    if (core.pointers_given) return Fault::None;
-    core.pointers_given = true;
+    // Another thread, to which this window gave the first pointer, may still await what the epoch needs.
+    if (std::exchange(core.pointers_given, true) && !core.threaded) return Fault::None;
     if (core.epoch.access == Access::Start) return strategy::await_local_posts(core, guard);
     if (core.epoch.access == Access::Lock) return core.lock_order->acquire_in(core, guard);
     if (core.epoch.access != Access::LockAll || core.epoch.no_check) return Fault::None;

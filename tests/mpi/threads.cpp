@@ -97,6 +97,35 @@ CASE(flushes_by_another_thread) {
     }
 }
 
+// A pointer comes with the post, also to a thread that asks for one while another thread's query awaits it.
+CASE(queries_in_a_start_epoch) {
+    HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
+    SKIP_IF(size() < 2);
+    for (long round = 0; round < 20; ++round) {
+        Window window(osct::WindowKind::Allocate, 64);
+        const MPI_Win win = window.handle();
+        const osct::Group other(rank() == 0 ? 1 : 0);
+        window.base<long>()[0] = -1;
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank() == 0 && osct::same_node(1)) {
+            MPI_Win_start(other, 0, win);
+            in_threads([=](int) {
+                MPI_Aint bytes = 0;
+                int unit = 0;
+                volatile long* there = nullptr;
+                CHECK_OK(MPI_Win_shared_query(win, 1, &bytes, &unit, &there));
+                CHECK_EQ(there[0], round);
+            });
+            MPI_Win_complete(win);
+        } else if (rank() == 1 && osct::same_node(0)) {
+            osct::compute(0.001);
+            window.base<long>()[0] = round;
+            MPI_Win_post(other, 0, win);
+            MPI_Win_wait(win);
+        }
+    }
+}
+
 // Two windows of one communicator, one thread each; even ranks enter the fence of one first, odd ranks of the other.
 CASE(fences_in_opposite_order) {
     Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Allocate, 64);
