@@ -1,13 +1,15 @@
 """Draws the figures of compare: curves against message size and bars of ratios, each as SVG and as PNG."""
 
 import os
+import re
 
 import matplotlib
 
 matplotlib.use("Agg")
-# Text stays text, and the same figures give the same file.
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "osc", "font.size": 9, "axes.grid": True,
-                            "grid.alpha": 0.3, "legend.frameon": False})
+# Text stays text, and the same figures give the same file. The grid marks the ticks.
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "osc", "font.size": 9, "font.sans-serif": ["DejaVu Sans"],
+                            "axes.grid": True, "grid.alpha": 0.3, "legend.frameon": False, "xtick.bottom": False,
+                            "ytick.left": False})
 
 from matplotlib import pyplot, ticker
 
@@ -42,6 +44,11 @@ def save(figure, folder, name, kinds=("svg", "png")):
     for kind in kinds:
         path = os.path.join(folder, "%s.%s" % (name, kind))
         figure.savefig(path, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+        if kind == "svg":
+            with open(path, encoding="utf-8") as drawn:
+                text = re.sub(r"\n\s*", "\n", drawn.read())
+            with open(path, "w", encoding="utf-8") as shorter:
+                shorter.write(re.sub(r"(\.\d\d)\d+", r"\1", text))
         paths.append(path)
     pyplot.close(figure)
     return paths
