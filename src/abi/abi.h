@@ -1,4 +1,4 @@
-// The contract of a host ABI: what differs between host MPIs, and nothing else. A folder here implements it for the
+// The contract of a host ABI: what the ABI and the progress of a host MPI decide. A folder here implements it for the
 // hosts of one ABI: handles.h has the inline functions, which fast paths call, and the source files have the others.
 // Where all hosts agree on a name of mpi.h, the rooms above use that name.
 #pragma once
