@@ -27,7 +27,7 @@ namespace first_profiled {
 template <class Route>
 struct Missing;
 template <class... Words>
-struct Missing<int (*)(Words...)> {
+struct Missing<Route<int(Words...)>> {
     template <const host::EntryText& kEntry>
     static int refuse(Words... words) {
         const Word arguments[] = {words..., 0};

@@ -5,6 +5,7 @@
 // supports each integer or pointer argument fills one register or one 8-byte stack slot, whatever its type.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace osc {
@@ -21,9 +22,22 @@ static_assert(sizeof(Word) == 8, "an argument of the C calling convention fills 
 #define OSC_RESCAN_4(...) OSC_RESCAN_1(OSC_RESCAN_1(OSC_RESCAN_1(OSC_RESCAN_1(__VA_ARGS__))))
 #define OSC_RESCAN_1(...) __VA_ARGS__
 
-/// One function pointer for each entry point.
+/// Where the calls of an entry point go: a function pointer that threads may call through while another replaces it.
+template <class Function>
+class Route {
+  public:
+    constexpr Route(Function* to = nullptr) : to_(to) {}
+    void operator=(Function* to) { to_.store(to, std::memory_order_relaxed); }
+    void operator=(const Route& other) { *this = static_cast<Function*>(other); }
+    operator Function*() const { return to_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<Function*> to_;
+};
+
+/// One route for each entry point.
 struct Routes {
-#define OSC_ENTRY(kind, name, parameters, arguments) int (*name)(OSC_WORDS arguments);
+#define OSC_ENTRY(kind, name, parameters, arguments) Route<int(OSC_WORDS arguments)> name;
 #include "api/entries.def"
 };
 

@@ -25,17 +25,14 @@
 namespace osc {
 namespace {
 
-template <class Route>
-Route to_route(void* address) {
-    return reinterpret_cast<Route>(address);
-}
-
-template <class Route>
-void choose(Route& called, Route& profiled, Route ours, void* host, const char* symbol, bool disabled) {
+template <class Function>
+void choose(Route<Function>& called, Route<Function>& profiled, Function* ours, void* host, const char* symbol,
+            bool disabled) {
     void* const next = host::next_symbol(symbol);
     const bool tool = next != nullptr && !host::in_host_library(next);
-    profiled = disabled && host != nullptr ? to_route<Route>(host) : ours;
-    called = tool ? to_route<Route>(next) : profiled;
+    if (disabled && host != nullptr) ours = reinterpret_cast<Function*>(host);
+    profiled = ours;
+    called = tool ? reinterpret_cast<Function*>(next) : ours;
 }
 
 // The plugin comes now if an option asks for it: later the program may have changed its folder or its file system.
@@ -65,10 +62,11 @@ void serve() {
         fabric::announce_processes(static_cast<std::uint32_t>(processes));
 }
 
-template <class Route>
-void pass(Route& route, const char* symbol, Route missing) {
-    void* const address = host::host_symbol(symbol);
-    route = address != nullptr ? to_route<Route>(address) : missing;
+template <class Function>
+void pass(Route<Function>& route, const char* symbol, const Route<Function>& missing) {
+    route = missing;
+    if (void* const address = host::host_symbol(symbol); address != nullptr)
+        route = reinterpret_cast<Function*>(address);
 }
 
 void stand_aside() {

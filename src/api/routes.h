@@ -26,8 +26,8 @@ auto as_route(int (*function)(A...)) {
 
 /// Calls a route with arguments of the host's types.
 template <class Route>
-auto through(Route route) {
-    return [route](auto... arguments) {
+auto through(const Route& route) {
+    return [&route](auto... arguments) {
         [[maybe_unused]] const auto word = [](auto argument) {  // unused without arguments
             if constexpr (std::is_pointer_v<decltype(argument)>)
                 return reinterpret_cast<Word>(argument);

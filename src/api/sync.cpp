@@ -273,14 +273,11 @@ int flush_local(int rank, MPI_Win win) {
     return fast_flush<Entry::Win_flush_local, kThreaded>(rank, win, slow::Win_flush_local);
 }
 
-// Replaces `function` in all tables of routes. Other threads may call through the routes meanwhile.
+// Replaces `function` in all tables of routes.
 template <class Route, class... A>
 void replace(Route Routes::*name, int (*function)(A...), int (*by)(A...)) {
-    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked}) {
-        const std::atomic_ref route(routes->*name);
-        if (route.load(std::memory_order_relaxed) == as_route(function))
-            route.store(as_route(by), std::memory_order_relaxed);
-    }
+    for (Routes* routes : {&g_mpi, &g_pmpi, &g_own, &g_checked})
+        if (Route& route = routes->*name; route == as_route(function)) route = as_route(by);
 }
 
 }  // namespace
