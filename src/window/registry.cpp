@@ -12,7 +12,7 @@ constinit Front g_front;
 
 void Front::clear(std::size_t index) {
     handles[index].store(index == 0 ? 1 : 0, std::memory_order_relaxed);
-    windows[index].store(nullptr, std::memory_order_relaxed);
+    windows[index].store(nullptr, std::memory_order_release);
 }
 
 }  // namespace detail

@@ -35,8 +35,9 @@ inline Window* find_front(MPI_Win handle) {
     asm("" : "+r"(front));  // one address for both arrays; the compiler would make two
     const abi::HandleKey key = abi::handle_key(handle);
     const std::size_t index = abi::window_index(key);
+    // The window is read first: an entry that another thread empties meanwhile loses its handle before its window.
+    Window* const window = front->windows[index].load(std::memory_order_acquire);
     if (__builtin_expect(!shm::equals(front->handles[index], key), 0)) return nullptr;
-    Window* const window = front->windows[index].load(std::memory_order_relaxed);
     if (window == nullptr) __builtin_unreachable();
     return window;
 }
