@@ -54,6 +54,10 @@ void drive(Window& window) {
     ::sched_yield();
 }
 
+Fault no_result() {
+    return fail(Fault::Arg, "the address for the result is null");
+}
+
 // The counters [first, first + count) of this process.
 Fault own_counters(Window& window, int first, int count, NotifyBoard*& board) {
     board = window.notifications.own();
@@ -89,6 +93,7 @@ Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx,
 
 Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count* value) {
     NotifyBoard* board = nullptr;
+    if (flag == nullptr) return no_result();
     if (const Fault fault = own_counters(window, index, 1, board); fault != Fault::None) return fault;
     const auto read = [&] {
         const auto now =
@@ -122,6 +127,7 @@ Fault set_counters(Window& window, int number) {
 }
 
 Fault get_number(Window& window, int rank, int* number) {
+    if (number == nullptr) return no_result();
     if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
         return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
     std::uint32_t count = 0;
@@ -211,6 +217,7 @@ OSC_EXPORT int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
 OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) {
     const auto read = [value](Window& window, int index) {
         NotifyBoard* board = nullptr;
+        if (value == nullptr) return no_result();
         if (const Fault fault = own_counters(window, index, 1, board); fault != Fault::None) return fault;
         drive(window);
         *value =

@@ -54,6 +54,9 @@ CASE(errors) {
         CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), first, std::numeric_limits<int>::max(), 0, &index, nullptr),
                     MPI_ERR_ARG);
     CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), size(), &number), MPI_ERR_RANK);
+    CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), 0, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_get_notify_value(win.handle(), 0, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_test_notify(win.handle(), 0, 0, nullptr, nullptr), MPI_ERR_ARG);
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, size(), 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_RANK);
     CHECK_OK(OSC_Put_notify(&out, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, 7, win.handle()));
     if (osct::served_by_osc()) {
