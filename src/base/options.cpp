@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <initializer_list>
 #include <iterator>
 #include <vector>
@@ -199,6 +200,11 @@ Values read() {
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
 #include "base/options.def"
     if (values.disable) return values;
+    // The program may change its folder before it ends.
+    for (std::string* const file : {&values.stats, &values.trace}) {
+        std::error_code none;
+        if (!file->empty() && *file != "1") *file = std::filesystem::absolute(*file, none).string();
+    }
     for (const UnknownOption& unknown : unknown_options())
         warn_for_job("unknown option %s; %s", unknown.name.c_str(), unknown.remedy.c_str());
     return values;

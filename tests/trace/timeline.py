@@ -7,7 +7,8 @@ track nest, arrows go forward in time, epochs begin and end in pairs, and the ca
 
 --arrows: messages have arrows. --puts N: each rank has made so many puts. --crash: the job ends without MPI_Finalize, and
 osc_info --merge writes the timeline. --full: OSC_DEBUG=trace_mib has no room for all puts. --unwritable: FILE is in no folder.
---apart: each rank has a folder of its own, as on hosts without a common file system.
+--apart: each rank has a folder of its own, as on hosts without a common file system. --gone: the program removes the file
+of rank 0. --moves: the program changes its folder, and OSC_STATS=statistics.json.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ def arguments():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--puts", type=int)
-    for flag in ("--arrows", "--notified", "--crash", "--full", "--unwritable", "--apart"):
+    for flag in ("--arrows", "--notified", "--crash", "--full", "--unwritable", "--apart", "--gone", "--moves"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("program", nargs="+")
     return parser.parse_args()
@@ -165,9 +166,11 @@ def check_epochs(events, calls, crash, wrong):
 def check(document, args, output, errors, wrong):
     facts = document["otherData"]
     events = document["traceEvents"]
-    if facts["processes"] != args.ranks or facts["processes_found"] != args.ranks:
+    if facts["processes"] != args.ranks or facts["processes_found"] != args.ranks - args.gone:
         wrong.append("%s processes" % facts)
-    if {event["pid"] for event in events} != set(range(args.ranks)):
+    if args.gone and errors.count("lacks 1 of %d processes: their files are gone" % args.ranks) != 1:
+        wrong.append(errors)
+    if {event["pid"] for event in events} != set(range(args.gone, args.ranks)):
         wrong.append("ranks %s" % {event["pid"] for event in events})
     tracks = check_slices(events, wrong)
     arrows = check_arrows(events, tracks, not args.crash, wrong)
@@ -195,9 +198,10 @@ def check(document, args, output, errors, wrong):
 
 
 def run(args, folder, wrong):
-    path = os.path.join(folder, "none" if args.unwritable else "", "timeline.json")
+    name = os.path.join("none" if args.unwritable else "", "timeline.json")
+    path = os.path.join(folder, name)
     command = [args.mpiexec]
-    for setting in args.env + ["OSC_TRACE=" + ("timeline.json" if args.apart else path)]:
+    for setting in args.env + ["OSC_TRACE=" + name]:
         command += ["-genv"] + setting.split("=", 1)
     if args.apart:
         for rank in range(args.ranks):
@@ -206,7 +210,8 @@ def run(args, folder, wrong):
             command += [":"] * (rank > 0) + ["-n", "1", "-wdir", place] + args.program
     else:
         command += ["-n", str(args.ranks)] + args.program
-    job = subprocess.run(["timeout", "-k", "5", "60"] + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    job = subprocess.run(["timeout", "-k", "5", "60"] + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                         cwd=folder)
     output = job.stdout.decode(errors="replace")
     errors = job.stderr.decode(errors="replace")
     if args.apart:
@@ -225,7 +230,7 @@ def run(args, folder, wrong):
         merge = subprocess.run([args.info, "--merge", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if merge.returncode != 0:
             wrong.append("osc_info --merge: " + merge.stdout.decode(errors="replace"))
-    elif job.returncode != 0 or os.listdir(folder) != ["timeline.json"]:
+    elif job.returncode != 0 or sorted(os.listdir(folder)) != ["statistics.json"] * args.moves + ["timeline.json"]:
         wrong.append("status %d, files %s" % (job.returncode, os.listdir(folder)))
     if not os.path.exists(path):
         wrong.append(output + errors)

@@ -1,5 +1,6 @@
 // Puts a number of times to the next rank in a lock_all epoch, and ends as its argument says: "ends" with MPI_Finalize,
-// "killed" by SIGKILL of every rank, "exits" without MPI_Finalize. Each rank is behind a barrier then.
+// "killed" by SIGKILL of every rank, "exits" without MPI_Finalize; each rank is behind a barrier then. "moves": each
+// rank changes to a folder of its own first, which is gone at once; "gone": rank 0 removes its part of the timeline.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -20,6 +21,11 @@ int main(int argc, char** argv) {
     long* memory = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    if (how == "moves") {
+        char folder[] = "/tmp/osc_traced_XXXXXX";
+        if (::mkdtemp(folder) == nullptr || ::chdir(folder) != 0 || ::rmdir(folder) != 0) return 3;
+    }
+    if (how == "gone" && rank == 0 && ::unlink("timeline.json.rank-0") != 0) return 4;
     MPI_Win_lock_all(0, win);
     const long value = rank;
     for (long i = 0; i < puts; ++i)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -119,7 +120,8 @@ TEST(Options, WordsForOnAndOffMeanOneThing) {
             [](const base::Values& v) { return v.host_progress_hook; });
         has("OSC_CHECK", on, [](const base::Values& v) { return v.check == "1"; });
         has("OSC_STATS", on, [](const base::Values& v) { return v.stats == "1"; });
-        has("OSC_TRACE", on, [](const base::Values& v) { return v.trace == "osc_trace.json"; });
+        has("OSC_TRACE", on,
+            [](const base::Values& v) { return v.trace == std::filesystem::absolute("osc_trace.json"); });
         has("OSC_VERBOSE", on, [](const base::Values&) { return base::verbose("job") && !base::verbose("windows"); });
         has("OSC_DEBUG", std::string("cma=") + on, [](const base::Values& v) { return v.cma == "auto"; });
         has("OSC_ADOPT", on, [](const base::Values& v) { return v.adopt == "auto"; });
@@ -140,7 +142,7 @@ TEST(Options, WordsForOnAndOffMeanOneThing) {
     has("OSC_HANG_REPORT", "1", [](const base::Values&) { return base::hang_limit() == 1'000'000'000; });
     has("OSC_HANG_REPORT", "on", [](const base::Values&) { return base::hang_limit() == 60'000'000'000; });
     has("OSC_CHECK", "2", [](const base::Values& v) { return v.check == "2"; });
-    has("OSC_STATS", "on.json", [](const base::Values& v) { return v.stats == "on.json"; });
+    has("OSC_STATS", "on.json", [](const base::Values& v) { return v.stats == std::filesystem::absolute("on.json"); });
     has("OSC_DEBUG", "spin=1", [](const base::Values& v) { return v.spin == 1; });
     EXPECT_EQ(base::spelled("OSC_ADOPT", "Yes"), "auto");
     EXPECT_EQ(base::spelled("OSC_FENCE", "on"), "on");

@@ -32,6 +32,9 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes of a file in one 
 struct Account {
     std::uint64_t run, clock, bytes;
 };
+bool recorded(const Account& account) {
+    return account.run != 0;
+}
 constexpr int kWords = sizeof(Account) / sizeof(std::uint64_t);
 
 // The end of a job's recording. Its memory is the host's for ever if a process dies meanwhile.
@@ -170,6 +173,10 @@ void Ending::merge_files() {
         return;
     }
     merged_ = 1;
+    const auto files = static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), recorded));
+    if (merged.found < files)
+        base::say("the timeline in %s lacks %zu of %zu processes: %s", path_.c_str(), files - merged.found, files,
+                  merged.left_out.empty() ? "their files are gone" : merged.left_out.front().c_str());
     if (merged.dropped > 0)
         base::say("the timeline in %s lacks %llu records of %llu, for which OSC_DEBUG=trace_mib=%ld had no room",
                   path_.c_str(), static_cast<unsigned long long>(merged.dropped),
@@ -197,7 +204,6 @@ bool Ending::run() {
         if (rank_ == rank && !send_file()) return false;
         if (rank_ == 0 && !bring_file(rank)) return false;
     }
-    const auto recorded = [](const Account& account) { return account.run != 0; };
     if (rank_ == 0 && std::any_of(all_.begin(), all_.end(), recorded)) merge_files();
     return agree_to_clean_up();
 }
