@@ -79,6 +79,9 @@ inline bool plain_integer64(MPI_Datatype type) noexcept;
 /// Whether the host survives a query of `type`: it may crash on a handle that is no datatype at all.
 bool may_be_datatype(MPI_Datatype type) noexcept;
 
+/// Whether `info` is MPI_INFO_NULL or the handle of an info object, live or freed.
+bool may_be_info(MPI_Info info) noexcept;
+
 /// The combiner whose constructor has the same arguments, for a combiner of MPI 1 that keeps addresses among the
 /// integers; any other combiner itself.
 int modern_combiner(int combiner) noexcept;

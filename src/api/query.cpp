@@ -123,8 +123,8 @@ int Win_get_info(MPI_Win win, MPI_Info* info_used) {
 
 int Win_set_info(MPI_Win win, MPI_Info info) {
     OSC_ON_WINDOW(win, Win_set_info, (win, info));
-    if (info == MPI_INFO_NULL)
-        return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is MPI_INFO_NULL"));
+    if (info == MPI_INFO_NULL || !abi::may_be_info(info))
+        return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is null, or no info object"));
     for (;;) {
         const InfoInUse before = info_in_use(*window);
         InfoInUse now = read_info(info, window->flavor, before);

@@ -157,6 +157,10 @@ Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_In
     Request request{flavor, base, size, unit, info, comm};
     const bool gives_memory = flavor == MPI_WIN_FLAVOR_ALLOCATE || flavor == MPI_WIN_FLAVOR_SHARED;
     request.fault = check_arguments(size, unit, win != nullptr && (memory != nullptr || !gives_memory));
+    if (request.fault == Fault::None && !abi::may_be_info(info)) {
+        request.fault = fail(Fault::Info, "the info is no info object");
+        request.info = MPI_INFO_NULL;
+    }
     if (request.fault == Fault::None && flavor == MPI_WIN_FLAVOR_CREATE && base == nullptr && size > 0)
         request.fault = fail(Fault::Base, "the base is null, but the size is %lld", static_cast<long long>(size));
     if (request.fault != Fault::None) request.size = 0;
@@ -248,7 +252,8 @@ int Win_free(MPI_Win* win) {
 }
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
-    if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
+    if (size < 0 || baseptr == nullptr || !abi::may_be_info(info))
+        OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
     const std::size_t alignment = wanted_alignment(info);
     const shm::ArenaBlock piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), alignment, false);
     void* base = piece.address;

@@ -386,5 +386,15 @@ CASE(units_beyond_int_and_no_info) {
     CHECK_OK(MPI_Win_shared_query_c(win, rank(), &bytes, &wide, static_cast<void*>(&base)));
     CHECK_EQ(wide, kUnit);
     CHECK_CLASS(MPI_Win_set_info(win, MPI_INFO_NULL), MPI_ERR_INFO);
+    const auto no_info = static_cast<MPI_Info>(MPI_COMM_WORLD);
+    CHECK_CLASS(MPI_Win_set_info(win, no_info), MPI_ERR_INFO);
     MPI_Win_free(&win);
+    const osct::WithoutObject without_object;
+    CHECK_CLASS(MPI_Alloc_mem(8, no_info, static_cast<void*>(&base)), MPI_ERR_INFO);
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Win_allocate(8, 1, no_info, comm, static_cast<void*>(&base), &win), MPI_ERR_INFO);
+    CHECK_CLASS(MPI_Win_create_dynamic(no_info, comm, &win), MPI_ERR_INFO);
+    MPI_Comm_free(&comm);
 }

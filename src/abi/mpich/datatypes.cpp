@@ -46,6 +46,11 @@ bool may_be_datatype(MPI_Datatype type) noexcept {
     return type != MPI_DATATYPE_NULL && (key & 0x3c000000) == 0x0c000000 && key >> 30 != 0;
 }
 
+bool may_be_info(MPI_Info info) noexcept {
+    const HandleKey key = handle_key(info);
+    return info == MPI_INFO_NULL || ((key & 0x3c000000) == 0x1c000000 && key >> 30 != 0);
+}
+
 int modern_combiner(int combiner) noexcept {
     switch (combiner) {
         case MPI_COMBINER_HVECTOR_INTEGER:

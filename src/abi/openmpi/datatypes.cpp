@@ -20,6 +20,10 @@ bool may_be_datatype(MPI_Datatype type) noexcept {
     return type != nullptr && type != MPI_DATATYPE_NULL;
 }
 
+bool may_be_info(MPI_Info info) noexcept {
+    return info != nullptr;
+}
+
 // Open MPI has removed the constructors of MPI 1.
 int modern_combiner(int combiner) noexcept {
     return combiner;
