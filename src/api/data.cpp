@@ -56,6 +56,7 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
     }
     Fault fault = Fault::None;
     const op::TypeInfo* types[3] = {};
+    const int rank = buffers.target_rank;
     // MPI_NO_OP ignores the origin arguments.
     if (reads_origin(kind, call.op))
         fault =
@@ -67,10 +68,10 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
         fault = describe("target", nullptr, buffers.target_count, buffers.target_type, call.target, types[2]);
     if (fault == Fault::None && kind == op::OpKind::CompareAndSwap && buffers.compare == nullptr)
         fault = fail(Fault::Buffer, "the compare buffer is null");
+    if (rank == MPI_PROC_NULL && fault == Fault::Buffer) return Fault::None;
     if (fault != Fault::None) return fault;
     call.compare = buffers.compare;
     call.disp = buffers.disp;
-    const int rank = buffers.target_rank;
     if (rank == MPI_PROC_NULL) return Fault::None;
     if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
         return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);

@@ -140,3 +140,27 @@ CASE(null_buffers_without_data) {
         MPI_Type_free(&here);
     }
 }
+
+CASE(null_buffers_to_no_process) {
+    HOST_CANNOT("the host alone checks them");
+    Window window(osct::WindowKind::Allocate, 64);
+    const MPI_Win win = window.handle();
+    MPI_Request request[4];
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, win);
+    for (const MPI_Datatype type : {MPI_LONG, MPI_SHORT}) {
+        CHECK_OK(MPI_Put(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, win));
+        CHECK_OK(MPI_Get(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, win));
+        CHECK_OK(MPI_Accumulate(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, MPI_SUM, win));
+        CHECK_OK(MPI_Get_accumulate(nullptr, 2, type, nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, MPI_SUM, win));
+        CHECK_OK(MPI_Fetch_and_op(nullptr, nullptr, type, MPI_PROC_NULL, 0, MPI_SUM, win));
+        CHECK_OK(MPI_Compare_and_swap(nullptr, nullptr, nullptr, type, MPI_PROC_NULL, 0, win));
+        CHECK_OK(MPI_Rput(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, win, &request[0]));
+        CHECK_OK(MPI_Rget(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, win, &request[1]));
+        CHECK_OK(MPI_Raccumulate(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, MPI_SUM, win, &request[2]));
+        CHECK_OK(MPI_Rget_accumulate(nullptr, 2, type, nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, MPI_SUM, win,
+                                     &request[3]));
+        CHECK_OK(MPI_Waitall(4, request, MPI_STATUSES_IGNORE));
+    }
+    MPI_Win_unlock_all(win);
+}
