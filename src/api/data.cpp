@@ -20,6 +20,8 @@ Fault describe(const char* which, void* base, MPI_Count count, MPI_Datatype type
     info = host::type_info(type, &error);
     if (info == nullptr) {
         if (error == MPI_ERR_NO_MEM) return fail(Fault::NoMem, "no memory to describe the %s datatype", which);
+        if (error == MPI_ERR_COUNT)
+            return fail(Fault::Type, "data of the %s datatype lie outside every address space", which);
         return fail(Fault::Type, "the %s datatype is null, not committed, or not one that libosc can describe", which);
     }
     operand = {base, static_cast<std::size_t>(count), &info->layout};

@@ -89,6 +89,8 @@ const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept {
         return enter(type, keyval);
     } catch (const std::invalid_argument&) {
         error = MPI_ERR_UNSUPPORTED_OPERATION;
+    } catch (const std::overflow_error&) {
+        error = MPI_ERR_COUNT;
     } catch (const std::exception&) {
         error = MPI_ERR_NO_MEM;
     }

@@ -35,14 +35,16 @@ void enter_predefined();
 const TypeInfo* resolve(MPI_Datatype type, int& error) noexcept;
 
 /// Flattens a datatype from its constructor's arguments. Throws std::bad_alloc, std::length_error if it has
-/// too many irregular blocks, and std::invalid_argument for a constructor or predefined type that libosc does not know.
+/// too many irregular blocks, std::overflow_error for data outside every address space (op::max_displacement), and
+/// std::invalid_argument for a constructor or predefined type that libosc does not know.
 op::Layout flatten(MPI_Datatype type);
 
 }  // namespace detail
 
 /// The description of a committed datatype; valid while the caller's handle is, longer through a TypeRef. Null if
 /// the handle is MPI_DATATYPE_NULL or not committed (MPI_ERR_TYPE), libosc cannot describe it
-/// (MPI_ERR_UNSUPPORTED_OPERATION) or memory is short (MPI_ERR_NO_MEM); `error` then receives the class. Thread-safe;
+/// (MPI_ERR_UNSUPPORTED_OPERATION), its data lie outside every address space (MPI_ERR_COUNT) or memory is short
+/// (MPI_ERR_NO_MEM); `error` then receives the class. Thread-safe;
 /// the first call for a derived type calls the host.
 inline const TypeInfo* type_info(MPI_Datatype type, int* error = nullptr) noexcept {
     if (const TypeInfo* info = abi::predefined(type)) [[likely]]

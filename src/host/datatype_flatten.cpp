@@ -3,6 +3,7 @@
 // 5.1.4).
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -23,11 +24,18 @@ std::size_t size_of(std::int64_t n) {
     return static_cast<std::size_t>(n);
 }
 
+// A product of arguments; one that does not fit is so far away that LayoutBuilder refuses data there.
+std::int64_t product(std::int64_t a, std::int64_t b) {
+    std::int64_t exact = 0;
+    if (!__builtin_mul_overflow(a, b, &exact)) return exact;
+    return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
 void add_vector(LayoutBuilder& to, Contents& from, const Layout& child) {
     const bool stride_in_bytes = from.combiner() == MPI_COMBINER_HVECTOR;
     const auto count = size_of(from.count());
     const auto blocklength = size_of(from.count());
-    const std::int64_t stride = stride_in_bytes ? from.address() : from.count() * child.extent();
+    const std::int64_t stride = stride_in_bytes ? from.address() : product(from.count(), child.extent());
     to.add_strided(0, count, blocklength, stride, child);
 }
 
@@ -40,7 +48,7 @@ void add_indexed(LayoutBuilder& to, Contents& from, const Layout& child) {
     const auto displacements = in_bytes ? from.addresses(count) : from.counts(count);
     const std::int64_t unit = in_bytes ? 1 : child.extent();
     for (std::size_t i = 0; i < count; ++i)
-        to.add(displacements[i] * unit, size_of(lengths[i]), child);
+        to.add(product(displacements[i], unit), size_of(lengths[i]), child);
 }
 
 // Many members often share few types, and flattening each again would grow exponentially with the depth of nesting.
@@ -73,12 +81,12 @@ Layout take(const Dimension& dimension, const Layout& line) {
         const std::int64_t whole = (dimension.size - dimension.first) / dimension.period;
         const std::int64_t rest = (dimension.size - dimension.first) % dimension.period;
         const std::int64_t full = whole + (rest >= dimension.length ? 1 : 0);
-        builder.add_strided(dimension.first * extent, size_of(full), size_of(dimension.length),
-                            dimension.period * extent, line);
+        builder.add_strided(product(dimension.first, extent), size_of(full), size_of(dimension.length),
+                            product(dimension.period, extent), line);
         if (rest > 0 && rest < dimension.length)
-            builder.add((dimension.first + whole * dimension.period) * extent, size_of(rest), line);
+            builder.add(product(dimension.first + whole * dimension.period, extent), size_of(rest), line);
     }
-    return builder.finish(dimension.size * extent);
+    return builder.finish(product(dimension.size, extent));
 }
 
 // The dimension that varies fastest is the innermost line: the first in Fortran, the last in C.
@@ -108,13 +116,13 @@ Dimension distributed(std::int64_t size, std::int64_t distribution, std::int64_t
     switch (distribution) {
         case MPI_DISTRIBUTE_BLOCK: {
             const std::int64_t block =
-                argument == MPI_DISTRIBUTE_DFLT_DARG ? (size + processes - 1) / processes : argument;
-            const std::int64_t first = std::min(process * block, size);
+                argument == MPI_DISTRIBUTE_DFLT_DARG ? size / processes + (size % processes != 0 ? 1 : 0) : argument;
+            const std::int64_t first = std::min(product(process, block), size);
             return {size, first, std::min(block, size - first), std::max<std::int64_t>(size, 1)};
         }
         case MPI_DISTRIBUTE_CYCLIC: {
             const std::int64_t block = argument == MPI_DISTRIBUTE_DFLT_DARG ? 1 : argument;
-            return {size, process * block, block, processes * block};
+            return {size, product(process, block), block, product(processes, block)};
         }
         default:
             return {size, 0, size, std::max<std::int64_t>(size, 1)};

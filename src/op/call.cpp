@@ -17,8 +17,7 @@ std::byte* at(void* base, std::ptrdiff_t offset) {
 }
 
 std::size_t total(const Operand& operand) {
-    std::size_t bytes = 0;
-    return operand.layout->bytes(operand.count, bytes) ? bytes : ~std::size_t{0};
+    return operand.layout->size() * operand.count;
 }
 
 // The data of an operand as one array; copied out, and back, only if it is not contiguous. The operand may be made of
@@ -101,6 +100,13 @@ Fault execute_update(const Call& call, const Update& what, std::int64_t start, T
 }  // namespace
 
 Fault check(const Call& call, Update& what) {
+    for (const Operand* const operand : {&call.origin, &call.result, &call.target})
+        if (Bounds unused; operand->layout != nullptr && !operand->layout->bounds(operand->count, unused))
+            return fail(operand == &call.target ? Fault::Range : Fault::Count,
+                        "%zu elements of the %s datatype leave the address space", operand->count,
+                        operand == &call.target   ? "target"
+                        : operand == &call.result ? "result"
+                                                  : "origin");
     const std::size_t there = total(call.target);
     if (call.kind == OpKind::Put || call.kind == OpKind::Get) {
         const std::size_t here = total(call.origin);

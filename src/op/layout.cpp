@@ -13,6 +13,8 @@ namespace osc::op {
 
 namespace {
 
+__extension__ using Wide = __int128;
+
 bool is_padded(Basic basic) {
     return element_size(basic) != significant_size(basic);
 }
@@ -111,7 +113,7 @@ Shape::Shape(std::vector<Run> runs, std::ptrdiff_t extent) : runs_(std::move(run
     if (runs_.empty()) return;
     true_lb_ = lo;
     true_extent_ = static_cast<std::size_t>(hi - lo);
-    wraps_ = runs_.front().disp + extent == last_end(runs_.back());
+    wraps_ = extent == last_end(runs_.back()) - runs_.front().disp;
 }
 
 Layout Layout::leaf(Basic basic) {
@@ -134,8 +136,9 @@ bool Layout::bounds(std::size_t count, Bounds& out) const noexcept {
     if (count == 0 || size() == 0) return true;
     std::ptrdiff_t span = 0;
     std::ptrdiff_t last = 0;
-    if (count - 1 > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) return false;
-    if (__builtin_mul_overflow(extent(), static_cast<std::ptrdiff_t>(count - 1), &span)) return false;
+    std::ptrdiff_t bytes = 0;
+    if (__builtin_mul_overflow(size(), count, &bytes) || __builtin_mul_overflow(extent(), count - 1, &span))
+        return false;
     if (__builtin_add_overflow(true_lb(), span, &last)) return false;
     out.lo = std::min(true_lb(), last);
     return !__builtin_add_overflow(std::max(true_lb(), last), static_cast<std::ptrdiff_t>(true_extent()), &out.hi);
@@ -155,6 +158,18 @@ void LayoutBuilder::note_basic(const Layout& child) {
 void LayoutBuilder::add_strided(std::ptrdiff_t disp, std::size_t count, std::size_t blocklength, std::ptrdiff_t stride,
                                 const Layout& child) {
     if (count == 0 || blocklength == 0 || child.size() == 0) return;
+    const Shape& widest = child.elements();
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, blocklength, &bytes) || __builtin_mul_overflow(bytes, widest.size(), &bytes) ||
+        __builtin_add_overflow(bytes, bytes_, &bytes_) || bytes_ > std::size_t{max_displacement})
+        throw std::overflow_error("datatype of too many bytes");
+    // From the origin of the first element to those of the last group, and of its last element.
+    const Wide group = Wide{stride} * Wide{count - 1};
+    const Wide element = Wide{child.extent()} * Wide{blocklength - 1};
+    const Wide lo = disp + std::min<Wide>(group, 0) + std::min<Wide>(element, 0) + widest.true_lb();
+    const Wide hi =
+        disp + std::max<Wide>(group, 0) + std::max<Wide>(element, 0) + widest.true_lb() + Wide{widest.true_extent()};
+    if (lo < -max_displacement || hi > max_displacement) throw std::overflow_error("datatype of too far bytes");
     note_basic(child);
     append_groups(data_, disp, count, blocklength, stride, child.data());
     if (is_padded(basic_)) append_groups(padded_, disp, count, blocklength, stride, child.elements());
@@ -165,6 +180,7 @@ Layout LayoutBuilder::finish(std::ptrdiff_t extent) {
     layout.data_ = Shape(data_.take(), extent);
     if (is_padded(basic_)) layout.padded_ = std::make_shared<const Shape>(padded_.take(), extent);
     layout.basic_ = std::exchange(basic_, Basic::None);
+    bytes_ = 0;
     mixed_ = false;
     layout.contiguous_ = layout.data_.blocks() == 1 && layout.data_.wraps() && layout.data_.first_disp() == 0;
     return layout;

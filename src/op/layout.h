@@ -87,12 +87,8 @@ class Layout {
     /// computes on. Blocks are whole numbers of elements. Same as data() for all but padded pairs.
     [[nodiscard]] const Shape& elements() const noexcept { return padded_ ? *padded_ : data_; }
 
-    /// Bytes of data of `count` elements. False if that does not fit 64 bits.
-    [[nodiscard]] bool bytes(std::size_t count, std::size_t& total) const noexcept {
-        return !__builtin_mul_overflow(data_.size(), count, &total);
-    }
-
-    /// The bytes that an access to `count` elements touches, in O(1); lo == hi if none. False on overflow of 64 bits.
+    /// The bytes that an access to `count` elements touches, in O(1); lo == hi if none. False if they, or their number,
+    /// do not fit 64 bits with a sign: no walk over the elements may begin.
     [[nodiscard]] bool bounds(std::size_t count, Bounds& out) const noexcept;
 
   private:
@@ -107,6 +103,10 @@ class Layout {
 /// Irregular blocks that a layout may have: 2.5 GiB of them. Flattening more would exhaust memory unseen.
 inline constexpr std::size_t max_runs = std::size_t{1} << 26;
 
+/// All data of a layout lie less than this from its origin, in bytes, in both directions: sums and differences of two
+/// displacements fit 64 bits. Address spaces are smaller.
+inline constexpr std::ptrdiff_t max_displacement = std::ptrdiff_t{1} << 61;
+
 /// The runs of a layout that is being built.
 struct RunList : std::vector<Run> {
     std::size_t most = max_runs;
@@ -114,8 +114,8 @@ struct RunList : std::vector<Run> {
 };
 
 /// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
-/// vector of a vector costs one run per inner vector, not one per block. Throws
-/// std::bad_alloc, and std::length_error beyond `most` irregular blocks.
+/// vector of a vector costs one run per inner vector, not one per block. Throws std::bad_alloc, std::length_error
+/// beyond `most` irregular blocks, and std::overflow_error for data, or as many bytes of it, beyond max_displacement.
 class LayoutBuilder {
   public:
     explicit LayoutBuilder(std::size_t most = max_runs) { data_.most = padded_.most = most; }
@@ -131,6 +131,7 @@ class LayoutBuilder {
   private:
     void note_basic(const Layout& child);
 
+    std::size_t bytes_ = 0;
     RunList data_;
     RunList padded_;  // the elements, kept only while basic_ is a padded pair
     Basic basic_ = Basic::None;

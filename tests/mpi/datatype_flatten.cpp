@@ -266,6 +266,49 @@ void large_counts() {
     MPI_Type_free(&type);
 }
 
+// Products of the constructors' arguments that do not fit 64 bits, and the greatest that do.
+void far_data() {
+    constexpr MPI_Aint kFar = MPI_Aint{1} << 62;
+    MPI_Datatype wide[2];
+    MPI_Type_create_resized(MPI_DOUBLE, 0, kFar, &wide[0]);
+    MPI_Type_create_resized(MPI_DOUBLE, -kFar, -kFar, &wide[1]);
+    const auto make = [](bool far, const char* what, auto&& construct) {
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        check(construct(&type) == MPI_SUCCESS && MPI_Type_commit(&type) == MPI_SUCCESS, what, -1);
+        int error = MPI_SUCCESS;
+        const TypeInfo* const info = type_info(type, &error);
+        check(far ? info == nullptr && error == MPI_ERR_COUNT : info != nullptr, what, error);
+        MPI_Type_free(&type);
+    };
+    for (MPI_Datatype& child : wide) {
+        const int ones[] = {1, 1}, places[] = {1, 4}, sizes[] = {8}, four[] = {4}, none[] = {0, 0};
+        const MPI_Aint ends[] = {0, kFar}, lows[] = {-kFar, 0}, near[] = {MPI_Aint{1} << 60, -(MPI_Aint{1} << 60)};
+        const MPI_Datatype two[] = {MPI_DOUBLE, child};
+        const int distributions[] = {MPI_DISTRIBUTE_CYCLIC}, arguments[] = {1}, grid[] = {2};
+        make(false, "resized", [&](auto* type) { return MPI_Type_dup(child, type); });
+        make(true, "contiguous", [&](auto* type) { return MPI_Type_contiguous(4, child, type); });
+        make(true, "vector", [&](auto* type) { return MPI_Type_vector(2, 1, 4, child, type); });
+        make(false, "stride of one", [&](auto* type) { return MPI_Type_vector(1, 1, 4, child, type); });
+        make(true, "hvector", [&](auto* type) { return MPI_Type_create_hvector(5, 1, -kFar, MPI_DOUBLE, type); });
+        make(true, "indexed", [&](auto* type) { return MPI_Type_indexed(2, ones, places, child, type); });
+        make(true, "block", [&](auto* type) { return MPI_Type_create_indexed_block(2, 1, places, child, type); });
+        make(true, "hindexed", [&](auto* type) { return MPI_Type_create_hindexed(2, ones, ends, MPI_DOUBLE, type); });
+        make(true, "hblock", [&](auto* type) { return MPI_Type_create_hindexed_block(2, 1, lows, MPI_INT, type); });
+        make(false, "near", [&](auto* type) { return MPI_Type_create_hindexed(2, ones, near, MPI_DOUBLE, type); });
+        make(true, "struct", [&](auto* type) { return MPI_Type_create_struct(2, ones, ends, two, type); });
+        make(true, "subarray",
+             [&](auto* type) { return MPI_Type_create_subarray(1, sizes, four, ones, MPI_ORDER_C, child, type); });
+        make(true, "darray", [&](auto* type) {
+            return MPI_Type_create_darray(2, 1, 1, sizes, distributions, arguments, grid, MPI_ORDER_C, child, type);
+        });
+        make(false, "nothing", [&](auto* type) { return MPI_Type_indexed(2, none, places, child, type); });
+        MPI_Type_free(&child);
+    }
+    make(true, "large", [&](auto* type) {
+        return MPI_Type_vector_c(MPI_Count{1} << 40, MPI_Count{1} << 30, MPI_Count{1} << 30, MPI_DOUBLE, type);
+    });
+}
+
 void threads() {
     for (int round = 0; round < 200; ++round) {
         MPI_Datatype shared = vector_of(8, 2);
@@ -355,6 +398,7 @@ int main(int argc, char** argv) {
     predefined_types();
     life_of_the_cache();
     large_counts();
+    far_data();
     random_types(argc > 1 ? std::strtol(argv[1], nullptr, 10) : 8000);
     if (level == MPI_THREAD_MULTIPLE) threads();
     timings();

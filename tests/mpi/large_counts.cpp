@@ -132,6 +132,49 @@ CASE(windows_of_large_units) {
     CHECK_OK(MPI_Win_free(&win));
 }
 
+// Products of counts and extents, at the operation and in the datatype, do not wrap around.
+CASE(extents_near_two_to_the_62) {
+    HOST_CANNOT("the host computes modulo 2^64");
+    constexpr MPI_Aint kFar = MPI_Aint{1} << 62;
+    for (const MPI_Aint extent : {kFar, -kFar}) {
+        MPI_Datatype wide = MPI_DATATYPE_NULL, four = MPI_DATATYPE_NULL, still = MPI_DATATYPE_NULL;
+        MPI_Type_create_resized(MPI_LONG, extent < 0 ? extent : 0, extent, &wide);
+        MPI_Type_contiguous(4, wide, &four);
+        MPI_Type_create_resized(MPI_LONG, 0, 0, &still);
+        for (MPI_Datatype* const type : {&wide, &four, &still})
+            MPI_Type_commit(type);
+        for (const osct::WindowKind kind : osct::kAllWindowKinds) {
+            osct::Window window(kind, 8 * sizeof(long));
+            const MPI_Win win = window.handle();
+            MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+            const int target = (rank() + 1) % size();
+            const MPI_Aint at = window.at(target, 0);
+            long values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8] = {};
+            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
+            CHECK_OK(MPI_Put(values, 1, wide, target, at, 1, wide, win));
+            CHECK_OK(MPI_Win_flush(target, win));
+            CHECK_CLASS(MPI_Put(values, 4, MPI_LONG, target, at, 4, wide, win), MPI_ERR_RMA_RANGE);
+            CHECK_CLASS(MPI_Put(values, INT_MAX, wide, target, at, INT_MAX, MPI_LONG, win), MPI_ERR_COUNT);
+            CHECK_CLASS(MPI_Get(back, 4, wide, target, at, 4, MPI_LONG, win), MPI_ERR_COUNT);
+            CHECK_CLASS(MPI_Accumulate(values, 4, wide, target, at, 4, MPI_LONG, MPI_SUM, win), MPI_ERR_COUNT);
+            CHECK_CLASS(MPI_Get_accumulate(values, 4, MPI_LONG, back, 4, wide, target, at, 4, MPI_LONG, MPI_SUM, win),
+                        MPI_ERR_COUNT);
+            CHECK_CLASS(MPI_Put(values, 4, MPI_LONG, target, at, 1, four, win), MPI_ERR_TYPE);
+            CHECK_CLASS(MPI_Get(back, 1, four, target, at, 4, MPI_LONG, win), MPI_ERR_TYPE);
+            // 2^61 longs at one place are 2^64 bytes.
+            const MPI_Count many = MPI_Count{1} << 61;
+            CHECK_CLASS(MPI_Put_c(values, 0, MPI_LONG, target, at, many, still, win), MPI_ERR_RMA_RANGE);
+            CHECK_CLASS(MPI_Get_c(back, many, still, target, at, many, still, win), MPI_ERR_COUNT);
+            CHECK_CLASS(MPI_Put_c(values, many, MPI_LONG, target, at, many, MPI_LONG, win), MPI_ERR_COUNT);
+            CHECK_OK(MPI_Get(back, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
+            CHECK_OK(MPI_Win_unlock(target, win));
+            CHECK_ALL(back, 8, [](std::size_t i) { return i == 0 ? 1 : 0; });
+        }
+        for (MPI_Datatype* const type : {&wide, &four, &still})
+            MPI_Type_free(type);
+    }
+}
+
 // Displacement 1 of units that do not fit an int, and the attribute, which is an int.
 CASE(elements_at_large_units) {
     HOST_CANNOT("the host keeps displacement units in an int");

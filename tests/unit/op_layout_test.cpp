@@ -158,10 +158,61 @@ TEST(Layout, BoundsCoverNegativeExtentsAndOverflow) {
     EXPECT_EQ(bounds.hi, 4);
     EXPECT_FALSE(forward.bounds(std::numeric_limits<std::size_t>::max(), bounds));
     EXPECT_FALSE(forward.bounds(std::numeric_limits<std::size_t>::max() / 4, bounds));
-    std::size_t total = 0;
-    EXPECT_FALSE(forward.bytes(std::numeric_limits<std::size_t>::max() / 4, total));
-    EXPECT_TRUE(forward.bytes(std::size_t{1} << 33, total));
-    EXPECT_EQ(total, std::size_t{12} << 33);
+    // Elements at one place: their number of bytes alone does not fit.
+    builder.add(0, 1, Layout::leaf(Basic::F64));
+    const Layout still = builder.finish(0);
+    EXPECT_TRUE(still.bounds(std::size_t{1} << 59, bounds));
+    EXPECT_FALSE(still.bounds(std::size_t{1} << 60, bounds));
+    for (const std::ptrdiff_t sign : {1, -1}) {
+        builder.add(0, 1, Layout::leaf(Basic::F64));
+        const Layout wide = builder.finish(sign * (std::ptrdiff_t{1} << 62));
+        EXPECT_TRUE(wide.bounds(1, bounds));
+        EXPECT_TRUE(wide.bounds(2, bounds));
+        EXPECT_FALSE(wide.bounds(4, bounds));  // the product is a multiple of 2^64
+        EXPECT_FALSE(wide.bounds(5, bounds));
+    }
+}
+
+TEST(Layout, DataOutsideEveryAddressSpaceAreRefused) {
+    constexpr std::ptrdiff_t kFar = std::ptrdiff_t{1} << 62;
+    constexpr std::ptrdiff_t kLeast = std::numeric_limits<std::ptrdiff_t>::min();
+    const Layout real = Layout::leaf(Basic::F64);
+    const auto refuses = [](std::ptrdiff_t disp, std::size_t count, std::size_t length, std::ptrdiff_t stride,
+                            const Layout& child) {
+        LayoutBuilder builder;
+        EXPECT_THROW(builder.add_strided(disp, count, length, stride, child), std::overflow_error);
+    };
+    const auto resized = [&](std::ptrdiff_t extent) {
+        LayoutBuilder builder;
+        builder.add(0, 1, real);
+        return builder.finish(extent);
+    };
+    for (const std::ptrdiff_t far : {kFar, -kFar, std::numeric_limits<std::ptrdiff_t>::max(), kLeast}) {
+        refuses(far, 1, 1, 0, real);
+        refuses(0, 2, 1, far, real);
+        refuses(0, 4, 1, far, real);
+        refuses(0, 1, 4, 0, resized(far));
+        refuses(0, std::size_t{1} << 60, 3, far, resized(far));
+    }
+    refuses(max_displacement - 7, 1, 1, 0, real);
+    refuses(-max_displacement - 1, 1, 1, 0, real);
+    refuses(0, std::size_t{1} << 60, std::size_t{1} << 60, 0, real);
+    refuses(0, std::size_t{1} << 59, 1, 0, real);
+
+    LayoutBuilder builder;
+    builder.add(max_displacement - 8, 1, real);
+    builder.add(-max_displacement, 1, real);
+    builder.add(kLeast, 0, real);  // no data
+    builder.add_strided(kFar, 1, 0, kFar, resized(kFar));
+    builder.add(0, 1, resized(kLeast));  // extent and stride of one element count for nothing
+    const Layout ends = builder.finish(kFar);
+    EXPECT_EQ(ends.true_lb(), -max_displacement);
+    EXPECT_EQ(ends.true_extent(), std::size_t{max_displacement} * 2);
+    EXPECT_EQ(ends.size(), 24u);
+    for (int i = 0; i < 3; ++i)
+        builder.add(0, std::size_t{1} << 56, real);
+    EXPECT_THROW(builder.add(0, std::size_t{1} << 57, ends), std::overflow_error);
+    builder.finish(0);
 }
 
 TEST(Layout, TooManyIrregularBlocksAreRefused) {

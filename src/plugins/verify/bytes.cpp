@@ -14,22 +14,21 @@ constexpr std::size_t kMostRanges = 4096;
 
 bool find_bytes(const op::Layout& layout, std::size_t count, std::int64_t start, std::vector<Bytes>& bytes) {
     op::Bounds bounds;
-    if (count == 0 || layout.size() == 0 || !layout.bounds(count, bounds)) return true;
-    const op::Shape& shape = layout.data();
-    if (shape.one_piece(count)) {
-        bytes.push_back({start + bounds.lo, start + bounds.hi});
+    Bytes whole;
+    if (count == 0 || layout.size() == 0 || !layout.bounds(count, bounds) ||
+        __builtin_add_overflow(start, bounds.lo, &whole.lo) || __builtin_add_overflow(start, bounds.hi, &whole.hi))
         return true;
-    }
-    if (shape.blocks() > kMostRanges / count) {
-        bytes.push_back({start + bounds.lo, start + bounds.hi});
-        return false;
+    const op::Shape& shape = layout.data();
+    if (shape.one_piece(count) || shape.blocks() > kMostRanges / count) {
+        bytes.push_back(whole);
+        return shape.one_piece(count);
     }
     std::vector<Bytes> all;
     for (std::size_t element = 0; element < count; ++element)
         for (const op::Run& run : shape.runs())
             for (std::size_t block = 0; block < run.count; ++block) {
-                const std::int64_t lo = start + static_cast<std::int64_t>(element) * shape.extent() + run.disp +
-                                        static_cast<std::int64_t>(block) * run.stride;
+                const std::int64_t lo = start + (static_cast<std::int64_t>(element) * shape.extent() + run.disp +
+                                                 static_cast<std::int64_t>(block) * run.stride);
                 all.push_back({lo, lo + static_cast<std::int64_t>(run.bytes)});
             }
     std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) { return a.lo < b.lo; });

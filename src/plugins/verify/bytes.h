@@ -18,7 +18,7 @@ struct Bytes {
 };
 
 /// Appends the bytes of `count` elements of a layout whose first element is at `start`: ascending and disjoint. False:
-/// there are more than 4,096 blocks, and one range covers them all.
+/// there are more than 4,096 blocks, and one range covers them all. Appends nothing if they do not fit 64 bits.
 bool find_bytes(const op::Layout& layout, std::size_t count, std::int64_t start, std::vector<Bytes>& bytes);
 
 /// The text "[8, 16)", or "[8, 16) and 3 more ranges".
