@@ -5,6 +5,8 @@
 // one line. Conditions have no side effects; a disabled one is compiled but not evaluated.
 #pragma once
 
+#include <exception>
+
 #ifndef OSC_ASSERTS
 #define OSC_ASSERTS 0
 #endif
@@ -13,6 +15,20 @@ namespace osc::base {
 
 /// Prints the condition and its place on stderr, and aborts. Thread-safe.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
+
+/// Prints the exception on stderr, and ends the process.
+[[noreturn]] void cannot_serve(const std::exception& exception);
+
+/// Calls f(), which serves other processes. They would wait for ever if an exception left it, and no call of the
+/// program could report that: so the process ends with one line.
+template <class F>
+auto serve_or_end(F&& f) {
+    try {
+        return f();
+    } catch (const std::exception& exception) {
+        cannot_serve(exception);
+    }
+}
 
 }  // namespace osc::base
 

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstddef>
 
+#include "base/assert.h"
+
 namespace osc::base {
 
 /// True in the agent's thread and in the network thread.
@@ -18,7 +20,7 @@ template <auto kRun, class T>
 int start_helper_thread(pthread_t& thread, std::size_t stack, T* object) {
     const auto main = [](void* self) -> void* {
         t_helper_thread = true;
-        (static_cast<T*>(self)->*kRun)();
+        serve_or_end([&] { (static_cast<T*>(self)->*kRun)(); });
         return nullptr;
     };
     pthread_attr_t attributes;

@@ -82,12 +82,15 @@ std::unique_lock<std::mutex> ProgressEngine::seize() {
 // Under drive_.
 int ProgressEngine::drive() {
     t_driving = true;
-    const int events = driven_.poll();
-    drove_ = now_ns();
-    if (drove_ - checked_ >= Policy::kPeerCheck) {
-        checked_ = drove_;
-        driven_.check_peers();
-    }
+    const int events = base::serve_or_end([&] {
+        const int handled = driven_.poll();
+        drove_ = now_ns();
+        if (drove_ - checked_ >= Policy::kPeerCheck) {
+            checked_ = drove_;
+            driven_.check_peers();
+        }
+        return handled;
+    });
     t_driving = false;
     if (events > 0) host_.warm_up(Policy::kWarm);
     return events;
@@ -157,7 +160,7 @@ void ProgressEngine::keep_thread_parked(std::int64_t began) {
 
 bool ProgressEngine::resume_backlog() {
     bool again = false;
-    const bool resumed = backlog_.resume(again);
+    const bool resumed = base::serve_or_end([&] { return backlog_.resume(again); });
     if (again) wake_thread();
     return resumed;
 }

@@ -400,6 +400,22 @@ TEST_P(Engine, ManyThreads) {
     EXPECT_GT(work.resumed.load(), 0);
 }
 
+// A message of another process needs memory: whichever thread handles the message, the process ends with a line.
+TEST(EngineFaults, AHandlerWithoutMemoryEndsTheProcess) {
+    const auto handle = [](ProgressEngine::Mode mode) {
+        Fake fake;
+        fake.on_poll = [] { throw std::bad_alloc(); };
+        ProgressEngine engine(fake);
+        std::string why;
+        engine.start(mode, why);
+        if (mode == ProgressEngine::Mode::Callers) engine.poll();
+        std::this_thread::sleep_for(std::chrono::seconds(10));
+    };
+    for (const auto mode : {ProgressEngine::Mode::Callers, ProgressEngine::Mode::Thread})
+        EXPECT_EXIT(handle(mode), ::testing::ExitedWithCode(1),
+                    "cannot serve other processes any more: std::bad_alloc");
+}
+
 INSTANTIATE_TEST_SUITE_P(Sleeps, Engine, ::testing::Bool());
 
 }  // namespace
