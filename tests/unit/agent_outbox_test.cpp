@@ -79,6 +79,80 @@ TEST(AgentOutbox, KilledAgentIsDeadToItsSenders) {
         EXPECT_NE(outbox.try_claim(), Outbox::kNone);
 }
 
+// An agent whose thread waits in its first introduction until `go`, and which refuses every second one.
+struct SlowAgent {
+    SlowAgent() {
+        EXPECT_EQ(agent.start([this](const shm::ArenaAddress&) {
+            while (!go)
+                std::this_thread::yield();
+            return ++asked % 2 == 0 ? own_arena() : nullptr;
+        }),
+                  Fault::None);
+    }
+    std::uint32_t slots() { return box().sender_slots_taken; }
+    net::Mailbox& box() { return *reinterpret_cast<net::Mailbox*>(shm::Arena::mine().at(agent.mailbox())); }
+
+    std::atomic<bool> go{false};
+    std::uint32_t asked = 0;
+    net::Agent agent;
+};
+
+// A refused introduction keeps no second slot of the agent, and the next attempt may succeed.
+TEST(AgentOutbox, ARefusedSenderTriesAgainByItsSlot) {
+    SlowAgent slow;
+    slow.go = true;
+    Outbox outbox;
+    net::AgentRoute* route = nullptr;
+    EXPECT_EQ(outbox.connect(own_arena(), slow.agent.mailbox(), route), Fault::NoMem);
+    EXPECT_EQ(outbox.connect(own_arena(), slow.agent.mailbox(), route), Fault::None);
+    EXPECT_EQ(outbox.connect(own_arena(), slow.agent.mailbox(), route), Fault::None);
+    EXPECT_EQ(slow.slots(), 1u);
+    EXPECT_EQ(slow.asked, 2u);
+}
+
+// While a thread awaits an agent, another one meets a second agent, and a third one that awaits the same agent drives
+// the host (I3).
+TEST(AgentOutbox, AnIntroductionBlocksNoOtherThread) {
+    const Deadline deadline(60);
+    static thread_local bool t_counts = false;
+    static std::atomic<int> driven{0};
+    const Waiting waiting(0, 0, 1);
+    shm::set_wait_policy({0, 0, 1, [] { driven += t_counts ? 1 : 0; }});
+    SlowAgent slow;
+    Outbox outbox;
+    const auto meet = [&](net::Agent& agent) {
+        net::AgentRoute* route = nullptr;
+        return outbox.connect(own_arena(), agent.mailbox(), route);
+    };
+    std::thread first([&] { EXPECT_EQ(meet(slow.agent), Fault::NoMem); });
+    while (slow.slots() == 0)
+        std::this_thread::yield();
+    AgentTarget other(8);
+    EXPECT_EQ(meet(other.agent), Fault::None);
+    std::thread third([&] {
+        t_counts = true;
+        EXPECT_EQ(meet(slow.agent), Fault::None);
+    });
+    while (driven < 2)
+        std::this_thread::yield();
+    slow.go = true;
+    first.join();
+    third.join();
+}
+
+// An agent that has no memory left ends its process, with a line.
+TEST(AgentOutbox, AnAgentWithoutMemoryEndsTheProcess) {
+    const auto meet = [] {
+        net::Agent agent;
+        agent.start([](const shm::ArenaAddress&) -> std::shared_ptr<shm::PeerArena> { throw std::bad_alloc(); });
+        Outbox outbox;
+        net::AgentRoute* route = nullptr;
+        outbox.connect(own_arena(), agent.mailbox(), route);
+    };
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child made by fork has no agent
+    EXPECT_EXIT(meet(), ::testing::ExitedWithCode(1), "cannot serve other processes any more: std::bad_alloc");
+}
+
 // A blocked agent: operations that return nothing come back at once while there are slots, later ones when the agent
 // goes on, and complete_ops() waits for all of them.
 TEST(AgentOutbox, TracksWhatReturnsNothing) {

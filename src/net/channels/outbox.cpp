@@ -31,43 +31,64 @@ Outbox::~Outbox() {
     if (piece_) shm::Arena::mine().release(piece_.address);
 }
 
+// One thread introduces this process to an agent, without the mutex; others wait for that.
 Fault Outbox::connect(std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailbox, AgentRoute*& route) {
-    const std::lock_guard lock(mutex_);
-    std::unique_ptr<AgentRoute>& known = routes_[{arena->address().token, mailbox}];
-    if (known == nullptr) {
-        auto made = std::make_unique<AgentRoute>();
-        std::byte* box = map_once(*arena, mailbox, sizeof(Mailbox));
-        if (box == nullptr) return base::fail(Fault::NoMem, "cannot map the mailbox of the target's agent");
-        made->box = reinterpret_cast<Mailbox*>(box);
-        made->arena = std::move(arena);
-        if (const Fault fault = introduce(*made); fault != Fault::None) return fault;
-        known = std::move(made);
+    using State = AgentRoute::State;
+    std::unique_lock lock(mutex_);
+    AgentRoute& its = routes_[{arena->address().token, mailbox}];
+    route = &its;
+    while (its.state == State::Introducing) {
+        lock.unlock();
+        shm::wait_until(
+            introduced_, [&] { return its.state != State::Introducing; }, [] { return false; });
+        lock.lock();
     }
-    route = known.get();
-    return Fault::None;
+    if (its.state == State::Met) return Fault::None;
+    if (const Fault fault = prepare(its, std::move(arena), mailbox); fault != Fault::None) return fault;
+    its.state = State::Introducing;
+    lock.unlock();
+    const Fault fault = introduce(its);
+    its.state.exchange(fault == Fault::None ? State::Met : State::Unmet);
+    introduced_.ring();
+    return fault;
 }
 
-Fault Outbox::introduce(AgentRoute& route) {
-    shm::Arena& arena = shm::Arena::mine();
+// Makes what an introduction needs, under the mutex: this process's outbox, the agent's mailbox and a slot there.
+Fault Outbox::prepare(AgentRoute& route, std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailbox) {
     if (memory_ == nullptr) {
-        piece_ = arena.allocate(sizeof(OutboxMemory), alignof(OutboxMemory), false);
+        piece_ = shm::Arena::mine().allocate(sizeof(OutboxMemory), alignof(OutboxMemory), false);
         if (!piece_) return base::fail(Fault::NoMem, "no shared memory for messages to agents");
         memory_ = new (piece_.address) OutboxMemory;
     }
-    Mailbox& box = *route.box;
-    route.sender_slot = box.sender_slots_taken.fetch_add(1, std::memory_order_relaxed);
-    if (route.sender_slot >= kSenders) {
-        box.sender_slots_taken.fetch_sub(1, std::memory_order_relaxed);
-        return base::fail(Fault::NoMem, "an agent serves at most %u processes", kSenders);
+    if (route.box == nullptr) {
+        route.box = reinterpret_cast<Mailbox*>(map_once(*arena, mailbox, sizeof(Mailbox)));
+        if (route.box == nullptr) return base::fail(Fault::NoMem, "cannot map the mailbox of the target's agent");
+        route.arena = std::move(arena);
     }
-    SenderSlot& sender_slot = box.sender_slots[route.sender_slot];
-    sender_slot.arena = arena.address();
-    sender_slot.outbox = piece_.offset;
+    if (route.sender_slot != kSenders) return Fault::None;
+    std::atomic<std::uint32_t>& taken = route.box->sender_slots_taken;
+    const std::uint32_t slot = taken.fetch_add(1, std::memory_order_relaxed);
+    if (slot < kSenders) {
+        route.sender_slot = slot;
+        return Fault::None;
+    }
+    taken.fetch_sub(1, std::memory_order_relaxed);
+    return base::fail(Fault::NoMem, "an agent serves at most %u processes", kSenders);
+}
+
+// A later attempt may push the link again: an agent that has refused has taken it out of its mailbox, and a dead one
+// reads it no more.
+Fault Outbox::introduce(AgentRoute& route) {
+    Mailbox& box = *route.box;
+    SenderSlot& slot = box.sender_slots[route.sender_slot];
+    slot.arena = shm::Arena::mine().address();
+    slot.outbox = piece_.offset;
+    if (slot.state == SenderState::Refused) slot.state = SenderState::Unused;
     const bool sent = push(box, route.sender_slot, kMessageSlots);
-    const auto met = [&] { return sender_slot.state.load(std::memory_order_seq_cst) != SenderState::Unused; };
-    if (!sent || !shm::wait_until(sender_slot.bell, met, [&] { return !agent_alive(box, *route.arena); }))
+    const auto met = [&] { return slot.state.load(std::memory_order_seq_cst) != SenderState::Unused; };
+    if (!sent || !shm::wait_until(slot.bell, met, [&] { return !agent_alive(box, *route.arena); }))
         return base::fail(Fault::Dead, "the agent of the target has ended");
-    if (sender_slot.state.load(std::memory_order_relaxed) != SenderState::Accepted)
+    if (slot.state.load(std::memory_order_relaxed) != SenderState::Accepted)
         return base::fail(Fault::NoMem, "the target's agent cannot map the shared memory of this process");
     return Fault::None;
 }

@@ -21,8 +21,10 @@ namespace osc::net {
 
 /// A sender's way to one agent, valid for the process's life.
 struct AgentRoute {
+    enum class State : std::uint8_t { Unmet, Introducing, Met };
+    std::atomic<State> state{State::Unmet};
     Mailbox* box = nullptr;
-    std::uint32_t sender_slot = 0;
+    std::uint32_t sender_slot = kSenders;   // kSenders: none yet
     std::shared_ptr<shm::PeerArena> arena;  // keeps the mailbox mapped
 };
 
@@ -58,7 +60,8 @@ class Outbox {
     Outbox& operator=(const Outbox&) = delete;
 
     /// The route to the agent whose mailbox lies at `mailbox` of `arena`; introduces this process on first use.
-    /// Fault::Dead if the agent has ended, Fault::NoMem if one of the two cannot map the other.
+    /// Fault::Dead if the agent has ended, Fault::NoMem if one of the two cannot map the other: then the next call
+    /// tries again, by the same slot of the agent. May wait, and drives the host meanwhile.
     Fault connect(std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailbox, AgentRoute*& route);
 
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -85,6 +88,7 @@ class Outbox {
     std::vector<ReplySegment>& segments(std::uint32_t number) { return segments_[number]; }
 
   private:
+    Fault prepare(AgentRoute& route, std::shared_ptr<shm::PeerArena> arena, std::uint64_t mailbox);
     Fault introduce(AgentRoute& route);
     void await(std::unique_lock<std::mutex>& lock, std::size_t which);
     void await_ended(std::unique_lock<std::mutex>& lock);
@@ -93,7 +97,8 @@ class Outbox {
     std::mutex mutex_;
     shm::ArenaBlock piece_;
     OutboxMemory* memory_ = nullptr;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::unique_ptr<AgentRoute>> routes_;  // token, mailbox
+    std::map<std::pair<std::uint64_t, std::uint64_t>, AgentRoute> routes_;  // by token and mailbox; entries stay
+    shm::Doorbell introduced_;                                              // rung when a route leaves Introducing
     std::atomic<std::uint32_t> free_{(1u << kMessageSlots) - 1};
     shm::Doorbell freed_;
     std::array<std::vector<ReplySegment>, kMessageSlots> segments_;
