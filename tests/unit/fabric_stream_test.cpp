@@ -210,6 +210,9 @@ TEST(FabricStream, OneOperationAloneGoesDirectly) {
         EXPECT_EQ(pair.all.fabric().totals().writes, direct ? 1u : 0u);
         EXPECT_EQ(pair.all.fabric().totals().reads, direct ? 1u : 0u);
         EXPECT_EQ(pair.sent(), direct ? 0u : 2u);
+        const sync::Traffic traffic = pair.origin.to(1).take_traffic();
+        EXPECT_EQ(traffic.gathered, direct ? 0u : 2 * (sizeof(net::Record) + sizeof mine));
+        EXPECT_EQ(traffic.direct, direct ? 2 * sizeof mine : 0u);
     }
 }
 

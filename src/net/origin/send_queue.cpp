@@ -82,6 +82,7 @@ Message* SendQueue::take_only_record(std::byte*& memory) {
     memory = last_.opcode == Opcode::Put ? message->body() + sizeof(Record)
                                          : static_cast<std::byte*>(filling_.segments.front().to);
     filling_.segments.clear();
+    traffic_ -= std::min<std::uint64_t>(traffic_, sizeof(Record) + padded(last_.bytes));
     records_ = 0;
     soon_ = false;
     return message;

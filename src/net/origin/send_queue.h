@@ -70,8 +70,8 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     void expect(const ReplySegment& segment, const SharedCompletion& completion);
     /// No direct access starts before this message is answered.
     void must_confirm();
-    /// Takes the message, whose only record becomes a direct transfer; `memory` is the record's data or its
-    /// destination.
+    /// Takes the message, whose only record becomes a direct transfer and no longer counts as traffic here; `memory` is
+    /// the record's data or its destination.
     Message* take_only_record(std::byte*& memory);
     /// Whether its only record could become a direct transfer: only a plain get may wait for the reply.
     bool has_only_record() const;

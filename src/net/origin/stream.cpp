@@ -266,6 +266,7 @@ bool Stream::send_alone() {
     if (record.bytes > route.network.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
     Message* const alone = messages_.take_only_record(memory);
+    direct_bytes_ += record.bytes;
     start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr, alone,
            nullptr});
     advance();
