@@ -49,6 +49,8 @@ std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     if (process == nullptr) {
         process = std::make_shared<Process>(address);
         entry = process;
+        // A program that spawns and disconnects again and again would keep what it knew of all of them.
+        std::erase_if(*known, [](const auto& its) { return its.second.expired(); });
     }
     return process;
 }
