@@ -16,8 +16,6 @@
 namespace osc::progress {
 namespace {
 
-constexpr std::size_t kStack = std::size_t{512} << 10;  // of the network thread
-
 // True in a thread inside Driven's functions: it holds a drive lock already.
 thread_local bool t_driving = false;
 
@@ -46,7 +44,7 @@ bool ProgressEngine::start(Mode mode, std::string& why) {
     apart_ = driven_.watch(park_.timer());
     if (mode == Mode::Callers) return true;
     thread_state_.store(ThreadState::Awake, std::memory_order_seq_cst);
-    const int error = base::start_helper_thread<&ProgressEngine::run>(thread_, kStack, this);
+    const int error = base::start_helper_thread<&ProgressEngine::run>(thread_, this);
     if (error == 0) return true;
     thread_state_.store(ThreadState::None, std::memory_order_relaxed);
     why = std::string("cannot start a thread: ") + std::strerror(error);

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/helper_thread.h"
+
 namespace osc::shm {
 namespace {
 
@@ -115,10 +117,7 @@ bool has_other_threads() {
     return found.program || !found.listed;
 }
 
-Handlers::Handlers() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+Handlers::Handlers() : before_(base::block_signals()) {
     stopped_ = stop();
 }
 
@@ -148,7 +147,7 @@ Handlers::~Handlers() {
     g_stop.store(false);
     const bool gone = await(0) && stopped_;
     if (signal_ != 0 && gone) ::sigaction(signal_, &action_before_, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    base::restore_signals(before_);
 }
 
 }  // namespace osc::shm

@@ -9,9 +9,9 @@ namespace osc::shm {
 /// Whether a thread of the program runs beside the caller. libosc's threads and the host MPI's do not count.
 bool has_other_threads();
 
-/// No signal handler of the program runs while an object of this class exists: signals wait in the caller's thread, and
-/// the host MPI's threads, which could run handlers too, stand in a handler of this class. libosc's own threads take no
-/// signals. One object at a time.
+/// No signal handler of the program runs while an object of this class exists, unless a thread of libosc meets a fault:
+/// signals wait in the caller's thread, and the host MPI's threads, which could run handlers too, stand in a handler of
+/// this class. One object at a time.
 class Handlers {
   public:
     Handlers();

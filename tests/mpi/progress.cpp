@@ -1,5 +1,11 @@
 // Passive-target progress: an origin finishes every kind of operation while its target computes outside MPI.
 // The host alone waits for the target, so each case runs with libosc only.
+#include <sys/mman.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "harness.h"
@@ -15,6 +21,28 @@ using osct::size;
 namespace {
 
 constexpr int kInts = 20000;
+
+// A program that watches its pages, as incremental collectors and checkpoints do. Its threads have 1 MiB of
+// thread-local variables.
+constexpr std::size_t kPage = 4096;
+char* g_watched = nullptr;
+thread_local volatile char t_large[1 << 20];
+
+void open_page(int, siginfo_t* fault, void*) {
+    const auto offset = static_cast<std::size_t>(static_cast<char*>(fault->si_addr) - g_watched);
+    if (offset >= 4 * kPage) std::_Exit(9);
+    t_large[offset] = 1;
+    ::mprotect(g_watched + offset / kPage * kPage, kPage, PROT_READ | PROT_WRITE);
+}
+
+bool blocks(const std::filesystem::path& task, int signal) {
+    std::ifstream status(task / "status");
+    std::string word;
+    while (status >> word && word != "SigBlk:")
+        continue;
+    status >> word;
+    return (std::stoull(word, nullptr, 16) >> (signal - 1) & 1) != 0;
+}
 
 // The last rank computes until rank 0 has finished an operation on it.
 template <class F>
@@ -112,4 +140,41 @@ CASE(flush_local_sends) {
         }
         MPI_Win_unlock_all(win.handle());
     }
+}
+
+// A store of libosc's threads to a page that the target protects runs the target's handler, and so does the store of a
+// thread of the program. These threads run no handler of a signal that another thread or process sends.
+CASE(a_handler_opens_pages_that_the_target_watches) {
+    HOST_CANNOT("the program has no thread of libosc");
+    g_watched =
+        static_cast<char*>(::mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    struct sigaction handler = {};
+    struct sigaction before = {};
+    handler.sa_sigaction = open_page;
+    handler.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigaction(SIGSEGV, &handler, &before);
+    MPI_Win win;
+    MPI_Win_create(g_watched, 4 * kPage, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    ::mprotect(g_watched, 4 * kPage, PROT_READ);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const long value = 7;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, osct::right(), 0, win);
+    const int put = MPI_Put(&value, 1, MPI_LONG, osct::right(), kPage, 1, MPI_LONG, win);
+    const int add = MPI_Accumulate(&value, 1, MPI_LONG, osct::right(), 3 * kPage, 1, MPI_LONG, MPI_SUM, win);
+    // Where the origin itself writes to the target, the system knows no handler.
+    const int ended = MPI_Win_unlock(osct::right(), win);
+    const bool refused = put != MPI_SUCCESS || add != MPI_SUCCESS || ended != MPI_SUCCESS;
+    CHECK(!refused || osct::same_node(osct::right()));
+    MPI_Win_free(&win);
+    ::sigaction(SIGSEGV, &before, nullptr);
+    if (!osct::same_node(osct::left()))
+        for (const std::size_t page : {1, 3})
+            CHECK_EQ(static_cast<int>(g_watched[page * kPage]), 7);
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::string name;
+        std::ifstream(task.path() / "comm") >> name;
+        if (name.starts_with("osc-")) CHECK(blocks(task.path(), SIGPROF) && !blocks(task.path(), SIGBUS));
+    }
+    ::munmap(g_watched, 4 * kPage);
 }

@@ -17,7 +17,6 @@ namespace osc::net {
 namespace {
 
 constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
-constexpr std::size_t kStack = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -42,7 +41,7 @@ Fault Agent::start(OpenArena open) {
     senders_.resize(kSenders);
     arrived_.reserve(64);
     spins_ = shm::wait_policy().spin >= 100;
-    const int error = base::start_helper_thread<&Agent::run>(thread_, kStack, this);
+    const int error = base::start_helper_thread<&Agent::run>(thread_, this);
     if (error != 0) return base::fail(Fault::Other, "cannot start the agent's thread: %s", std::strerror(error));
     process_ = ::getpid();
     ready_.wait(0, std::memory_order_acquire);
