@@ -201,6 +201,8 @@ struct Wishes {
     std::uint32_t peers = 0;
     // How many processes there may be, at least; sizes the provider's queues when libfabric is loaded.
     std::uint32_t processes = 0;
+    // Called when the process exits, before libfabric ends; null: nothing is.
+    void (*before_end)() = nullptr;
 };
 
 /// FI_UNIVERSE_SIZE, as libosc sets it, and the sends to one peer: the queue of ofi_rxm has room for so many sends to

@@ -160,6 +160,18 @@ bool Libfabric::insert(const Address& address, PeerId& peer) {
 }  // namespace osc::fabric
 
 // A provider that cannot be opened gives way to the next one.
+namespace {
+
+void (*g_before_end)() = nullptr;
+
+// The loader calls it after the program's exit handlers and destructors, which may use windows, and before it ends
+// libfabric, on which this library depends.
+__attribute__((destructor)) void at_end() {
+    if (g_before_end != nullptr) g_before_end();
+}
+
+}  // namespace
+
 extern "C" __attribute__((visibility("default"))) osc::fabric::Endpoint* osc_ofi_open(const osc::fabric::Wishes* wishes,
                                                                                       char* why, std::size_t room) {
     std::string reasons;
@@ -168,6 +180,7 @@ extern "C" __attribute__((visibility("default"))) osc::fabric::Endpoint* osc_ofi
         auto endpoint = std::make_unique<osc::fabric::Libfabric>();
         if (endpoint->start(next, reason)) {
             endpoint->set_passed_over(reasons);
+            if (wishes->before_end != nullptr) g_before_end = wishes->before_end;
             return endpoint.release();
         }
         const bool none = endpoint->preference() < next.from;

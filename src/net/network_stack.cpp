@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <utility>
 
 #include "base/clock.h"
@@ -41,17 +40,15 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
         why = "a child made by fork cannot use its parent's network";
         return false;
     }
-    std::unique_ptr<fabric::Endpoint> opened(fabric::open(wishes, why));
+    fabric::Wishes all = wishes;
+    // The thread must end before libfabric does. Until then peers may need its answers.
+    if (this == &mine()) all.before_end = [] { mine().stop(); };
+    std::unique_ptr<fabric::Endpoint> opened(fabric::open(all, why));
     const bool has_none = opened != nullptr && opened->ipv4() == 0;
     std::uint32_t ipv4 = has_none ? base::host_ipv4(wishes.interface, wishes.loopback) : 0;
     if (has_none && ipv4 == 0) ipv4 = base::host_ipv4("", wishes.loopback);  // wishes.interface may be an adapter
     if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why, ipv4)) return false;
-    if (this == &mine()) {
-        shm::set_wait_network([] { mine().engine.poll(); });
-        // The thread must end before libfabric does. Until then peers may need its answers.
-        static const int registered = std::atexit([] { mine().stop(); });
-        static_cast<void>(registered);
-    }
+    if (this == &mine()) shm::set_wait_network([] { mine().engine.poll(); });
     return true;
 }
 

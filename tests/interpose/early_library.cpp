@@ -77,6 +77,8 @@ int early_end() {
     long* here = nullptr;
     put_to_the_right(allocated, memory, 40, "a put after main");
     put_to_the_right(created, own, 50, "a put into own memory after main");
+    if (rank != 0) draw_tickets(allocated, "a lock after main, while the target waits in the host");
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_allocate(4 * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&here), &late);
     put_to_the_right(late, here, 60, "a window of a destructor");
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &left);
