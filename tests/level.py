@@ -2,8 +2,8 @@
 
 usage: level.py BUILD [AREA...]
 
-Without an AREA: the tests that short.txt names. With areas: of the short level and of the unit tests those with that label, or
-from that folder of tests/. Prints the targets in one line and a regular expression for ctest -R in the next.
+Without an AREA: the tests with the label short (tests/cmake/Level.cmake). With areas: of these and of the unit tests those with
+that label, or from that folder of tests/. Prints the targets in one line and a regular expression for ctest -R in the next.
 """
 import json
 import os
@@ -11,12 +11,7 @@ import re
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def short_names():
-    with open(os.path.join(HERE, "short.txt"), encoding="utf-8") as file:
-        return {line.strip() for line in file if line.strip() and not line.startswith("#")}
+LEVELS = {"short", "gate", "full"}
 
 
 def configured(build):
@@ -44,17 +39,13 @@ def targets(build, commands):
 
 def main():
     build, areas = sys.argv[1], set(sys.argv[2:])
-    short = short_names()
     tests = configured(build)
-    missing = short - {name for name, *_ in tests}
     if areas:
-        chosen = [t for t in tests if (areas & {*t[1], t[2]}) and (t[0] in short or "unit" in t[1])]
+        chosen = [t for t in tests if areas & {*t[1], t[2]} - LEVELS and {"short", "unit"} & {*t[1]}]
     else:
-        chosen = [t for t in tests if t[0] in short]
-        if missing:
-            print("level.py: not configured here:", *sorted(missing), file=sys.stderr)
+        chosen = [t for t in tests if "short" in t[1]]
     if not chosen:
-        known = sorted({word for t in tests for word in (*t[1], t[2])})
+        known = sorted({word for t in tests for word in (*t[1], t[2])} - LEVELS)
         sys.exit(f"level.py: no test in {' '.join(sorted(areas))}; areas are {' '.join(known)}")
     print(*targets(build, [t[3] for t in chosen]))
     print("^(" + "|".join(re.escape(t[0]) for t in chosen) + ")$")

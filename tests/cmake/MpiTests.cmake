@@ -1,23 +1,23 @@
-# osc_mpi_test(NAME SOURCES file... RANKS n... [TIMEOUT s] [ENV k=v...] [ARGS ...] [TAG word] [HOST_ONLY|NO_PRELOAD])
+# osc_mpi_test(NAME SOURCES file... RANKS n... [GATE_RANKS n...] [FULL_RANKS n...] [TIMEOUT s] [ENV k=v...] [ARGS ...]
+#              [TAG word] [HOST_ONLY|NO_PRELOAD|NO_HOST|GATE_HOST])
 #   builds an MPI program and adds one ctest per number of ranks that runs it with libosc preloaded, the spy below it.
 #   Programs that are declared while OSC_AREA is set share the executable mpi_AREA; the others have their own, test_NAME.
 #   OF program THREADS level: no program of its own, but another one at another thread level.
-#   NAME.host.nN, once per program, runs it on the host MPI alone, which must agree wherever it is right: of the programs in
-#   OSC_SHORT_HOST_RUNS, and of all configured with OSC_TEST_FULL in the environment.
-#   FULL_RANKS are further numbers of ranks for OSC_TEST_FULL.
-#   HOST_ONLY adds only that run; NO_PRELOAD only builds (for programs that a script launches).
+#   Runs with RANKS are of the short level, with GATE_RANKS of the gate, with FULL_RANKS of the full level (Level.cmake).
+#   NAME.host.nN, once per program, runs it on the host MPI alone, which must agree wherever it is right: of the full level,
+#   with GATE_HOST of the gate. NO_HOST leaves it out; HOST_ONLY adds it alone, to the gate.
+#   NO_PRELOAD only builds (for programs that a script launches).
 #   TAG names further runs of a program that is already built (other ENV or ARGS).
 # osc_program(VARIABLE test_NAME): the words that start a program, as a list, and osc_program_target(VARIABLE test_NAME): the
 #   target that builds it.
 # osc_mpi_fortran_test: the same for Fortran sources.
-# osc_mpi_add_run(NAME PROGRAM RANKS [HOST] [TIMEOUT s] [BIND core...] [BELOW library...] [ENV k=v...] [ARGS ...]) adds one
-#   run; the launcher binds one rank after the other to a core; the libraries stand between libosc and the host.
-#   FullOnly.cmake lists the runs that only --full makes.
+# osc_mpi_add_run(NAME PROGRAM RANKS [LEVEL short|gate|full] [HOST] [TIMEOUT s] [BIND core...] [BELOW library...] [ENV k=v...]
+#                 [ARGS ...])
+#   adds one run, to the gate if no level is said; the launcher binds one rank after the other to a core; the libraries stand
+#   between libosc and the host.
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
 set(OSC_SPY_MAX_PROCESSORS 2)
-# Little of the host's processor time, and each kind of synchronisation, a Fortran interface and datatypes.
-set(OSC_SHORT_HOST_RUNS fence locks pscw datatypes errors fortran_f08)
 add_custom_target(mpi_tests)
 
 function(osc_program result program)
@@ -40,9 +40,12 @@ function(osc_program_target result program)
 endfunction()
 
 function(osc_mpi_add_run name program ranks)
-  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "TIMEOUT" "BIND;BELOW;ENV;ARGS")
-  osc_is_full_only(is_full_only ${name})
-  if(is_full_only)
+  cmake_parse_arguments(PARSE_ARGV 3 T "HOST" "LEVEL;TIMEOUT" "BIND;BELOW;ENV;ARGS")
+  if(NOT T_LEVEL)
+    set(T_LEVEL gate)
+  endif()
+  osc_leaves_out(left_out ${T_LEVEL})
+  if(left_out)
     return()
   endif()
   if(NOT T_TIMEOUT)
@@ -85,14 +88,14 @@ function(osc_mpi_add_run name program ranks)
   if(name MATCHES "[.]nodes[.]")
     list(APPEND labels net)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors} LABELS "mpi;${labels}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} PROCESSORS ${processors} LABELS "mpi;${labels};${T_LEVEL}")
   osc_program_target(target ${program})
   add_dependencies(mpi_tests ${target})
 endfunction()
 
 function(osc_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG;OF;THREADS"
-    "SOURCES;RANKS;FULL_RANKS;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST;GATE_HOST" "TIMEOUT;TAG;OF;THREADS"
+    "SOURCES;RANKS;GATE_RANKS;FULL_RANKS;ENV;ARGS")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
@@ -118,7 +121,8 @@ function(osc_mpi_test name)
 endfunction()
 
 function(osc_mpi_fortran_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST" "TIMEOUT;TAG" "SOURCES;RANKS;ENV;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "HOST_ONLY;NO_PRELOAD;NO_HOST;GATE_HOST" "TIMEOUT;TAG"
+    "SOURCES;RANKS;GATE_RANKS;FULL_RANKS;ENV;ARGS")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
@@ -133,23 +137,6 @@ function(osc_mpi_fortran_test name)
   osc_mpi_runs()
 endfunction()
 
-# osc_chosen_ranks(VARIABLE ranks...): of a program's four or more numbers of ranks the smallest, 3 (or else 2) and the
-# largest; all of them configured with OSC_TEST_FULL in the environment, and for sanitizers, whose script chooses.
-function(osc_chosen_ranks result)
-  set(chosen ${ARGN})
-  list(LENGTH chosen count)
-  if(count GREATER 3 AND NOT OSC_SANITIZE AND NOT DEFINED ENV{OSC_TEST_FULL})
-    list(GET ARGN 0 smallest)
-    list(GET ARGN -1 largest)
-    set(middle 2)
-    if(3 IN_LIST ARGN)
-      set(middle 3)
-    endif()
-    set(chosen ${smallest} ${middle} ${largest})
-  endif()
-  set(${result} ${chosen} PARENT_SCOPE)
-endfunction()
-
 # The runs that the caller's T_* ask for.
 macro(osc_mpi_runs)
   if(T_TAG)
@@ -159,21 +146,28 @@ macro(osc_mpi_runs)
   endif()
   if(NOT T_NO_PRELOAD)
     # Two ranks show most on the host; one launch is enough there.
-    list(GET T_RANKS 0 host_ranks)
-    if(2 IN_LIST T_RANKS)
+    set(host_ranks ${T_RANKS} ${T_GATE_RANKS} ${T_FULL_RANKS})
+    if(2 IN_LIST host_ranks)
       set(host_ranks 2)
     endif()
-    if(NOT T_NO_HOST AND (T_HOST_ONLY OR name IN_LIST OSC_SHORT_HOST_RUNS OR DEFINED ENV{OSC_TEST_FULL}))
-      osc_mpi_add_run(${label}.host.n${host_ranks} test_${name} ${host_ranks}
+    set(host_level full)
+    if(T_GATE_HOST OR T_HOST_ONLY)
+      set(host_level gate)
+    endif()
+    if(NOT T_NO_HOST)
+      list(GET host_ranks 0 host_ranks)
+      osc_mpi_add_run(${label}.host.n${host_ranks} test_${name} ${host_ranks} LEVEL ${host_level}
         HOST TIMEOUT ${T_TIMEOUT} ENV ${T_ENV} ARGS ${T_ARGS})
     endif()
-    if(TARGET osc AND NOT T_HOST_ONLY AND NOT name IN_LIST OSC_TESTS_PENDING)
-      osc_chosen_ranks(chosen_ranks ${T_RANKS})
-      if(OSC_SANITIZE OR DEFINED ENV{OSC_TEST_FULL})
-        list(APPEND chosen_ranks ${T_FULL_RANKS})
-      endif()
-      foreach(ranks IN LISTS chosen_ranks)
-        osc_mpi_add_run(${label}.n${ranks} test_${name} ${ranks} TIMEOUT ${T_TIMEOUT} ENV ${T_ENV} ARGS ${T_ARGS})
+    if(TARGET osc AND NOT T_HOST_ONLY)
+      set(ranks_short ${T_RANKS})
+      set(ranks_gate ${T_GATE_RANKS})
+      set(ranks_full ${T_FULL_RANKS})
+      foreach(level IN ITEMS short gate full)
+        foreach(ranks IN LISTS ranks_${level})
+          osc_mpi_add_run(${label}.n${ranks} test_${name} ${ranks} LEVEL ${level} TIMEOUT ${T_TIMEOUT} ENV ${T_ENV}
+            ARGS ${T_ARGS})
+        endforeach()
       endforeach()
     endif()
   endif()

@@ -1,6 +1,6 @@
-# osc_multihost_test(NAME PROGRAM target HOSTS n RANKS n [PER_HOST n] [LINK bridge|tap] [PROVIDER tcp|net] [TIMEOUT s]
-#                    [BELOW library...] [ENV k=v...] [EXPECT regex...] [ARGS ...])
-#   adds the test multihost.NAME: runs an MPI program that another call builds (test_put_get) with its ranks spread over
+# osc_multihost_test(NAME PROGRAM target HOSTS n RANKS n [LEVEL short|gate|full] [PER_HOST n] [LINK bridge|tap]
+#                    [PROVIDER tcp|net] [TIMEOUT s] [BELOW library...] [ENV k=v...] [EXPECT regex...] [ARGS ...])
+#   adds the test multihost.NAME, to the gate if no level is said: runs an MPI program that another call builds (test_put_get) with its ranks spread over
 #   several hosts on this machine (tests/multihost/hosts.sh). Preloaded are libosc, the spy below it, and what lets the
 #   host's MPI_Finalize end.
 #   Ranks go to the hosts in turn, or in blocks of PER_HOST. LINK tap: through the forwarder, which can delay, drop and cut;
@@ -11,12 +11,15 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(OSC_MULTIHOST_DIR ${CMAKE_CURRENT_LIST_DIR}/../multihost)
 
 function(osc_multihost_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "BELOW;ENV;EXPECT;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "PROGRAM;LEVEL;HOSTS;RANKS;PER_HOST;LINK;PROVIDER;TIMEOUT" "BELOW;ENV;EXPECT;ARGS")
   if(T_UNPARSED_ARGUMENTS OR NOT T_PROGRAM OR NOT T_HOSTS OR NOT T_RANKS)
     message(FATAL_ERROR "osc_multihost_test(${name}): wrong arguments: ${T_UNPARSED_ARGUMENTS}")
   endif()
-  osc_is_full_only(is_full_only multihost.${name})
-  if(is_full_only OR NOT TARGET osc)
+  if(NOT T_LEVEL)
+    set(T_LEVEL gate)
+  endif()
+  osc_leaves_out(left_out ${T_LEVEL})
+  if(left_out OR NOT TARGET osc)
     return()
   endif()
   if(NOT T_TIMEOUT)
@@ -58,6 +61,6 @@ function(osc_multihost_test name)
       ${inside} ${T_EXPECT} -- ${words} ${T_ARGS})
   # run_program.py keeps the time; ctest's own limit only catches what it cannot.
   math(EXPR limit "${T_TIMEOUT} + 30")
-  set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 COST 20 LABELS multihost
+  set_tests_properties(multihost.${name} PROPERTIES TIMEOUT ${limit} PROCESSORS 2 COST 20 LABELS "multihost;${T_LEVEL}"
     RESOURCE_LOCK multihost SKIP_RETURN_CODE 77)
 endfunction()

@@ -1,9 +1,18 @@
-# osc_script_test(NAME SCRIPT ARGUMENT...) adds a test: a Python script launches MPI programs with libosc preloaded and
-# judges what they print or write. The script takes --mpiexec and --env K=V; the arguments follow these.
+# osc_script_test(NAME SCRIPT [LEVEL short|gate|full] ARGUMENT...) adds a test, of the short level if none is said: a Python
+# script launches MPI programs with libosc preloaded and judges what they print or write. The script takes --mpiexec and
+# --env K=V; the arguments follow these.
 function(osc_script_test name script)
+  cmake_parse_arguments(PARSE_ARGV 2 T "" "LEVEL" "")
+  if(NOT T_LEVEL)
+    set(T_LEVEL short)
+  endif()
+  osc_leaves_out(left_out ${T_LEVEL})
+  if(left_out)
+    return()
+  endif()
   set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc>)
   list(JOIN preload ":" preload)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${script} --mpiexec ${OSC_MPIEXEC}
-    --env LD_PRELOAD=${preload} --env MPIR_CVAR_POLLS_BEFORE_YIELD=1 ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS mpi)
+    --env LD_PRELOAD=${preload} --env MPIR_CVAR_POLLS_BEFORE_YIELD=1 ${T_UNPARSED_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;${T_LEVEL}")
 endfunction()

@@ -37,14 +37,11 @@ def adopt_orphans():
 
 
 def listed(build, selection):
-    """The tests that `ctest SELECTION` would run, each with its command and its properties by name. Those that short.txt names
-    have the label short, too."""
+    """The tests that `ctest SELECTION` would run, each with its command and its properties by name."""
     command = ["ctest", "--test-dir", str(build), "--show-only=json-v1", *selection]
     tests = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["tests"]
-    short = (pathlib.Path(__file__).parent.parent / "short.txt").read_text(encoding="utf-8").splitlines()
     for test in tests:
         test["properties"] = {p["name"]: p["value"] for p in test.get("properties", [])}
-        test["properties"]["LABELS"] = [*test["properties"].get("LABELS", []), *(["short"] if test["name"] in short else [])]
     return {test["name"]: test for test in tests if "command" in test}
 
 

@@ -1,4 +1,5 @@
 // Leases on the regions of a dynamic window: look-ups by processes of other nodes, their caches, and withdrawals.
+// Level: gate
 #include <deque>
 #include <mutex>
 #include <random>

@@ -1,5 +1,6 @@
 // Deferred synchronisation with ranks as threads, where ThreadSanitizer sees races: locks that are acquired with the
 // queued operations, fences and posts that are awaited late, and the queue itself, used by several threads.
+// Level: gate
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // Remote atomics on lock words over the fake fabric: LockWords of several processes, and the two-level locks on them.
+// Level: gate
 #include <gtest/gtest.h>
 
 #include <random>

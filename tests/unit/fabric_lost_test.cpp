@@ -1,5 +1,6 @@
 // Connections that fail while the peer lives, peers that are silent and live, and messages that this process has no
 // memory for: no death. Processes over the fake fabric, with lifelines on the loopback interface.
+// Level: gate
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
 // The probes of direct accesses and of atomics, with providers that lie.
+// Level: gate
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // Random programs of several processes over the fake fabric, against a sequential model, for random behaviours of the
 // fabric: the origin's streams, the messages and the targets together. OSC_TEST_SEED=n repeats the run of a
 // seed, which a failure prints. OSC_TEST_FULL=1 does a million operations.
+// Level: gate
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // Accumulates by the provider's atomics over the fake fabric: results and order against a sequential model, atomicity,
 // and the ends of operations that the provider fails.
+// Level: gate
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The send queue of one origin to one target over the fake fabric: operations that share a message, the bound on
 // requests in flight, direct accesses, and completions. One thread runs both processes, so every count is exact.
+// Level: gate
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,6 @@
 // Lifelines of child processes that run, are stopped, killed, forked or replaced, as observers in this process see
 // them. The tests have a network of their own where the system allows it, which some of them need.
+// Level: gate
 #include "progress/lifeline.h"
 
 #include <arpa/inet.h>

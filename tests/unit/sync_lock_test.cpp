@@ -1,4 +1,5 @@
 // The node lock by ranks as threads: exclusion, fairness, hand-over without a lost wake-up.
+// Level: gate
 #include <algorithm>
 #include <random>
 

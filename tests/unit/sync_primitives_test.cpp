@@ -1,4 +1,5 @@
 // Stripe locks, the barrier and post-start-complete-wait by ranks as threads.
+// Level: gate
 #include <algorithm>
 #include <chrono>
 #include <random>
