@@ -59,35 +59,5 @@ TEST(CheckBytes, ComplexTypesAlignLikeTheirParts) {
     EXPECT_EQ(alignment_of(Basic::None), 1);
 }
 
-// Random ranges against a map of single bytes.
-TEST(AddressMap, FindsWhatSingleBytesFind) {
-    std::mt19937 random(20);
-    const auto up_to = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
-    for (int round = 0; round < 200; ++round) {
-        AddressMap map;
-        std::map<std::int64_t, std::uint64_t> bytes;  // the first operation of each
-        for (std::uint64_t operation = 1; operation <= 12; ++operation) {
-            const std::int64_t lo = up_to(90);
-            const std::int64_t hi = lo + up_to(20);
-            map.add({lo, hi}, operation);
-            for (std::int64_t at = lo; at < hi; ++at)
-                bytes.emplace(at, operation);
-        }
-        for (int question = 0; question < 100; ++question) {
-            const std::int64_t lo = up_to(110);
-            const std::int64_t hi = lo + up_to(6);
-            const std::uint64_t found = map.find({lo, hi});
-            const auto first = bytes.lower_bound(lo);
-            const bool any = first != bytes.end() && first->first < hi;
-            ASSERT_EQ(found != 0, any) << round << ": [" << lo << ", " << hi << ")";
-            if (!any) continue;
-            bool among = false;
-            for (auto at = first; at != bytes.end() && at->first < hi; ++at)
-                among = among || at->second == found;
-            ASSERT_TRUE(among) << round << ": operation " << found << " of [" << lo << ", " << hi << ")";
-        }
-    }
-}
-
 }  // namespace
 }  // namespace osc::check

@@ -17,7 +17,9 @@ inline constexpr std::uint32_t kTarget = 0;
 // Origins of one window whose accesses go to one target. Time is the number of calls so far.
 class History {
   public:
-    explicit History(std::uint32_t origins, Promises promises = {}) : finder_(kTarget, promises) {
+    /// `most`: pairs that the target compares at a fence.
+    explicit History(std::uint32_t origins, Promises promises = {}, std::uint64_t most = 20'000'000)
+        : finder_(kTarget, promises, most) {
         for (std::uint32_t rank = 0; rank < origins; ++rank)
             logs_.push_back(std::make_unique<AccessLog>(rank, promises));
     }
@@ -37,9 +39,10 @@ class History {
         operation.site.value = site;
         at(rank).add(operation, tick(), own);
     }
-    void rows(std::uint32_t rank, std::uint64_t site, std::vector<Bytes> bytes, Op op, Basic basic) {
+    void rows(std::uint32_t rank, std::uint64_t site, std::vector<Bytes> bytes, Op op, Basic basic,
+              op::OpKind kind = op::OpKind::Accumulate) {
         Operation operation;
-        operation.kind = op::OpKind::Accumulate;
+        operation.kind = kind;
         operation.op = op;
         operation.basic = basic;
         operation.call = "MPI_Test";
@@ -74,6 +77,9 @@ class History {
                 finder_.add(rank, clock_of.count(rank) > 0 ? clock_of[rank] : 1, std::move(entries));
         return finder_.find();
     }
+
+    /// Whether a fence has left out pairs.
+    bool is_incomplete() { return finder_.take_incomplete(); }
 
     std::vector<Conflict> own;                        // found at the origins
     std::map<std::uint32_t, std::uint64_t> clock_of;  // 1 unless given

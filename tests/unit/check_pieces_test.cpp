@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <set>
 #include <vector>
 
-#include "plugins/verify/pieces.h"
+#include "plugins/verify/piece_index.h"
 
 namespace osc::check {
 namespace {
@@ -126,6 +127,73 @@ TEST(Pieces, RangesKeepTheirBytes) {
             ASSERT_TRUE(piece.count == 1 || piece.stride % unit == 0);
         }
         ASSERT_EQ(kept, bytes) << i;
+    }
+}
+
+// The index against all its pieces, one by one; with enough of each stride that it looks at their blocks.
+TEST(Pieces, TheIndexFindsAllThatShareBytes) {
+    std::mt19937 random(5);
+    for (const std::size_t members : {5, 300}) {
+        PieceIndex<std::size_t> index;
+        std::map<std::size_t, Piece> all;
+        for (std::size_t i = 0; i < 4000; ++i) {
+            Piece piece = random_piece(random, 1);
+            piece.lo += static_cast<std::int64_t>(random() % 8) * 50 - 200;
+            index.insert(piece, i);
+            all[i] = piece;
+            if (i >= members) {
+                const auto old = i - members;
+                index.erase(all.at(old), old);
+                all.erase(old);
+            }
+            if (i % 8 != 0) continue;
+            Piece one = random_piece(random, 1);
+            one.lo += static_cast<std::int64_t>(random() % 8) * 50 - 200;
+            std::set<std::size_t> found, expected;
+            EXPECT_TRUE(index.visit(one, [&](const Piece& other, std::size_t value) {
+                Bytes where;
+                EXPECT_EQ(other, all.at(value));
+                if (overlap(one, other, where)) found.insert(value);
+                return true;
+            }));
+            Bytes where;
+            for (const auto& [value, other] : all)
+                if (overlap(one, other, where)) expected.insert(value);
+            ASSERT_EQ(found, expected) << i;
+        }
+    }
+}
+
+// Rows that lie between each other, one behind the other, and as tiles: what the index looks at does not grow with
+// them.
+TEST(Pieces, TheIndexLooksAtFewPieces) {
+    const auto look = [](std::int64_t rows, auto&& row) {
+        PieceIndex<std::int64_t> index;
+        std::int64_t looked = 0;
+        for (std::int64_t i = 0; i < rows; ++i) {
+            EXPECT_TRUE(index.visit(row(i), [&](const Piece& other, std::int64_t) {
+                Bytes where;
+                ++looked;
+                return !overlap(row(i), other, where);
+            }));
+            index.insert(row(i), i);
+        }
+        return looked / rows;
+    };
+    for (const std::int64_t rows : {1000, 16000}) {
+        EXPECT_LT(look(rows, [&](std::int64_t i) { return Piece{8 * i, 8, 8 * rows + 8, 100}; }), 40);
+        EXPECT_LT(look(rows, [&](std::int64_t i) { return Piece{1600 * i, 8, 16, 100}; }), 40);
+        EXPECT_LT(look(rows,
+                       [&](std::int64_t i) {
+                           return Piece{100000 * (i / 50) + 16 * (i % 50), 16, 1000, 100};
+                       }),
+                  60);
+        // Every tenth fills a block of nothing between the others.
+        EXPECT_LT(look(rows,
+                       [&](std::int64_t i) {
+                           return Piece{16 * i, 8, i % 10 == 0 ? 0 : 16 * rows, i % 10 == 0 ? 1 : 64};
+                       }),
+                  200);
     }
 }
 

@@ -209,6 +209,39 @@ TEST(Races, Accumulates) {
     EXPECT_TRUE(history.own.empty());
 }
 
+// Work that grows with the number of operations, and not with its square: columns that lie between each other, by one
+// origin and by two, and local flushes between them.
+TEST(Races, ColumnsTakeFewComparisons) {
+    constexpr std::int64_t kColumns = 3000;
+    constexpr std::int64_t kRows = 8;
+    const auto column = [](std::int64_t first) {
+        std::vector<Bytes> bytes;
+        for (std::int64_t row = 0; row < kRows; ++row)
+            bytes.push_back({(row * 2 * kColumns + first) * 8, (row * 2 * kColumns + first) * 8 + 8});
+        return bytes;
+    };
+    for (const bool flush : {false, true}) {
+        History history(3, {}, 100 * kColumns);
+        history.lock(1);
+        for (std::int64_t i = 0; i < kColumns; ++i) {
+            history.rows(1, 10, column(2 * i), Op::None, Basic::F64, op::OpKind::Put);
+            history.rows(2, 20, column(2 * i + 1), Op::None, Basic::F64, op::OpKind::Put);
+            if (flush) history.at(1).complete_results(kTarget, history.tick());
+        }
+        EXPECT_LT(history.at(1).compared(), 100u * kColumns);
+        history.unlock(1);
+        EXPECT_EQ(sites_of(history.fence()), kNone);
+        EXPECT_FALSE(history.is_incomplete());
+        EXPECT_TRUE(history.own.empty());
+    }
+    // The last one shares a byte with the first.
+    History history(2);
+    for (std::int64_t i = 0; i < kColumns; ++i)
+        history.rows(1, 10, column(2 * i), Op::None, Basic::F64, op::OpKind::Put);
+    history.put(1, 11, {kRows / 2 * 2 * kColumns * 8 + 7, kRows / 2 * 2 * kColumns * 8 + 16});
+    EXPECT_EQ(sites_of(history.own), (Sites{{10, 11}}));
+}
+
 // The bytes of pairs with padding are parts of elements, which touch those of their neighbours.
 TEST(Races, PairsWithPadding) {
     for (const Basic basic : {Basic::ShortInt, Basic::DoubleInt}) {
@@ -317,7 +350,7 @@ TEST(Races, BoundedTime) {
     for (const std::uint64_t most : {10u, 1'000'000u}) {
         RaceFinder finder(0, {}, most);
         for (std::uint32_t origin = 0; origin < 2; ++origin) {
-            std::vector<Entry> entries;
+            Entries entries;
             for (std::int64_t i = 0; i < 100; ++i) {
                 Entry entry;
                 entry.access.site = origin;
@@ -343,7 +376,7 @@ TEST(RacesMessage, AMessageThatIsNotWholeIsRefused) {
     entry.access.basic = Basic::I32;
     entry.pieces = {{0, 4, 8, 2}};
     std::uint64_t clock = 0;
-    std::vector<Entry> got;
+    Entries got;
     const Message whole = to_message(7, {entry});
     ASSERT_TRUE(from_message(whole, clock, got));
     EXPECT_EQ(clock, 7u);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "op/kernels.h"
+#include "plugins/verify/access_index.h"
 
 namespace osc::check {
 namespace {
@@ -43,6 +44,15 @@ Clash clash(const Access& a, const Access& b, bool same_origin, Promises promise
     const bool ordered = same_origin && promises.ordered && !promises.one_op;
     if (!ordered && !operations_agree(a, b, promises)) return Clash::Operations;
     return Clash::Elements;
+}
+
+std::int64_t AccessIndex::phase_of(const Entry& entry) {
+    const std::int64_t size = element_of(entry.access);
+    const auto modulo = [size](std::int64_t byte) { return (byte % size + size) % size; };
+    const std::int64_t phase = modulo(entry.lo());
+    for (const Piece& piece : entry.pieces)
+        if (modulo(piece.lo) != phase || (piece.count > 1 && piece.stride % size != 0)) return -1;
+    return phase;
 }
 
 bool share(const Entry& a, const Entry& b, Clash clash, Bytes& where) {

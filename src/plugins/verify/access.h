@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Entry {
     std::int64_t lo() const { return pieces.front().lo; }
     std::int64_t hi() const { return pieces.back().hi(); }
 };
+
+using Entries = std::deque<Entry>;  // which stay where they are
 
 /// What the info of a window promises about its accumulates.
 struct Promises {

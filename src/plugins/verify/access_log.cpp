@@ -52,7 +52,7 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
         ++left_out_;
         return;
     }
-    Target& target = targets_[operation.target];
+    Target& target = at(operation.target);
     Entry entry{access_of(operation, now), {}};
     Access& access = entry.access;
     access.fence = fences_;
@@ -69,33 +69,41 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
         return;
     }
     kept_ += entry.pieces.size();
-    const std::size_t index = target.entries.size();
-    if (access.ended == kNotYet) {
-        target.pending.push_back(index);
-        await(target, entry, index);
-    }
-    target.entries.push_back(std::move(entry));
+    Entry& kept = target.entries.emplace_back(std::move(entry));
+    if (kept.access.ended != kNotYet) return;
+    (has_result(kept.access) ? target.pending_results : target.pending_updates).push_back(&kept);
+    // Whether a notified one is complete, this process may learn from the target: none is compared with it.
+    if (kept.access.notification >= 0) return;
+    target.pending.insert(kept);
+    target.last[kept.access.site] = &kept;
 }
 
 // All operations of this origin that are pending at the same target are unordered. Returns whether the bytes are among
 // those of a pending access of the same call site: nothing is lost without the later one, because the earlier one
 // conflicts with all that it does.
 bool AccessLog::compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found) {
-    bool covered = false;
-    std::size_t left = kMostCompared;
-    const std::int64_t hi = entry.hi();
-    for (auto at = target.by_lo.upper_bound(entry.lo() - target.longest - 1);
-         at != target.by_lo.end() && at->first < hi && left > 0; ++at, --left) {
-        const Entry& earlier = target.entries[at->second];
-        covered = covered || (alike(earlier.access, entry.access) && covers(earlier, entry));
-        const Clash kind = clash(earlier.access, entry.access, true, promises_);
-        const auto sites = std::minmax(earlier.access.site, entry.access.site);
+    const std::uint64_t limit = compared_ + kMostCompared;
+    const auto is_known = [&](std::uint64_t site) { return found_.count(std::minmax(site, entry.access.site)) > 0; };
+    std::vector<const Entry*> others;
+    target.pending.visit(entry, true, is_known, [&](const Entry& earlier) {
+        others.push_back(&earlier);
+        return ++compared_ < limit;
+    });
+    std::ranges::sort(others, {}, [](const Entry* one) { return std::pair(one->lo(), one->access.issued); });
+    for (const Entry* const earlier : others) {
+        const Clash kind = clash(earlier->access, entry.access, true, promises_);
         Bytes where;
-        if (kind == Clash::None || found_.count(sites) > 0 || !share(earlier, entry, kind, where)) continue;
-        found_.insert(sites);
-        found.push_back({{earlier.access, entry.access}, {me_, me_}, rank, where, kind});
+        if (is_known(earlier->access.site) || !share(*earlier, entry, kind, where)) continue;
+        found_.insert(std::minmax(earlier->access.site, entry.access.site));
+        found.push_back({{earlier->access, entry.access}, {me_, me_}, rank, where, kind});
     }
-    return covered && entry.access.ended == kNotYet;
+    bool covered = false;
+    if (entry.access.ended == kNotYet)
+        target.pending.visit_alike(entry, [&](const Entry& earlier) {
+            covered = alike(earlier.access, entry.access) && covers(earlier, entry);
+            return !covered && ++compared_ < limit;
+        });
+    return covered;
 }
 
 // Appends the bytes of an access to those of the last pending one of the same call site, in epochs in which operations
@@ -103,66 +111,55 @@ bool AccessLog::compare(const Target& target, const Entry& entry, std::uint32_t 
 bool AccessLog::join(Target& target, const Entry& entry) {
     const auto found = target.last.find(entry.access.site);
     if (entry.access.ended != kNotYet || found == target.last.end()) return false;
-    Entry& earlier = target.entries[found->second];
+    Entry& earlier = *found->second;
     if (!alike(earlier.access, entry.access) || earlier.pieces.size() != 1 || entry.pieces.size() != 1) return false;
     if (entry.access.world == World::Lock && kept_ < std::min(kJoinLocked, most_)) return false;
-    if (!extend(earlier.pieces.front(), entry.pieces.front(), element_of(entry.access))) return false;
+    Piece longer = earlier.pieces.front();
+    if (!extend(longer, entry.pieces.front(), element_of(entry.access))) return false;
+    target.pending.erase(earlier);
+    earlier.pieces.front() = longer;
     earlier.access.issued = std::max(earlier.access.issued, entry.access.issued);
-    target.longest = std::max(target.longest, earlier.hi() - earlier.lo());
+    target.pending.insert(earlier);
     return true;
 }
 
-// Makes a pending access one that later ones of this origin are compared with. Whether a notified one is complete, this
-// process may learn from the target: none is.
-void AccessLog::await(Target& target, const Entry& entry, std::size_t index) {
-    if (entry.access.notification >= 0) return;
-    target.by_lo.emplace(entry.lo(), index);
-    target.last[entry.access.site] = index;
-    target.longest = std::max(target.longest, entry.hi() - entry.lo());
-}
-
-template <class Ends>
-void AccessLog::end(std::uint32_t rank, std::int64_t since, Ends&& ends) {
-    for (auto& [number, named] : targets_) {
-        Target& target = named;  // clang 14 captures no structured binding in a lambda
-        if ((rank != kEveryTarget && rank != number) || target.pending.empty()) continue;
-        const auto ended = std::remove_if(target.pending.begin(), target.pending.end(), [&](std::size_t index) {
-            Access& access = target.entries[index].access;
-            if (!ends(access)) return false;
-            access.ended = since;
-            return true;
-        });
-        if (ended == target.pending.end()) continue;
-        target.pending.erase(ended, target.pending.end());
-        target.by_lo.clear();
-        target.last.clear();
-        target.longest = 0;
-        for (const std::size_t index : target.pending)
-            await(target, target.entries[index], index);
+// Ends what is pending; not the operations without a result unless `updates`.
+void AccessLog::end(std::uint32_t rank, std::int64_t since, bool updates) {
+    for (auto& [number, target] : targets_) {
+        if (rank != kEveryTarget && rank != number) continue;
+        for (std::vector<Entry*>* const pending : {&target.pending_results, &target.pending_updates}) {
+            if (pending == &target.pending_updates && !updates) continue;
+            for (Entry* const entry : std::exchange(*pending, {})) {
+                entry->access.ended = since;
+                if (entry->access.notification >= 0) continue;
+                target.pending.erase(*entry);
+                target.last.erase(entry->access.site);
+            }
+        }
     }
 }
 
 void AccessLog::complete(std::uint32_t target, std::int64_t since) {
-    end(target, since, [](const Access&) { return true; });
+    end(target, since, true);
 }
 
 void AccessLog::complete_results(std::uint32_t target, std::int64_t since) {
-    end(target, since, has_result);
+    end(target, since, false);
 }
 
 void AccessLog::lock(std::uint32_t target, bool exclusive) {
-    targets_[target].locked = true;
-    targets_[target].exclusive = exclusive;
+    at(target).locked = true;
+    at(target).exclusive = exclusive;
 }
 
 void AccessLog::unlock(std::uint32_t target) {
-    targets_[target].locked = targets_[target].exclusive = false;
+    at(target).locked = at(target).exclusive = false;
 }
 
 void AccessLog::start(std::span<const std::uint32_t> targets) {
     for (const std::uint32_t rank : targets) {
-        targets_[rank].started = true;
-        ++targets_[rank].starts;
+        at(rank).started = true;
+        ++at(rank).starts;
     }
 }
 
@@ -176,10 +173,10 @@ void AccessLog::fence(std::int64_t now) {
     ++fences_;
 }
 
-std::map<std::uint32_t, std::vector<Entry>> AccessLog::take() {
-    std::map<std::uint32_t, std::vector<Entry>> taken;
+std::map<std::uint32_t, Entries> AccessLog::take() {
+    std::map<std::uint32_t, Entries> taken;
     for (auto& [rank, target] : targets_) {
-        OSC_ASSERT(target.pending.empty());
+        OSC_ASSERT(target.pending_updates.empty() && target.pending_results.empty());
         if (!target.entries.empty()) taken.emplace(rank, std::exchange(target.entries, {}));
     }
     kept_ = 0;

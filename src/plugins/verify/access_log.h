@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "plugins/verify/access.h"
+#include "plugins/verify/access_index.h"
 
 namespace osc::check {
 
@@ -42,28 +41,30 @@ class AccessLog {
     std::uint64_t fences() const { return fences_; }
 
     /// Takes the accesses to each target; none may be pending.
-    std::map<std::uint32_t, std::vector<Entry>> take();
+    std::map<std::uint32_t, Entries> take();
 
     /// Accesses that were left out since the last call: beyond `most`, or of unknown bytes.
     std::uint64_t take_left_out() { return std::exchange(left_out_, 0); }
 
+    /// Pairs of accesses that add() has looked at.
+    std::uint64_t compared() const { return compared_; }
+
   private:
     struct Target {
-        std::vector<Entry> entries;
-        std::vector<std::size_t> pending;                     // indices of entries
-        std::multimap<std::int64_t, std::size_t> by_lo;       // of pending entries
-        std::int64_t longest = 0;                             // of pending entries, from the lowest to the highest byte
-        std::unordered_map<std::uint64_t, std::size_t> last;  // the pending entry of a call site
+        explicit Target(Promises promises) : pending(promises) {}
+        Entries entries;
+        std::vector<Entry*> pending_updates, pending_results;
+        AccessIndex pending;                   // of those that later ones are compared with
+        std::map<std::uint64_t, Entry*> last;  // of a call site, of `pending`
         std::uint64_t starts = 0;
         bool locked = false;
         bool exclusive = false;
         bool started = false;
     };
+    Target& at(std::uint32_t rank) { return targets_.try_emplace(rank, promises_).first->second; }
     bool compare(const Target& target, const Entry& entry, std::uint32_t rank, std::vector<Conflict>& found);
-    static void await(Target& target, const Entry& entry, std::size_t index);
     bool join(Target& target, const Entry& entry);
-    template <class Ends>
-    void end(std::uint32_t rank, std::int64_t since, Ends&& ends);
+    void end(std::uint32_t rank, std::int64_t since, bool updates);
 
     const std::uint32_t me_;
     const Promises promises_;
@@ -73,6 +74,7 @@ class AccessLog {
     std::size_t kept_ = 0;                                     // pieces
     std::uint64_t fences_ = 0;
     std::uint64_t left_out_ = 0;
+    std::uint64_t compared_ = 0;
     bool lock_all_ = false;
 };
 

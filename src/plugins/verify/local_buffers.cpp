@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 
 #include "plugins/verify/ledger.h"
 #include "plugins/verify/page_guard.h"
@@ -49,6 +48,18 @@ std::optional<std::uint64_t> hash_of(const std::vector<Bytes>& ranges) {
     return hash;
 }
 
+// Whether ascending ranges share a byte.
+bool share(const std::vector<Bytes>& some, const std::vector<Bytes>& others) {
+    for (auto one = some.begin(), other = others.begin(); one != some.end() && other != others.end();)
+        if (one->hi <= other->lo)
+            ++one;
+        else if (other->hi <= one->lo)
+            ++other;
+        else
+            return true;
+    return false;
+}
+
 std::string describe(const Operation& operation) {
     return std::string(operation.call) + " to rank " + std::to_string(operation.target) + ", bytes " +
            text_of(operation.bytes);
@@ -56,84 +67,57 @@ std::string describe(const Operation& operation) {
 
 }  // namespace
 
-void AddressMap::add(Bytes range, std::uint64_t operation) {
-    auto next = pieces_.upper_bound(range.lo);
-    if (next != pieces_.begin()) range.lo = std::max(range.lo, std::prev(next)->second.hi);
-    while (range.lo < range.hi) {
-        const std::int64_t hi = next != pieces_.end() ? std::min(range.hi, next->first) : range.hi;
-        if (range.lo < hi) pieces_.emplace_hint(next, range.lo, Piece{hi, operation});
-        if (next == pieces_.end()) return;
-        range.lo = next->second.hi;
-        ++next;
-    }
-}
-
-std::uint64_t AddressMap::find(Bytes range) const {
-    if (range.lo >= range.hi) return 0;
-    const auto next = pieces_.lower_bound(range.hi);  // the first piece behind the range
-    if (next == pieces_.begin()) return 0;
-    const auto& [lo, piece] = *std::prev(next);
-    return piece.hi > range.lo ? piece.operation : 0;
-}
-
-const LocalBuffers::Pending* LocalBuffers::find(const AddressMap Group::*map, Bytes range) const {
-    for (const auto& [key, group] : groups_)
-        if (const std::uint64_t number = (group.*map).find(range); number != 0) return &group.operations.at(number);
-    return nullptr;
+// An operation of `index` that uses some of the bytes; null: none.
+const LocalBuffers::Pending* LocalBuffers::find(const Index& index, const std::vector<Bytes>& ranges) const {
+    std::uint64_t found = 0;
+    Bytes where;
+    for (const Piece& one : pieces_of(ranges, 1))
+        index.visit(one, [&](const Piece& other, std::uint64_t number) {
+            if (overlap(one, other, where)) found = number;
+            return found == 0;
+        });
+    return found != 0 ? &operations_.at(found) : nullptr;
 }
 
 void LocalBuffers::look_for_overlaps(const Operation& operation) const {
-    const auto say = [&](const char* what, const Pending& other, const char* uses) {
+    const auto say = [&](const char* what, const Pending* other, const char* uses) {
+        if (other == nullptr) return false;
         ledger_.report(Rule::LocalBuffer,
                        {{describe(operation) + ": " + what + " overlaps a buffer that an incomplete operation " + uses,
                          operation.site},
-                        {"the incomplete operation: " + other.text, other.site}});
+                        {"the incomplete operation: " + other->text, other->site}});
+        return true;
     };
-    for (const Bytes range : operation.writes_here) {
-        if (const Pending* const other = find(&Group::writes, range); other != nullptr)
-            return say("its result buffer", *other, "writes");
-        if (const Pending* const other = find(&Group::reads, range); other != nullptr)
-            return say("its result buffer", *other, "reads");
-    }
-    for (const Bytes range : operation.reads_here)
-        if (const Pending* const other = find(&Group::writes, range); other != nullptr)
-            return say("its origin buffer", *other, "writes");
+    static_cast<void>(say("its result buffer", find(writes_, operation.writes_here), "writes") ||
+                      say("its result buffer", find(reads_, operation.writes_here), "reads") ||
+                      say("its origin buffer", find(writes_, operation.reads_here), "writes"));
 }
 
 void LocalBuffers::on_operation(const Operation& operation) {
     if (!operation.exact_here || (operation.reads_here.empty() && operation.writes_here.empty())) return;
-    AddressMap own;
-    for (const Bytes range : operation.reads_here)
-        own.add(range, operation.number);
-    for (const Bytes range : operation.writes_here)
-        if (own.find(range) != 0) {
-            ledger_.report(Rule::LocalBuffer,
-                           {{describe(operation) + ": its origin and its result buffer overlap", operation.site}});
-            break;
-        }
+    if (share(operation.reads_here, operation.writes_here))
+        ledger_.report(Rule::LocalBuffer,
+                       {{describe(operation) + ": its origin and its result buffer overlap", operation.site}});
     look_for_overlaps(operation);
-    if (watched_ >= kMostOperations) return;
-    ++watched_;
-    Group& group = groups_[{operation.target, operation.request ? operation.number : 0}];
-    for (const Bytes range : operation.reads_here)
-        group.reads.add(range, operation.number);
-    for (const Bytes range : operation.writes_here)
-        group.writes.add(range, operation.number);
-    group.operations.emplace(operation.number, Pending{describe(operation), operation.site, operation.reads_here,
-                                                       hash_of(operation.reads_here)});
+    if (operations_.size() >= kMostOperations) return;
+    for (const Piece& piece : pieces_of(operation.reads_here, 1))
+        reads_.insert(piece, operation.number);
+    for (const Piece& piece : pieces_of(operation.writes_here, 1))
+        writes_.insert(piece, operation.number);
+    groups_[{operation.target, operation.request ? operation.number : 0}].push_back(operation.number);
+    operations_.emplace(operation.number, Pending{describe(operation), operation.site, operation.reads_here,
+                                                  operation.writes_here, hash_of(operation.reads_here)});
 }
 
-void LocalBuffers::look_for_changes(const Group& group, const Synchronisation& call) const {
-    for (const auto& [number, pending] : group.operations) {
-        if (!pending.hash) continue;
-        const std::optional<std::uint64_t> hash = hash_of(pending.reads);
-        if (hash == pending.hash) continue;
-        ledger_.report(
-            Rule::Changed,
-            {{pending.text + (hash ? ": its origin buffer has changed" : ": its origin buffer is not mapped any more"),
-              pending.site},
-             {std::string("before ") + call.call + " completed it", call.site}});
-    }
+void LocalBuffers::look_for_change(const Pending& pending, const Synchronisation& call) const {
+    if (!pending.hash) return;
+    const std::optional<std::uint64_t> hash = hash_of(pending.reads);
+    if (hash == pending.hash) return;
+    ledger_.report(
+        Rule::Changed,
+        {{pending.text + (hash ? ": its origin buffer has changed" : ": its origin buffer is not mapped any more"),
+          pending.site},
+         {std::string("before ") + call.call + " completed it", call.site}});
 }
 
 void LocalBuffers::complete(const Synchronisation& call) {
@@ -142,10 +126,16 @@ void LocalBuffers::complete(const Synchronisation& call) {
     // The least and the greatest key of what the call completes.
     const auto first = groups_.lower_bound({all ? 0 : call.target, call.operation});
     const auto last = groups_.upper_bound({call.target, one ? call.operation : UINT64_MAX});
-    for (auto at = first; at != last; ++at) {
-        look_for_changes(at->second, call);
-        watched_ -= at->second.operations.size();
-    }
+    for (auto at = first; at != last; ++at)
+        for (const std::uint64_t number : at->second) {
+            const auto pending = operations_.find(number);
+            look_for_change(pending->second, call);
+            for (const Piece& piece : pieces_of(pending->second.reads, 1))
+                reads_.erase(piece, number);
+            for (const Piece& piece : pieces_of(pending->second.writes, 1))
+                writes_.erase(piece, number);
+            operations_.erase(pending);
+        }
     groups_.erase(first, last);
 }
 

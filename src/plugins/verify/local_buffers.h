@@ -8,29 +8,16 @@
 
 #include <map>
 #include <optional>
-#include <unordered_map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plugins/verify/events.h"
+#include "plugins/verify/piece_index.h"
 
 namespace osc::check {
 
 class Ledger;
-
-/// Ranges of addresses, each with the number of an operation. Disjoint: an address keeps its first operation.
-class AddressMap {
-  public:
-    void add(Bytes range, std::uint64_t operation);
-    /// An operation with a range that overlaps; 0: none.
-    std::uint64_t find(Bytes range) const;
-
-  private:
-    struct Piece {
-        std::int64_t hi;
-        std::uint64_t operation;
-    };
-    std::map<std::int64_t, Piece> pieces_;  // by their first address
-};
 
 /// Part of a ledger, which calls it.
 class LocalBuffers {
@@ -43,26 +30,21 @@ class LocalBuffers {
     struct Pending {
         std::string text;  // "MPI_Put of rank 1 to rank 0, bytes [0, 8)"
         Site site;
-        std::vector<Bytes> reads;
+        std::vector<Bytes> reads, writes;
         std::optional<std::uint64_t> hash;  // of the bytes that it reads; none if they were not mapped
     };
-    // By target, and for an operation with a request by its number, else 0.
-    using Key = std::pair<std::uint32_t, std::uint64_t>;
-    // The operations of a key, which complete together.
-    struct Group {
-        std::unordered_map<std::uint64_t, Pending> operations;
-        AddressMap reads;
-        AddressMap writes;
-    };
+    using Index = PieceIndex<std::uint64_t>;  // by the numbers of operations
 
-    const Pending* find(const AddressMap Group::*map, Bytes range) const;
+    const Pending* find(const Index& index, const std::vector<Bytes>& ranges) const;
     void look_for_overlaps(const Operation& operation) const;
-    void look_for_changes(const Group& group, const Synchronisation& call) const;
+    void look_for_change(const Pending& pending, const Synchronisation& call) const;
     void complete(const Synchronisation& call);
 
     const Ledger& ledger_;
-    std::map<Key, Group> groups_;
-    std::size_t watched_ = 0;
+    std::map<std::uint64_t, Pending> operations_;  // by number
+    // What completes together: by target, and of an operation with a request by its number, else 0.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint64_t>> groups_;
+    Index reads_, writes_;
 };
 
 }  // namespace osc::check

@@ -9,14 +9,8 @@ namespace {
 
 constexpr std::size_t kMostPosts = 65536;  // kept for one origin
 
-// Where elements of an accumulate begin; -1 if a row has several phases.
-std::int64_t phase_of(const Entry& entry) {
-    const std::int64_t size = element_of(entry.access);
-    const auto modulo = [size](std::int64_t byte) { return (byte % size + size) % size; };
-    const std::int64_t phase = modulo(entry.lo());
-    for (const Piece& piece : entry.pieces)
-        if (modulo(piece.lo) != phase || (piece.count > 1 && piece.stride % size != 0)) return -1;
-    return phase;
+bool none(std::uint64_t) {
+    return false;
 }
 
 // A total order of conflicts that does not depend on times.
@@ -30,56 +24,6 @@ bool overlap_in_time(const Access& a, const Access& b) {
 
 }  // namespace
 
-// Accesses by class and lowest byte. Of two classes, either all pairs may conflict or none.
-class RaceFinder::Index {
-  public:
-    explicit Index(Promises promises) : promises_(promises) {}
-
-    void insert(const Candidate& one) {
-        Class& members = classes_[key_of(one)];
-        if (members.by_lo.empty()) members.example = &one;
-        members.by_lo.emplace(one.entry.lo(), &one);
-        members.longest = std::max(members.longest, one.entry.hi() - one.entry.lo());
-    }
-    void erase(const Candidate& one) {
-        Class& members = classes_[key_of(one)];
-        auto [at, end] = members.by_lo.equal_range(one.entry.lo());
-        while (at != end && at->second != &one)
-            ++at;
-        if (at != end) members.by_lo.erase(at);
-    }
-    /// Visits the accesses that may conflict with `one`, until visit() returns false.
-    template <class Visit>
-    void visit(const Candidate& one, Visit&& visit) const {
-        const std::int64_t lo = one.entry.lo();
-        const std::int64_t hi = one.entry.hi();
-        for (const auto& [key, members] : classes_) {
-            const Clash kind = clash(members.example->entry.access, one.entry.access, false, promises_);
-            if (kind == Clash::None) continue;
-            if (kind == Clash::Elements && one.phase >= 0 && one.phase == members.example->phase) continue;
-            for (auto at = members.by_lo.upper_bound(lo - members.longest - 1);
-                 at != members.by_lo.end() && at->first < hi; ++at)
-                if (!visit(*at->second)) return;
-        }
-    }
-
-  private:
-    using Key = std::tuple<op::OpKind, Op, Basic, std::int64_t>;
-    struct Class {
-        const Candidate* example = nullptr;
-        std::multimap<std::int64_t, const Candidate*> by_lo;
-        std::int64_t longest = 0;  // from the lowest to the highest byte of a member
-    };
-    static Key key_of(const Candidate& one) {
-        const Access& access = one.entry.access;
-        return access.atomic() ? Key{access.kind, access.op, access.basic, one.phase}
-                               : Key{access.kind, Op::None, Basic::None, 0};
-    }
-
-    const Promises promises_;
-    std::map<Key, Class> classes_;
-};
-
 void RaceFinder::post(std::span<const std::uint32_t> origins, std::int64_t since) {
     ++exposures_;
     for (const std::uint32_t origin : origins) {
@@ -92,22 +36,20 @@ void RaceFinder::post(std::span<const std::uint32_t> origins, std::int64_t since
     }
 }
 
-void RaceFinder::add(std::uint32_t origin, std::uint64_t clock, std::vector<Entry>&& entries) {
-    for (Entry& entry : entries) {
-        const std::int64_t phase = phase_of(entry);
-        candidates_.push_back({std::move(entry), origin, clock, phase});
-    }
+void RaceFinder::add(std::uint32_t origin, std::uint64_t clock, Entries&& entries) {
+    for (Entry& entry : entries)
+        candidates_.push_back({std::move(entry), origin, clock});
 }
 
-void RaceFinder::add_local(std::uint64_t clock, std::vector<Entry>&& entries) {
+void RaceFinder::add_local(std::uint64_t clock, Entries&& entries) {
     for (Entry& entry : entries)
-        local_.push_back({std::move(entry), me_, clock, 0});
+        local_.push_back({std::move(entry), me_, clock});
 }
 
 // Gives an access of a post-start epoch the number of its exposure epoch at this process. It cannot have begun before
 // the post, although a deferred MPI_Win_start lets it be issued earlier. False if the exposure epoch is not known.
 bool RaceFinder::resolve(Candidate& candidate) const {
-    Access& access = candidate.entry.access;
+    Access& access = candidate.access;
     if (access.world != World::Pscw) return true;
     const auto known = posts_.find(candidate.origin);
     if (known == posts_.end() || access.exposure <= known->second.before) return false;
@@ -129,7 +71,7 @@ std::vector<Conflict> RaceFinder::find() {
             incomplete_ = true;
             continue;
         }
-        const Access& access = candidate.entry.access;
+        const Access& access = candidate.access;
         groups[access.fence][{access.world, access.world == World::Pscw ? access.exposure : 0}].push_back(&candidate);
     }
     for (const auto& [fence, worlds] : groups) {
@@ -163,9 +105,9 @@ std::vector<Conflict> RaceFinder::find() {
 // Compares accesses, either as simultaneous or by their times. By time, pairs of one world other than locks are left
 // out: the groups of their worlds have decided.
 void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
-    const auto issued = [](const Candidate* one) { return one->entry.access.issued; };
+    const auto issued = [](const Candidate* one) { return one->access.issued; };
     if (by_time) std::ranges::stable_sort(some, {}, issued);
-    Index index(promises_);
+    AccessIndex index(promises_);
     std::multimap<std::int64_t, const Candidate*> ends;
     for (const Candidate* const one : some) {
         if (by_time)
@@ -173,14 +115,15 @@ void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
                 index.erase(*ends.begin()->second);
                 ends.erase(ends.begin());
             }
-        index.visit(*one, [&](const Candidate& other) {
+        index.visit(*one, false, none, [&](const Entry& entry) {
+            const auto& other = static_cast<const Candidate&>(entry);
             if (left_ == 0) {
                 incomplete_ = true;
                 return false;
             }
             --left_;
-            const Access& a = one->entry.access;
-            const Access& b = other.entry.access;
+            const Access& a = one->access;
+            const Access& b = other.access;
             if (one->origin == other.origin) return true;  // the origin has decided
             if (by_time) {
                 if (a.world == b.world && a.world != World::Lock) return true;
@@ -191,7 +134,7 @@ void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
             return true;
         });
         index.insert(*one);
-        if (by_time) ends.emplace(one->entry.access.ended, one);
+        if (by_time) ends.emplace(one->access.ended, one);
     }
 }
 
@@ -199,21 +142,22 @@ void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
 // behind them.
 void RaceFinder::search_local(std::uint64_t fence, World world, std::uint64_t exposure,
                               const std::vector<const Candidate*>& some) {
-    Index index(promises_);
+    AccessIndex index(promises_);
     bool filled = false;
     for (const Candidate& one : local_) {
-        const Access& access = one.entry.access;
+        const Access& access = one.access;
         if (access.fence != fence || access.world != world || access.exposure != exposure) continue;
         if (!std::exchange(filled, true))
             for (const Candidate* const other : some)
                 if (other->origin != me_ && other->clock == one.clock) index.insert(*other);
-        index.visit(one, [&](const Candidate& other) {
+        index.visit(one, false, none, [&](const Entry& entry) {
+            const auto& other = static_cast<const Candidate&>(entry);
             if (left_ == 0) {
                 incomplete_ = true;
                 return false;
             }
             --left_;
-            if (other.entry.access.issued <= access.issued) compare(other, one);
+            if (other.access.issued <= access.issued) compare(other, one);
             return true;
         });
     }
@@ -221,15 +165,14 @@ void RaceFinder::search_local(std::uint64_t fence, World world, std::uint64_t ex
 
 // The load or store of a conflict is its second access.
 void RaceFinder::compare(const Candidate& a, const Candidate& b) {
-    const bool in_order = b.entry.access.local || a.origin < b.origin;
+    const bool in_order = b.access.local || a.origin < b.origin;
     const Candidate& first = in_order ? a : b;
     const Candidate& second = in_order ? b : a;
-    const Clash kind = clash(first.entry.access, second.entry.access, false, promises_);
+    const Clash kind = clash(first.access, second.access, false, promises_);
     Bytes where;
-    if (kind == Clash::None || !share(first.entry, second.entry, kind, where)) return;
-    const Conflict conflict{{first.entry.access, second.entry.access}, {first.origin, second.origin}, me_, where, kind};
-    const auto [place, fresh] =
-        found_.emplace(std::minmax(first.entry.access.site, second.entry.access.site), conflict);
+    if (kind == Clash::None || !share(first, second, kind, where)) return;
+    const Conflict conflict{{first.access, second.access}, {first.origin, second.origin}, me_, where, kind};
+    const auto [place, fresh] = found_.emplace(std::minmax(first.access.site, second.access.site), conflict);
     if (!fresh && rank_of(conflict) < rank_of(place->second)) place->second = conflict;
 }
 

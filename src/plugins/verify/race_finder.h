@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/verify/access.h"
+#include "plugins/verify/access_index.h"
 
 namespace osc::check {
 
@@ -35,11 +35,11 @@ class RaceFinder {
     void post(std::span<const std::uint32_t> origins, std::int64_t since);
 
     /// Takes the accesses of an origin to this process. `clock`: equal for origins whose times can be compared.
-    void add(std::uint32_t origin, std::uint64_t clock, std::vector<Entry>&& entries);
+    void add(std::uint32_t origin, std::uint64_t clock, Entries&& entries);
 
     /// The same of loads and stores of this process, in an exposure epoch: Access::world, ::fence, and ::exposure,
     /// which is exposures() at that time.
-    void add_local(std::uint64_t clock, std::vector<Entry>&& entries);
+    void add_local(std::uint64_t clock, Entries&& entries);
     /// How often this process has posted.
     std::uint64_t exposures() const { return exposures_; }
 
@@ -51,11 +51,9 @@ class RaceFinder {
     bool take_incomplete() { return std::exchange(incomplete_, false); }
 
   private:
-    struct Candidate {
-        Entry entry;
+    struct Candidate : Entry {
         std::uint32_t origin = 0;
         std::uint64_t clock = 0;
-        std::int64_t phase = 0;  // of accumulates: where elements begin, modulo their size; -1: in several ways
     };
     struct Post {
         std::uint64_t exposure = 0;
@@ -66,7 +64,6 @@ class RaceFinder {
         std::uint64_t before = 0;  // posts to this origin that are not in `posts` any more
     };
     using Sites = std::pair<std::uint64_t, std::uint64_t>;
-    class Index;
 
     bool resolve(Candidate& candidate) const;
     void search(std::vector<const Candidate*> some, bool by_time);

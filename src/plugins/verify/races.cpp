@@ -89,7 +89,7 @@ std::string reason_of(const Conflict& conflict) {
 
 }  // namespace
 
-Message to_message(std::uint64_t clock, const std::vector<Entry>& entries) {
+Message to_message(std::uint64_t clock, const Entries& entries) {
     Message message;
     append(message, &clock, 1);
     for (const Entry& entry : entries) {
@@ -101,7 +101,7 @@ Message to_message(std::uint64_t clock, const std::vector<Entry>& entries) {
     return message;
 }
 
-bool from_message(const Message& message, std::uint64_t& clock, std::vector<Entry>& entries) {
+bool from_message(const Message& message, std::uint64_t& clock, Entries& entries) {
     Reader reader(message);
     if (!reader.take(&clock, 1)) return false;
     while (!reader.done()) {
@@ -219,7 +219,7 @@ void Races::on_new_counters() {
 }
 
 // Ends notified operations where this process may have known them complete. Times of another clock say nothing.
-void Races::end_notified(std::uint64_t clock, std::vector<Entry>& entries) const {
+void Races::end_notified(std::uint64_t clock, Entries& entries) const {
     const bool same = clock == clock_number();
     for (auto& [access, pieces] : entries) {
         if (access.notification < 0) continue;
@@ -277,7 +277,7 @@ void Races::compare() {
         const std::lock_guard lock(mutex_);
         for (std::uint32_t origin = 0; origin < in.size(); ++origin) {
             std::uint64_t clock = 0;
-            std::vector<Entry> entries;
+            Entries entries;
             if (in[origin].empty() || !from_message(in[origin], clock, entries)) continue;
             end_notified(clock, entries);
             finder_.add(origin, clock, std::move(entries));

@@ -25,8 +25,8 @@ using Message = std::vector<std::byte>;
 
 /// The accesses to one target as a message, and back. from_message() is false if the bytes are not a message.
 /// `clock`: see RaceFinder::add().
-Message to_message(std::uint64_t clock, const std::vector<Entry>& entries);
-bool from_message(const Message& message, std::uint64_t& clock, std::vector<Entry>& entries);
+Message to_message(std::uint64_t clock, const Entries& entries);
+bool from_message(const Message& message, std::uint64_t& clock, Entries& entries);
 
 /// What a report says about a conflict; two lines. `addresses`: bytes are addresses (dynamic windows).
 std::vector<Line> lines_of(const Conflict& conflict, bool addresses);
@@ -66,7 +66,7 @@ class Races {
     void compare();
 
   private:
-    void end_notified(std::uint64_t clock, std::vector<Entry>& entries) const;
+    void end_notified(std::uint64_t clock, Entries& entries) const;
     void expose(World world);
     void conceal();
     void tell(const std::vector<Conflict>& found);
@@ -83,7 +83,7 @@ class Races {
     std::unique_ptr<PageGuard> guard_;                                // null: loads and stores are not seen
     World exposed_ = World::Fence;                                    // the exposure epoch that the guard watches
     std::set<std::pair<std::uint64_t, std::string>> reported_local_;  // the operation's site, and the other's text
-    std::vector<Entry> local_;  // its loads and stores, and those of epochs before
+    Entries local_;  // its loads and stores, and those of epochs before
 };
 
 }  // namespace osc::check
