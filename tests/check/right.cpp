@@ -1,6 +1,7 @@
 // Programs that keep the rules but come near to breaking one. The checker prints nothing about them.
 #include <cstddef>
 #include <cstdlib>
+#include <vector>
 
 #include "cases.h"
 
@@ -243,6 +244,22 @@ void requests_completed() {
     MPI_Win_unlock_all(window);
 }
 
+// More requests than the host has room for: libosc's own are one.
+void many_open_requests() {
+    constexpr int kMost = 270'000;
+    IntWindow window;
+    if (std::getenv("OSC_TEST_FULL") == nullptr) return;
+    const int value = 1;
+    std::vector<MPI_Request> requests(kMost);
+    MPI_Win_lock_all(0, window);
+    only(0, [&] {
+        for (MPI_Request& request : requests)
+            MPI_Raccumulate(&value, 1, MPI_INT, kOther, 0, 1, MPI_INT, MPI_SUM, window, &request);
+        MPI_Waitall(kMost, requests.data(), MPI_STATUSES_IGNORE);
+    });
+    MPI_Win_unlock_all(window);
+}
+
 // A flush completes the operation, and the request is waited for later.
 void request_waited_after_the_epoch() {
     IntWindow window;
@@ -384,6 +401,7 @@ const std::vector<Case> kRight = {
     OSC_CASE(interleaved_gets),
     OSC_CASE(buffer_reused_after_flush),
     OSC_CASE(requests_completed),
+    OSC_CASE(many_open_requests),
     OSC_CASE(request_waited_after_the_epoch),
     OSC_CASE(no_op_ignores_its_origin),
     OSC_CASE(gaps_and_freed_memory),

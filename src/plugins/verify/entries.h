@@ -54,6 +54,8 @@ class CallScope {
 int verify_notified(const char* call, op::OpKind kind, Buffers buffers, MPI_Op op, MPI_Win win, int counter,
                     MPI_Request* request, base::FunctionRef<int(const Buffers&)> below);
 
+/// Whether the host has room for one more request of the checker's: it ends a process that has too many.
+bool may_follow_request();
 /// Follows the request of an operation to the call that completes it. Replaces the host's constant request, which many
 /// operations share, by one of its own.
 void follow_request(Window& window, check::Line issued, const check::Operation& operation, MPI_Request& request);

@@ -136,10 +136,13 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     if (request != nullptr && notification < 0)
         report_unless_none(*window, call, plugin::g_libosc.need_passive(*window, "operations that give a request"));
     if (known) look_before(*window, operation, *type, buffers);
+    const bool follows = request != nullptr && may_follow_request();
+    // Nothing tells when a request that is not followed completes the use of the buffers.
+    if (request != nullptr && !follows) operation.exact_here = false;
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
     window->ledger->on_operation(operation);
-    if (request != nullptr) follow_request(*window, {call + scope->operation, operation.site}, operation, *request);
+    if (follows) follow_request(*window, {call + scope->operation, operation.site}, operation, *request);
     return MPI_SUCCESS;
 }
 

@@ -30,6 +30,8 @@ Requests& requests() {
     return *made;
 }
 
+constexpr std::size_t kMostFollowed = 65536;  // MPICH has room for 262,144
+
 bool take(MPI_Request request, Followed& entry) {
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
@@ -62,6 +64,12 @@ int completing(const char* name, const void* returns_to, int count, MPI_Request*
 }
 
 }  // namespace
+
+bool may_follow_request() {
+    Requests& all = requests();
+    const std::lock_guard lock(all.mutex);
+    return all.followed.size() < kMostFollowed;
+}
 
 void follow_request(Window& window, check::Line issued, const check::Operation& operation, MPI_Request& request) {
     if (plugin::g_libosc.give_own_handle(&request) != MPI_SUCCESS) return;
