@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "op/copy.h"
 
@@ -71,6 +72,12 @@ bool is_dense(Basic basic) {
     return basic != Basic::None && element_size(basic) == significant_size(basic);
 }
 
+// Whether one is the other without a sign.
+bool differ_in_sign(Basic a, Basic b) {
+    const auto is_integer = [](Basic basic) { return basic >= Basic::I8 && basic <= Basic::U64; };
+    return is_integer(a) && is_integer(b) && element_size(a) == element_size(b);
+}
+
 Fault no_memory(std::size_t bytes) {
     return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand", bytes);
 }
@@ -109,8 +116,10 @@ Fault check(const Call& call, Update& what) {
                                                   : "origin");
     const std::size_t there = total(call.target);
     if (call.kind == OpKind::Put || call.kind == OpKind::Get) {
+        // As Open MPI does, into no elements at all nothing is moved. MPICH moves the data of a put.
         const std::size_t here = total(call.origin);
-        if (call.kind == OpKind::Put ? here > there : there > here)
+        const auto [from, into] = call.kind == OpKind::Put ? std::pair(here, there) : std::pair(there, here);
+        if (from > into && into != 0)
             return fail(Fault::Truncate, "%zu bytes at the origin, %zu at the target: the data does not fit", here,
                         there);
         return Fault::None;
@@ -128,10 +137,11 @@ Fault check(const Call& call, Update& what) {
     what.apply = kernel(call.op, basic);
     if (!admits(call.op, basic)) return fail(Fault::Op, "%s is not defined for %s", name(call.op), name(basic));
     // As MPICH and Open MPI do, data that is only moved may be of another predefined type at the origin than at the
-    // target.
+    // target. As MPICH does, integers may differ in their sign: the target's type decides.
     const auto agree = [&](const Operand& operand, const char* which, bool moved) {
         const Basic other = operand.layout->basic();
-        if (other != basic && total(operand) != 0 && !(moved && is_dense(other) && is_dense(basic)))
+        if (other != basic && total(operand) != 0 && !differ_in_sign(other, basic) &&
+            !(moved && is_dense(other) && is_dense(basic)))
             return fail(Fault::Type, "the %s datatype is made of %s, the target's of %s", which, name(other),
                         name(basic));
         if (total(operand) != there)
@@ -147,6 +157,8 @@ Fault check(const Call& call, Update& what) {
 }
 
 Fault find_extent(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& touched) {
+    touched = {};
+    if (call.kind == OpKind::Get && total(call.origin) == 0) return Fault::None;
     Bounds bounds;
     if (__builtin_mul_overflow(call.disp, static_cast<std::int64_t>(unit), &start) ||
         !call.target.layout->bounds(call.target.count, bounds) ||

@@ -31,8 +31,8 @@ struct Call {
 /// sections 12.3.1, 12.3.4). Sets `what` for accumulates.
 Fault check(const Call& call, Update& what);
 
-/// Computes the bytes [lo, hi) from the target's displacement 0 that the call touches; Fault::Range on overflow of 64
-/// bits.
+/// Computes the bytes [lo, hi) from the target's displacement 0 that the call touches, none for a get into no elements;
+/// Fault::Range on overflow of 64 bits.
 Fault find_extent(const Call& call, std::uint64_t unit, std::int64_t& start, Bounds& touched);
 
 /// Performs the call; `start` is the byte displacement of the target operand. All data is at the target on return.

@@ -334,7 +334,7 @@ void struct_into_ints() {
     MPI_Type_free(&pair);
 }
 
-// libosc serves the next three, as MPICH and Open MPI do.
+// libosc serves the next five, as MPICH and Open MPI do.
 void bytes_replace_a_long() {
     const IntWindow window(64, 1);
     char bytes[8] = {};
@@ -354,6 +354,25 @@ void result_of_another_type() {
         MPI_Get_accumulate(&one, 1, MPI_LONG, bytes, 8, MPI_BYTE, kOther, 0, 1,  // reported: datatype mismatch
                            MPI_LONG, MPI_SUM, window);
     });
+    MPI_Win_unlock_all(window);
+}
+
+void integers_of_the_other_sign() {
+    const IntWindow window;
+    const long wide = -1;
+    MPI_Win_lock_all(0, window);
+    only(0, [&] {
+        MPI_Accumulate(&wide, 1, MPI_LONG, kOther, 0, 1,  // reported: datatype mismatch
+                       MPI_UNSIGNED_LONG, MPI_SUM, window);
+    });
+    MPI_Win_unlock_all(window);
+}
+
+void data_onto_no_elements() {
+    const IntWindow window;
+    int value = 1;
+    MPI_Win_lock_all(0, window);
+    only(0, [&] { MPI_Put(&value, 1, MPI_INT, kOther, 0, 0, MPI_INT, window); });  // reported: datatype mismatch
     MPI_Win_unlock_all(window);
 }
 
@@ -458,6 +477,8 @@ const std::vector<Case> kWrong = {
     OSC_CASE(struct_into_ints),
     OSC_CASE(bytes_replace_a_long),
     OSC_CASE(result_of_another_type),
+    OSC_CASE(integers_of_the_other_sign),
+    OSC_CASE(data_onto_no_elements),
     OSC_CASE(sum_of_bytes),
     OSC_CASE(more_data_than_room),
     OSC_CASE(window_forgotten),

@@ -125,6 +125,52 @@ CASE(accumulates_of_one_predefined_type) {
     }
 }
 
+// As over MPICH; the target's type decides.
+CASE(integers_of_the_other_sign) {
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+        Window window(kind, 64);
+        const MPI_Win win = window.handle();
+        const long wide[] = {-3, -3};
+        const unsigned narrow[] = {7, 7};
+        int seen[] = {-1, -1};
+        const MPI_Aint at = window.at(right(), 0);
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Accumulate(wide, 1, MPI_LONG, right(), at, 1, MPI_UNSIGNED_LONG, MPI_SUM, win));
+        CHECK_OK(MPI_Accumulate(narrow, 2, MPI_UNSIGNED, right(), at + 16, 2, MPI_INT, MPI_SUM, win));
+        MPI_Win_fence(0, win);
+        CHECK_OK(
+            MPI_Get_accumulate(narrow, 2, MPI_UNSIGNED, seen, 2, MPI_INT, right(), at + 16, 2, MPI_INT, MPI_SUM, win));
+        MPI_Win_fence(0, win);
+        if (osct::served_by_osc())
+            CHECK_OK(MPI_Accumulate(wide, 1, MPI_LONG, right(), at + 24, 1, MPI_UNSIGNED_LONG, MPI_MAX, win));
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        CHECK_EQ(window.base<long>()[0], -3L);
+        CHECK_ALL(window.base<int>() + 4, 2u, [](std::size_t) { return 14; });
+        CHECK_ALL(seen, 2u, [](std::size_t) { return 7; });
+        if (osct::served_by_osc()) CHECK_EQ(window.base<long>()[3], -3L);
+    }
+}
+
+// Both hosts take it; MPICH moves the data of a put all the same.
+CASE(data_onto_no_elements) {
+    HOST_CANNOT("the host alone writes behind the target's elements");
+    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+        Window window(kind, 64);
+        const MPI_Win win = window.handle();
+        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        int values[2] = {5, 5};
+        const MPI_Aint at = window.at(right(), 0);
+        MPI_Win_fence(0, win);
+        CHECK_OK(MPI_Put(values, 1, MPI_INT, right(), at, 0, MPI_INT, win));
+        CHECK_OK(MPI_Put(values, 2, MPI_INT, right(), at, 0, MPI_DOUBLE, win));
+        CHECK_OK(MPI_Get(values, 0, MPI_INT, right(), at, 2, MPI_INT, win));
+        CHECK_OK(MPI_Accumulate(values, 2, MPI_INT, right(), at, 0, MPI_INT, MPI_SUM, win));
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+        CHECK_ALL(window.base<int>(), 8u, [](std::size_t) { return 0; });
+        CHECK_ALL(values, 2u, [](std::size_t) { return 5; });
+    }
+}
+
 CASE(data_that_does_not_fit) {
     HOST_CANNOT("the host alone writes behind the buffer or crashes");
     for (osct::WindowKind kind : osct::kAllWindowKinds) {

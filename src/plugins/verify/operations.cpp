@@ -84,6 +84,11 @@ bool is_arithmetic(Op op) {
     }
 }
 
+std::size_t bytes_of(MPI_Datatype type, MPI_Count count) {
+    const op::TypeInfo* const info = plugin::g_libosc.type_info(type);
+    return info != nullptr && count > 0 ? info->size * static_cast<std::size_t>(count) : 0;
+}
+
 // What can be seen before libosc performs the operation.
 void look_before(Window& window, const Operation& operation, const op::TypeInfo& type, const Buffers& buffers) {
     look_at_alignment(window, operation, type);
@@ -97,6 +102,11 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
         mismatch = plugin::g_libosc.find_mismatch("origin", {buffers.origin_type, buffers.origin_count}, target);
     if (!mismatch && buffers.result_type != MPI_DATATYPE_NULL)
         mismatch = plugin::g_libosc.find_mismatch("result", {buffers.result_type, buffers.result_count}, target);
+    const std::size_t here = bytes_of(buffers.origin_type, buffers.origin_count);
+    const std::size_t there = bytes_of(buffers.target_type, buffers.target_count);
+    const bool gets = operation.kind == op::OpKind::Get;
+    if (!mismatch && operation.op != Op::NoOp && (gets ? here : there) == 0 && here != there)
+        mismatch = std::to_string(gets ? there : here) + " bytes of data, none at the " + (gets ? "origin" : "target");
     if (!mismatch) return;
     t_current_call->mismatched = true;
     report_operation(window, operation, check::Rule::Signature, *mismatch);
