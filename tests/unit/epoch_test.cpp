@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "spanning_core.h"
 #include "thread_ranks.h"
 
 namespace osc::test {
@@ -289,6 +290,20 @@ TEST(Epoch, CompletingCallsCompleteOperations) {
     EXPECT_EQ(epoch::complete(core), Fault::Range);
     EXPECT_EQ(core.settled, Targets{0});
     EXPECT_EQ(epoch::wait(core), Fault::None);
+}
+
+// Messages of the host may overtake the complete, which only MPI_Win_test of the target shows.
+TEST(Epoch, CompleteAwaitsATargetOfAnotherNodeThatTests) {
+    constexpr std::uint32_t kThere[] = {1};
+    Ranks ranks(2);
+    SpanningCore core(ranks, 0);
+    for (const bool tests : {false, true}) {
+        core.tests = tests;
+        ASSERT_EQ(epoch::start(core, kThere, epoch::kNoCheck), Fault::None);
+        core.incomplete = 1;
+        EXPECT_EQ(epoch::complete(core), Fault::None);
+        EXPECT_EQ(core.until, tests ? reach::Completion::AtTarget : reach::Completion::AtOrigin);
+    }
 }
 
 }  // namespace

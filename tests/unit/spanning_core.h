@@ -32,7 +32,9 @@ class SpanningCore final : public Core {
 
     std::atomic<int> awaited{0};  // locks whose grant a thread awaits
     std::atomic<bool> granted{true};
-    int requests = 0;  // locks asked for and given back there
+    int requests = 0;           // locks asked for and given back there
+    bool tests = false;         // the other node's process calls MPI_Win_test
+    reach::Completion until{};  // what the last wait for operations there waited for
 
   protected:
     void describe(Target& target, const shm::ControlBlock&) override {
@@ -46,7 +48,8 @@ class SpanningCore final : public Core {
         explicit There(SpanningCore& owner) : core(owner) {}
         reach::Outcome perform(Target&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
         Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
-        Fault complete(std::uint32_t, reach::Completion) override {
+        Fault complete(std::uint32_t, reach::Completion until) override {
+            core.until = until;
             core.incomplete.store(0, std::memory_order_release);
             return Fault::None;
         }
@@ -71,7 +74,7 @@ class SpanningCore final : public Core {
         }
         Fault post(std::uint32_t) override { return Fault::None; }
         Fault complete(std::uint32_t) override { return Fault::None; }
-        bool awaits_complete(std::uint32_t) override { return false; }
+        bool awaits_complete(std::uint32_t) override { return core.tests; }
         void announce_test(std::span<const std::uint32_t>) override {}
         Fault close(std::uint32_t, bool) override { return Fault::None; }
         void opened(std::uint64_t, bool) override {}
