@@ -1,4 +1,4 @@
-// Reads /proc/self/cgroup. The groups' folders are where systemd and container runtimes mount them.
+// Reads /proc/thread-self/cgroup. The groups' folders are where systemd and container runtimes mount them.
 #include "base/control_groups.h"
 
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ std::uint64_t quota_of(const std::string& root, const ControlGroup& group) {
 
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root) {
     std::vector<ControlGroup> groups;
-    std::FILE* file = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
+    std::FILE* file = std::fopen((root + "/proc/thread-self/cgroup").c_str(), "re");
     char line[4096];
     while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
         line[std::strcspn(line, "\n")] = '\0';

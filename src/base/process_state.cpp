@@ -1,11 +1,13 @@
 #include "base/process_state.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace osc::base {
@@ -27,14 +29,27 @@ ProcessState process_state(pid_t pid) {
     unsigned long long user = 0;
     unsigned long long system = 0;
     unsigned long long started = 0;
-    // Fields 3 (state), 4 (parent), 14 and 15 (processor time) and 22 (start time); see proc(5).
+    long threads = 0;
+    // Fields 3 (state), 4 (parent), 14 and 15 (processor time), 20 (threads) and 22 (start time); see proc(5).
     const int fields =
-        std::sscanf(name_end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %*s %*s %llu",
-                    &found.state, &found.parent, &user, &system, &started);
-    if (fields != 5) return {};
+        std::sscanf(name_end + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %ld %*s %llu",
+                    &found.state, &found.parent, &user, &system, &threads, &started);
+    if (fields != 6) return {};
     found.cpu_ticks = user + system;
     found.start_time = started;
-    if (found.state == 'Z' || found.state == 'x') found.state = 'X';
+    if ((found.state == 'Z' && threads <= 1) || found.state == 'x') found.state = 'X';
+    return found;
+}
+
+pid_t other_thread(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/task", static_cast<int>(pid));
+    DIR* const tasks = ::opendir(path);
+    if (tasks == nullptr) return 0;
+    pid_t found = 0;
+    while (const dirent* const task = found == 0 ? ::readdir(tasks) : nullptr)
+        if (const pid_t thread = std::atoi(task->d_name); thread != pid) found = thread;
+    ::closedir(tasks);
     return found;
 }
 

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/process_state.h"
+
 namespace osc::cma {
 namespace {
 
@@ -14,8 +16,12 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // below the system's 
 constexpr std::size_t kMostInPiece = kMostBytes / Batch::kPieces;
 
 ssize_t call(Direction direction, pid_t pid, const iovec* local, const iovec* remote, std::size_t count) {
-    return direction == Direction::Read ? ::process_vm_readv(pid, local, count, remote, count, 0)
-                                        : ::process_vm_writev(pid, local, count, remote, count, 0);
+    const auto access = direction == Direction::Read ? ::process_vm_readv : ::process_vm_writev;
+    const ssize_t moved = access(pid, local, count, remote, count, 0);
+    if (moved >= 0 || errno != ESRCH) return moved;
+    const pid_t thread = base::other_thread(pid);
+    errno = ESRCH;
+    return thread != 0 ? access(thread, local, count, remote, count, 0) : moved;
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::uint64_t find_number() {
     const ssize_t length = ::read(file, boot, sizeof boot);
     ::close(file);
     struct stat network {};
-    if (length <= 0 || ::stat("/proc/self/ns/net", &network) != 0) return 0;
+    if (length <= 0 || ::stat("/proc/thread-self/ns/net", &network) != 0) return 0;
     const std::uint64_t space[] = {network.st_dev, network.st_ino};
     const std::uint64_t hash = base::hash_of({reinterpret_cast<const char*>(space), sizeof space},
                                              base::hash_of({boot, static_cast<std::size_t>(length)}));

@@ -34,7 +34,11 @@ int PeerArena::open_peer() const {
         errno = ESRCH;
         return -1;
     }
-    const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    if (const pid_t thread = fd < 0 ? base::other_thread(address_.pid) : 0; thread != 0) {
+        std::snprintf(path, sizeof path, "/proc/%d/fd/%d", thread, address_.fd);
+        fd = ::open(path, O_RDWR | O_CLOEXEC);
+    }
     if (fd < 0) return -1;
     if (is_arena(fd, address_.token)) return fd;
     ::close(fd);

@@ -1,4 +1,4 @@
-// Parses /proc/self/maps: "first-end rwxp offset major:minor inode   name".
+// Parses /proc/thread-self/maps: "first-end rwxp offset major:minor inode   name".
 #include "shm/vm_areas.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ struct Query {
 }  // namespace
 
 bool area_at(std::uintptr_t address, VmArea& area) {
-    const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    const int fd = ::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     Query query;
     query.address = address;
@@ -92,7 +92,7 @@ VmAreas::VmAreas() {
     const long buffer =
         ::syscall(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
     buffer_ = buffer == -1 ? nullptr : reinterpret_cast<char*>(buffer);
-    fd_ = buffer_ == nullptr ? -1 : ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    fd_ = buffer_ == nullptr ? -1 : ::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 }
 
 VmAreas::~VmAreas() {

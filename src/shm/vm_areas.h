@@ -1,6 +1,7 @@
-// The areas of this process's address space, as /proc/self/maps lists them. The kernel's list is the only truth about
-// what lies at an address: the program may unmap, move or replace memory at any time. Reading it calls no malloc and
-// needs little stack, so it is usable between fork and exec, and in a thread or signal handler with the smallest stack.
+// The areas of this process's address space, as /proc/thread-self/maps lists them. The kernel's list is the only truth
+// about what lies at an address: the program may unmap, move or replace memory at any time. Reading it calls no malloc
+// and needs little stack, so it is usable between fork and exec, and in a thread or signal handler with the smallest
+// stack.
 #pragma once
 
 #include <sys/mman.h>

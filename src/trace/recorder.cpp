@@ -64,7 +64,7 @@ bool counter_is_usable() {
 // has its boot id too, but hardly its host name.
 std::uint64_t clock_number(const char* host) {
     struct stat space {};
-    static_cast<void>(::stat("/proc/self/ns/time", &space));
+    static_cast<void>(::stat("/proc/thread-self/ns/time", &space));
     const std::uint64_t parts[] = {space.st_dev, space.st_ino, base::g_stamps_are_ticks ? 1u : 0u};
     const std::uint64_t boot = base::hash_of(first_line("/proc/sys/kernel/random/boot_id"));
     return base::hash_of(host, base::hash_of({reinterpret_cast<const char*>(parts), sizeof parts}, boot));

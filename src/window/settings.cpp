@@ -105,7 +105,7 @@ bool is_visible(int rank) {
     const long pid = process_of(rank);
     if (pid <= 0) return false;
     const std::string process = std::to_string(pid);
-    const std::string mine = network_namespace("self");
+    const std::string mine = network_namespace("thread-self");
     return !mine.empty() && network_namespace(process) == mine && has_mpi(process);
 }
 

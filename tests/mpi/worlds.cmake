@@ -197,6 +197,11 @@ if(TARGET osc AND NOT OSC_SANITIZE)
     PASS_REGULAR_EXPRESSION "rank [01]: .*no interface nope0 ")
 endif()
 
+# The process's first thread has ended, and another one uses MPI: the system knows the process by the others only.
+foreach(program locks put_get)
+  osc_mpi_add_run(${program}.first_thread_ends.n2 test_${program} 2 LEVEL short ENV TEST_FIRST_THREAD_ENDS=1)
+endforeach()
+
 # Memory of MPI_Win_create becomes shared wherever it has a whole page; most windows of these programs have none, and adopt
 # tests those that have.
 foreach(run put_get:2 fence:4 locks:4 pscw:4 atomicity:4 alignment:2 requests:4 threads:4 compare_and_swap:4 datatypes:3 reductions:2

@@ -8,6 +8,6 @@
 extern "C" __attribute__((visibility("default"))) int stat(const char* path, struct stat* result) noexcept {
     static const auto next = reinterpret_cast<decltype(&stat)>(dlsym(RTLD_NEXT, "stat"));
     const int error = next(path, result);
-    if (error == 0 && std::strcmp(path, "/proc/self/ns/net") == 0) result->st_ino = 1;
+    if (error == 0 && std::strcmp(path, "/proc/thread-self/ns/net") == 0) result->st_ino = 1;
     return error;
 }

@@ -130,7 +130,7 @@ using Quotas = std::vector<std::uint64_t>;
 TEST(CoreAllowance, QuotasOfVersion2) {
     const FakeSystem system;
     EXPECT_EQ(quotas_of(system), Quotas{});
-    system.write("/proc/self/cgroup", "0::/jobs/step/task\n");
+    system.write("/proc/thread-self/cgroup", "0::/jobs/step/task\n");
     system.write("/sys/fs/cgroup/jobs/cpu.max", "400000 100000\n");
     system.write("/sys/fs/cgroup/jobs/step/cpu.max", "max 100000\n");
     system.write("/sys/fs/cgroup/jobs/step/task/cpu.max", "75000 50000\n");
@@ -139,7 +139,7 @@ TEST(CoreAllowance, QuotasOfVersion2) {
 
 TEST(CoreAllowance, QuotasOfVersion1) {
     const FakeSystem system;
-    system.write("/proc/self/cgroup", "4:memory:/other\n3:cpu,cpuacct:/docker/abc\n0::/\n");
+    system.write("/proc/thread-self/cgroup", "4:memory:/other\n3:cpu,cpuacct:/docker/abc\n0::/\n");
     system.write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "250000\n");  // a container sees its own group as the root
     system.write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     system.write("/sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us", "-1\n");
@@ -151,7 +151,7 @@ TEST(CoreAllowance, QuotasOfVersion1) {
 
 TEST(CoreAllowance, TheSmallestQuotasCount) {
     const FakeSystem system;
-    system.write("/proc/self/cgroup", "0::/a/b/c/d/e\n");
+    system.write("/proc/thread-self/cgroup", "0::/a/b/c/d/e\n");
     std::string folder = "/sys/fs/cgroup";
     for (const char* name : {"/a", "/b", "/c", "/d", "/e"})
         system.write((folder += name) + "/cpu.max", std::to_string(100000 * (name[1] - 'a' + 1)) + " 100000\n");
@@ -160,10 +160,10 @@ TEST(CoreAllowance, TheSmallestQuotasCount) {
 
 TEST(CoreAllowance, TwoProcessesOfAGroupHaveItsNumber) {
     const FakeSystem system;
-    system.write("/proc/self/cgroup", "0::/job/a\n");
+    system.write("/proc/thread-self/cgroup", "0::/job/a\n");
     system.write("/sys/fs/cgroup/job/cpu.max", "150000 100000\n");
     const CoreAllowance one = osc::base::read_core_allowance(system.root());
-    system.write("/proc/self/cgroup", "0::/job/b\n");
+    system.write("/proc/thread-self/cgroup", "0::/job/b\n");
     const CoreAllowance other = osc::base::read_core_allowance(system.root());
     EXPECT_EQ(one.quotas[0].group, other.quotas[0].group);
     EXPECT_TRUE(core_sharing(std::vector{one, other}).crowded());

@@ -1,9 +1,12 @@
 // The arena: allocation, coalescing, large pieces, alignment, offsets, and a peer's view of it.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <random>
@@ -167,6 +170,31 @@ TEST(Process, StartTimeTellsLiveProcesses) {
     EXPECT_NE(base::process_start_time(::getpid()), 0u);
     EXPECT_EQ(base::process_start_time(::getpid()), base::process_start_time(::getpid()));
     EXPECT_EQ(base::process_start_time(0x7ffffff0), 0u);
+}
+
+// A process lives until its last thread ends, and is then a zombie until its parent has asked for its status.
+TEST(Process, LivesWithoutItsFirstThread) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::thread([] {
+            for (;;)
+                ::pause();
+        }).detach();
+        ::syscall(SYS_exit, 0);  // of this thread alone
+    }
+    EXPECT_EQ(base::other_thread(::getpid()), 0);
+    const std::uint64_t started = base::process_start_time(child);
+    while (base::process_state(child).state != 'Z' && base::process_start_time(child) != 0)
+        ::usleep(1000);
+    EXPECT_EQ(base::process_start_time(child), started);
+    const pid_t thread = base::other_thread(child);
+    EXPECT_EQ(::kill(thread, 0), 0);
+    EXPECT_NE(thread, child);
+    ::kill(child, SIGKILL);
+    siginfo_t ended;
+    ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+    EXPECT_EQ(base::process_start_time(child), 0u);
+    ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace

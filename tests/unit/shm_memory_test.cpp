@@ -84,13 +84,13 @@ TEST(Memory, CopiesOfAllProcesses) {
 
 TEST(Memory, LimitsOfControlGroups) {
     const FakeSystem unified;
-    unified.write("/proc/self/cgroup", "0::/job/step\n");
+    unified.write("/proc/thread-self/cgroup", "0::/job/step\n");
     unified.write("/sys/fs/cgroup/job/step/memory.max", "max\n");
     unified.write("/sys/fs/cgroup/job/memory.max", std::to_string(512 * kMiB) + "\n");
     EXPECT_FALSE(unified.memory().refuses(512 * kMiB));
     EXPECT_TRUE(unified.memory().refuses(513 * kMiB));
     const FakeSystem first;
-    first.write("/proc/self/cgroup", "5:cpu:/job\n4:memory:/job\n0::/\n");
+    first.write("/proc/thread-self/cgroup", "5:cpu:/job\n4:memory:/job\n0::/\n");
     first.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     first.write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", std::to_string(256 * kMiB) + "\n");
     EXPECT_FALSE(first.memory().refuses(256 * kMiB));

@@ -27,8 +27,8 @@ constexpr long kSpareAreas = 1024;
 constexpr long kMostAreas = 65530;  // the system's default
 constexpr const char* kRefused = "the system refused";
 constexpr const char* kTooSmall = "it has too few whole pages";
-constexpr const char* kStatus = "/proc/self/status";
-constexpr const char* kUnreadable = "/proc/self/maps cannot be read";
+constexpr const char* kStatus = "/proc/thread-self/status";
+constexpr const char* kUnreadable = "/proc/thread-self/maps cannot be read";
 
 // The pages on which nothing but the range lies. malloc() gives a large piece pages of its own, with a header of two
 // words before the first byte: then the pages with the header and with the rounding belong to the range too. The size

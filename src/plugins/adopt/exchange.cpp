@@ -37,7 +37,7 @@ class Present {
     Present(std::uintptr_t first, std::uintptr_t end, bool sparse) : count_((end - first) / base::page_bytes()) {
         entries_.fill(~std::uint64_t{0});
         if (!sparse) return;
-        const int fd = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        const int fd = ::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
         if (fd < 0) return;
         const std::size_t wanted = count_ * sizeof(std::uint64_t);
         if (::pread(fd, entries_.data(), wanted,

@@ -1,4 +1,5 @@
-// Parses /proc/self/smaps: for each area a line as in /proc/self/maps, and a line "VmFlags: rd wr mr ...".
+// Parses /proc/thread-self/smaps: for each area a line as in /proc/thread-self/maps, and a line "VmFlags: rd wr mr
+// ...".
 #include "plugins/adopt/vm_flags.h"
 
 #include <sys/syscall.h>
@@ -45,7 +46,7 @@ bool has_policy(std::uintptr_t address) {
 }  // namespace
 
 const char* special_treatment(std::uintptr_t first, std::uintptr_t end) {
-    std::FILE* const file = std::fopen("/proc/self/smaps", "re");
+    std::FILE* const file = std::fopen("/proc/thread-self/smaps", "re");
     if (file == nullptr) return nullptr;
     char line[512];
     const char* found = nullptr;

@@ -26,7 +26,7 @@ static_assert(std::is_trivially_copyable_v<Access> && std::is_trivially_copyable
 // Processes with the same number read the same clock: one kernel, one time namespace.
 std::uint64_t clock_number() {
     struct stat space {};
-    const bool known = ::stat("/proc/self/ns/time", &space) == 0;  // absent: kernels before 5.6 have one clock
+    const bool known = ::stat("/proc/thread-self/ns/time", &space) == 0;  // absent: kernels before 5.6 have one clock
     return shm::machine_number() ^ (known ? static_cast<std::uint64_t>(space.st_ino) * 0x9e3779b97f4a7c15ull : 0);
 }
 

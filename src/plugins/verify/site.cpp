@@ -30,7 +30,7 @@ std::uint64_t hash_of(std::string_view text) {
 
 std::string path_of_program() {
     char path[4096];
-    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    const ssize_t length = ::readlink("/proc/thread-self/exe", path, sizeof path);
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
 }
 
