@@ -16,19 +16,9 @@ namespace osc::base {
 /// Prints the condition and its place on stderr, and aborts. Thread-safe.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
-/// Prints the exception on stderr, and ends the process.
+/// Prints the exception on stderr, and ends the process. For code that serves other processes: they would wait for ever
+/// if an exception left it, and no call of the program could report that.
 [[noreturn]] void cannot_serve(const std::exception& exception);
-
-/// Calls f(), which serves other processes. They would wait for ever if an exception left it, and no call of the
-/// program could report that: so the process ends with one line.
-template <class F>
-auto serve_or_end(F&& f) {
-    try {
-        return f();
-    } catch (const std::exception& exception) {
-        cannot_serve(exception);
-    }
-}
 
 }  // namespace osc::base
 

@@ -36,7 +36,11 @@ template <auto kRun, class T>
 int start_helper_thread(pthread_t& thread, T* object) {
     const auto main = [](void* self) -> void* {
         t_helper_thread = true;
-        serve_or_end([&] { (static_cast<T*>(self)->*kRun)(); });
+        try {
+            (static_cast<T*>(self)->*kRun)();
+        } catch (const std::exception& exception) {
+            cannot_serve(exception);
+        }
         return nullptr;
     };
     const sigset_t before = block_signals();

@@ -78,20 +78,19 @@ std::unique_lock<std::mutex> ProgressEngine::seize() {
 }
 
 // Under drive_.
-int ProgressEngine::drive() {
+int ProgressEngine::drive() try {
     t_driving = true;
-    const int events = base::serve_or_end([&] {
-        const int handled = driven_.poll();
-        drove_ = now_ns();
-        if (drove_ - checked_ >= Policy::kPeerCheck) {
-            checked_ = drove_;
-            driven_.check_peers();
-        }
-        return handled;
-    });
+    const int events = driven_.poll();
+    drove_ = now_ns();
+    if (drove_ - checked_ >= Policy::kPeerCheck) {
+        checked_ = drove_;
+        driven_.check_peers();
+    }
     t_driving = false;
     if (events > 0) host_.warm_up(Policy::kWarm);
     return events;
+} catch (const std::exception& exception) {
+    base::cannot_serve(exception);
 }
 
 bool ProgressEngine::change(ThreadState from, ThreadState to) {
@@ -156,11 +155,13 @@ void ProgressEngine::keep_thread_parked(std::int64_t began) {
     drive_.unlock();
 }
 
-bool ProgressEngine::resume_backlog() {
+bool ProgressEngine::resume_backlog() try {
     bool again = false;
-    const bool resumed = base::serve_or_end([&] { return backlog_.resume(again); });
+    const bool resumed = backlog_.resume(again);
     if (again) wake_thread();
     return resumed;
+} catch (const std::exception& exception) {
+    base::cannot_serve(exception);
 }
 
 void ProgressEngine::poll() {

@@ -14,7 +14,7 @@
 
 #include "base/fault.h"
 #include "net/channels/mailbox.h"
-#include "net/origin/reply_segment.h"
+#include "net/origin/record_transport.h"
 #include "shm/activity.h"
 
 namespace osc::net {

@@ -18,16 +18,17 @@ RdmaQueue::RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache&
 
 void RdmaQueue::add(RdmaRequest&& request, bool confirmed, bool refused) {
     request.serial = next_serial();
-    if (waiting() == 0 && confirmed && may_start(request) && start(request, refused)) return;
+    if (waiting() == 0 && confirmed && start(request, refused) == Started::Yes) return;
     push(std::move(request));
 }
 
 bool RdmaQueue::proceed(bool confirmed, bool refused) {
     bool any = false;
     no_room_ = false;
-    while (waiting() > 0 && confirmed && may_start(waiting_.front())) {
-        no_room_ = !start(waiting_.front(), refused);
-        if (no_room_) break;
+    while (waiting() > 0 && confirmed) {
+        const Started started = start(waiting_.front(), refused);
+        no_room_ = started == Started::NoRoom;
+        if (started != Started::Yes) break;
         pop();
         any = true;
     }
@@ -52,27 +53,29 @@ bool RdmaQueue::post(RdmaPlace& place) {
                     : rdma.read(place.transfer, it.memory, it.bytes, it.address, it.key);
 }
 
-// Returns false if the provider has no room. A transfer over an ended connection, or under a refused lock, fails.
-bool RdmaQueue::start(RdmaRequest& request, bool refused) {
+// NoPlace: all places are taken, or an atomic in flight must end first. NoRoom: the provider has none. A transfer over
+// an ended connection, or under a refused lock, fails.
+RdmaQueue::Started RdmaQueue::start(RdmaRequest& request, bool refused) {
     const Status end = route_.to.end.load(std::memory_order_acquire);
-    RdmaPlace* const place = refused || end != Status::Done ? nullptr : free();
-    if (place == nullptr) {
+    if (refused || end != Status::Done) {
         const Status status = refused ? Status::HolderDied : end;
         faults_.note(status);
         if (request.completion != nullptr) request.completion->end(status);
         if (request.lent != nullptr) route_.network.sender.give_back(request.lent);
-        return true;
+        return Started::Yes;
     }
+    RdmaPlace* const place = conflicts(request) ? nullptr : free();
+    if (place == nullptr) return Started::NoPlace;
     if (request.entry != nullptr) regions_.use(*request.entry);
     active_.fetch_add(1, std::memory_order_relaxed);
     place->request = std::move(request);
     place->serial.store(place->request.serial, std::memory_order_seq_cst);
-    if (post(*place)) return true;
+    if (post(*place)) return Started::Yes;
     request = std::move(place->request);
     if (request.entry != nullptr) regions_.release(*request.entry);
     active_.fetch_sub(1, std::memory_order_relaxed);
     place->serial.store(0, std::memory_order_seq_cst);
-    return false;
+    return Started::NoRoom;
 }
 
 // Called by the thread that polls or posts, without the stream's mutex.

@@ -58,9 +58,9 @@ class RdmaQueue : public StreamQueue<RdmaRequest, RdmaPlace, 16> {
     bool uses_memory() const { return waiting() > 0 || active_.load(std::memory_order_acquire) != 0; }
 
   private:
-    bool may_start(const RdmaRequest& request) { return has_room() && !conflicts(request); }
     bool conflicts(const RdmaRequest& request);
-    bool start(RdmaRequest& request, bool refused);
+    enum class Started { Yes, NoPlace, NoRoom };
+    Started start(RdmaRequest& request, bool refused);
     bool post(RdmaPlace& place);
     static void transfer_ended(Transfer& transfer, Status status);
 

@@ -3,12 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "net/origin/reply_segment.h"
 #include "net/wire.h"
+#include "op/kernels.h"
 #include "op/transport.h"
 
 namespace osc::net {
+
+/// Where what one record returns goes in the origin's memory.
+struct ReplySegment {
+    void* to = nullptr;
+    std::size_t bytes = 0;
+    op::Kernel copy = nullptr;  // null: as bytes; else without the padding of elements
+    std::size_t width = 1;      // of an element, for `copy`
+};
+
+/// Distributes a reply's data, each segment padded; false if the data is too short.
+bool store_reply(std::span<const ReplySegment> segments, const std::byte* data, std::size_t bytes);
 
 class RecordTransport : public Transport {
   public:

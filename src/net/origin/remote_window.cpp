@@ -193,13 +193,19 @@ Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) 
     return Fault::None;
 }
 
+Stream* RemoteWindow::used_stream(std::uint32_t target) {
+    const std::lock_guard lock(mutex_);
+    const auto found = streams_.find(target);
+    return found != streams_.end() ? found->second.get() : nullptr;
+}
+
 template <class F>
-Fault RemoteWindow::each(std::uint32_t target, F&& f) {
+Fault RemoteWindow::each(F&& f) {
     std::vector<Stream*> streams;
     {
         const std::lock_guard lock(mutex_);
         for (auto& [rank, stream] : streams_)
-            if (target == shm::kEveryTarget || rank == target) streams.push_back(stream.get());
+            streams.push_back(stream.get());
     }
     base::FirstFault first;
     for (Stream* stream : streams) {
@@ -211,17 +217,26 @@ Fault RemoteWindow::each(std::uint32_t target, F&& f) {
 
 Fault RemoteWindow::complete_ops(std::uint32_t target) {
     network_.engine.expect_wait();
+    if (target != shm::kEveryTarget) {
+        Stream* const to = used_stream(target);
+        if (to == nullptr) return Fault::None;
+        const std::lock_guard lock(to->mutex());
+        return to->complete_ops();
+    }
     // All are sent before any is awaited.
-    if (target == shm::kEveryTarget)
-        each(target, [](Stream& stream) {
-            stream.send_off();
-            return Fault::None;
-        });
-    return each(target, [](Stream& stream) { return stream.complete_ops(); });
+    each([](Stream& stream) {
+        stream.send_off();
+        return Fault::None;
+    });
+    return each([](Stream& stream) { return stream.complete_ops(); });
 }
 
 Fault RemoteWindow::complete_local(std::uint32_t target) {
-    return each(target, [](Stream& stream) { return stream.complete_local(); });
+    if (target == shm::kEveryTarget) return each([](Stream& stream) { return stream.complete_local(); });
+    Stream* const to = used_stream(target);
+    if (to == nullptr) return Fault::None;
+    const std::lock_guard lock(to->mutex());
+    return to->complete_local();
 }
 
 // Sends a query that returns nothing to each of these processes, and awaits the replies.
@@ -259,12 +274,7 @@ void RemoteWindow::withdraw(const Lease& lease, const std::vector<std::uint32_t>
 
 // Called under the drive lock. A stream lasts until its window's service has ended.
 bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) {
-    Stream* held = nullptr;
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = streams_.find(owner);
-        if (found != streams_.end()) held = found->second.get();
-    }
+    Stream* const held = used_stream(owner);
     return held == nullptr || held->regions.drop(address, number);
 }
 

@@ -67,8 +67,10 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     Fault notify(std::uint32_t rank, std::span<const Record> steps);
     void ask(std::span<const std::uint32_t> ranks, const Record& record);
     std::uint32_t first_dead(sync::Liveness& liveness) const;
+    /// The stream to a target; null if this process has not used it.
+    Stream* used_stream(std::uint32_t target);
     template <class F>
-    Fault each(std::uint32_t target, F&& f);
+    Fault each(F&& f);
 
     NetworkStack& network_;
     const Job& job_;

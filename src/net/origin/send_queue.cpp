@@ -38,6 +38,7 @@ std::byte* SendQueue::append(const Record& record) {
     std::byte* at = filling_.message->body() + bytes();
     std::memcpy(at, &record, sizeof record);
     if (carried(record) % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
+    if (back != 0) filling_.segments.emplace_back();
     filling_.message->bytes += needed;
     if (is_operation(record.opcode)) traffic_ += needed + back;
     returning_ += back;
@@ -62,7 +63,7 @@ bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t
 }
 
 void SendQueue::expect(const ReplySegment& segment, const SharedCompletion& completion) {
-    filling_.segments.push_back(segment);
+    filling_.segments.back() = segment;
     if (completion == nullptr || (awaits_completion() && filling_.completions.back() == completion)) return;
     completion->begin();
     filling_.completions.push_back(completion);
@@ -88,33 +89,33 @@ Message* SendQueue::take_only_record(std::byte*& memory) {
     return message;
 }
 
-bool SendQueue::dispatch(FrameKind kind, When when) {
+void SendQueue::dispatch(FrameKind kind, When when) {
+    if (!filling()) return;
     filling_.kind = kind;
     filling_.when = when;
     filling_.serial = next_serial();
     records_ = 0;
     soon_ = false;
-    if (waiting() == 0 && has_room()) {
-        launch(filling_);
-        return false;
-    }
-    push(std::exchange(filling_, {}));
-    return true;
+    if (waiting() > 0 || !launch(filling_)) push(std::exchange(filling_, {}));
 }
 
 bool SendQueue::proceed() {
     bool any = false;
-    if (waiting() == 0 && leaves_soon() && has_room()) dispatch(FrameKind::Request, When::Now);
-    for (; waiting() > 0 && has_room(); pop(), any = true)
-        launch(waiting_.front());
-    return any;
+    for (; waiting() > 0 && launch(waiting_.front()); any = true)
+        pop();
+    if (waiting() > 0 || !leaves_soon() || (!route_.to.ended() && free() == nullptr)) return any;
+    dispatch(FrameKind::Request, When::Now);
+    return true;
 }
 
-void SendQueue::launch(OutgoingMessage& message) {
-    const Status end = route_.to.end.load(std::memory_order_acquire);
-    faults_.note(end);
-    MessagePlace* const place = end != Status::Done ? nullptr : free();
-    if (place == nullptr) return drop(message, end);
+// False: all places in flight are taken. Over an ended connection the message ends at once.
+bool SendQueue::launch(OutgoingMessage& message) {
+    if (const Status end = route_.to.end.load(std::memory_order_acquire); end != Status::Done) {
+        drop(message, end);
+        return true;
+    }
+    MessagePlace* const place = free();
+    if (place == nullptr) return false;
     place->segments.swap(message.segments);
     place->completions.swap(message.completions);
     place->confirms = std::exchange(message.confirms, false);
@@ -122,10 +123,12 @@ void SendQueue::launch(OutgoingMessage& message) {
     place->serial.store(message.serial, std::memory_order_seq_cst);
     route_.network.messenger.request(route_.to, message.kind, route_.window, route_.me,
                                      std::exchange(message.message, nullptr), *place, message.when);
+    return true;
 }
 
 // Ends a message over an ended connection.
 void SendQueue::drop(OutgoingMessage& message, Status end) {
+    faults_.note(end);
     route_.network.sender.give_back(std::exchange(message.message, nullptr));
     message.segments.clear();
     if (std::exchange(message.confirms, false)) unconfirmed_.fetch_sub(1, std::memory_order_relaxed);
@@ -135,19 +138,28 @@ void SendQueue::drop(OutgoingMessage& message, Status end) {
 }
 
 void MessagePlace::answered(Status status, const std::byte* data, std::size_t bytes) {
-    queue->faults_.note(status);
-    // A stripe whose holder died has the same status.
-    if (status == Status::HolderDied && confirms) queue->refused_.store(true, std::memory_order_relaxed);
-    if (std::exchange(confirms, false)) queue->unconfirmed_.fetch_sub(1, std::memory_order_release);
-    // A reply without the data has a status that says why.
-    if (!store_reply(segments, data, bytes) && status == Status::Done) queue->faults_.note(Status::Malformed);
-    if (!segments.empty()) queue->segmented_.fetch_sub(1, std::memory_order_release);
-    segments.clear();
+    if (status != Status::Done) queue->faults_.note(status);
+    if (std::exchange(confirms, false)) {
+        // A stripe whose holder died has the same status.
+        if (status == Status::HolderDied) queue->refused_.store(true, std::memory_order_relaxed);
+        queue->unconfirmed_.fetch_sub(1, std::memory_order_release);
+    }
+    if (!segments.empty()) {
+        // A reply without the data has a status that says why.
+        if (!store_reply(segments, data, bytes) && status == Status::Done) queue->faults_.note(Status::Malformed);
+        segments.clear();
+        queue->segmented_.fetch_sub(1, std::memory_order_release);
+    }
     for (const SharedCompletion& completion : completions)
         completion->end(status);
     completions.clear();
     // seq_cst, like the waiter's load: the network rings the bell after this. The stream may be destroyed from here on.
     serial.exchange(0, std::memory_order_seq_cst);
+}
+
+bool SendQueue::is_half_full() const {
+    return std::ranges::count_if(places_, [](const MessagePlace& place) { return place.serial.load() != 0; }) >=
+           static_cast<std::ptrdiff_t>(kPlaces / 2);
 }
 
 bool SendQueue::uses_memory() const {

@@ -1,5 +1,6 @@
-// The messages of a stream. The queue fills one message with records, keeps filled messages in order while all places
-// in flight are taken, launches them, and copies the data of replies to its destination.
+// The messages of a stream. The queue fills one message with records (append), gives it a place in flight or keeps it
+// in order while all places are taken (dispatch, proceed), hands it to the messenger (launch), and copies the data of
+// its reply to its destination (MessagePlace::answered).
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "net/origin/completion.h"
-#include "net/origin/reply_segment.h"
+#include "net/origin/record_transport.h"
 #include "net/origin/stream_queue.h"
 
 namespace osc::net {
@@ -60,13 +61,13 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     void begin();
     /// Makes the target execute the message only after its fence of this number. Call directly after begin().
     void open_fence(std::uint64_t fence);
-    /// Adds a record to it; returns where the record's data goes.
+    /// Adds a record to it; returns where the record's data goes. For what the record returns, expect() must follow.
     std::byte* append(const Record& record);
     /// Bytes that were added since the last call.
     std::uint64_t take_traffic() { return std::exchange(traffic_, 0); }
     /// Makes a put that follows the last record's a part of that record; false if it does not follow or fit.
     bool extend_put(std::int64_t disp, const std::byte* data, std::size_t bytes);
-    /// A part of the reply, and the completion that it ends; null: none.
+    /// Where the reply to the record added last goes, and the completion that it ends; null: none.
     void expect(const ReplySegment& segment, const SharedCompletion& completion);
     /// No direct access starts before this message is answered.
     void must_confirm();
@@ -76,13 +77,13 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     /// Whether its only record could become a direct transfer: only a plain get may wait for the reply.
     bool has_only_record() const;
 
-    /// Ends the message: launches it, or queues it and returns true.
-    bool dispatch(FrameKind kind, When when);
+    /// Ends the message that is being filled, if there is one: it is in flight then, or waits for a place.
+    void dispatch(FrameKind kind, When when);
     /// Launches queued messages, and the one being filled if it leaves_soon(); true if it launched any.
     bool proceed();
 
     /// Whether half of the places in flight are taken: few of the last messages were answered.
-    bool is_half_full() const { return taken() >= kPlaces / 2; }
+    bool is_half_full() const;
     /// Whether all messages with must_confirm() are answered. Thread-safe, like the next two.
     bool confirmed() const { return unconfirmed_.load(std::memory_order_acquire) == 0; }
     /// Whether the target has refused the lock, since accept_lock().
@@ -98,7 +99,7 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
   private:
     friend MessagePlace;
 
-    void launch(OutgoingMessage& message);
+    bool launch(OutgoingMessage& message);
     void drop(OutgoingMessage& message, Status end);
 
     const std::size_t body_;  // bytes that a message, or its reply, has room for

@@ -18,10 +18,6 @@ std::size_t most_data(const NetworkStack& network) {
     return (network.largest_body() - 2 * sizeof(Record) - kAlign) / kAlign * kAlign;
 }
 
-constexpr bool is_accumulate(Opcode opcode) {
-    return opcode == Opcode::Update || opcode == Opcode::UpdateReturn || opcode == Opcode::CompareAndSwap;
-}
-
 // The opcodes of operations have the order of their kinds.
 constexpr Opcode opcode_of(op::OpKind kind) {
     return static_cast<Opcode>(static_cast<unsigned>(kind) + static_cast<unsigned>(Opcode::Put));
@@ -73,9 +69,14 @@ std::byte* Stream::add(const Record& record) {
         else
             push(++full_ % kAnswered == 0 || messages_.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply);
     }
+    return place(record);
+}
+
+// Puts a record into the message that is being filled and has room, or into a new one; returns where its data goes.
+std::byte* Stream::place(const Record& record) {
     if (!messages_.filling()) begin();
     mark();
-    if (is_accumulate(record.opcode)) accumulates_ = messages_.issued() + 1;
+    if (record.opcode > Opcode::Get && is_operation(record.opcode)) accumulates_ = messages_.issued() + 1;
     return messages_.append(record);
 }
 
@@ -115,7 +116,7 @@ void Stream::accumulate_by_message() {
 
 void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address, std::uint64_t key) {
     while (!messages_.ended(accumulates_) || (messages_.filling() && accumulates_ > messages_.issued())) {
-        dispatch();
+        send();
         await_issued();
     }
     stats::t_path = stats::DataPath::Direct;
@@ -169,13 +170,8 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     if (offset > there->size || bytes > there->size - offset) return false;
     if (record.opcode == Opcode::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
-    if (!messages_.filling())
-        begin();
-    else if (!messages_.fits(record))
-        return false;
-    mark();
-    if (is_accumulate(record.opcode)) accumulates_ = messages_.issued() + 1;
-    std::byte* const to = messages_.append(record);
+    if (messages_.filling() && !messages_.fits(record)) return false;
+    std::byte* const to = place(record);
     if (origin != nullptr) shm::move_bytes(to, origin, bytes);
     if (how != nullptr && how->compare != nullptr) shm::move_bytes(to + bytes, how->compare, bytes);
     if (result != nullptr) messages_.expect({result, bytes, nullptr, 1}, nullptr);
@@ -209,7 +205,7 @@ Fault Stream::finish() {
     notify();
     const bool completes = operation.completion != nullptr;
     if (std::exchange(operation.answers_now, false)) {
-        dispatch();
+        send();
         await_issued();
         return faults.take();
     }
@@ -229,53 +225,50 @@ Fault Stream::lock(LockAsk ask) {
     return Fault::None;
 }
 
-// Before a record that ends an epoch: direct transfers, and operations in flight that return data, must have ended.
-// Those in the message that the record joins end with its reply.
-void Stream::end_direct() {
-    if (!messages_.awaits_data_in_flight() && !transfers_.uses_memory() && !notifies_later()) return;
-    dispatch();
-    await_issued();
+// Adds a record that ends an epoch. Direct transfers, and operations in flight that return data, must have ended
+// before. Those in the message that the record joins end with its reply.
+void Stream::end_epoch(Opcode end) {
+    if (messages_.awaits_data_in_flight() || transfers_.uses_memory() || notifies_later()) {
+        send();
+        await_issued();
+    }
+    add({end, Basic::None, Op::None, 0, 0, 0});
 }
 
 Fault Stream::unlock() {
     const std::lock_guard lock(mutex());
-    end_direct();
-    add({Opcode::Unlock, Basic::None, Op::None, 0, 0, 0});
+    end_epoch(Opcode::Unlock);
     under_lock_ = false;
     return Fault::None;
 }
 
 Fault Stream::close(Opcode end, SendQueue::When when, bool awaited) {
     const std::lock_guard lock(mutex());
-    end_direct();
-    add({end, Basic::None, Op::None, 0, 0, 0});
+    end_epoch(end);
     const bool at_once = awaited || messages_.awaits_data();
-    dispatch(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
+    send(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
     return Fault::None;
 }
 
 // A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
 // two processes exchange a request and its reply. False if it does not.
 bool Stream::send_alone() {
-    const Description* const there = queries_.exposed();
-    if (protocol_ != Protocol::Auto || there == nullptr || !messages_.has_only_record() || transfers_.waiting() > 0 ||
-        !all_ended() || !is_confirmed())
+    if (!messages_.has_only_record() || protocol_ != Protocol::Auto || transfers_.waiting() > 0 || !all_ended() ||
+        !is_confirmed())
         return false;
+    const Description* const there = queries_.exposed();
     const Record record = messages_.last();
-    const bool put = record.opcode == Opcode::Put;
-    if (record.bytes > route.network.endpoint().largest_transfer()) return false;
+    if (there == nullptr || record.bytes > route.network.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
     Message* const alone = messages_.take_only_record(memory);
     direct_bytes_ += record.bytes;
-    start({put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory, record.bytes, nullptr, alone,
-           nullptr});
-    advance();
+    start({record.opcode == Opcode::Put, there->base + static_cast<std::uint64_t>(record.disp), there->key, memory,
+           record.bytes, nullptr, alone, nullptr});
     return true;
 }
 
 void Stream::send_off() {
-    if (send_alone()) return;
-    dispatch();
+    if (!send_alone()) messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
     advance();
 }
 
@@ -353,12 +346,13 @@ void Stream::await(Completion& completion) {
         completion.give_up(route.to.end.load(std::memory_order_acquire));
 }
 
-void Stream::dispatch(FrameKind kind, SendQueue::When when) {
-    if (messages_.filling() && messages_.dispatch(kind, when)) advance();
+void Stream::send(FrameKind kind, SendQueue::When when) {
+    messages_.dispatch(kind, when);
+    advance();
 }
 
 void Stream::push(FrameKind kind) {
-    dispatch(kind);
+    send(kind);
     const std::uint64_t issued = messages_.issued();
     wait_until([this, issued] { return messages_.started(issued); });
 }
@@ -368,7 +362,7 @@ void Stream::queue_message(FrameKind kind) {
     if (messages_.waiting() >= kMostQueued * fabric::kLargestMessage / route.network.endpoint().largest_message())
         push(kind);
     else
-        dispatch(kind);
+        send(kind);
 }
 
 void Stream::await_started() {
@@ -382,7 +376,7 @@ void Stream::await_notifications() {
 }
 
 void Stream::await_issued() {
-    await_notifications();
+    if (notifies_later()) await_notifications();
     const std::uint64_t sent = messages_.issued();
     const std::uint64_t begun = transfers_.issued();
     wait_until([this, sent, begun] { return messages_.ended(sent) && transfers_.ended(begun); });
@@ -428,6 +422,7 @@ bool Stream::proceed_notifications() {
 }
 
 void Stream::advance() {
+    if (!is_deferred()) return;
     bool any = proceed();
     if (!enlisted_.load(std::memory_order_relaxed) && is_deferred()) {
         enlisted_.store(true, std::memory_order_relaxed);
@@ -452,7 +447,7 @@ void Stream::mark() {
 
 // Other threads complete the operations that they issued meanwhile.
 Fault Stream::settle() {
-    const bool nothing = !messages_.filling() && !is_deferred() && all_ended();
+    const bool nothing = !messages_.filling() && all_ended();
     if ((nothing || abandoned_) && std::exchange(marked_, false)) incomplete_.fetch_sub(1, std::memory_order_seq_cst);
     return faults.take();
 }

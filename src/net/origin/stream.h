@@ -2,6 +2,15 @@
 // Operations share messages (SendQueue), and large ones go directly between the two memories (RdmaQueue). The stream
 // bounds what is in flight, defers the rest, and lets threads wait for the ends.
 //
+// An operation passes these steps; each line names the class and the state that the step leaves:
+//   place           Stream         a record in the message that is being filled; or a direct transfer (transfer)
+//   send_off        Stream         that message is issued: as a direct transfer if it is one put or get alone, else by
+//   dispatch        SendQueue      which gives it a place in flight, or keeps it in the queue
+//   request         Messenger      numbers it, so that the reply finds the place
+//   send            FabricSender   posts it behind all earlier messages to the process
+//   await_issued    Stream         what was issued has ended: replies are stored (MessagePlace::answered)
+//   settle          Stream         returns the first fault
+//
 // A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a
 // completion that returns data is sent at once.
@@ -158,6 +167,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     static constexpr std::uint32_t kAnswered = 4;
 
     std::byte* add(const Record& record) override;
+    std::byte* place(const Record& record);
     void returns(const ReplySegment& segment) override;
     void begin();
     void notify();
@@ -165,13 +175,12 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     void begin_direct(bool may_wait);
     void await_room();
     bool transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes);
-    void end_direct();
 
     /// Ends the message that is being filled: it goes now, or is deferred until there is room.
-    void dispatch(FrameKind kind = FrameKind::Request, SendQueue::When when = SendQueue::When::Now);
+    void send(FrameKind kind = FrameKind::Request, SendQueue::When when = SendQueue::When::Now);
     /// The same, and waits until it is in flight: a thread that issues faster than the target answers waits here.
     void push(FrameKind kind = FrameKind::Request);
-    /// dispatch(), or push() if too many messages are deferred.
+    /// send(), or push() if too many messages are deferred.
     void queue_message(FrameKind kind = FrameKind::Request);
     /// Starts a direct transfer, or defers it.
     void start(RdmaRequest&& request) { transfers_.add(std::move(request), is_confirmed(), refused()); }
@@ -179,7 +188,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// ended: their data is complete at the target then.
     bool notify_later(std::uint32_t counter);
     bool is_deferred() const {
-        return sends_later() || transfers_.waiting() > 0 || messages_.leaves_soon() || notifies_later();
+        return messages_.waiting() + transfers_.waiting() + notifications_.size() > 0 || messages_.leaves_soon();
     }
     bool proceed_notifications();
     bool proceed();
@@ -190,10 +199,11 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     void mark();
     Fault settle();
     bool all_ended() const {
-        return !notifies_later() && messages_.ended(messages_.issued()) && transfers_.ended(transfers_.issued());
+        return notifications_.empty() && messages_.ended(messages_.issued()) && transfers_.ended(transfers_.issued());
     }
     /// Waits until everything issued has ended.
     void await_issued();
+    void end_epoch(Opcode end);
     /// Waits until all transfers have started, or ended.
     void await_started();
     void await_notifications();

@@ -1,18 +1,59 @@
-// What a stream issues, in order: a fixed number of places in flight, and requests that wait for one.
+// What the two queues of a stream share, messages and direct transfers: the way to the target, the first fault, and a
+// fixed number of places in flight with the requests that wait for one, in order.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <utility>
 
-#include "net/origin/stream_fault.h"
-#include "net/origin/stream_route.h"
+#include "base/first_fault.h"
+#include "net/network_stack.h"
+#include "shm/activity.h"
 
 namespace osc::net {
+
+/// The way of one window's operations from this process to one target.
+struct StreamRoute {
+    NetworkStack& network;
+    Connection& to;
+    std::uint64_t window;
+    std::uint32_t me;
+    std::uint32_t target;
+
+    /// What a thread waits for while it waits for the target.
+    shm::WaitScope scope() const { return {shm::WaitKind::Operations, window, me, target}; }
+};
+
+/// The first fault of a stream, kept until a call of the program returns it. Thread-safe.
+class StreamFault {
+  public:
+    /// `target`: the rank that texts name.
+    explicit StreamFault(std::uint32_t target) : target_(target) {}
+
+    void note(Status status) {
+        if (status == Status::Done) return;
+        const Fault fault = net::fault_of(status, target_);
+        const std::lock_guard lock(mutex_);
+        first_.note(fault);
+        noted_.store(true, std::memory_order_relaxed);
+    }
+    Fault take() {
+        if (!noted_.load(std::memory_order_relaxed)) return Fault::None;
+        const std::lock_guard lock(mutex_);
+        noted_.store(false, std::memory_order_relaxed);
+        return first_.take();
+    }
+
+  private:
+    const std::uint32_t target_;
+    std::mutex mutex_;
+    base::FirstFault first_;
+    std::atomic<bool> noted_{false};  // what ended with the fault frees its place afterwards, and take() looks later
+};
 
 /// `Place` has an atomic `serial`, which is 0 while the place is free; `Request` has a `serial` too. Serials grow in
 /// the order of issue. Under the stream's mutex, unless said otherwise.
@@ -28,10 +69,12 @@ class StreamQueue {
     /// Whether all requests up to this serial are in flight, or ended. Thread-safe, like the next one.
     bool started(std::uint64_t serial) const { return waiting_from_.load(std::memory_order_seq_cst) > serial; }
     bool ended(std::uint64_t serial) const {
-        return started(serial) && std::ranges::all_of(places_, [&](const Place& place) {
-                   const std::uint64_t its = place.serial.load(std::memory_order_seq_cst);
-                   return its == 0 || its > serial;
-               });
+        if (!started(serial)) return false;
+        for (const Place& place : places_) {
+            const std::uint64_t its = place.serial.load(std::memory_order_seq_cst);
+            if (its != 0 && its <= serial) return false;
+        }
+        return true;
     }
 
   protected:
@@ -40,16 +83,10 @@ class StreamQueue {
 
     /// A free place; null if all are taken.
     Place* free() {
-        const auto found = std::ranges::find_if(
-            places_, [](const Place& place) { return place.serial.load(std::memory_order_seq_cst) == 0; });
-        return found == places_.end() ? nullptr : &*found;
+        for (Place& place : places_)
+            if (place.serial.load(std::memory_order_seq_cst) == 0) return &place;
+        return nullptr;
     }
-    std::size_t taken() const {
-        return static_cast<std::size_t>(std::ranges::count_if(
-            places_, [](const Place& place) { return place.serial.load(std::memory_order_relaxed) != 0; }));
-    }
-    /// Whether a request can leave the queue: over an ended connection it needs no place.
-    bool has_room() { return route_.to.ended() || free() != nullptr; }
     /// The serial of a request that is issued now.
     std::uint64_t next_serial() { return ++serial_; }
     void push(Request&& request) {
