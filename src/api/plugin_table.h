@@ -44,21 +44,21 @@ struct Table {
     bool (op::Layout::*bounds)(std::size_t count, op::Bounds& out) const noexcept;
 
     shm::Arena& (*arena)();
-    std::byte* (shm::Arena::*map_view)(std::uint64_t offset, std::size_t bytes);
-    void (shm::Arena::*unmap_view)(std::byte* view);
+    std::byte* (*map_view)(std::uint64_t offset, std::size_t bytes);
+    void (*unmap_view)(std::byte* view);
     int (shm::Arena::*adoption_file)(std::size_t bytes);
     bool (shm::Arena::*has_for_each)(std::uint64_t processes, std::uint64_t bytes);
     void* (*called_function)(const char* name);
     void (*replace_all_imports)(const char* name, void* function, void* by);
     std::uint64_t (*machine_number)();
 
-    bool (Core::*is_consistent)() const;
+    std::uint64_t (*fences)(Core& core, std::uint64_t if_failed);  // that this process has made
     Fault (*may_free)(Core& core);
     Fault (*must_not_flush)(Core& core, std::uint32_t target);
     Fault (*need_passive)(Core& core, const char* kind);
     Target& (*target)(Core& core, std::uint32_t rank);
     bool (*meet)(Window& window);  // a barrier, with a report of what it waits for should a process not come
-    int (Team::*largest)(MPI_Comm comm, std::span<int> values);
+    int (*largest)(Team& team, MPI_Comm comm, std::span<int> values);
 
     bool (*threads)();
     const op::TypeInfo* (*type_info)(MPI_Datatype type);

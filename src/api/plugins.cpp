@@ -44,14 +44,18 @@ const plugin::Table kLibosc = {
     .name_of_op = &op::name,
     .bounds = &op::Layout::bounds,
     .arena = &shm::Arena::mine,
-    .map_view = &shm::Arena::map_view,
-    .unmap_view = &shm::Arena::unmap_view,
+    .map_view = [](std::uint64_t offset, std::size_t bytes) { return shm::Arena::mine().map_view(offset, bytes); },
+    .unmap_view = [](std::byte* view) { shm::Arena::mine().unmap_view(view); },
     .adoption_file = &shm::Arena::adoption_file,
     .has_for_each = &shm::Arena::has_for_each,
     .called_function = &base::called_function,
     .replace_all_imports = &base::replace_all_imports,
     .machine_number = &shm::machine_number,
-    .is_consistent = &Core::is_consistent,
+    .fences =
+        [](Core& core, std::uint64_t if_failed) {
+            const StateGuard guard(core);
+            return core.epoch.fence_failed ? if_failed : core.epoch.fences;
+        },
     .may_free = &epoch::may_free,
     .must_not_flush = &epoch::must_not_flush,
     .need_passive = &epoch::need_passive,
@@ -61,7 +65,7 @@ const plugin::Table kLibosc = {
             const shm::WaitScope scope(shm::WaitKind::Barrier, window.id, window.me);
             return window.barrier();
         },
-    .largest = &Team::largest,
+    .largest = [](Team& team, MPI_Comm comm, std::span<int> values) { return team.largest(comm, values); },
     .threads = &host::threads,
     .type_info = [](MPI_Datatype type) { return host::type_info(type); },
     .find_mismatch = &host::find_mismatch,

@@ -147,11 +147,13 @@ class Walk {
     /// Appends to `lines` what the last process of the path waits for.
     void explain(std::vector<std::string>& lines);
     std::vector<Step> path;
+    std::string unmatched;  // the line of a deadlock that a post or start without its partner is; "" if none
 
   private:
     std::string describe(const Findings& found, std::uint32_t rank) const;
     std::string state(const Findings& found);
-    void say_cycle(std::size_t from, std::vector<std::string>& lines) const;
+    void say_cycle(std::size_t from, std::vector<std::string>& lines);
+    void say_deadlock(Relation named, const std::string& what, bool certain, std::vector<std::string>& lines);
 
     const Window* const own_;
     const std::int64_t until_ = now_ns() + kBudget;
@@ -197,7 +199,12 @@ std::string Walk::state(const Findings& found) {
     return "the system does not show what it does";
 }
 
-void Walk::say_cycle(std::size_t from, std::vector<std::string>& lines) const {
+void Walk::say_deadlock(Relation named, const std::string& what, bool certain, std::vector<std::string>& lines) {
+    lines.push_back(format("deadlock, %s: %s", mistake(named), what.c_str()));
+    if (certain && unmatched.empty() && weight(named) >= weight(Relation::HasNotStarted)) unmatched = lines.back();
+}
+
+void Walk::say_cycle(std::size_t from, std::vector<std::string>& lines) {
     Relation named = Relation::HoldsExclusive;
     bool threads = false;
     std::string chain;
@@ -208,8 +215,8 @@ void Walk::say_cycle(std::size_t from, std::vector<std::string>& lines) const {
         chain += i == from ? format("rank %u waits for ", step.rank) : format("rank %u, which waits for ", step.rank);
     }
     chain += format("rank %u", path[from].rank);
-    lines.push_back(format("deadlock, %s: %s%s", mistake(named), chain.c_str(),
-                           threads ? " (unless another thread of one of them ends it)" : ""));
+    if (threads) chain += " (unless another thread of one of them ends it)";
+    say_deadlock(named, chain, !threads, lines);
 }
 
 void Walk::explain(std::vector<std::string>& lines) {
@@ -238,7 +245,7 @@ void Walk::explain(std::vector<std::string>& lines) {
             continue;
         }
         if (found.doing == Doing::Finalizes)
-            lines.push_back(format("deadlock, %s: rank %u has called MPI_Finalize", mistake(relation), rank));
+            say_deadlock(relation, format("rank %u has called MPI_Finalize", rank), true, lines);
         const bool known = std::find(seen_.begin(), seen_.end(), found.view.identity) != seen_.end();
         if (!waits || known || seen_.size() >= kMostProcesses) continue;
         seen_.push_back(found.view.identity);
@@ -248,21 +255,6 @@ void Walk::explain(std::vector<std::string>& lines) {
     }
     if (awaited.others > 0) lines.push_back(indent + format("and %u more processes", awaited.others));
 }
-
-// OSC_CHECK: a deadlock of post and start is a mistake of the program, with a call site.
-void report_unmatched(Window& window, const char* call, const std::vector<std::string>& lines) {
-    if (window.ledger == nullptr) return;
-    for (const std::string& line : lines) {
-        if (!line.starts_with("deadlock, a post") && !line.starts_with("deadlock, a start")) continue;
-        if (line.find("unless another thread") != std::string::npos) continue;
-        g_checker->deadlock(window, call, line);
-        return;
-    }
-}
-
-}  // namespace
-
-namespace {
 
 // The value of the counter that this process waits for.
 std::string value_of(const WaitNote& note, const Window* window) {
@@ -289,7 +281,9 @@ void explain(const WaitNote& note) {
     walk.explain(lines);
     for (const std::string& line : lines)
         base::say("%s", line.c_str());
-    if (window != nullptr) report_unmatched(*window, note.call, lines);
+    // OSC_CHECK: it is a mistake of the program, with a call site.
+    if (window != nullptr && window->ledger != nullptr && !walk.unmatched.empty())
+        g_checker->deadlock(*window, note.call, walk.unmatched);
 }
 
 }  // namespace osc::report

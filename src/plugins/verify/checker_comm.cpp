@@ -34,8 +34,7 @@ enum Need : int { kHasOne, kMakesOne, kHasNoRoom };
 
 // The largest value of the processes; kHasNoRoom if one of them died.
 int largest(Window& window, MPI_Comm comm, int value) {
-    int values[] = {value};
-    return window.team.largest(comm, values) == MPI_SUCCESS ? values[0] : kHasNoRoom;
+    return plugin::g_libosc.largest(window.team, comm, {&value, 1}) == MPI_SUCCESS ? value : kHasNoRoom;
 }
 
 // The host has room for about 2,040 windows and communicators together, which are the program's: windows beyond so many

@@ -1,8 +1,6 @@
 // The names under which the checker's code calls libosc.so, beside those of all plugins.
 #include "plugins/libosc.h"
 
-#include <sched.h>
-
 #include "base/fault.h"
 #include "base/warn.h"
 #include "shm/machine.h"
@@ -39,31 +37,9 @@ bool Layout::bounds(std::size_t count, Bounds& out) const noexcept {
 }  // namespace op
 
 namespace shm {
-Arena& Arena::mine() {
-    return g_libosc.arena();
-}
-std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {
-    return (this->*g_libosc.map_view)(offset, bytes);
-}
-void Arena::unmap_view(std::byte* view) {
-    (this->*g_libosc.unmap_view)(view);
-}
 std::uint64_t machine_number() {
     return g_libosc.machine_number();
 }
 }  // namespace shm
-
-void StateLock::contended() {
-    ::sched_yield();
-}
-bool Core::is_consistent() const {
-    return (this->*g_libosc.is_consistent)();
-}
-Target& Core::know(Target&, std::uint32_t rank) {
-    return g_libosc.target(*this, rank);
-}
-int Team::largest(MPI_Comm comm, std::span<int> values) {
-    return (this->*g_libosc.largest)(comm, values);
-}
 
 }  // namespace osc

@@ -18,7 +18,7 @@ using check::Operation;
 // The displacement unit of a target; without the exchange at the creation, this process's for one on another node.
 std::uint64_t unit_of(Window& window, std::uint32_t rank) {
     if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) return 1;
-    if (window.is_local(rank)) return window.target(rank).unit;
+    if (window.is_local(rank)) return plugin::g_libosc.target(window, rank).unit;
     return window.ledger->unit_of(rank, static_cast<std::uint64_t>(window.unit));
 }
 
@@ -56,7 +56,8 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
     if (!accumulates && !type.predefined) return;
     const std::int64_t alignment = alignment_of(type.basic);
     const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
-    const auto base = known_base ? static_cast<std::int64_t>(window.target(operation.target).control().base) : 0;
+    const auto base =
+        known_base ? static_cast<std::int64_t>(plugin::g_libosc.target(window, operation.target).control().base) : 0;
     for (const Bytes& range : operation.bytes)
         if ((base + range.lo) % alignment != 0) {
             report_operation(window, operation, check::Rule::Alignment,

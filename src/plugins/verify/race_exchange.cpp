@@ -107,10 +107,10 @@ void watch_memory(Window& window) {
     if (window.ledger->races() == nullptr || window.flavor != MPI_WIN_FLAVOR_ALLOCATE || bytes == 0) return;
     for (const auto& [key, value] : window.info)  // a view keeps the alignment up to that of a page
         if (key == "mpi_minimum_memory_alignment" && std::strtoull(value.c_str(), nullptr, 10) > kLeastPage) return;
-    std::byte* const view = shm::Arena::mine().map_view(window.mine().offset, bytes);
+    std::byte* const view = plugin::g_libosc.map_view(window.mine().offset, bytes);
     auto guard = view != nullptr ? check::PageGuard::make(view, static_cast<std::byte*>(window.base), bytes) : nullptr;
     if (guard == nullptr) {
-        if (view != nullptr) shm::Arena::mine().unmap_view(view);
+        if (view != nullptr) plugin::g_libosc.unmap_view(view);
         plugin::g_libosc.warn_for_group(
             "OSC_CHECK: no mapping left for a window; its loads and stores are not looked at");
         return;

@@ -30,12 +30,6 @@ Ranks ranks_of(Window& window, MPI_Group group) {
     return ranks;
 }
 
-// The number of fences that this process has completed in the window; none counts after a process has died.
-std::uint64_t fences_of(Window& window, std::uint64_t if_failed) {
-    const StateGuard guard(window);
-    return window.epoch.fence_failed ? if_failed : window.epoch.fences;
-}
-
 // Runs `below` between the two events of a call.
 template <class Below>
 int synchronise(Window& window, Synchronisation call, Below&& below) {
@@ -78,9 +72,9 @@ namespace verified {
 int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
     call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
-    const std::uint64_t made = fences_of(*window, 0);
+    const std::uint64_t made = plugin::g_libosc.fences(*window, 0);
     const int error = synchronise(*window, call, below);
-    if (fences_of(*window, made) != made) compare_after_fence(*window);
+    if (plugin::g_libosc.fences(*window, made) != made) compare_after_fence(*window);  // no process has died
     return error;
 }
 

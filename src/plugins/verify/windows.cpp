@@ -100,7 +100,7 @@ int Win_free(MPI_Win* win) {
     if (*win == MPI_WIN_NULL) {
         forget_ledger(*ledger);
         delete ledger;
-        if (view != nullptr) shm::Arena::mine().unmap_view(view);
+        if (view != nullptr) plugin::g_libosc.unmap_view(view);
     }
     return error;
 }
