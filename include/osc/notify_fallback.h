@@ -203,6 +203,7 @@ OSC_FALLBACK int osc_fallback_get_num_notify(MPI_Win win, int target_rank, int* 
     int size = 0;
     OSC_FALLBACK_NATIVE(OSC_Win_get_num_notify, win, (win, target_rank, num));
     if (win == MPI_WIN_NULL) return osc_fallback_raise(win, MPI_ERR_WIN);
+    if (num == NULL) return osc_fallback_raise(win, MPI_ERR_ARG);
     state = osc_fallback_of(win);
     *num = 0;
     if (state == NULL) return MPI_SUCCESS;
@@ -216,6 +217,7 @@ OSC_FALLBACK int osc_fallback_get_notify_value(MPI_Win win, int idx, MPI_Count* 
     struct osc_fallback_state* state;
     int error;
     OSC_FALLBACK_NATIVE(OSC_Win_get_notify_value, win, (win, idx, value));
+    if (value == NULL) return osc_fallback_raise(win, MPI_ERR_ARG);
     state = osc_fallback_counter(win, -1, idx, &error);
     return state != NULL ? osc_fallback_fetch(state, idx, MPI_NO_OP, 0, value) : error;
 }
@@ -233,6 +235,7 @@ OSC_FALLBACK int osc_fallback_test_notify(MPI_Win win, int idx, MPI_Count thresh
     MPI_Count now = 0;
     int error;
     OSC_FALLBACK_NATIVE(OSC_Win_test_notify, win, (win, idx, threshold, flag, value));
+    if (flag == NULL) return osc_fallback_raise(win, MPI_ERR_ARG);
     state = osc_fallback_counter(win, -1, idx, &error);
     if (state == NULL) return error;
     error = osc_fallback_fetch(state, idx, MPI_NO_OP, 0, &now);
