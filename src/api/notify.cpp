@@ -5,11 +5,9 @@
 
 #include <algorithm>
 
-#include "api/counted.h"
 #include "api/data.h"
 #include "api/data_fast.h"
 #include "api/observed.h"
-#include "api/traced.h"
 #include "base/log.h"
 #include "core/epoch.h"
 #include "core/targets.h"
@@ -39,7 +37,7 @@ int refuse(MPI_Win win, const char* function) {
 }
 
 // A call returns the value of a counter: the usage checker takes what follows for ordered.
-void observed(Window& window, int counter, std::uint64_t value, bool resets = false) {
+void report_read(Window& window, int counter, std::uint64_t value, bool resets = false) {
     if (!OSC_LIKELY(window.ledger == nullptr))
         g_checker->counter_read(window, static_cast<std::uint32_t>(counter), value, resets);
 }
@@ -84,7 +82,7 @@ Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx,
     const std::uint32_t index =
         board->await(from, static_cast<std::uint32_t>(count), least, found, [&] { return window.any_dead() >= 0; });
     if (index == NotifyBoard::kNone) return gone(window);
-    observed(window, static_cast<int>(index), found);
+    report_read(window, static_cast<int>(index), found);
     board->seen(index, found);
     if (idx != nullptr) *idx = static_cast<int>(index);
     if (value != nullptr) *value = static_cast<MPI_Count>(found);
@@ -98,7 +96,7 @@ Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count*
     const auto read = [&] {
         const auto now =
             static_cast<MPI_Count>(board->counter(static_cast<std::uint32_t>(index)).load(std::memory_order_seq_cst));
-        observed(window, index, static_cast<std::uint64_t>(now));
+        report_read(window, index, static_cast<std::uint64_t>(now));
         *flag = now >= threshold ? 1 : 0;
         if (value != nullptr) *value = now;
     };
@@ -136,9 +134,8 @@ Fault get_number(Window& window, int rank, int* number) {
     return fault;
 }
 
-// When a call begins, for the timeline; 0: it is not recorded.
-std::uint64_t begin(const Window& window) {
-    return window.trace != 0 && trace::recording() ? base::stamp() : 0;
+bool is_observed(const Window& window) {
+    return window.stats != nullptr || window.trace != 0;
 }
 
 // Performs a call on counters, whose fault is what() returns; counts and records it. `number`: the counter.
@@ -146,15 +143,9 @@ template <class What>
 int observe(Window& window, trace::Call call, stats::Sync sync, const char* function, std::uint32_t number,
             What&& what) {
     shm::t_call = function;
-    const std::uint64_t began = begin(window);
-    int error = MPI_SUCCESS;
-    {
-        const stats::SyncTimer timer(window.stats, sync);
-        error = finish(window, function, what());
-    }
-    if (error == MPI_SUCCESS && window.stats != nullptr) window.stats->synchronisation(sync, stats::kCallsMade);
-    const std::uint8_t failed = error != MPI_SUCCESS ? trace::kFailed : 0;
-    if (began != 0) trace::write(began, base::stamp(), trace::pack(call, failed, window.trace, number), 0);
+    const Observed seen(is_observed(window));
+    const int error = finish(window, function, what());
+    seen.synchronisation(call, sync, &window, number, error);
     return error;
 }
 
@@ -173,15 +164,11 @@ int general(MPI_Win win, const char* function, trace::Call call, stats::Kind cou
             const Buffers& buffers, MPI_Op op, MPI_Request* request, int index) {
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, function);
-    const std::uint64_t began = begin(*window);
-    const stats::OperationTimer timer(window->stats != nullptr);
+    const Observed seen(is_observed(*window));
     const int error = perform_notified(*window, function, kind, buffers, op, index, request);
-    const Elements target(buffers.target_count, buffers.target_type);
-    if (began != 0)
-        record_operation(call, began, win, buffers.target_rank, target, error,
-                         std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit);
-    if (error == MPI_SUCCESS && window->stats != nullptr)
-        count_operation(win, counted, buffers.target_rank, target, timer);
+    if (is_observed(*window))
+        seen.operation(call, counted, window, buffers.target_rank, {buffers.target_count, buffers.target_type}, error,
+                       std::uint64_t{static_cast<std::uint32_t>(index)} << trace::kCounterBit);
     return error;
 }
 
@@ -222,7 +209,7 @@ OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) 
         drive(window);
         *value =
             static_cast<MPI_Count>(board->counter(static_cast<std::uint32_t>(index)).load(std::memory_order_seq_cst));
-        observed(window, index, static_cast<std::uint64_t>(*value));
+        report_read(window, index, static_cast<std::uint64_t>(*value));
         board->seen(static_cast<std::uint32_t>(index), static_cast<std::uint64_t>(*value));
         return Fault::None;
     };
@@ -236,7 +223,7 @@ OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value
         const std::uint64_t old =
             board->counter(static_cast<std::uint32_t>(index)).exchange(0, std::memory_order_seq_cst);
         if (old == 0) drive(window);
-        observed(window, index, old, true);
+        report_read(window, index, old, true);
         board->seen(static_cast<std::uint32_t>(index), old);
         if (value != nullptr) *value = static_cast<MPI_Count>(old);
         return Fault::None;

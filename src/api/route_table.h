@@ -43,7 +43,7 @@ struct Routes {
 
 extern Routes g_mpi;      // calls of MPI_X
 extern Routes g_pmpi;     // calls of PMPI_X
-extern Routes g_own;      // libosc's own functions, for those that count (counted.h)
+extern Routes g_own;      // libosc's own functions, for those that observe (observed.h)
 extern Routes g_checked;  // what the usage checker's entry points call; null if it is off
 
 /// The routes of entry points that a foreign host lacks in every form: host::refuse_missing().

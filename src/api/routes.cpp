@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "api/counted.h"
+#include "api/observed.h"
 #include "api/plugins.h"
-#include "api/traced.h"
 #include "base/beside.h"
 #include "base/core_sharing.h"
 #include "base/launcher.h"
@@ -17,8 +16,6 @@
 #include "fabric/endpoint.h"
 #include "host/real.h"
 #include "osc/osc.h"
-#include "stats/record.h"
-#include "trace/recorder.h"
 #include "window/adopter.h"
 #include "window/settings.h"
 
@@ -54,8 +51,7 @@ void serve() {
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
     g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
 #include "api/entries.def"
-    if (stats::enabled()) count_calls();
-    if (trace::enabled()) trace_calls();
+    if (stats::enabled() || trace::enabled()) observe_calls();
     if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
     if (!disabled) prepare_adoption();
     if (const int processes = base::launcher::size(); !disabled && processes > 1)

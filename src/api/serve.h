@@ -51,11 +51,6 @@ inline int finish(Window& window, const char* function, Fault fault) {
     return __builtin_expect(fault == Fault::None, 1) ? MPI_SUCCESS : raise(window, function, fault);
 }
 
-namespace slow {
-/// Ends a flush that only orders memory accesses, where that must also drive the host; MPI_SUCCESS.
-int ordered(Window& window);
-}  // namespace slow
-
 using abi::op_of;
 
 }  // namespace osc

@@ -161,43 +161,33 @@ void keep_order(Entry entry) {
 }  // namespace
 
 // An entry point that calls `what` for libosc's windows and the host for others.
-#define OSC_SYNC(...) OSC_SYNC_AS(, stats::Timing::Call, __VA_ARGS__)
-#define OSC_SYNC_AS(attribute, timing, name, parameters, arguments, what)       \
-    attribute int name parameters {                                             \
-        Window* const window = find_window(win);                                \
-        if (__builtin_expect(window == nullptr, 0)) {                           \
-            keep_order(Entry::name);                                            \
-            OSC_FORWARD_ON(win, name, arguments);                               \
-        }                                                                       \
-        count_served(Entry::name);                                              \
-        shm::t_call = "MPI_" #name;                                             \
-        const stats::SyncTimer timer(window->stats, stats::Sync::name, timing); \
-        epoch::end_run_if_any(*window);                                         \
-        return finish(*window, "MPI_" #name, what);                             \
+#define OSC_SYNC(name, parameters, arguments, what)   \
+    int name parameters {                             \
+        Window* const window = find_window(win);      \
+        if (__builtin_expect(window == nullptr, 0)) { \
+            keep_order(Entry::name);                  \
+            OSC_FORWARD_ON(win, name, arguments);     \
+        }                                             \
+        count_served(Entry::name);                    \
+        shm::t_call = "MPI_" #name;                   \
+        epoch::end_run_if_any(*window);               \
+        return finish(*window, "MPI_" #name, what);   \
     }
-
-// How statistics time a call at one target. On a node with nothing in flight it is shorter than two clock reads.
-inline stats::Timing timing_of(const Window& window, int rank) {
-    const bool in_node =
-        static_cast<std::uint32_t>(rank) < window.size && window.is_local(static_cast<std::uint32_t>(rank));
-    const bool quick = in_node && window.incomplete.load(std::memory_order_relaxed) == 0 && window.allows_fast_paths();
-    return quick ? stats::Timing::Waits : stats::Timing::Call;
-}
 
 namespace slow {
 
 // Not inlined, so that the fast path saves no registers for them.
 
-OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
-            (lock_type, rank, assert, win), do_lock(*window, lock_type, rank, assert))
-OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_unlock, (int rank, MPI_Win win), (rank, win),
-            at_rank(*window, rank, epoch::unlock))
-OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush, (int rank, MPI_Win win), (rank, win),
-            at_rank(*window, rank, epoch::flush, reach::Completion::AtTarget))
-OSC_SYNC_AS([[gnu::noinline]], timing_of(*window, rank), Win_flush_local, (int rank, MPI_Win win), (rank, win),
-            at_rank(*window, rank, epoch::flush, reach::Completion::AtOrigin))
+[[gnu::noinline]] OSC_SYNC(Win_lock, (int lock_type, int rank, int assert, MPI_Win win), (lock_type, rank, assert, win),
+                           do_lock(*window, lock_type, rank, assert))
+    [[gnu::noinline]] OSC_SYNC(Win_unlock, (int rank, MPI_Win win), (rank, win), at_rank(*window, rank, epoch::unlock))
+        [[gnu::noinline]] OSC_SYNC(Win_flush, (int rank, MPI_Win win), (rank, win),
+                                   at_rank(*window, rank, epoch::flush, reach::Completion::AtTarget))
+            [[gnu::noinline]] OSC_SYNC(Win_flush_local, (int rank, MPI_Win win), (rank, win),
+                                       at_rank(*window, rank, epoch::flush, reach::Completion::AtOrigin))
 
-[[gnu::noinline]] int ordered(Window& window) {
+    // Ends a flush that only orders memory accesses, where that must also drive the host.
+    [[gnu::noinline]] int ordered(Window& window) {
     window.order.store(1, std::memory_order_relaxed);
     epoch::full_order(window);
     return MPI_SUCCESS;

@@ -13,8 +13,8 @@ namespace osc::base {
 namespace detail {
 inline std::atomic<bool> g_waits_timed{false};
 inline std::atomic<void (*)(std::uint64_t)> g_wait_ended{nullptr};
-inline thread_local int t_waits = 0;  // nested scopes
-inline thread_local std::int64_t t_waited = 0;
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local int t_waits = 0;  // nested scopes
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local std::int64_t t_waited = 0;
 }  // namespace detail
 
 /// From now on waits are timed.

@@ -1,6 +1,5 @@
 // The counters of one window in one process (OSC_STATS): a flat array, so that the report can encode, add up and look
-// up all of them alike. Counting needs no lock; src/api/counted.cpp calls it for operations, and SyncTimer for
-// synchronisation calls.
+// up all of them alike. Counting needs no lock; src/api/observed.cpp calls it.
 #pragma once
 
 #include <array>
@@ -51,9 +50,9 @@ inline constexpr std::size_t kSyncs = static_cast<std::size_t>(Sync::Count);
 
 /// Of the operations of one kind, path and size.
 enum OperationField : std::size_t { kOperations, kBytes, kOperationFields };
-/// Of those of one kind and path. Puts and gets that end in a fast path are counted and not timed.
+/// Of those of one kind and path. Short puts and gets by load and store are counted and not timed.
 enum TimeField : std::size_t { kTimedOperations, kOperationNs, kOperationWaiting, kTimeFields };
-/// Of a synchronisation call. Calls that end in a fast path are counted and not timed.
+/// Of a synchronisation call; the times in the order of TimeField. Calls that cannot wait are counted and not timed.
 enum SyncField : std::size_t { kCallsMade, kTimedCalls, kNanoseconds, kWaiting, kSyncFields };
 /// The others.
 enum class Other : std::uint8_t {
@@ -96,19 +95,27 @@ class Counters {
         add(at + kOperations, 1);
         add(at + kBytes, bytes);
     }
-    /// How long such an operation took, and how much of it the thread spent in libosc's wait loops, in ns.
-    void operation_took(Kind kind, DataPath path, std::int64_t ns, std::int64_t waiting) {
-        const std::size_t at = index_of(kind, path, kTimedOperations);
-        add(at + kTimedOperations, 1);
-        add(at + kOperationNs, static_cast<std::uint64_t>(ns));
-        add(at + kOperationWaiting, static_cast<std::uint64_t>(waiting));
+    /// How long a call took, and how much of it the thread spent in libosc's wait loops, in ns. `first`: index of
+    /// kTimedOperations or kTimedCalls.
+    void took(std::size_t first, std::int64_t ns, std::int64_t waiting) {
+        add(first, 1);
+        add(first + 1, static_cast<std::uint64_t>(ns));
+        add(first + 2, static_cast<std::uint64_t>(waiting));
     }
-    /// Corrects the path of an operation that was counted when it was queued.
+    /// Corrects the path of an operation that was counted when it was queued. Its time is taken for the mean of the old
+    /// path's.
     void reroute(Kind kind, DataPath from, DataPath to, std::uint64_t bytes) {
         const std::size_t size = size_class(bytes);
         operation(kind, to, bytes);
         add(index_of(kind, from, size), ~std::uint64_t{0});
         add(index_of(kind, from, size, kBytes), ~bytes + 1);
+        const std::size_t old = index_of(kind, from, kTimedOperations);
+        const std::uint64_t timed = value(old);
+        for (std::size_t field = 0; timed != 0 && field < kTimeFields; ++field) {
+            const std::uint64_t mean = value(old + field) / timed;
+            add(index_of(kind, to, kTimedOperations) + field, mean);
+            add(old + field, ~mean + 1);
+        }
     }
     void synchronisation(Sync sync, SyncField field, std::uint64_t count = 1) { add(index_of(sync, field), count); }
     /// Also from libosc's own threads, at every thread level.
@@ -129,55 +136,6 @@ class Counters {
     }
     std::array<std::atomic<std::uint64_t>, kValues> values_{};
     const bool threaded_;
-};
-
-/// What SyncTimer reads the clock for. Waits: the wait loops alone, so a call that does not wait costs no clock read.
-enum class Timing : std::uint8_t { Waits, Call };
-
-/// Times one synchronisation call, and the part of it that the thread spends in libosc's wait loops. `counters` may be
-/// null: then it does nothing.
-class SyncTimer {
-  public:
-    SyncTimer(Counters* counters, Sync sync, Timing timing = Timing::Call) : counters_(counters), sync_(sync) {
-        if (__builtin_expect(counters_ == nullptr, 1)) return;
-        waited_ = base::waited_ns();
-        if (timing == Timing::Call) began_ = now_ns();
-    }
-    ~SyncTimer() {
-        if (__builtin_expect(counters_ == nullptr, 1)) return;
-        const std::int64_t waited = base::waited_ns() - waited_;
-        if (began_ == 0 && waited == 0) return;
-        counters_->synchronisation(sync_, kTimedCalls);
-        counters_->synchronisation(sync_, kNanoseconds,
-                                   static_cast<std::uint64_t>(began_ != 0 ? now_ns() - began_ : waited));
-        counters_->synchronisation(sync_, kWaiting, static_cast<std::uint64_t>(waited));
-    }
-    SyncTimer(const SyncTimer&) = delete;
-    SyncTimer& operator=(const SyncTimer&) = delete;
-
-  private:
-    Counters* const counters_;
-    const Sync sync_;
-    std::int64_t began_ = 0;  // 0: not read
-    std::int64_t waited_ = 0;
-};
-
-/// Times one operation. Off, it does nothing.
-class OperationTimer {
-  public:
-    explicit OperationTimer(bool on = true) {
-        if (!on) return;
-        waited_ = base::waited_ns();
-        began_ = now_ns();
-    }
-    /// The operation has ended.
-    void count(Counters& counters, Kind kind, DataPath path) const {
-        counters.operation_took(kind, path, now_ns() - began_, base::waited_ns() - waited_);
-    }
-
-  private:
-    std::int64_t began_ = 0;
-    std::int64_t waited_ = 0;
 };
 
 /// The path that this thread's last operation took, where the target's way does not say it: to all targets but those

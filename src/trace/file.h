@@ -10,7 +10,7 @@
 namespace osc::trace {
 
 inline constexpr char kMagic[8] = {'O', 'S', 'C', 'T', 'R', 'A', 'C', 'E'};
-inline constexpr std::uint32_t kFormat = 2;
+inline constexpr std::uint32_t kFormat = 3;
 inline constexpr std::size_t kWindows = 1023;  // with a name each; later ones share the last place
 inline constexpr std::size_t kRecords = 1023;  // of a chunk
 inline constexpr std::size_t kCells = 64;      // counters of drops; threads beyond share the last
@@ -62,11 +62,10 @@ static_assert(sizeof(WindowEntry) == 128);
 struct Chunk {
     std::uint32_t thread;  // from 1
     std::uint32_t helper;  // 1: libosc's own
-    char name[16];
-    std::uint64_t zero;  // where a record has `what`
+    char name[24];
     Record records[kRecords];
 };
-static_assert(sizeof(Chunk) == std::size_t{32} << 10 && offsetof(Chunk, zero) == offsetof(Record, what));
+static_assert(sizeof(Chunk) == std::size_t{32} << 10);
 
 struct Layout {
     Header header;

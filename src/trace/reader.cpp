@@ -90,16 +90,7 @@ void File::visit(base::FunctionRef<void(std::uint32_t, const Event&)> visit) con
             const std::uint64_t what = record.what.load(std::memory_order_acquire);
             if (what == 0) break;  // not written yet: the last of its chunk
             if (record.end < record.begin) continue;
-            Event event(record, what);
-            const bool marked = event.is(Call::Put) || event.is(Call::Get);
-            const std::uint8_t marks = marked ? event.detail & (kFlushed | kFlushedLocally) : 0;
-            event.detail = static_cast<std::uint8_t>(event.detail & ~marks);
-            visit(from.thread, event);
-            if (marks == 0) continue;
-            event.kind = static_cast<std::uint8_t>((marks & kFlushed) != 0 ? Call::Win_flush : Call::Win_flush_local);
-            event.detail = 0;
-            event.begin = event.end;
-            visit(from.thread, event);
+            visit(from.thread, Event(record, what));
         }
     }
 }

@@ -46,10 +46,6 @@ inline constexpr std::uint8_t kFailed = 0x80;     // the call returned an error
 inline constexpr std::uint8_t kExclusive = 1;     // MPI_Win_lock
 inline constexpr std::uint8_t kNoSucceed = 1;     // MPI_Win_fence with MPI_MODE_NOSUCCEED
 inline constexpr std::uint8_t kExposureOver = 1;  // MPI_Win_test that ended the epoch
-// Of a put or get by load and store: a flush of its target followed at once, with nothing to wait for. It has no record
-// and no time of its own.
-inline constexpr std::uint8_t kFlushed = 0x40;
-inline constexpr std::uint8_t kFlushedLocally = 0x20;
 inline constexpr std::uint32_t kNoTarget = ~std::uint32_t{0};
 /// A notified operation's value is its bytes, and its counter from this bit on. Its other calls have the counter as
 /// number.

@@ -150,7 +150,7 @@ bool enabled() {
     return kEnabled;
 }
 
-void open(std::uint32_t rank, std::uint32_t processes) {
+void open(std::uint32_t rank, std::uint32_t processes, bool ticks) {
     const std::string& path = base::values().trace;
     const std::size_t limit = static_cast<std::size_t>(base::values().trace_mib) << 20;
     const std::size_t chunks = (limit - kFirstChunk) / sizeof(Chunk);
@@ -161,7 +161,7 @@ void open(std::uint32_t rank, std::uint32_t processes) {
         return;
     }
     populate(g_file, kFirstChunk + chunks * sizeof(Chunk));
-    base::g_stamps_are_ticks = counter_is_usable();
+    base::g_stamps_are_ticks = ticks && counter_is_usable();
     Header& header = g_file->header;
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.format = kFormat;

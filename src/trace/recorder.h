@@ -19,9 +19,9 @@ bool enabled();
 /// There is none, because nothing can write it. Before the first call of the program.
 void turn_off();
 
-/// Makes the file of this process and begins to record; `rank` and `processes` are those of the job. If the system
-/// refuses, prints one line and records nothing. Called once, at the first window.
-void open(std::uint32_t rank, std::uint32_t processes);
+/// Makes the file of this process and begins to record; `rank` and `processes` are those of the job. `ticks`:
+/// stamps may be ticks. If the system refuses, prints one line and records nothing. Called once, at the first window.
+void open(std::uint32_t rank, std::uint32_t processes, bool ticks);
 /// Whether this process has a file that records. Thread-safe, as all functions from here on.
 inline bool is_open() {
     return detail::g_open.load(std::memory_order_acquire);
@@ -76,11 +76,6 @@ inline bool recording() {
     return __builtin_expect(detail::t_writer.next != detail::t_writer.end, 1) || detail::refill_or_drop();
 }
 
-/// Whether this thread's chunk has room: recording() without its consequences, for fast paths.
-inline bool has_room() {
-    return __builtin_expect(detail::t_writer.next != detail::t_writer.end, 1);
-}
-
 /// Writes a record of this thread; the records inside it come before it.
 [[gnu::always_inline]] inline void write(std::uint64_t begin, std::uint64_t end, std::uint64_t what,
                                          std::uint64_t value) {
@@ -93,21 +88,6 @@ inline bool has_room() {
     record.value = value;
     record.what.store(what, std::memory_order_release);
     if (__builtin_expect(end >= detail::g_next_pair.load(std::memory_order_relaxed), 0)) detail::note_clock();
-}
-
-/// Notes in the detail of this thread's last record that a flush of the same target has followed, if the record is of a
-/// put or get at one instant and has no such mark yet. The caller has asked recording().
-inline bool mark_flushed(std::uint8_t mark, std::uint16_t window, std::uint32_t target) {
-    std::atomic<std::uint64_t>& what = detail::t_writer.next[-1].what;  // before a chunk's first record: a zero
-    const std::uint64_t seen = what.load(std::memory_order_relaxed);
-    constexpr std::uint64_t kPath = 0x1f00;  // the detail without its marks
-    static_assert(((kFailed | kFlushed | kFlushedLocally) << 8 & kPath) == 0);
-    const std::uint64_t rest = pack(Call::None, 0, window, target);
-    const std::uint64_t other = (seen ^ rest) & ~kPath;
-    if (other != static_cast<std::uint64_t>(Call::Put) && other != static_cast<std::uint64_t>(Call::Get)) return false;
-    if (detail::t_writer.next[-1].begin != detail::t_writer.next[-1].end) return false;
-    what.store(seen | std::uint64_t{mark} << 8, std::memory_order_relaxed);
-    return true;
 }
 
 /// Records the life of this object.

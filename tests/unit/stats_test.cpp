@@ -67,12 +67,17 @@ TEST(Counters, EachKindAndPathAndSizeAlone) {
 
 TEST(Counters, Reroutes) {
     Counters counters(false);
-    counters.operation(Kind::Put, DataPath::Message, 100);
-    counters.operation(Kind::Put, DataPath::Message, 100);
+    for (int i = 0; i < 2; ++i) {
+        counters.operation(Kind::Put, DataPath::Message, 100);
+        counters.took(index_of(Kind::Put, DataPath::Message, kTimedOperations), 30, 10);
+    }
     counters.reroute(Kind::Put, DataPath::Message, DataPath::Direct, 100);
     for (const DataPath path : {DataPath::Message, DataPath::Direct}) {
         EXPECT_EQ(counters.value(index_of(Kind::Put, path, size_class(100))), 1u);
         EXPECT_EQ(counters.value(index_of(Kind::Put, path, size_class(100), kBytes)), 100u);
+        EXPECT_EQ(counters.value(index_of(Kind::Put, path, kTimedOperations)), 1u);
+        EXPECT_EQ(counters.value(index_of(Kind::Put, path, kOperationNs)), 30u);
+        EXPECT_EQ(counters.value(index_of(Kind::Put, path, kOperationWaiting)), 10u);
     }
 }
 
@@ -101,8 +106,8 @@ TEST(Counters, NamesAddUp) {
     counters.operation(Kind::Put, DataPath::Message, 8);
     counters.operation(Kind::Put, DataPath::Direct, 5000);
     counters.operation(Kind::Rget, DataPath::Message, 64);
-    counters.operation_took(Kind::Put, DataPath::Message, 30, 7);
-    counters.operation_took(Kind::Rget, DataPath::Message, 5, 0);
+    counters.took(index_of(Kind::Put, DataPath::Message, kTimedOperations), 30, 7);
+    counters.took(index_of(Kind::Rget, DataPath::Message, kTimedOperations), 5, 0);
     counters.synchronisation(Sync::Win_fence, kWaiting, 12);
     counters.other(Other::LockHandOvers, 3);
     const std::map<std::string, std::uint64_t> wanted = {

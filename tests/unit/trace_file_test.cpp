@@ -53,7 +53,7 @@ constexpr std::uint32_t kEach = 20000;
 TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
     ASSERT_TRUE(enabled());
     EXPECT_FALSE(recording());  // not yet open
-    open(0, 1);
+    open(0, 1, true);
     ASSERT_TRUE(is_open());
     const std::uint16_t window = add_window(77, "MPI_Win_create");
     name_window(window, "a \"name\"\n");
