@@ -39,8 +39,6 @@ struct Table {
 
     std::size_t (*element_size)(Basic basic) noexcept;
     std::size_t (*significant_size)(Basic basic) noexcept;
-    const char* (*name_of_basic)(Basic basic) noexcept;
-    const char* (*name_of_op)(Op op) noexcept;
     bool (op::Layout::*bounds)(std::size_t count, op::Bounds& out) const noexcept;
 
     shm::Arena& (*arena)();

@@ -56,6 +56,16 @@ enum class Act : std::uint8_t {
     Free,
 };
 
+/// Whether a call completes operations, those at Synchronisation::target: at their targets, or at least at this
+/// process.
+constexpr bool completes(Act act) {
+    return act == Act::Fence || act == Act::Complete || act == Act::Unlock || act == Act::UnlockAll ||
+           act == Act::Flush;
+}
+constexpr bool completes_here(Act act) {
+    return completes(act) || act == Act::FlushLocal || act == Act::Request || act == Act::Free;
+}
+
 struct Synchronisation {
     Act act = Act::Fence;
     const char* call = "";  // "MPI_Win_fence"

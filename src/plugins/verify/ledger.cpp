@@ -18,41 +18,17 @@ void Ledger::before(const Synchronisation& call) {
 
 void Ledger::after(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
-    track(call);
     if (races_ != nullptr) races_->after(call);
-}
-
-void Ledger::track(const Synchronisation& call) {
-    switch (call.act) {
-        case Act::Fence:
-        case Act::Start:
-        case Act::LockAll:
-            access_ = {call.call, call.site};
-            is_fence_ = call.act == Act::Fence;
-            break;
-        case Act::Complete:
-        case Act::UnlockAll:
-            access_ = {};
-            break;
-        case Act::Post:
-            exposure_ = {call.call, call.site};
-            break;
-        case Act::Wait:
-            exposure_ = {};
-            break;
-        case Act::Lock:
-            locks_[call.target] = {call.call, call.site};
-            break;
-        case Act::Unlock:
-            locks_.erase(call.target);
-            break;
-        case Act::Flush:
-        case Act::FlushLocal:
-        case Act::Sync:
-        case Act::Request:
-        case Act::Free:
-            break;
+    const Earlier opened{call.call, call.site};
+    if (call.act == Act::Fence || call.act == Act::Start || call.act == Act::LockAll) {
+        access_ = opened;
+        is_fence_ = call.act == Act::Fence;
     }
+    if (call.act == Act::Complete || call.act == Act::UnlockAll) access_ = {};
+    if (call.act == Act::Post) exposure_ = opened;
+    if (call.act == Act::Wait) exposure_ = {};
+    if (call.act == Act::Lock) locks_[call.target] = opened;
+    if (call.act == Act::Unlock) locks_.erase(call.target);
 }
 
 void Ledger::report_with_epochs(Rule rule, Line line) const {

@@ -62,7 +62,6 @@ class Ledger {
 
   private:
     std::vector<Line> open_epochs() const;
-    void track(const Synchronisation& call);
 
     const std::function<std::string()> name_;
     const Earlier created_;

@@ -25,12 +25,6 @@ std::size_t element_size(Basic basic) noexcept {
 std::size_t significant_size(Basic basic) noexcept {
     return g_libosc.significant_size(basic);
 }
-const char* name(Basic basic) noexcept {
-    return g_libosc.name_of_basic(basic);
-}
-const char* name(Op op) noexcept {
-    return g_libosc.name_of_op(op);
-}
 bool Layout::bounds(std::size_t count, Bounds& out) const noexcept {
     return (this->*g_libosc.bounds)(count, out);
 }

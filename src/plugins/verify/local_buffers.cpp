@@ -120,7 +120,8 @@ void LocalBuffers::look_for_change(const Pending& pending, const Synchronisation
          {std::string("before ") + call.call + " completed it", call.site}});
 }
 
-void LocalBuffers::complete(const Synchronisation& call) {
+void LocalBuffers::before(const Synchronisation& call) {
+    if (!completes_here(call.act)) return;
     const bool all = call.target == kEveryTarget;
     const bool one = call.act == Act::Request;
     // The least and the greatest key of what the call completes.
@@ -137,28 +138,6 @@ void LocalBuffers::complete(const Synchronisation& call) {
             operations_.erase(pending);
         }
     groups_.erase(first, last);
-}
-
-void LocalBuffers::before(const Synchronisation& call) {
-    switch (call.act) {
-        case Act::Fence:
-        case Act::Complete:
-        case Act::Unlock:
-        case Act::UnlockAll:
-        case Act::Flush:
-        case Act::FlushLocal:
-        case Act::Request:
-        case Act::Free:
-            complete(call);
-            return;
-        case Act::Start:
-        case Act::Post:
-        case Act::Wait:
-        case Act::Lock:
-        case Act::LockAll:
-        case Act::Sync:
-            return;
-    }
 }
 
 }  // namespace osc::check

@@ -38,7 +38,6 @@ class LocalBuffers {
     const Pending* find(const Index& index, const std::vector<Bytes>& ranges) const;
     void look_for_overlaps(const Operation& operation) const;
     void look_for_change(const Pending& pending, const Synchronisation& call) const;
-    void complete(const Synchronisation& call);
 
     const Ledger& ledger_;
     std::map<std::uint64_t, Pending> operations_;  // by number

@@ -20,4 +20,7 @@ void compare_after_fence(Window& window);
 /// In MPI_Win_free, before it: the same, once. Does nothing while an open epoch forbids the free.
 void compare_before_free(Window& window);
 
+/// Drops what is left of communicators whose windows are freed; when MPI ends. One thread.
+void release_checker_comms();
+
 }  // namespace osc

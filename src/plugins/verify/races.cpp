@@ -158,41 +158,12 @@ void Races::on_operation(const Operation& operation) {
 void Races::before(const Synchronisation& call) {
     const std::int64_t now = now_ns();
     const std::lock_guard lock(mutex_);
-    switch (call.act) {
-        case Act::Fence:
-            conceal();
-            log_.complete(kEveryTarget, now);
-            break;
-        case Act::Complete:
-            log_.complete(kEveryTarget, now);
-            log_.end_start();
-            break;
-        case Act::Unlock:
-            log_.complete(call.target, now);
-            log_.unlock(call.target);
-            break;
-        case Act::UnlockAll:
-            log_.complete(kEveryTarget, now);
-            log_.lock_all(false);
-            break;
-        case Act::Flush:
-            log_.complete(call.target, now);
-            break;
-        case Act::FlushLocal:
-            log_.complete_results(call.target, now);
-            break;
-        case Act::Wait:
-        case Act::Free:
-            conceal();
-            break;
-        case Act::Start:
-        case Act::Post:
-        case Act::Lock:
-        case Act::LockAll:
-        case Act::Sync:
-        case Act::Request:
-            break;
-    }
+    if (call.act == Act::Fence || call.act == Act::Wait || call.act == Act::Free) conceal();
+    if (completes(call.act)) log_.complete(call.target, now);
+    if (call.act == Act::FlushLocal) log_.complete_results(call.target, now);
+    if (call.act == Act::Complete) log_.end_start();
+    if (call.act == Act::Unlock) log_.unlock(call.target);
+    if (call.act == Act::UnlockAll) log_.lock_all(false);
 }
 
 void Races::after(const Synchronisation& call) {
