@@ -1,13 +1,15 @@
-// dlsym() for plug-ins and language bindings that look MPI's functions up in the host's library: they get libosc's, as
-// linked programs do. The host's own functions know nothing of libosc's windows.
-//
-// The runtime of a sanitizer looks functions up before instrumented code can run, so a library that is built with one
-// leaves dlsym alone.
-#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(OSC_SANITIZED)
+// Plug-ins and language bindings that reach the host's library past libosc get libosc's functions, as linked programs
+// do, because the host's own know nothing of libosc's windows. Some look the functions up by dlsym(). Those that are
+// loaded with RTLD_DEEPBIND are bound to the host; from the first window on libosc redirects them when a window is
+// made, and when the program looks up a function, which it does before it calls a plug-in's.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
+#include "api/serve.h"
+#include "base/imports.h"
 #include "base/options.h"
 #include "host/real.h"
 
@@ -29,6 +31,26 @@ void* own_symbol(const char* name) {
     return ours ? symbol : nullptr;
 }
 
+std::atomic<bool> g_has_windows{false};
+
+void redirect_new_libraries() {
+    static std::mutex mutex;
+    static base::Loads seen;
+    static std::size_t known = 0;
+    // A thread that loads a library may come here while another one, which the loader makes wait, has the mutex.
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    const base::Loads now = base::loads();
+    if (!lock || now == seen) return;
+    known = base::redirect_imports(now.closed == seen.closed ? known : 0, [](const base::Import& import) -> void* {
+        if (!is_mpi(import.name) || own_symbol(import.name) == nullptr) return nullptr;
+        void* const reached = import.is_unbound() ? host::loader_dlsym()(import.handle, import.name) : import.now;
+        if (!host::in_host_library(reached) || host::in_host_library(import.library->l_ld)) return nullptr;
+        void* const first = host::loader_dlsym()(RTLD_DEFAULT, import.name);  // a tool's, perhaps
+        return host::in_host_library(first) ? nullptr : first;
+    });
+    seen = now;
+}
+
 // What a look-up of an MPI function in a library gives.
 void* find_for_program(void* library, const char* name) {
     void* const found = host::loader_dlsym()(library, name);
@@ -40,8 +62,17 @@ void* find_for_program(void* library, const char* name) {
 }
 
 }  // namespace
+
+void redirect_plugins() {
+    g_has_windows.store(true, std::memory_order_relaxed);
+    redirect_new_libraries();
+}
+
 }  // namespace osc
 
+// The runtime of a sanitizer looks functions up before instrumented code can run, so a library that is built with one
+// leaves dlsym alone.
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(OSC_SANITIZED)
 // RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the loader finds by the return address. A jump to the loader's
 // function keeps that address. A compiler that does not optimise makes none unless it is asked, and Clang makes none in
 // a function that is noexcept, as <dlfcn.h> declares dlsym.
@@ -54,6 +85,7 @@ void* find_for_program(void* library, const char* name) {
 #endif
 extern "C" void* osc_exported_dlsym(void* library, const char* name) __asm__("dlsym");
 extern "C" __attribute__((OSC_JUMPS visibility("default"))) void* osc_exported_dlsym(void* library, const char* name) {
+    if (osc::g_has_windows.load(std::memory_order_relaxed)) osc::redirect_new_libraries();
     if (library != RTLD_NEXT && library != RTLD_DEFAULT && osc::is_mpi(name))
         return osc::find_for_program(library, name);
     OSC_JUMP osc::host::loader_dlsym()(library, name);

@@ -44,6 +44,10 @@ int raise(MPI_Comm comm, const char* function, int error);
 /// Sessions only and has none.
 int raise(const char* function, Fault fault);
 
+/// Redirects calls of MPI's functions that libraries make past libosc, because they were loaded with RTLD_DEEPBIND;
+/// from then on also those of libraries that are loaded later. Thread-safe.
+void redirect_plugins();
+
 /// MPI_ERR_WIN for the handle of a window that libosc has freed.
 int raise_freed(const char* function);
 

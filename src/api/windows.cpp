@@ -87,6 +87,7 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         return false;
     }
     report::start();
+    redirect_plugins();
     if (!host::threads()) serve_one_thread();
     if (window->strategies.lock->may_defer(*window)) serve_deferred_locks();
     host::init_types(host::self_comm());

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -92,19 +93,12 @@ bool sealed(const link_map& library, void** entry) {
 bool replace(const link_map& library, void** entry, void* by) {
     auto* page = reinterpret_cast<void*>(page_down(reinterpret_cast<std::uintptr_t>(entry)));
     const bool seal = sealed(library, entry);
+    static std::mutex mutex;  // another thread may seal the page that this one opens
+    const std::lock_guard lock(mutex);
     if (seal && ::mprotect(page, page_bytes(), PROT_READ | PROT_WRITE) != 0) return false;
     __atomic_store_n(entry, by, __ATOMIC_RELEASE);
     if (seal) ::mprotect(page, page_bytes(), PROT_READ);
     return true;
-}
-
-// Whether a table entry leads to the stub that binds it at the first call. It lies in the library itself, and no symbol
-// names it, as one would name a function that the library defines.
-bool is_unbound(const link_map& library, const void* now) {
-    Dl_info info{};
-    link_map* target = nullptr;
-    return ::dladdr1(now, &info, reinterpret_cast<void**>(&target), RTLD_DL_LINKMAP) != 0 && target == &library &&
-           info.dli_saddr != now;
 }
 
 // A loaded library, which stays loaded while the object exists.
@@ -123,12 +117,7 @@ class Pinned {
         return handle_ != nullptr && ::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&found)) == 0 ? found
                                                                                                          : nullptr;
     }
-    /// Whether a call that is not bound yet will reach `function`, which all libraries' calls of `name` reach: a
-    /// library that was loaded with RTLD_DEEPBIND prefers a definition of its own or of its dependencies.
-    bool binds(const char* name, const void* function) const {
-        const void* const own = ::dlsym(handle_, name);
-        return own == nullptr || own == function || own == ::dlsym(RTLD_DEFAULT, name);
-    }
+    void* handle() const { return handle_; }
 
   private:
     void* handle_;
@@ -186,31 +175,63 @@ void* called_function(const char* name) {
     return symbol != nullptr && symbol->st_shndx == SHN_UNDEF ? ::dlsym(RTLD_NEXT, name) : found;
 }
 
-void replace_all_imports(const char* name, void* function, void* by) {
+Loads loads() {
+    Loads counts;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* result) {
+            *static_cast<Loads*>(result) = {info->dlpi_adds, info->dlpi_subs};
+            return 1;
+        },
+        &counts);
+    return counts;
+}
+
+std::size_t redirect_imports(std::size_t first, FunctionRef<void*(const Import&)> choose) {
     Dl_info info{};
-    const link_map* const own = library_of(reinterpret_cast<void*>(&replace_all_imports), info);
-    const link_map* const replacing = library_of(by, info);
-    if (own == nullptr) return;
+    const link_map* const own = library_of(reinterpret_cast<void*>(&redirect_imports), info);
     const auto is = [](const std::string& path, const char* part) { return path.find(part) != std::string::npos; };
-    for (const std::string& path : loaded_libraries()) {
+    const std::vector<std::string> paths = loaded_libraries();
+    for (std::size_t i = first; i < paths.size(); ++i) {
+        const std::string& path = paths[i];
         if (is(path, "/libc.so") || is(path, "/ld-linux") || is(path, "linux-vdso")) continue;
         const Pinned pinned(path.empty() ? nullptr : path.c_str());
         const link_map* const library = pinned.library();
-        if (library == nullptr || library == own || library == replacing) continue;
+        if (library == nullptr || library == own) continue;
         const Imports imports = imports_of(*library);
         const auto redirect = [&](const ElfW(Rela) & relocation) {
             const auto kind = ELF64_R_TYPE(relocation.r_info);
             const auto symbol = ELF64_R_SYM(relocation.r_info);
             if (symbol == 0 || (kind != kJumpSlot && kind != kGlobalData)) return;
-            if (std::strcmp(imports.names + imports.symbols[symbol].st_name, name) != 0) return;
             auto** const entry = reinterpret_cast<void**>(library->l_addr + relocation.r_offset);
-            void* const now = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
-            if (now == function || (kind == kJumpSlot && is_unbound(*library, now) && pinned.binds(name, function)))
-                replace(*library, entry, by);
+            const Import import{imports.names + imports.symbols[symbol].st_name,
+                                __atomic_load_n(entry, __ATOMIC_ACQUIRE), library, pinned.handle(), kind == kJumpSlot};
+            if (void* const by = choose(import); by != nullptr) replace(*library, entry, by);
         };
         std::for_each(imports.jumps, imports.jumps + imports.count, redirect);
         std::for_each(imports.others, imports.others + imports.other_count, redirect);
     }
+    return paths.size();
+}
+
+// Whether a table entry leads to the stub that binds it at the first call. It lies in the library itself, and no symbol
+// names it, as one would name a function that the library defines.
+bool Import::is_unbound() const {
+    Dl_info info{};
+    return binds_late && library_of(now, info) == library && info.dli_saddr != now;
+}
+
+// A call that is not bound yet will reach `function`, which all libraries' calls of `name` reach, unless the library
+// was loaded with RTLD_DEEPBIND and prefers a definition of its own or of its dependencies.
+void replace_all_imports(const char* name, void* function, void* by) {
+    Dl_info info{};
+    const link_map* const replacing = library_of(by, info);
+    redirect_imports(0, [&](const Import& import) -> void* {
+        if (std::strcmp(import.name, name) != 0 || import.library == replacing) return nullptr;
+        if (import.now == function) return by;
+        if (!import.is_unbound()) return nullptr;
+        const void* const found = ::dlsym(import.handle, name);
+        return found == nullptr || found == function || found == ::dlsym(RTLD_DEFAULT, name) ? by : nullptr;
+    });
 }
 
 // As glibc seals: from the page in which the part begins to the last page that lies wholly in it.

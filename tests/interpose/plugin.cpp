@@ -1,6 +1,7 @@
 // A program whose plug-in, here a set of pointers, takes MPI's functions from the host's library by dlsym(), as
-// language bindings do, while the program itself is linked with MPI. Both use the same windows. Preloaded, libosc
-// serves all calls; what dlsym() gives for other names and handles stays.
+// language bindings do, while the program itself is linked with MPI; another plug-in is a library whose own calls
+// prefer the host's. All use the same windows. Preloaded, libosc serves all calls; what dlsym() gives for other names
+// and handles stays. Arguments: the library, and when the program loads it.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -89,6 +90,24 @@ void made_by_the_plugin() {
     expect(win == MPI_WIN_NULL, "MPI_Win_free of the plug-in sets MPI_WIN_NULL");
 }
 
+using CountAt = long (*)(MPI_Win, int);
+CountAt load(const char* path, int binding) {
+    void* const deep = ::dlopen(path, binding | RTLD_LOCAL | RTLD_DEEPBIND);
+    return deep != nullptr ? reinterpret_cast<CountAt>(::dlsym(deep, "count_at")) : nullptr;
+}
+
+// `count_at`: loaded before, or null.
+void used_by_a_library(CountAt count_at, const char* path) {
+    MPI_Win win = MPI_WIN_NULL;
+    long* const base = allocate(win);
+    if (count_at == nullptr) count_at = load(path, RTLD_NOW);
+    expect(count_at != nullptr, "the library opens");
+    const long before = count_at != nullptr ? count_at(win, next_rank) : 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(before == -1 && base[0] == 0, "a sum by a library that is bound to the host");
+    MPI_Win_free(&win);
+}
+
 void memory() {
     void* piece = nullptr;
     PLUGIN(MPI_Alloc_mem)(100, MPI_INFO_NULL, static_cast<void*>(&piece));
@@ -124,8 +143,9 @@ extern "C" __attribute__((visibility("default"))) int toascii(int) noexcept {
     return -77;
 }
 
-int main() {
+int main(int, char** argv) {
     Dl_info host{};
+    const CountAt early = std::strcmp(argv[2], "early") == 0 ? load(argv[1], RTLD_LAZY) : nullptr;
     MPI_Init(nullptr, nullptr);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &processes);
@@ -137,12 +157,13 @@ int main() {
     if (library != nullptr) {
         used_by_the_plugin();
         made_by_the_plugin();
+        used_by_a_library(early, argv[1]);
         memory();
         other_names();
     }
     const auto served = reinterpret_cast<unsigned long long (*)(const char*)>(::dlsym(RTLD_DEFAULT, "osc_served"));
     if (std::getenv("TEST_OSC") != nullptr)
-        expect(served != nullptr && served("MPI_Put") == 3 && served("MPI_Win_free") == 2 && served("MPI_Rget") == 1,
+        expect(served != nullptr && served("MPI_Put") == 3 && served("MPI_Win_free") == 3 && served("MPI_Rget") == 1,
                "libosc serves the calls of both");
     MPI_Finalize();
     return failures != 0 ? 1 : 0;
