@@ -84,8 +84,14 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
             reply_when_ = FabricSender::When::Now;
             return engine_.ring();
         }
-        case FrameKind::Reply:
-            return reply_came(from, frame, body);
+        case FrameKind::Reply: {
+            ReplyHandler* handler = frame.bytes >= sizeof(ReplyHead) ? requests_.take(from, frame.number) : nullptr;
+            if (handler == nullptr) return count(counts_.strangers);
+            ReplyHead head;
+            std::memcpy(&head, body, sizeof head);
+            handler->answered(head.status, body + sizeof head, frame.bytes - sizeof head);
+            return engine_.ring();
+        }
         case FrameKind::Ping:
             from.pings.fetch_add(1, std::memory_order_release);
             engine_.ring();
@@ -97,15 +103,6 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
             from.pongs.fetch_add(1, std::memory_order_release);
             return engine_.ring();
     }
-}
-
-void Messenger::reply_came(Connection& from, const Frame& frame, const std::byte* body) {
-    ReplyHandler* handler = frame.bytes >= sizeof(ReplyHead) ? requests_.take(from, frame.number) : nullptr;
-    if (handler == nullptr) return count(counts_.strangers);
-    ReplyHead head;
-    std::memcpy(&head, body, sizeof head);
-    handler->answered(head.status, body + sizeof head, frame.bytes - sizeof head);
-    engine_.ring();
 }
 
 void Messenger::answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,

@@ -88,7 +88,7 @@ int NetworkStack::poll() {
         idle_polls_ = piggyback_polls_ = 0;
         sender.send_piggybacks();
     }
-    sender.retry_unsent();
+    if (sender.has_unsent()) sender.retry_unsent();
     messenger.resume_waiting();
     if (connections.unsettled()) settle();
     return events;

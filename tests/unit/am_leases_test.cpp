@@ -248,7 +248,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
     std::atomic<std::uint64_t> accesses{0}, misses{0}, wrong{0};
     const auto access = [&](Origin& origin, std::mt19937& random) {
         const std::uint64_t address = reinterpret_cast<std::uint64_t>(&memory[random() % memory.size()]);
-        RegionCache::Entry* entry = origin.cache.use(address, 1);
+        RegionCache::Kept* entry = origin.cache.use(address, 1);
         if (entry == nullptr) {
             Lease answer;
             origin.cache.asks();

@@ -36,7 +36,7 @@ TEST(Cache, FindsTheRegionOfAnAddress) {
     EXPECT_EQ(cache.use(100, 51), nullptr);
     EXPECT_EQ(cache.use(149, 2), nullptr);
     EXPECT_EQ(cache.use(99, 2), nullptr);
-    RegionCache::Entry* entry = cache.use(101, 49);
+    RegionCache::Kept* entry = cache.use(101, 49);
     ASSERT_NE(entry, nullptr);
     cache.release(*entry);
     Lease hidden = lease_of(200, 10, 3);
@@ -54,7 +54,7 @@ TEST(Cache, DropsUnusedRegionsAndHidesOthers) {
     keep(cache, lease_of(100, 50, 1));
     EXPECT_TRUE(cache.drop(100, 2));  // another region that was there before
     EXPECT_TRUE(cache.drop(99, 1));
-    RegionCache::Entry* const entry = cache.use(100, 50);
+    RegionCache::Kept* const entry = cache.use(100, 50);
     ASSERT_NE(entry, nullptr);
     cache.use(*entry);
     EXPECT_FALSE(cache.drop(100, 1));
@@ -93,7 +93,7 @@ TEST(Cache, IsBounded) {
     RegionCache cache;
     Lease found;
     keep(cache, lease_of(0, 1, 1));
-    RegionCache::Entry* const entry = cache.use(0, 1);
+    RegionCache::Kept* const entry = cache.use(0, 1);
     ASSERT_NE(entry, nullptr);
     std::uint64_t last = 0;
     for (std::uint32_t i = 1; i <= 3 * RegionCache::kMost; ++i)

@@ -64,7 +64,7 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
     const std::lock_guard order(to.lane.sending);
     const std::uint64_t number = to.lane.sent++;
     if (trace::is_open()) span.set_value(trace::flow_of(token_, to.token, number));
-    message = join_piggyback(message);
+    if (has_piggybacks()) message = join_piggyback(message);
     if (when == When::Now) return send_in_order(message);
     const std::lock_guard lock(mutex_);
     to.lane.piggyback = message;
@@ -92,7 +92,6 @@ Message* FabricSender::join_piggyback(Message* message) {
 }
 
 Message* FabricSender::take_piggyback(Connection& to) {
-    if (!has_piggybacks()) return nullptr;
     const std::lock_guard lock(mutex_);
     Message* piggyback = std::exchange(to.lane.piggyback, nullptr);
     if (piggyback != nullptr) with_piggyback_.remove(to);
@@ -134,7 +133,6 @@ void FabricSender::send_in_order(Message* message) {
 }
 
 void FabricSender::retry_unsent() {
-    if (!has_unsent()) return;
     for (Connection* to : stuck_peers()) {
         for (bool more = true; more;) {
             Message* first = nullptr;

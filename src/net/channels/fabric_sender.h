@@ -10,11 +10,27 @@
 #include <vector>
 
 #include "net/connections.h"
-#include "net/counts.h"
 #include "net/wire.h"
 #include "progress/engine.h"
 
 namespace osc::net {
+
+/// What the network did, for tests and statistics.
+struct Counts {
+    std::atomic<std::uint64_t> messages{0};  // sent, of all kinds
+    std::atomic<std::uint64_t> requests{0};
+    std::atomic<std::uint64_t> writes{0};   // direct
+    std::atomic<std::uint64_t> reads{0};    // direct
+    std::atomic<std::uint64_t> atomics{0};  // on words of locks, and accumulates by the provider
+    std::atomic<std::uint64_t> retries{0};  // posts for which the provider had no room, to be repeated
+    // Messages dropped: malformed, with a wrong secret, from an unknown sender, a reply to no request, or a notice for
+    // a window that is gone.
+    std::atomic<std::uint64_t> strangers{0};
+};
+
+inline void count(std::atomic<std::uint64_t>& counter) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+}
 
 /// A message being filled, or in flight.
 struct Message {
@@ -61,7 +77,7 @@ class FabricSender {
     void control(Connection& to, FrameKind kind);
     /// Sends what waits for another message. The engine does it too when nothing happens.
     void send_piggybacks();
-    /// Sends what the provider had no room for. Under the drive lock.
+    /// Sends what the provider had no room for, if has_unsent(). Under the drive lock.
     void retry_unsent();
     bool has_unsent() const { return !stuck_.empty(); }
     bool has_piggybacks() const { return !with_piggyback_.empty(); }

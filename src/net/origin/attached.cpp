@@ -74,7 +74,7 @@ bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t
         regions.answered(std::span(&lease, fault == Fault::None ? 1 : 0));
         if (fault != Fault::None) return false;  // the message reports it
     }
-    RegionCache::Entry* const entry = regions.use(address, bytes);
+    RegionCache::Kept* const entry = regions.use(address, bytes);
     if (entry == nullptr) return false;
     stream_.transfer(write, entry->lease.base + (address - entry->lease.address), entry->lease.key, memory, bytes,
                      entry);

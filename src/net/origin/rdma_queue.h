@@ -24,7 +24,7 @@ struct RdmaRequest {
     std::uint64_t address = 0, key = 0;
     std::byte* memory = nullptr;  // null: `update` in place of it
     std::size_t bytes = 0;
-    RegionCache::Entry* entry = nullptr;    // the lease that the transfer uses; null outside dynamic windows
+    RegionCache::Kept* entry = nullptr;     // the lease that the transfer uses; null outside dynamic windows
     Message* lent = nullptr;                // the message with `memory` as its body, released at the end; or null
     SharedCompletion completion = nullptr;  // or null
     std::uint64_t serial = 0;

@@ -21,22 +21,22 @@ bool RegionCache::find(std::uint64_t address, Lease& lease) {
     return true;
 }
 
-RegionCache::Entry* RegionCache::use(std::uint64_t address, std::uint64_t bytes) {
+RegionCache::Kept* RegionCache::use(std::uint64_t address, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = holding(address);
     if (found == entries_.end()) return nullptr;
-    Entry& entry = found->second;
+    Kept& entry = found->second;
     if (entry.lease.exposed != kExposed || bytes > entry.lease.size - (address - found->first)) return nullptr;
     ++entry.uses;
     return &entry;
 }
 
-void RegionCache::use(Entry& entry) {
+void RegionCache::use(Kept& entry) {
     const std::lock_guard lock(mutex_);
     ++entry.uses;
 }
 
-void RegionCache::release(Entry& entry) {
+void RegionCache::release(Kept& entry) {
     const std::lock_guard lock(mutex_);
     if (--entry.uses > 0) return;
     std::erase_if(retired_, [&](const Entries::node_type& retired) { return &retired.mapped() == &entry; });
@@ -66,13 +66,13 @@ void RegionCache::answered(std::span<const Lease> leases) {
         if (lease.size == 0 ||
             std::ranges::find(withdrawn_, std::pair(lease.address, lease.number)) != withdrawn_.end())
             continue;
-        const auto [at, fresh] = entries_.try_emplace(lease.address, Entry{lease, 0});
+        const auto [at, fresh] = entries_.try_emplace(lease.address, Kept{lease, 0});
         if (fresh) continue;
         if (at->second.lease.number == lease.number) {
             at->second.lease = lease;  // it may be exposed by now
         } else {
             retire(at);
-            entries_.try_emplace(lease.address, Entry{lease, 0});
+            entries_.try_emplace(lease.address, Kept{lease, 0});
         }
     }
     withdrawn_.clear();

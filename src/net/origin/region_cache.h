@@ -18,7 +18,7 @@ namespace osc::net {
 /// Thread-safe: operations use it, and the network's handler drops leases at any time. Nothing here waits.
 class RegionCache {
   public:
-    struct Entry {
+    struct Kept {
         Lease lease;
         std::uint32_t uses = 0;  // accesses in flight by this lease, and threads that are about to begin one
     };
@@ -28,10 +28,10 @@ class RegionCache {
 
     /// The entry by which [address, address + bytes) may be accessed directly, in use until release(); null if there is
     /// none.
-    Entry* use(std::uint64_t address, std::uint64_t bytes);
+    Kept* use(std::uint64_t address, std::uint64_t bytes);
     /// Counts one more use by a thread that already uses the entry.
-    void use(Entry& entry);
-    void release(Entry& entry);
+    void use(Kept& entry);
+    void release(Kept& entry);
 
     /// The number of regions to request: more each time, because a process that often sends look-ups uses many regions.
     /// For one thread at a time.
@@ -48,7 +48,7 @@ class RegionCache {
     static constexpr std::size_t kMost = 4096;  // leases that are kept; then those not in use are forgotten
 
   private:
-    using Entries = std::map<std::uint64_t, Entry>;  // by address
+    using Entries = std::map<std::uint64_t, Kept>;  // by address
     Entries::iterator holding(std::uint64_t address);
     bool retire(Entries::iterator entry);
 

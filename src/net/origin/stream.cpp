@@ -133,7 +133,7 @@ void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address
 }
 
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
-                      RegionCache::Entry* entry) {
+                      RegionCache::Kept* entry) {
     stats::t_path = stats::DataPath::Direct;
     const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr || entry != nullptr);

@@ -62,7 +62,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     TargetQueries& queries() { return queries_; }
 
     /// The state of one operation of one thread.
-    struct Operation {
+    struct CallState {
         SharedCompletion completion;                   // or null
         bool answers_now = false;                      // the operation needs its result before finish() returns
         std::uint32_t notification = kNoNotification;  // the counter of the target that rises behind the operation
@@ -82,11 +82,11 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
 
       private:
         Stream& stream_;
-        Operation operation_;
+        CallState operation_;
     };
 
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
-    /// Ends the operation. Waits only for a result that Operation::answers_now asks for.
+    /// Ends the operation. Waits only for a result that CallState::answers_now asks for.
     Fault finish() override;
 
     /// Adds an operation to the message that is being filled, without a completion. False, with nothing done, if the
@@ -99,7 +99,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     bool wants_direct(std::size_t bytes) const;
     /// Writes or reads `bytes` at `address` with `key`, by a lease if there is one.
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
-                  RegionCache::Entry* entry);
+                  RegionCache::Kept* entry);
 
     /// An atomic of the provider on a row of the target's elements, behind all accumulates by message.
     void update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address, std::uint64_t key);
@@ -153,7 +153,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     const StreamRoute route;
     StreamFault faults;
     RegionCache regions;
-    Operation operation;
+    CallState operation;
 
   private:
     struct Notification {

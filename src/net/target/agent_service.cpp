@@ -26,10 +26,10 @@ Status AgentService::execute(std::uint64_t number, std::byte* body, std::size_t 
 
 Status AgentService::run(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity) {
     if (bytes == 0 || bytes > capacity || bytes % kAlign != 0) return Status::Malformed;
-    operations_.clear();
+    records_.clear();
     std::size_t room = capacity - bytes;
     for (Records records(body, bytes); !records.done();) {
-        Operation& operation = operations_.emplace_back();
+        CheckedRecord& operation = records_.emplace_back();
         if (!records.next(operation.record, operation.data)) return Status::Malformed;
         const std::size_t back = padded(returned(operation.record));
         if (back > room) return Status::Malformed;
@@ -37,7 +37,7 @@ Status AgentService::run(std::uint64_t number, std::byte* body, std::size_t byte
     }
     const auto found = windows_.find(number);
     if (found == windows_.end()) return Status::UnknownWindow;
-    return net::execute(found->second, operations_, body + bytes);
+    return net::execute(found->second, records_, body + bytes);
 }
 
 }  // namespace osc::net

@@ -35,7 +35,7 @@ class AgentService {
     std::mutex mutex_;
     std::map<std::uint64_t, ExposedWindow> windows_;
     std::uint64_t count_ = 0;
-    std::vector<Operation> operations_;  // of the message that is being executed
+    std::vector<CheckedRecord> records_;  // of the message that is being executed
     std::array<std::atomic<std::uint64_t>, kStatuses> replies_{};
 };
 

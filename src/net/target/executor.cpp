@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "local/direct.h"
 #include "sync/stripe.h"
@@ -11,7 +12,7 @@ namespace osc::net {
 namespace {
 
 // Whether the standard defines the operation, on whole elements (exactly one for compare-and-swap).
-Status check(Operation& operation) {
+Status check(CheckedRecord& operation) {
     const auto& [opcode, basic, op, flags, bytes, disp] = operation.record;
     if (!is_operation(opcode) || bytes == 0) return Status::Malformed;
     if (opcode == Opcode::Put || opcode == Opcode::Get) return Status::Done;
@@ -32,7 +33,7 @@ Status check(Operation& operation) {
 }
 
 // Whether all bytes lie in the window; in a dynamic one in attached regions, each element in one.
-bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const Operation& operation) {
+bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const CheckedRecord& operation) {
     const Record& record = operation.record;
     const auto disp = static_cast<std::uint64_t>(record.disp);
     if (regions == nullptr) return record.disp >= 0 && disp <= window.size && record.bytes <= window.size - disp;
@@ -48,7 +49,7 @@ bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions
     return true;
 }
 
-Status perform(const ExposedWindow& window, const Operation& operation, std::byte* out) {
+Status perform(const ExposedWindow& window, const CheckedRecord& operation, std::byte* out) {
     const auto& [record, data, how] = operation;
     // Regions are addresses of this process, so an operation that spans several needs no cut.
     const bool dynamic = window.regions != nullptr;
@@ -70,13 +71,13 @@ Status perform(const ExposedWindow& window, const Operation& operation, std::byt
 
 }  // namespace
 
-Status execute(const ExposedWindow& window, std::span<Operation> operations, std::byte* out) {
-    for (Operation& operation : operations)
+Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out) {
+    for (CheckedRecord& operation : operations)
         if (const Status status = check(operation); status != Status::Done) return status;
     const auto run = [&](const std::vector<shm::Region>* regions) {
-        for (const Operation& operation : operations)
+        for (const CheckedRecord& operation : operations)
             if (!inside(window, regions, operation)) return Status::OutOfRange;
-        for (const Operation& operation : operations) {
+        for (const CheckedRecord& operation : operations) {
             if (const Status status = perform(window, operation, out); status != Status::Done) return status;
             out += padded(returned(operation.record));
         }
@@ -125,31 +126,6 @@ class RowLock {
     std::uint32_t updates_ = 0;
 };
 
-// Calls operate(address, data, out) for each record of a row; `locks`: under the stripe's lock.
-template <bool kLocks, class F>
-Status execute_row(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
-                   std::vector<std::byte>& out, std::size_t most, F&& operate) {
-    const std::size_t back = padded(returned(record));
-    const std::uint64_t last = window.size - record.bytes;  // displacement
-    RowLock lock(window);
-    Status status = Status::Done;
-    do {
-        const auto offset = static_cast<std::uint64_t>(record.disp);
-        if (const auto later = static_cast<std::uint64_t>(records.guess(record, kAhead)); later <= last)
-            __builtin_prefetch(window.base + later, 1);
-        const std::size_t before = out.size();
-        if (back != 0) out.resize(before + back);
-        if (offset > last) {
-            if (status == Status::Done) status = Status::OutOfRange;
-        } else if (kLocks && !lock.take(offset)) {
-            if (status == Status::Done) status = Status::HolderDied;
-        } else {
-            operate(window.base + offset, data, out.data() + before);
-        }
-    } while (out.size() + back <= most && records.next_alike(record, data));
-    return status;
-}
-
 }  // namespace
 
 bool is_small(const ExposedWindow& window, const Record& record) {
@@ -161,29 +137,38 @@ bool is_small(const ExposedWindow& window, const Record& record) {
 
 Status execute_alike(const ExposedWindow& window, Records& records, Record record, const std::byte* data,
                      std::vector<std::byte>& out, std::size_t most) {
-    Operation first{record, data};
+    const Opcode opcode = record.opcode;
+    const std::size_t bytes = record.bytes;
+    const std::size_t back = padded(returned(record));
+    CheckedRecord first{record, data};
     if (const Status status = check(first); status != Status::Done) {
-        out.resize(out.size() + padded(returned(record)));
+        out.resize(out.size() + back);
         return status;
     }
-    const std::size_t bytes = record.bytes;
-    const auto run = [&]<bool kLocks>(auto&& operate) {
-        return execute_row<kLocks>(window, records, record, data, out, most, operate);
-    };
-    switch (record.opcode) {
-        case Opcode::Put:
-            return run.operator()<false>(
-                [bytes](std::byte* at, const std::byte* from, std::byte*) { shm::move_bytes(at, from, bytes); });
-        case Opcode::Get:
-            return run.operator()<false>(
-                [bytes](const std::byte* at, const std::byte*, std::byte* to) { shm::move_bytes(to, at, bytes); });
-        default:
-            return run.operator()<true>([how = first.how, opcode = record.opcode, bytes](
-                                            std::byte* at, const std::byte* from, std::byte* to) mutable {
-                if (how.compare != nullptr) how.compare = from + bytes;
-                change(how, at, from, opcode != Opcode::Update ? to : nullptr, 1);
-            });
-    }
+    std::optional<RowLock> lock;  // a put or get takes none
+    if (opcode != Opcode::Put && opcode != Opcode::Get) lock.emplace(window);
+    const std::uint64_t last = window.size - bytes;  // displacement
+    Status status = Status::Done;
+    do {
+        const auto offset = static_cast<std::uint64_t>(record.disp);
+        if (const auto later = static_cast<std::uint64_t>(records.guess(record, kAhead)); later <= last)
+            __builtin_prefetch(window.base + later, 1);
+        const std::size_t before = out.size();
+        if (back != 0) out.resize(before + back);
+        if (offset > last) {
+            if (status == Status::Done) status = Status::OutOfRange;
+        } else if (opcode == Opcode::Put) {
+            shm::move_bytes(window.base + offset, data, bytes);
+        } else if (opcode == Opcode::Get) {
+            shm::move_bytes(out.data() + before, window.base + offset, bytes);
+        } else if (!lock->take(offset)) {
+            if (status == Status::Done) status = Status::HolderDied;
+        } else {
+            if (opcode == Opcode::CompareAndSwap) first.how.compare = data + bytes;
+            change(first.how, window.base + offset, data, opcode != Opcode::Update ? out.data() + before : nullptr, 1);
+        }
+    } while (out.size() + back <= most && records.next_alike(record, data));
+    return status;
 }
 
 }  // namespace osc::net

@@ -13,7 +13,7 @@
 namespace osc::net {
 
 /// An operation of a message: the executor's own copy of the record, and the data in the message.
-struct Operation {
+struct CheckedRecord {
     Record record;
     const std::byte* data = nullptr;
     Update how{};  // by execute(); for all but put and get
@@ -21,7 +21,7 @@ struct Operation {
 
 /// Executes the operations in order. Checks all of them before the first one touches memory (I7): defined for the type,
 /// whole elements, inside the window or attached memory. `out` receives what they return, each padded.
-Status execute(const ExposedWindow& window, std::span<Operation> operations, std::byte* out);
+Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out);
 
 /// Whether execute_alike() takes the record: an operation on one element, a put or a get, in a window with memory of
 /// its own.

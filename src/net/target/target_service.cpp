@@ -244,7 +244,7 @@ void TargetService::resume_withdrawing() {
     });
 }
 
-Status TargetService::operate(Window& window, std::uint32_t origin, Operation operation, std::byte* out) {
+Status TargetService::operate(Window& window, std::uint32_t origin, CheckedRecord operation, std::byte* out) {
     const ExposedWindow& own = window.exposed;
     const Status status = net::execute(own, std::span(&operation, 1), out);
     // What carries data changes memory.

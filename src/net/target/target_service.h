@@ -104,7 +104,7 @@ class TargetService {
             std::size_t& at, Status& status, std::vector<std::byte>& out);
     Status execute(Window& window, std::uint32_t origin, const Record& record, const std::byte* data,
                    std::vector<std::byte>& out);
-    Status operate(Window& window, std::uint32_t origin, Operation operation, std::byte* out);
+    Status operate(Window& window, std::uint32_t origin, CheckedRecord operation, std::byte* out);
     Status inspect(Window& window, const std::byte* data, std::byte* out) const;
     void find_awaited(const Window& window, const sync::WaitQuestion& wait, sync::Awaited& awaited) const;
     static Status notify(const Window& window, std::uint32_t origin, const Record& record);
