@@ -6,30 +6,18 @@
 namespace osc {
 namespace {
 
-namespace first {
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    int name(OSC_WORDS arguments) {                  \
-        connect_or_die();                            \
-        return g_mpi.name arguments;                 \
-    }
-#include "api/entries.def"
-}  // namespace first
-
-namespace first_profiled {
-#define OSC_ENTRY(kind, name, parameters, arguments) \
-    int name(OSC_WORDS arguments) {                  \
-        connect_or_die();                            \
-        return g_pmpi.name arguments;                \
-    }
-#include "api/entries.def"
-}  // namespace first_profiled
-
-template <class Route>
-struct Missing;
+// What a route leads to before it is known, and where a host lacks the function.
+template <class>
+struct To;
 template <class... Words>
-struct Missing<Route<int(Words...)>> {
+struct To<Route<int(Words...)>> {
+    template <const Routes& kRoutes, auto kRoute>
+    static int first(Words... words) {
+        connect_or_die();
+        return (kRoutes.*kRoute)(words...);
+    }
     template <const host::EntryText& kEntry>
-    static int refuse(Words... words) {
+    static int missing(Words... words) {
         const Word arguments[] = {words..., 0};
         return host::refuse_missing(kEntry, {arguments, sizeof...(words)});
     }
@@ -38,17 +26,17 @@ struct Missing<Route<int(Words...)>> {
 }  // namespace
 
 const Routes kMissing = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &Missing<decltype(Routes::name)>::refuse<host::entry_text::name>,
+#define OSC_ENTRY(kind, name, parameters, arguments) &To<decltype(Routes::name)>::missing<host::entry_text::name>,
 #include "api/entries.def"
 };
 
 constinit Routes g_mpi = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &first::name,
+#define OSC_ENTRY(kind, name, parameters, arguments) &To<decltype(Routes::name)>::first<g_mpi, &Routes::name>,
 #include "api/entries.def"
 };
 
 constinit Routes g_pmpi = {
-#define OSC_ENTRY(kind, name, parameters, arguments) &first_profiled::name,
+#define OSC_ENTRY(kind, name, parameters, arguments) &To<decltype(Routes::name)>::first<g_pmpi, &Routes::name>,
 #include "api/entries.def"
 };
 

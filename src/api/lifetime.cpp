@@ -1,12 +1,13 @@
 // Entry points that start and end MPI. What libosc has of the host ends before the host does, behind the program's own
 // callbacks at MPI_Finalize (MPI 4.1 section 11.2.4), and is made anew if the program starts MPI again by a session.
+#include <algorithm>
 #include <vector>
 
 #include "abi/abi.h"
-#include "api/collect.h"
 #include "api/job_line.h"
-#include "api/reports.h"
+#include "api/plugins.h"
 #include "api/serve.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
@@ -19,6 +20,8 @@
 
 namespace osc {
 namespace {
+
+constexpr std::int64_t kLook = 100000000;  // ns between two looks for dead processes
 
 bool g_end_follows = false;  // an attribute of MPI_COMM_SELF ends libosc's part of the world model
 
@@ -100,6 +103,22 @@ int begin_world(int error) {
 }
 
 }  // namespace
+
+bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
+    const auto any_dead = [&] {
+        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->any_dead() >= 0; });
+    };
+    std::int64_t next = now_ns();
+    bool dead = false;
+    const int error = host::wait(request, [&] {
+        if (void (*const network)() = shm::wait_policy().network; network != nullptr) network();
+        if (now_ns() < next) return true;
+        next = now_ns() + kLook;
+        dead = any_dead();
+        return !dead;
+    });
+    return error == MPI_SUCCESS && !dead;
+}
 
 namespace entry {
 

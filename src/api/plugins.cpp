@@ -1,10 +1,7 @@
 // Fills the tables of what plugins may call.
 #include "api/plugins.h"
 
-#include "api/collect.h"
-#include "api/counter_values.h"
 #include "api/plugin_table.h"
-#include "api/reports.h"
 #include "base/beside.h"
 #include "base/imports.h"
 #include "base/log.h"

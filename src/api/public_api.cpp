@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "api/counter_values.h"
+#include "api/plugins.h"
 #include "api/routes.h"
 #include "base/log.h"
 #include "net/network_stack.h"

@@ -1,8 +1,7 @@
-// Queries of windows: attributes, groups, info, shared_query.
+// Queries of windows: attributes, in C and for the host's Fortran layer, groups, info, shared_query.
 #include <cstring>
 #include <utility>
 
-#include "api/attributes.h"
 #include "api/serve.h"
 #include "core/epoch.h"
 #include "host/real.h"
@@ -53,26 +52,7 @@ int shared_query(Window& window, const char* function, int rank, MPI_Aint* size,
     return finish(window, function, fault);
 }
 
-// A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
-InfoInUse info_in_use(Window& window) {
-    const StateGuard guard(window);
-    return window.info;
-}
-
-// A status call of MPI 4.1 on several requests, which an older host lacks. A host need not look at libosc's requests by
-// itself in these calls.
-template <class... Results>
-int get_status(const char* name, int (*call)(int, const MPI_Request*, Results...), int count,
-               const MPI_Request* requests, Results... results) {
-    if (call == nullptr)
-        return raise(name, fail(Fault::Other, "the MPI library (%s) does not have it", host::describe_host().c_str()));
-    for (int i = 0; i < count; ++i)
-        request::look(requests[i]);
-    return call(count, requests, results...);
-}
-
-}  // namespace
-
+// The value that MPI_Win_get_attr returns in C for a predefined key (MPI 4.1 section 12.2.6); false for other keys.
 bool predefined_attribute(Window& window, int keyval, void*& value) {
     // The values of create_flavor, size, unit and model are pointers to the value, the base is the pointer itself.
     switch (keyval) {
@@ -94,6 +74,48 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
         default:
             return false;
     }
+}
+
+// A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
+InfoInUse info_in_use(Window& window) {
+    const StateGuard guard(window);
+    return window.info;
+}
+
+// A status call of MPI 4.1 on several requests, which an older host lacks. A host need not look at libosc's requests by
+// itself in these calls.
+template <class... Results>
+int get_status(const char* name, int (*call)(int, const MPI_Request*, Results...), int count,
+               const MPI_Request* requests, Results... results) {
+    if (call == nullptr)
+        return raise(name, fail(Fault::Other, "the MPI library (%s) does not have it", host::describe_host().c_str()));
+    for (int i = 0; i < count; ++i)
+        request::look(requests[i]);
+    return call(count, requests, results...);
+}
+
+}  // namespace
+
+// The host's Fortran layer does not call MPI_Win_get_attr.
+bool abi::served_attribute(MPI_Win handle, int keyval, Attribute& value) {
+    Window* const window = find_window(handle);
+    if (window == nullptr || !predefined_attribute(*window, keyval, value.pointer)) return false;
+    count_served(Entry::Win_get_attr);
+    switch (keyval) {
+        case MPI_WIN_BASE:
+            value.integer = reinterpret_cast<MPI_Aint>(value.pointer);
+            break;
+        case MPI_WIN_SIZE:
+            value.integer = window->bytes;
+            break;
+        case MPI_WIN_DISP_UNIT:
+            value.integer = window->unit;
+            break;
+        default:  // pointers to an int
+            value.integer = *static_cast<const int*>(value.pointer);
+            break;
+    }
+    return true;
 }
 
 namespace entry {

@@ -1,4 +1,4 @@
-// Entry points that make and free windows and memory.
+// Entry points that make and free windows and memory, and that make communicators of processes which share memory.
 #include <pthread.h>
 
 #include <climits>
@@ -20,6 +20,7 @@
 #include "window/device.h"
 #include "window/request.h"
 #include "window/settings.h"
+#include "window/split.h"
 
 namespace osc {
 namespace {
@@ -277,6 +278,21 @@ int Free_mem(void* base) {
     }
     if (!shm::Arena::mine().release(base)) std::free(base);
     count_served(Entry::Free_mem);
+    return MPI_SUCCESS;
+}
+
+int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
+    // The host reports errors, and splits intercommunicators.
+    int error = MPI_SUCCESS;
+    if (comm == MPI_COMM_NULL || newcomm == nullptr || is_intercommunicator(comm, error))
+        OSC_FORWARD(Comm_split_type, (comm, split_type, key, info, newcomm));
+    bool grown = false;
+    if (error == MPI_SUCCESS) error = osc::split_type({comm, split_type, key, info}, newcomm, grown);
+    if (error != MPI_SUCCESS) return error;
+    if (grown)
+        count_served(Entry::Comm_split_type);
+    else
+        count_forwarded(Entry::Comm_split_type);
     return MPI_SUCCESS;
 }
 

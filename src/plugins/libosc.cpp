@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "api/collect.h"
 #include "base/log.h"
 
 namespace osc {
@@ -46,8 +45,4 @@ Real g_real;
 std::vector<Window*> live_windows() {
     return g_libosc.live_windows();
 }
-bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
-    return g_libosc.await_all(request, windows);
-}
-
 }  // namespace osc

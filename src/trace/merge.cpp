@@ -12,9 +12,10 @@
 #include <memory>
 #include <string_view>
 
+#include "shm/activity.h"
+#include "stats/report.h"
 #include "trace/align.h"
 #include "trace/epochs.h"
-#include "trace/names.h"
 #include "trace/output.h"
 #include "trace/reader.h"
 
@@ -22,6 +23,53 @@ namespace osc::trace {
 namespace {
 
 constexpr std::uint64_t kEpochThread = 1;  // the number of a thread, which the format demands
+
+// The calls by their numbers, with the category of their slices.
+struct CallName {
+    const char* name;
+    std::string_view category;
+};
+constexpr std::string_view kOperation = "operation";
+constexpr std::string_view kSynchronisation = "synchronisation";
+#define OSC_CATEGORY_Data kOperation
+#define OSC_CATEGORY_Sync kSynchronisation
+#define OSC_CATEGORY_Window "window"
+#define OSC_CATEGORY_Query "window"
+#define OSC_CATEGORY_Comm "window"
+constexpr CallName kCalls[] = {
+    {"", ""},
+#define OSC_ENTRY(kind, name, parameters, arguments) {"MPI_" #name, OSC_CATEGORY_##kind},
+#include "api/entries.def"
+#define OSC_NOTIFY_ENTRY(kind, name) {"OSC_" #name, OSC_CATEGORY_##kind},
+#include "api/notify.def"
+};
+static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::Count));
+
+// What a record of Kind::Wait waited for.
+std::string name_of_wait(const Event& wait) {
+    using shm::WaitKind;
+    const auto target = [&](const char* text) { return text + std::to_string(wait.number); };
+    switch (static_cast<WaitKind>(wait.detail)) {
+        case WaitKind::Lock:
+            return target("wait for the lock of ");
+        case WaitKind::Post:
+            return target("wait for the post of ");
+        case WaitKind::Completes:
+            return "wait for completes";
+        case WaitKind::Barrier:
+            return "wait for the others";
+        case WaitKind::TargetFence:
+            return target("wait for the fence of ");
+        case WaitKind::Closes:
+            return "wait for closes";
+        case WaitKind::Operations:
+            return wait.number == shm::kEveryTarget ? "wait for operations" : target("wait for operations at ");
+        case WaitKind::Notification:
+            return target("wait for notification counter ");
+        default:
+            return "wait";
+    }
+}
 
 // A clock, and the processes' files that share it.
 struct Clock {
@@ -233,17 +281,17 @@ void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, c
         return;
     }
     if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
-    const CallName& call = name_of_call(event.kind);
-    write_slice(out, number, thread, event, call.name, category_of(call.kind));
+    const CallName& call = kCalls[event.kind];
+    write_slice(out, number, thread, event, call.name, call.category);
     out.begin("args").field("window", title_of(number, event.window));
     const bool notified = is_notified(event.kind);
-    const bool is_data = call.kind == CallClass::Data;
+    const bool is_data = call.category == kOperation;
     if (event.number != kNoTarget) out.field(notified && !is_data ? "counter" : "target", std::uint64_t{event.number});
     if (notified && is_data) out.field("counter", event.value >> kCounterBit);
     const std::uint8_t detail = event.detail & ~kFailed;
     if (is_data) {
         out.field("bytes", notified ? event.value & ((std::uint64_t{1} << kCounterBit) - 1) : event.value);
-        if (const char* path = name_of_path(detail); path != nullptr) out.field("path", path);
+        if (detail < stats::kPaths) out.field("path", name_of(static_cast<stats::DataPath>(detail)));
     }
     if (event.is(Call::Win_lock)) out.field("lock", detail == kExclusive ? "exclusive" : "shared");
     if ((event.detail & kFailed) != 0) out.field("failed", std::uint64_t{1});
@@ -291,7 +339,7 @@ void Merge::write_process(Output& out, std::size_t number) const {
         end = std::max(end, event.end);
         write_event(out, number, thread, event);
         if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
-        if (name_of_call(event.kind).kind == CallClass::Sync || event.is(Call::Win_free)) calls.push_back(event);
+        if (kCalls[event.kind].category == kSynchronisation || event.is(Call::Win_free)) calls.push_back(event);
     });
     write_epochs(out, number, calls, end);
 }

@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "api/collect.h"
-#include "api/counter_values.h"
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -24,11 +22,12 @@
 #include "plugins/reports/reports.h"
 #include "stats/report.h"
 #include "trace/output.h"
-#include "window/settings.h"
 #include "window/window.h"
 
 namespace osc {
 namespace {
+
+using plugin::g_libosc;
 
 using Words = std::vector<std::uint64_t>;
 
@@ -47,14 +46,14 @@ bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>
     data.lengths.resize(static_cast<std::size_t>(processes));
     if (mpi.Iallgather(&data.length, 1, MPI_INT, data.lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request) !=
             MPI_SUCCESS ||
-        !await_all(request, windows))
+        !g_libosc.await_all(request, windows))
         return false;
     data.offsets.resize(data.lengths.size());
     std::exclusive_scan(data.lengths.begin(), data.lengths.end(), data.offsets.begin(), 0);
     if (rank == 0) data.all.resize(static_cast<std::size_t>(data.offsets.back() + data.lengths.back()));
     return mpi.Igatherv(data.mine.data(), data.length, MPI_UINT64_T, data.all.data(), data.lengths.data(),
                         data.offsets.data(), MPI_UINT64_T, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           await_all(request, windows);
+           g_libosc.await_all(request, windows);
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -68,15 +67,15 @@ void write_file(const std::string& path, const std::string& text) {
 void report_statistics() {
     const std::vector<Window*> windows = live_windows();
     for (Window* window : windows)
-        window->describe_statistics();
+        (window->*g_libosc.describe_statistics)();
     int rank = 0;
     int processes = 0;
     host::real().Comm_rank(MPI_COMM_WORLD, &rank);
     host::real().Comm_size(MPI_COMM_WORLD, &processes);
     auto data = std::make_unique<Gathering>();
-    data->mine = stats::encode(counter_values());
-    if (const std::string differs = difference_in_job(); !differs.empty())
-        return plugin::g_libosc.warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
+    data->mine = stats::encode(g_libosc.counter_values());
+    if (const std::string differs = g_libosc.difference_in_job(); !differs.empty())
+        return g_libosc.warn_for_group("OSC_STATS: no statistics, because %s", differs.c_str());
     const bool complete = gather(*data, rank, processes, windows);
     if (rank == 0) {
         stats::Report report;
@@ -87,9 +86,9 @@ void report_statistics() {
                        {data->all.data() + data->offsets[from], static_cast<std::size_t>(data->lengths[from])});
         stats::finish(report);
         const std::vector<stats::Finding> findings = stats::advise(report);
-        base::write_all(STDERR_FILENO, stats::table_of(report, findings, counter_names()));
+        base::write_all(STDERR_FILENO, stats::table_of(report, findings, g_libosc.counter_names()));
         if (const std::string& path = base::values().stats; path != "1")
-            write_file(path, stats::json_of(report, findings, counter_names()));
+            write_file(path, stats::json_of(report, findings, g_libosc.counter_names()));
     }
     if (!complete) static_cast<void>(data.release());
 }

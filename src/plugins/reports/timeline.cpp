@@ -9,20 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "api/collect.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "host/host.h"
+#include "plugins/libosc.h"
 #include "plugins/reports/reports.h"
 #include "trace/file.h"
 #include "trace/merge.h"
 #include "trace/output.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
-#include "window/settings.h"
 
 namespace osc {
 namespace {
+
+using plugin::g_libosc;
 
 constexpr int kTag = 32001;
 constexpr std::uint64_t kPings = 16;                  // between two clocks, each way
@@ -75,30 +76,30 @@ bool Ending::send(const void* data, std::size_t bytes, int to) {
     MPI_Request request = MPI_REQUEST_NULL;
     return host::real().Isend(data, static_cast<int>(bytes), MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request) ==
                MPI_SUCCESS &&
-           await_all(request, windows_);
+           g_libosc.await_all(request, windows_);
 }
 
 bool Ending::receive(void* data, std::size_t bytes, int from) {
     MPI_Request request = MPI_REQUEST_NULL;
     return host::real().Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request) ==
                MPI_SUCCESS &&
-           await_all(request, windows_);
+           g_libosc.await_all(request, windows_);
 }
 
 bool Ending::broadcast(void* data, std::size_t bytes) {
     MPI_Request request = MPI_REQUEST_NULL;
     return host::real().Ibcast(data, static_cast<int>(bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           await_all(request, windows_);
+           g_libosc.await_all(request, windows_);
 }
 
 bool Ending::exchange() {
-    const trace::Facts facts = trace::facts();
-    mine_ = {facts.run, facts.clock, trace::contents().size()};
+    const trace::Facts facts = g_libosc.trace_facts();
+    mine_ = {facts.run, facts.clock, g_libosc.trace_contents().size()};
     all_.resize(static_cast<std::size_t>(processes_));
     MPI_Request request = MPI_REQUEST_NULL;
     return host::real().Iallgather(&mine_, kWords, MPI_UINT64_T, all_.data(), kWords, MPI_UINT64_T, MPI_COMM_WORLD,
                                    &request) == MPI_SUCCESS &&
-           await_all(request, windows_);
+           g_libosc.await_all(request, windows_);
 }
 
 // Messages between rank 0 and the first process of each other clock. The merge reads their records.
@@ -120,11 +121,11 @@ bool Ending::ping(int peer) {
     std::uint64_t token = 0;
     for (std::uint64_t i = 0; i < 2 * kPings; ++i) {
         if ((i % 2 == 0) == (rank_ == 0)) {
-            trace::note_clock_message(trace::Kind::ClockSend, trace::flow_of(mine_.run, there, i));
+            g_libosc.note_clock_message(trace::Kind::ClockSend, trace::flow_of(mine_.run, there, i));
             if (!send(&token, sizeof token, other)) return false;
         } else {
             if (!receive(&token, sizeof token, other)) return false;
-            trace::note_clock_message(trace::Kind::ClockReceive, trace::flow_of(there, mine_.run, i));
+            g_libosc.note_clock_message(trace::Kind::ClockReceive, trace::flow_of(there, mine_.run, i));
         }
     }
     return true;
@@ -142,7 +143,7 @@ bool Ending::ask_for_files() {
 }
 
 bool Ending::send_file() {
-    const std::byte* const data = trace::contents().data();
+    const std::byte* const data = g_libosc.trace_contents().data();
     for (std::size_t at = 0; at < mine_.bytes; at += kPiece)
         if (!send(data + at, std::min<std::size_t>(kPiece, mine_.bytes - at), 0)) return false;
     return true;
@@ -195,9 +196,9 @@ bool Ending::agree_to_clean_up() {
 
 bool Ending::run() {
     for (Window* window : windows_)
-        window->describe_statistics();
+        (window->*g_libosc.describe_statistics)();
     if (!exchange() || !compare_clocks()) return false;
-    trace::close();
+    g_libosc.trace_close();
     if (!exchange() || !ask_for_files()) return false;  // all files are closed
     for (int rank = 1; rank < processes_; ++rank) {
         if (hidden_[static_cast<std::size_t>(rank)] == 0) continue;
@@ -211,9 +212,9 @@ bool Ending::run() {
 }  // namespace
 
 void finish_timeline() {
-    const std::string differs = difference_in_job();
+    const std::string differs = g_libosc.difference_in_job();
     if (!differs.empty()) {
-        trace::close();
+        g_libosc.trace_close();
         base::say("OSC_TRACE: %s; osc_info --merge %s merges what was recorded", differs.c_str(),
                   base::values().trace.c_str());
         return;

@@ -10,7 +10,6 @@
 #include <numeric>
 #include <vector>
 
-#include "api/collect.h"
 #include "host/host.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/ledger.h"
@@ -145,7 +144,7 @@ constexpr std::uint64_t kLeastPage = 4096;
 
 // Waits for a collective; false if it failed or a process died. The host may then still use the buffers.
 bool finish(Window& window, MPI_Request& request) {
-    return await_all(request, {&window});
+    return plugin::g_libosc.await_all(request, {&window});
 }
 
 struct ExchangeBuffers {
