@@ -78,10 +78,6 @@ bool differ_in_sign(Basic a, Basic b) {
     return is_integer(a) && is_integer(b) && element_size(a) == element_size(b);
 }
 
-Fault no_memory(std::size_t bytes) {
-    return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand", bytes);
-}
-
 Fault execute_update(const Call& call, const Update& what, std::int64_t start, Transport& target) {
     const std::size_t bytes = total(call.target);
     const std::size_t elements = bytes / significant_size(what.basic);
@@ -90,7 +86,8 @@ Fault execute_update(const Call& call, const Update& what, std::int64_t start, T
     const Flat origin(reads ? call.origin : Operand{nullptr, 0, call.target.layout}, reads ? bytes : 0, reads);
     Flat result(returns ? call.result : Operand{nullptr, 0, call.target.layout}, returns ? bytes : 0, false);
     if ((reads && origin.data() == nullptr) || (returns && result.data() == nullptr))
-        return no_memory(elements * what.width);
+        return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand",
+                    elements * what.width);
     Cursor cursor(call.target.layout->elements(), call.target.count);
     for (std::size_t done = 0; done < elements && !cursor.done();) {
         const std::size_t n = cursor.bytes() / what.width;

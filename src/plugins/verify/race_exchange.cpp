@@ -18,42 +18,7 @@
 namespace osc {
 namespace {
 
-// A communicator of the checker, freed with its last window.
-class CheckerComm {
-  public:
-    // Takes over `handle`.
-    explicit CheckerComm(MPI_Comm handle);
-    ~CheckerComm();
-    CheckerComm(const CheckerComm&) = delete;
-    CheckerComm& operator=(const CheckerComm&) = delete;
-    MPI_Comm handle() const { return handle_; }
-
-    // The communicator for a window that has just been made of `comm`; collective over `comm`. Null on all processes
-    // if one has no communicator left, or has made as many as the checker may: one line says so.
-    static std::shared_ptr<CheckerComm> of(Window& window, MPI_Comm comm);
-
-  private:
-    MPI_Comm handle_;
-};
-
-// Makes errors of a communicator return while it lives: its own handler may end the program.
-class ErrorsReturn {
-  public:
-    explicit ErrorsReturn(MPI_Comm comm) : comm_(comm) {
-        host::real().Comm_get_errhandler(comm, &handler_);
-        host::real().Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    }
-    ~ErrorsReturn() {
-        host::real().Comm_set_errhandler(comm_, handler_);
-        plugin::g_libosc.free_handler(handler_);
-    }
-    ErrorsReturn(const ErrorsReturn&) = delete;
-    ErrorsReturn& operator=(const ErrorsReturn&) = delete;
-
-  private:
-    const MPI_Comm comm_;
-    MPI_Errhandler handler_ = MPI_ERRORS_ARE_FATAL;
-};
+using CheckerComm = std::shared_ptr<MPI_Comm>;  // freed with its last window; null: a window has none
 
 // The least and the most that a process can do for a window; the largest value of the processes counts.
 enum Need : int { kHasOne, kMakesOne, kHasNoRoom };
@@ -68,7 +33,7 @@ int largest(Window& window, MPI_Comm comm, int value) {
 constexpr int kMostComms = 100;
 constinit std::atomic<int> g_comms{0};
 
-std::shared_ptr<CheckerComm> without(const Window& window) {
+CheckerComm without(const Window& window) {
     if (window.me == 0)
         plugin::g_libosc.warn_for_group(
             "OSC_CHECK: the checker has no communicator left for a window; conflicts between its processes are not "
@@ -79,14 +44,14 @@ std::shared_ptr<CheckerComm> without(const Window& window) {
 // The communicators that live, with their groups. One thread.
 struct Shared {
     MPI_Group group = MPI_GROUP_NULL;
-    std::weak_ptr<CheckerComm> comm;
+    CheckerComm::weak_type comm;
 };
 std::vector<Shared>& shared() {
     static auto* const made = new std::vector<Shared>;
     return *made;
 }
 
-std::shared_ptr<CheckerComm> find_shared(MPI_Group group) {
+CheckerComm find_shared(MPI_Group group) {
     const host::Real& mpi = host::real();
     std::erase_if(shared(), [&](Shared& one) {
         if (!one.comm.expired()) return false;
@@ -100,16 +65,9 @@ std::shared_ptr<CheckerComm> find_shared(MPI_Group group) {
     return nullptr;
 }
 
-CheckerComm::CheckerComm(MPI_Comm handle) : handle_(handle) {
-    g_comms.fetch_add(1, std::memory_order_relaxed);
-}
-
-CheckerComm::~CheckerComm() {
-    g_comms.fetch_sub(1, std::memory_order_relaxed);
-    host::real().Comm_free(&handle_);
-}
-
-std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
+// The communicator for a window that has just been made of `comm`; collective over `comm`. Null on all processes if one
+// has no communicator left, or has made as many as the checker may: one line says so.
+CheckerComm comm_for(Window& window, MPI_Comm comm) {
     const host::Real& mpi = host::real();
     // A process may lack what another one still has: a free that an attribute's callback refused.
     auto shared_one = plugin::g_libosc.threads() ? nullptr : find_shared(window.team.group());
@@ -117,20 +75,29 @@ std::shared_ptr<CheckerComm> CheckerComm::of(Window& window, MPI_Comm comm) {
     const int need = largest(window, comm, shared_one != nullptr ? kHasOne : has_room ? kMakesOne : kHasNoRoom);
     if (need == kHasOne) return shared_one;
     if (need == kHasNoRoom) return without(window);
-    std::shared_ptr<CheckerComm> made;
-    {
-        const ErrorsReturn scope(comm);
-        MPI_Comm handle = MPI_COMM_NULL;
-        // A split copies no attributes and calls no function of the program.
-        if (mpi.Comm_split(comm, 0, static_cast<int>(window.me), &handle) == MPI_SUCCESS) {
-            mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
-            made = std::make_shared<CheckerComm>(handle);
-        }
-        if (largest(window, comm, made == nullptr ? 1 : 0) != 0) return without(window);
+    // The communicator's own error handler may end the program.
+    MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
+    mpi.Comm_get_errhandler(comm, &handler);
+    mpi.Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    CheckerComm made;
+    MPI_Comm handle = MPI_COMM_NULL;
+    // A split copies no attributes and calls no function of the program.
+    if (mpi.Comm_split(comm, 0, static_cast<int>(window.me), &handle) == MPI_SUCCESS) {
+        mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+        g_comms.fetch_add(1, std::memory_order_relaxed);
+        made = CheckerComm(new MPI_Comm(handle), [](MPI_Comm* one) {
+            g_comms.fetch_sub(1, std::memory_order_relaxed);
+            host::real().Comm_free(one);
+            delete one;
+        });
     }
+    const bool all_have = largest(window, comm, made == nullptr ? 1 : 0) == 0;
+    mpi.Comm_set_errhandler(comm, handler);
+    plugin::g_libosc.free_handler(handler);
+    if (!all_have) return without(window);
     if (!plugin::g_libosc.threads()) {
         Shared one;
-        if (mpi.Comm_group(made->handle(), &one.group) == MPI_SUCCESS) {
+        if (mpi.Comm_group(*made, &one.group) == MPI_SUCCESS) {
             one.comm = made;
             shared().insert(shared().begin(), one);
         }
@@ -217,15 +184,15 @@ void release_checker_comms() {
 }
 
 void watch_races(Window& window, MPI_Comm comm) {
-    const std::shared_ptr<CheckerComm> own = CheckerComm::of(window, comm);
-    if (own != nullptr) gather_units(window, own->handle());
+    const CheckerComm own = comm_for(window, comm);
+    if (own != nullptr) gather_units(window, *own);
     window.ledger->watch_races({.me = window.me,
                                 .processes = window.size,
                                 .promises = promises_of(window),
                                 .addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC,
                                 .threads = plugin::g_libosc.threads(),
                                 .exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
-                                    return own != nullptr && exchange(window, own->handle(), out, in);
+                                    return own != nullptr && exchange(window, *own, out, in);
                                 }});
 }
 
@@ -244,10 +211,6 @@ void watch_memory(Window& window) {
     }
     window.program_view = view;
     window.ledger->races()->watch_memory(std::move(guard));
-}
-
-void compare_after_fence(Window& window) {
-    if (window.ledger->races() != nullptr) window.ledger->races()->compare();
 }
 
 void compare_before_free(Window& window) {

@@ -14,10 +14,8 @@ void watch_races(Window& window, MPI_Comm comm);
 /// line says so. After watch_races().
 void watch_memory(Window& window);
 
-/// After a fence that took effect: compares the accesses that it has completed; collective.
-void compare_after_fence(Window& window);
-
-/// In MPI_Win_free, before it: the same, once. Does nothing while an open epoch forbids the free.
+/// In MPI_Win_free, before it: compares accesses for the last time; collective. Does nothing while an open epoch
+/// forbids the free.
 void compare_before_free(Window& window);
 
 /// Drops what is left of communicators whose windows are freed; when MPI ends. One thread.

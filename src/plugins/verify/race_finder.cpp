@@ -117,11 +117,7 @@ void RaceFinder::search(std::vector<const Candidate*> some, bool by_time) {
             }
         index.visit(*one, false, none, [&](const Entry& entry) {
             const auto& other = static_cast<const Candidate&>(entry);
-            if (left_ == 0) {
-                incomplete_ = true;
-                return false;
-            }
-            --left_;
+            if (!may_compare()) return false;
             const Access& a = one->access;
             const Access& b = other.access;
             if (one->origin == other.origin) return true;  // the origin has decided
@@ -152,15 +148,17 @@ void RaceFinder::search_local(std::uint64_t fence, World world, std::uint64_t ex
                 if (other->origin != me_ && other->clock == one.clock) index.insert(*other);
         index.visit(one, false, none, [&](const Entry& entry) {
             const auto& other = static_cast<const Candidate&>(entry);
-            if (left_ == 0) {
-                incomplete_ = true;
-                return false;
-            }
-            --left_;
+            if (!may_compare()) return false;
             if (other.access.issued <= access.issued) compare(other, one);
             return true;
         });
     }
+}
+
+// One pair more; false beyond the bound.
+bool RaceFinder::may_compare() {
+    incomplete_ = incomplete_ || left_ == 0;
+    return left_ != 0 && left_-- > 0;
 }
 
 // The load or store of a conflict is its second access.

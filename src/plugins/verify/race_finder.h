@@ -69,6 +69,7 @@ class RaceFinder {
     void search(std::vector<const Candidate*> some, bool by_time);
     void search_local(std::uint64_t fence, World world, std::uint64_t exposure,
                       const std::vector<const Candidate*>& some);
+    bool may_compare();
     void compare(const Candidate& a, const Candidate& b);
 
     const std::uint32_t me_;

@@ -37,26 +37,14 @@ void append(Message& message, const T* data, std::size_t count) {
     if (count != 0) std::memcpy(message.data() + before, data, count * sizeof(T));
 }
 
-// Takes values from the front of a message; false at its end.
-class Reader {
-  public:
-    explicit Reader(const Message& message) : rest_(message) {}
-    bool done() const { return rest_.empty(); }
-    template <class T>
-    bool take(T* data, std::uint64_t count) {
-        if (rest_.size() / sizeof(T) < count) return false;
-        if (count > 0) std::memcpy(data, rest_.data(), count * sizeof(T));
-        rest_ = rest_.subspan(count * sizeof(T));
-        return true;
-    }
-    template <class T>
-    bool holds(std::uint64_t count) const {
-        return rest_.size() / sizeof(T) >= count;
-    }
-
-  private:
-    std::span<const std::byte> rest_;
-};
+// Takes values from the front of a message; false if it has not so many.
+template <class T>
+bool take(std::span<const std::byte>& rest, T* data, std::uint64_t count) {
+    if (rest.size() / sizeof(T) < count) return false;
+    if (count > 0) std::memcpy(data, rest.data(), count * sizeof(T));
+    rest = rest.subspan(count * sizeof(T));
+    return true;
+}
 
 bool is_valid(const Access& access) {
     return access.kind <= op::OpKind::CompareAndSwap && access.op < Op::Count && access.basic < Basic::Count &&
@@ -102,16 +90,16 @@ Message to_message(std::uint64_t clock, const Entries& entries) {
 }
 
 bool from_message(const Message& message, std::uint64_t& clock, Entries& entries) {
-    Reader reader(message);
-    if (!reader.take(&clock, 1)) return false;
-    while (!reader.done()) {
+    std::span<const std::byte> rest(message);
+    if (!take(rest, &clock, 1)) return false;
+    while (!rest.empty()) {
         Entry entry;
         std::uint64_t pieces = 0;
-        if (!reader.take(&entry.access, 1) || !is_valid(entry.access) || !reader.take(&pieces, 1) || pieces == 0 ||
-            !reader.holds<Piece>(pieces))
+        if (!take(rest, &entry.access, 1) || !is_valid(entry.access) || !take(rest, &pieces, 1) || pieces == 0 ||
+            pieces > rest.size() / sizeof(Piece))
             return false;
         entry.pieces.resize(pieces);
-        reader.take(entry.pieces.data(), pieces);
+        take(rest, entry.pieces.data(), pieces);
         for (const Piece& piece : entry.pieces)
             if (piece.bytes <= 0 || piece.count < 1 || (piece.count > 1 && piece.stride <= piece.bytes)) return false;
         entries.push_back(std::move(entry));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -52,21 +53,20 @@ std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
+bool starts_with(std::string_view name, std::initializer_list<std::string_view> starts) {
+    return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
+}
+
 // Whether a file is libosc, the host MPI or a binding to it: its calls are made for the program.
 bool is_mpi(std::string_view path) {
-    const std::string_view name = base_name(path);
-    for (const std::string_view start : {"libosc", "libmpi", "libpmpi", "libfmpich", "libcaf"})
-        if (name.starts_with(start)) return true;
-    return path.find("/mpi4py/") != std::string_view::npos;
+    return starts_with(base_name(path), {"libosc", "libmpi", "libpmpi", "libfmpich", "libcaf"}) ||
+           path.find("/mpi4py/") != std::string_view::npos;
 }
 
 // Whether a file is a library of the system, or one below MPI: it accesses memory for its caller.
 bool is_system(std::string_view path) {
-    const std::string_view name = base_name(path);
-    for (const std::string_view start : {"libc.so", "libc-", "libm.so", "libm-", "libmvec", "ld-linux", "libpthread",
-                                         "libstdc++", "libgcc_s", "libgfortran", "libuc", "libfabric", "linux-vdso"})
-        if (name.starts_with(start)) return true;
-    return false;
+    return starts_with(base_name(path), {"libc.so", "libc-", "libm.so", "libm-", "libmvec", "ld-linux", "libpthread",
+                                         "libstdc++", "libgcc_s", "libgfortran", "libuc", "libfabric", "linux-vdso"});
 }
 
 // A file that the process has loaded, and what the loader added to its addresses.

@@ -43,13 +43,6 @@ int create(MPI_Win* win, const char* call, MPI_Comm comm, void* baseptr, const v
     return MPI_SUCCESS;
 }
 
-// Any call on a window that only needs its call site.
-template <class Below>
-int pass(const void* returns_to, Below&& below) {
-    const CallScope scope(check::site_of(returns_to));
-    return below();
-}
-
 }  // namespace
 
 namespace verified {
@@ -75,14 +68,16 @@ OSC_VERIFIED_BOTH(, int)
 OSC_VERIFIED_BOTH(_c, MPI_Aint)
 OSC_VERIFIED_CREATE(Win_create_dynamic, nullptr, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
 
-int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-    return pass(__builtin_return_address(0),
-                [&] { return through(plugin::g_libosc.behind->Win_attach)(win, base, size); });
-}
-
-int Win_detach(MPI_Win win, const void* base) {
-    return pass(__builtin_return_address(0), [&] { return through(plugin::g_libosc.behind->Win_detach)(win, base); });
-}
+// A call that only needs its call site.
+#define OSC_VERIFIED_SITE(name, parameters, arguments)                      \
+    int name parameters {                                                   \
+        const CallScope scope(check::site_of(__builtin_return_address(0))); \
+        return through(plugin::g_libosc.behind->name) arguments;            \
+    }
+OSC_VERIFIED_SITE(Win_attach, (MPI_Win win, void* base, MPI_Aint size), (win, base, size))
+OSC_VERIFIED_SITE(Win_detach, (MPI_Win win, const void* base), (win, base))
+OSC_VERIFIED_SITE(Alloc_mem, (MPI_Aint size, MPI_Info info, void* baseptr), (size, info, baseptr))
+OSC_VERIFIED_SITE(Free_mem, (void* base), (base))
 
 int Win_free(MPI_Win* win) {
     Window* const window = win != nullptr ? watched(*win) : nullptr;
@@ -103,15 +98,6 @@ int Win_free(MPI_Win* win) {
         if (view != nullptr) plugin::g_libosc.unmap_view(view);
     }
     return error;
-}
-
-int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
-    return pass(__builtin_return_address(0),
-                [&] { return through(plugin::g_libosc.behind->Alloc_mem)(size, info, baseptr); });
-}
-
-int Free_mem(void* base) {
-    return pass(__builtin_return_address(0), [&] { return through(plugin::g_libosc.behind->Free_mem)(base); });
 }
 
 }  // namespace verified
