@@ -75,8 +75,8 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
     call.compare = buffers.compare;
     call.disp = buffers.disp;
     if (rank == MPI_PROC_NULL) return Fault::None;
-    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
-        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
+    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.core.size)
+        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.core.size);
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
     Notification notification{};
@@ -84,15 +84,17 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
         if (fault = window.notifications.find(window, static_cast<std::uint32_t>(rank), *counter, notification);
             fault != Fault::None)
             return fault;
-    Target& target = window.target(static_cast<std::uint32_t>(rank));
+    Target& target = window.core.target(static_cast<std::uint32_t>(rank));
     bool later = false;
     // The program may wait for the request before it makes any other call, and the target for the notification alone,
     // so such an operation cannot stay queued.
-    const bool may_wait = asked == nullptr && counter == nullptr && window.can_defer();
-    if (fault = epoch::open_target(window, target, may_wait ? &later : nullptr); fault != Fault::None) return fault;
-    if (later) return window.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
+    const bool may_wait = asked == nullptr && counter == nullptr && window.core.can_defer;
+    if (fault = epoch::open_target(window.core, target, may_wait ? &later : nullptr); fault != Fault::None)
+        return fault;
+    if (later)
+        return window.core.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
     if (counter != nullptr) return window.execute_notified(target, call, asked, notification);
-    return window.execute(target, call, asked);
+    return window.core.execute(target, call, {asked});
 }
 
 // Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already. `request`: null, or
@@ -103,7 +105,7 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
     net::PendingOp asked;
     int host_error = MPI_SUCCESS;
     const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
-    Fault fault = notifies ? epoch::need_passive(window, "notified operations") : Fault::None;
+    Fault fault = notifies ? epoch::need_passive(window.core, "notified operations") : Fault::None;
     if (fault == Fault::None)
         fault = try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter);
     if (fault == Fault::None && request != nullptr) {
@@ -118,7 +120,7 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
 int perform_notified(Window& window, const char* function, op::OpKind kind, const Buffers& buffers, MPI_Op op,
                      int index, MPI_Request* request) {
     const auto below = [&](const Buffers& with) { return perform(window, function, kind, with, op, request, &index); };
-    if (window.ledger == nullptr) return below(buffers);
+    if (window.core.ledger == nullptr) return below(buffers);
     return g_checker->notified(function, kind, buffers, op, window.handle, index, request, below);
 }
 

@@ -38,7 +38,7 @@ const Update& update_of(MPI_Datatype type, MPI_Op op) {
                                                 int count, MPI_Datatype type, int rank, MPI_Aint disp) {
     const std::int64_t bytes = abi::plain_size(type) * count;
     if (window == nullptr || count <= 0 || bytes <= 0) return false;
-    return epoch::try_simple(*window, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
+    return epoch::try_simple(window->core, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
 }
 
 // The same for a compare and swap.
@@ -46,14 +46,14 @@ bool try_swap(Window* window, Basic basic, int rank, MPI_Aint disp, const void* 
               void* result) {
     if (window == nullptr || basic == Basic::None || !op::admits_compare(basic)) return false;
     const Update how{basic, Op::None, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic), compare};
-    return epoch::try_simple(*window, rank, {op::OpKind::CompareAndSwap, how.width, disp, origin, result, &how});
+    return epoch::try_simple(window->core, rank, {op::OpKind::CompareAndSwap, how.width, disp, origin, result, &how});
 }
 
 }  // namespace
 
 bool opens(Window* window, int rank) {
     if (window == nullptr) return false;
-    return epoch::opens(*window, static_cast<std::uint32_t>(rank));
+    return epoch::opens(window->core, static_cast<std::uint32_t>(rank));
 }
 
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
@@ -66,7 +66,7 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
         origin = nullptr;
     }
     const std::uint64_t bytes = how.width * static_cast<std::uint64_t>(count);
-    return epoch::try_simple(*window, rank, {kind, bytes, disp, origin, result, &how});
+    return epoch::try_simple(window->core, rank, {kind, bytes, disp, origin, result, &how});
 }
 
 namespace slow {

@@ -20,8 +20,8 @@ namespace osc::fast {
 // converts to a huge number and fails its comparison. The limit is read first: the other fields were set before it.
 inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::int64_t bytes, Target*& target,
                         std::uint64_t& offset) {
-    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.size)) return false;
-    target = &window.targets[static_cast<std::uint32_t>(rank)];
+    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.core.size)) return false;
+    target = &window.core.targets[static_cast<std::uint32_t>(rank)];
     return target->contains(disp, bytes, target->fast_limit.load(std::memory_order_acquire), offset);
 }
 
@@ -118,8 +118,8 @@ template <class F>
 inline bool under_free_stripe(const Window& window, const Target& target, std::uint64_t offset, F&& f) {
     std::atomic<std::uint32_t>& stripe = target.control().stripe_of(offset);
     std::uint32_t free = 0;
-    if (!OSC_LIKELY(
-            stripe.compare_exchange_strong(free, window.me + 1, std::memory_order_acquire, std::memory_order_relaxed)))
+    if (!OSC_LIKELY(stripe.compare_exchange_strong(free, window.core.me + 1, std::memory_order_acquire,
+                                                   std::memory_order_relaxed)))
         return false;
     f(target.base + offset);
     sync::stripe_unlock(stripe);

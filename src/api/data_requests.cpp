@@ -11,9 +11,10 @@ using namespace fast;
 // Whether a request-based operation on `rank` is legal: a lock or lock_all epoch is open (MPI 4.1 section 12.3.5). If
 // other threads may change the epoch, this reads only the word that needs no state lock.
 inline bool gives_requests(const Window& window, int rank) {
-    if (OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.flushable.load(std::memory_order_relaxed))) return true;
-    if (window.threaded) return false;
-    return window.epoch.access == Access::Lock || window.epoch.access == Access::LockAll;
+    if (OSC_LIKELY(static_cast<std::uint32_t>(rank) < window.core.flushable.load(std::memory_order_relaxed)))
+        return true;
+    if (window.core.threaded) return false;
+    return window.core.epoch.access == Access::Lock || window.core.epoch.access == Access::LockAll;
 }
 
 // The window of a handle if a fast path may serve an operation with a request.

@@ -22,7 +22,7 @@ bool may_print() {
 }  // namespace
 
 void describe_job(const Window& window) {
-    if (window.me != 0 || !may_print()) return;
+    if (window.core.me != 0 || !may_print()) return;
     const net::Job* const job = window.team.job();
     std::string ways = window.team.local_size() > 1 || job == nullptr ? "load and store on a node" : "";
     if (job != nullptr)
@@ -31,7 +31,7 @@ void describe_job(const Window& window) {
             .append(net::NetworkStack::mine().endpoint().provider())
             .append(" between nodes");
     base::say("libosc %s over %s: %u ranks on %zu node%s, %s", OSC_VERSION_TEXT, host::describe_host().c_str(),
-              window.size, job != nullptr ? job->leaders.size() : std::size_t{1}, job != nullptr ? "s" : "",
+              window.core.size, job != nullptr ? job->leaders.size() : std::size_t{1}, job != nullptr ? "s" : "",
               ways.c_str());
 }
 

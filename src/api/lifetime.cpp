@@ -33,7 +33,7 @@ void end_windows() {
     for (Window* window : live_windows()) {
         left.push_back(window);
         MPI_Win handle = window->handle;
-        window->complete_ops();
+        window->core.complete_ops();
         freeing(handle);
         unregister_window(handle);
         host::real().Win_free(&handle);
@@ -106,7 +106,7 @@ int begin_world(int error) {
 
 bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
     const auto any_dead = [&] {
-        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->any_dead() >= 0; });
+        return std::any_of(windows.begin(), windows.end(), [](Window* window) { return window->core.any_dead() >= 0; });
     };
     std::int64_t next = now_ns();
     bool dead = false;

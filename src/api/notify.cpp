@@ -38,13 +38,13 @@ int refuse(MPI_Win win, const char* function) {
 
 // A call returns the value of a counter: the usage checker takes what follows for ordered.
 void report_read(Window& window, int counter, std::uint64_t value, bool resets = false) {
-    if (!OSC_LIKELY(window.ledger == nullptr))
+    if (!OSC_LIKELY(window.core.ledger == nullptr))
         g_checker->counter_read(window, static_cast<std::uint32_t>(counter), value, resets);
 }
 
 // Makes progress for a program that polls a counter.
 void drive(Window& window) {
-    if (void (*const network)() = shm::wait_policy().network; network != nullptr && window.remote_sync != nullptr)
+    if (void (*const network)() = shm::wait_policy().network; network != nullptr && window.core.remote_sync != nullptr)
         network();
     const std::uint32_t count = window.notifications.tests.fetch_add(1, std::memory_order_relaxed) + 1;
     if (count % kPollHostEvery != 0) return;
@@ -68,7 +68,7 @@ Fault own_counters(Window& window, int first, int count, NotifyBoard*& board) {
 }
 
 Fault gone(Window& window) {
-    return strategy::died(static_cast<std::uint32_t>(std::max(window.any_dead(), 0)), "this notification");
+    return strategy::died(static_cast<std::uint32_t>(std::max(window.core.any_dead(), 0)), "this notification");
 }
 
 Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx, MPI_Count* value) {
@@ -78,9 +78,9 @@ Fault await(Window& window, int first, int count, MPI_Count threshold, int* idx,
     const auto least = static_cast<std::uint64_t>(std::max<MPI_Count>(threshold, 0));
     std::uint64_t found = 0;
     const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(least, ~std::uint32_t{0}));
-    const shm::WaitScope waits(shm::WaitKind::Notification, window.id, window.me, from, wanted);
-    const std::uint32_t index =
-        board->await(from, static_cast<std::uint32_t>(count), least, found, [&] { return window.any_dead() >= 0; });
+    const shm::WaitScope waits(shm::WaitKind::Notification, window.core.id, window.core.me, from, wanted);
+    const std::uint32_t index = board->await(from, static_cast<std::uint32_t>(count), least, found,
+                                             [&] { return window.core.any_dead() >= 0; });
     if (index == NotifyBoard::kNone) return gone(window);
     report_read(window, static_cast<int>(index), found);
     board->seen(index, found);
@@ -106,7 +106,7 @@ Fault test(Window& window, int index, MPI_Count threshold, int* flag, MPI_Count*
         return Fault::None;
     }
     drive(window);
-    if (window.notifications.tests.load(std::memory_order_relaxed) % kLookForDead != 0 || window.any_dead() < 0)
+    if (window.notifications.tests.load(std::memory_order_relaxed) % kLookForDead != 0 || window.core.any_dead() < 0)
         return Fault::None;
     read();  // what came before the death counts
     return *flag != 0 ? Fault::None : gone(window);
@@ -120,14 +120,14 @@ Fault set_counters(Window& window, int number) {
         return first.take();
     }
     const Fault fault = window.notifications.set(window, static_cast<std::uint32_t>(number));
-    if (window.ledger != nullptr) g_checker->counters_made(window);
+    if (window.core.ledger != nullptr) g_checker->counters_made(window);
     return fault;
 }
 
 Fault get_number(Window& window, int rank, int* number) {
     if (number == nullptr) return no_result();
-    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size)
-        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.size);
+    if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.core.size)
+        return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.core.size);
     std::uint32_t count = 0;
     const Fault fault = window.notifications.count(window, static_cast<std::uint32_t>(rank), count);
     if (fault == Fault::None) *number = static_cast<int>(count);
@@ -135,7 +135,7 @@ Fault get_number(Window& window, int rank, int* number) {
 }
 
 bool is_observed(const Window& window) {
-    return window.stats != nullptr || window.trace != 0;
+    return window.core.stats != nullptr || window.core.trace != 0;
 }
 
 // Performs a call on counters, whose fault is what() returns; counts and records it. `number`: the counter.
@@ -152,10 +152,11 @@ int observe(Window& window, trace::Call call, stats::Sync sync, const char* func
 // The counter of an open target in shared memory, for the fast path; null: the general path decides. Other threads
 // change the state of the epoch under its lock, so a window that they use takes the general path.
 NotifyBoard* fast_board(Window* window, int rank, int index) {
-    if (!OSC_LIKELY(window != nullptr && window->stats == nullptr && window->ledger == nullptr && !window->threaded))
+    if (!OSC_LIKELY(window != nullptr && window->core.stats == nullptr && window->core.ledger == nullptr &&
+                    !window->core.threaded))
         return nullptr;
-    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window->size)) return nullptr;
-    const Access access = window->epoch.access;
+    if (!OSC_LIKELY(static_cast<std::uint32_t>(rank) < window->core.size)) return nullptr;
+    const Access access = window->core.epoch.access;
     if (!OSC_LIKELY(access == Access::Lock || access == Access::LockAll)) return nullptr;
     return window->notifications.known(static_cast<std::uint32_t>(rank), index);
 }

@@ -21,7 +21,7 @@ namespace {
 
 // Those of the windows that the host serves are one record.
 inline stats::Counters* counters_of(const Window* window) {
-    if (window != nullptr) return window->stats;
+    if (window != nullptr) return window->core.stats;
     if (!stats::enabled()) return nullptr;
     static stats::Record& host = stats::host_served();
     return &host;
@@ -61,9 +61,9 @@ void Observed::operation(Call call, Kind kind, const Window* window, int rank, E
     if (rank < 0) return;  // MPI_PROC_NULL
     const auto number = static_cast<std::uint32_t>(rank);
     stats::DataPath path = stats::DataPath::Host;
-    if (window != nullptr && number < window->size) path = window->targets[number].last_path();
+    if (window != nullptr && number < window->core.size) path = window->core.targets[number].last_path();
     const std::uint64_t bytes = error == MPI_SUCCESS ? bytes_of(target) : 0;
-    record(ended, call, static_cast<unsigned>(path), error, window != nullptr ? window->trace : 0, number,
+    record(ended, call, static_cast<unsigned>(path), error, window != nullptr ? window->core.trace : 0, number,
            more | bytes);
     stats::Counters* const counters = counters_of(window);
     if (error != MPI_SUCCESS || counters == nullptr) return;
@@ -74,10 +74,10 @@ void Observed::operation(Call call, Kind kind, const Window* window, int rank, E
 void Observed::synchronisation(Call call, Sync sync, const Window* window, std::uint32_t number, int error,
                                bool detail) const {
     const std::uint64_t ended = end();
-    record(ended, call, detail, error, window != nullptr ? window->trace : 0, number, 0);
-    if (error != MPI_SUCCESS || window == nullptr || window->stats == nullptr) return;
-    window->stats->synchronisation(sync, stats::kCallsMade);
-    count_time(*window->stats, index_of(sync, stats::kTimedCalls), ended);
+    record(ended, call, detail, error, window != nullptr ? window->core.trace : 0, number, 0);
+    if (error != MPI_SUCCESS || window == nullptr || window->core.stats == nullptr) return;
+    window->core.stats->synchronisation(sync, stats::kCallsMade);
+    count_time(*window->core.stats, index_of(sync, stats::kTimedCalls), ended);
 }
 
 void Observed::other(Call call, std::uint16_t window, int error) const {
@@ -92,14 +92,15 @@ constexpr std::uint64_t kShort = 4096;  // bytes: a longer copy takes as long as
 inline bool is_timed(Kind kind, const Window* window, int rank, Elements target) {
     if ((kind != Kind::Put && kind != Kind::Get) || window == nullptr) return true;
     const auto number = static_cast<std::uint32_t>(rank);
-    return number >= window->size || window->targets[number].fast_limit.load(std::memory_order_relaxed) == 0 ||
+    return number >= window->core.size ||
+           window->core.targets[number].fast_limit.load(std::memory_order_relaxed) == 0 ||
            abi::plain_size(target.type) < 0 || bytes_of(target) > kShort;
 }
 
 // Whether to time a synchronisation call: not at one target of the node with nothing in flight.
 inline bool is_timed(const Window* window, std::uint32_t target) {
-    return window == nullptr || target >= window->size || !window->is_local(target) ||
-           window->incomplete.load(std::memory_order_relaxed) != 0 || !window->allows_fast_paths();
+    return window == nullptr || target >= window->core.size || !window->core.is_local(target) ||
+           window->core.incomplete.load(std::memory_order_relaxed) != 0 || !window->core.allows_fast_paths();
 }
 
 inline const Window* window_of(MPI_Win win) {
@@ -109,7 +110,7 @@ inline const Window* window_of(MPI_Win win) {
 
 std::uint16_t number_of(const MPI_Win* win) {
     const Window* const window = win != nullptr ? window_of(*win) : nullptr;
-    return window != nullptr ? window->trace : 0;
+    return window != nullptr ? window->core.trace : 0;
 }
 [[maybe_unused]] std::uint16_t number_of(MPI_Win win) {
     return number_of(&win);

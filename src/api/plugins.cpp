@@ -57,8 +57,8 @@ const plugin::Table kLibosc = {
     .target = [](Core& core, std::uint32_t rank) -> Target& { return core.target(rank); },
     .meet =
         [](Window& window) {
-            const shm::WaitScope scope(shm::WaitKind::Barrier, window.id, window.me);
-            return window.barrier();
+            const shm::WaitScope scope(shm::WaitKind::Barrier, window.core.id, window.core.me);
+            return window.core.barrier();
         },
     .largest = [](Team& team, MPI_Comm comm, std::span<int> values) { return team.largest(comm, values); },
     .threads = &host::threads,

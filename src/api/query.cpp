@@ -14,28 +14,28 @@ using base::fail;
 
 // The member whose memory a query for MPI_PROC_NULL returns: the lowest rank with memory (MPI 4.1 section 12.2.3).
 std::uint32_t first_with_memory(Window& window) {
-    for (std::uint32_t rank = 0; rank < window.size; ++rank)
-        if (window.is_local(rank) && window.controls.block(rank).size > 0) return rank;
-    return window.size;
+    for (std::uint32_t rank = 0; rank < window.core.size; ++rank)
+        if (window.core.is_local(rank) && window.core.controls.block(rank).size > 0) return rank;
+    return window.core.size;
 }
 
 Fault find_memory(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, void*& base) {
-    if (rank != MPI_PROC_NULL && (rank < 0 || static_cast<std::uint32_t>(rank) >= window.size))
-        return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
+    if (rank != MPI_PROC_NULL && (rank < 0 || static_cast<std::uint32_t>(rank) >= window.core.size))
+        return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.core.size);
     const std::uint32_t asked = rank == MPI_PROC_NULL ? first_with_memory(window) : static_cast<std::uint32_t>(rank);
     size = 0;
     unit = 1;
     base = nullptr;
     if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Flavor, "a dynamic window has no memory of its own to ask for");
-    if (asked == window.size) return Fault::None;
-    Target& target = window.target(asked);
+    if (asked == window.core.size) return Fault::None;
+    Target& target = window.core.target(asked);
     // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
     if (!is_mapped(target.way)) return Fault::None;
     size = static_cast<MPI_Aint>(target.control().size);
     unit = static_cast<MPI_Aint>(target.unit);
-    base = asked == window.me && window.program_view != nullptr ? window.program_view : target.base;
-    return asked == window.me ? Fault::None : epoch::pointers_given(window);
+    base = asked == window.core.me && window.program_view != nullptr ? window.program_view : target.base;
+    return asked == window.core.me ? Fault::None : epoch::pointers_given(window.core);
 }
 
 template <class Unit>
@@ -78,7 +78,7 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
 
 // A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
 InfoInUse info_in_use(Window& window) {
-    const StateGuard guard(window);
+    const StateGuard guard(window.core);
     return window.info;
 }
 
@@ -150,7 +150,7 @@ int Win_set_info(MPI_Win win, MPI_Info info) {
     for (;;) {
         const InfoInUse before = info_in_use(*window);
         InfoInUse now = read_info(info, window->flavor, before);
-        const StateGuard guard(*window);
+        const StateGuard guard(window->core);
         if (window->info != before) continue;  // another thread has set keys meanwhile
         window->info = std::move(now);
         return MPI_SUCCESS;

@@ -22,13 +22,13 @@ void abort_job(int error) {
 int raise(Window& window, const char* function, Fault fault) {
     const int error = error_class(fault);
     const host::Real& mpi = host::real();
-    if (window.ledger != nullptr) g_checker->fault(window, function, fault);
+    if (window.core.ledger != nullptr) g_checker->fault(window, function, fault);
     if (host::window_errors_are_fatal(window.handle)) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int length = 0;
         mpi.Win_get_name(window.handle, name, &length);
         base::say("window 0x%x%s%s%s, rank %u of it: %s: %s", static_cast<unsigned>(window.handle),
-                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.me, function, base::fault_text());
+                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.core.me, function, base::fault_text());
         abort_job(error);
     }
     mpi.Win_call_errhandler(window.handle, error);

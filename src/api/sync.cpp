@@ -37,8 +37,8 @@ Fault read_asserts(int given, unsigned allowed, unsigned& asserts) {
 }
 
 Fault check_rank(const Window& window, int rank) {
-    if (__builtin_expect(static_cast<std::uint32_t>(rank) < window.size, 1)) return Fault::None;
-    return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.size);
+    if (__builtin_expect(static_cast<std::uint32_t>(rank) < window.core.size, 1)) return Fault::None;
+    return fail(Fault::Rank, "rank %d is not in [0, %u)", rank, window.core.size);
 }
 
 // An array of `count` elements: on the stack up to kFew of them, as the groups of most exchanges are.
@@ -90,8 +90,8 @@ Fault do_post(Window& window, MPI_Group group, int assert) {
     Fault fault = read_asserts(assert, epoch::kNoCheck | epoch::kNoStore | epoch::kNoPut, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_post(window, ranks.all(), asserts)
-                         : epoch::post(window, ranks.all(), asserts);
+    return window.core.checks ? epoch::checked_post(window.core, ranks.all(), asserts)
+                              : epoch::post(window.core, ranks.all(), asserts);
 }
 
 Fault do_start(Window& window, MPI_Group group, int assert) {
@@ -100,8 +100,8 @@ Fault do_start(Window& window, MPI_Group group, int assert) {
     Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
     if (fault == Fault::None) fault = translate(window, group, ranks);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_start(window, ranks.all(), asserts)
-                         : epoch::start(window, ranks.all(), asserts);
+    return window.core.checks ? epoch::checked_start(window.core, ranks.all(), asserts)
+                              : epoch::start(window.core, ranks.all(), asserts);
 }
 
 Fault do_fence(Window& window, int assert) {
@@ -109,7 +109,7 @@ Fault do_fence(Window& window, int assert) {
     const Fault fault =
         read_asserts(assert, epoch::kNoStore | epoch::kNoPut | epoch::kNoPrecede | epoch::kNoSucceed, asserts);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_fence(window, asserts) : epoch::fence(window, asserts);
+    return window.core.checks ? epoch::checked_fence(window.core, asserts) : epoch::fence(window.core, asserts);
 }
 
 Fault do_lock(Window& window, int type, int rank, int assert) {
@@ -120,8 +120,8 @@ Fault do_lock(Window& window, int type, int rank, int assert) {
     if (rank == MPI_PROC_NULL) return fault;
     if (fault == Fault::None) fault = check_rank(window, rank);
     if (fault != Fault::None) return fault;
-    return (window.checks ? epoch::checked_lock : epoch::lock)(
-        window, static_cast<std::uint32_t>(rank),
+    return (window.core.checks ? epoch::checked_lock : epoch::lock)(
+        window.core, static_cast<std::uint32_t>(rank),
         type == MPI_LOCK_EXCLUSIVE ? sync::LockKind::Exclusive : sync::LockKind::Shared, asserts);
 }
 
@@ -129,7 +129,7 @@ Fault do_lock_all(Window& window, int assert) {
     unsigned asserts = 0;
     const Fault fault = read_asserts(assert, epoch::kNoCheck, asserts);
     if (fault != Fault::None) return fault;
-    return window.checks ? epoch::checked_lock_all(window, asserts) : epoch::lock_all(window, asserts);
+    return window.core.checks ? epoch::checked_lock_all(window.core, asserts) : epoch::lock_all(window.core, asserts);
 }
 
 // unlock and flush of one rank.
@@ -137,19 +137,19 @@ template <class Call, class... More>
 Fault at_rank(Window& window, int rank, Call&& call, More... more) {
     if (rank == MPI_PROC_NULL) return Fault::None;
     if (const Fault fault = check_rank(window, rank); fault != Fault::None) return fault;
-    return call(window, static_cast<std::uint32_t>(rank), more...);
+    return call(window.core, static_cast<std::uint32_t>(rank), more...);
 }
 
 Fault do_test(Window& window, int* flag) {
     bool done = false;
-    const Fault fault = window.checks ? epoch::checked_test(window, done) : epoch::test(window, done);
+    const Fault fault = window.core.checks ? epoch::checked_test(window.core, done) : epoch::test(window.core, done);
     // The fault of a false assert is returned after the epoch has ended.
     if (fault == Fault::None || fault == Fault::Assert) *flag = done ? 1 : 0;
     return fault;
 }
 
 Fault do_sync(Window& window) {
-    epoch::full_order(window);
+    epoch::full_order(window.core);
     return Fault::None;
 }
 
@@ -170,7 +170,7 @@ void keep_order(Entry entry) {
         }                                             \
         count_served(Entry::name);                    \
         shm::t_call = "MPI_" #name;                   \
-        epoch::end_run_if_any(*window);               \
+        epoch::end_run_if_any(window->core);          \
         return finish(*window, "MPI_" #name, what);   \
     }
 
@@ -188,8 +188,8 @@ namespace slow {
 
     // Ends a flush that only orders memory accesses, where that must also drive the host.
     [[gnu::noinline]] int ordered(Window& window) {
-    window.order.store(1, std::memory_order_relaxed);
-    epoch::full_order(window);
+    window.core.order.store(1, std::memory_order_relaxed);
+    epoch::full_order(window.core);
     return MPI_SUCCESS;
 }
 
@@ -204,14 +204,14 @@ template <Entry kEntry, bool kThreaded>
 
 [[gnu::noinline]] int unlocked(Window& window) {
     count_served(Entry::Win_unlock);
-    epoch::unlocked_often(window);
+    epoch::unlocked_often(window.core);
     return MPI_SUCCESS;
 }
 
 template <bool kThreaded>
 [[gnu::noinline]] int unlocked_late(Window& window, int rank) {
-    epoch::unlock_late(window, static_cast<std::uint32_t>(rank), kThreaded);
-    return shm::count_down(window.unlocks) ? unlocked(window) : succeed(Entry::Win_unlock);
+    epoch::unlock_late(window.core, static_cast<std::uint32_t>(rank), kThreaded);
+    return shm::count_down(window.core.unlocks) ? unlocked(window) : succeed(Entry::Win_unlock);
 }
 
 }  // namespace slow
@@ -226,7 +226,7 @@ inline int fast_lock(int lock_type, int rank, int assert, MPI_Win win) {
         return slow::Win_lock(lock_type, rank, assert, win);
     Window* const window = find_front(win);
     if (__builtin_expect(window != nullptr, 1) &&
-        __builtin_expect(epoch::try_lock<kThreaded, kDeferring>(*window, static_cast<std::uint32_t>(rank)), 1))
+        __builtin_expect(epoch::try_lock<kThreaded, kDeferring>(window->core, static_cast<std::uint32_t>(rank)), 1))
         return succeed(Entry::Win_lock);
     return slow::Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
 }
@@ -235,10 +235,11 @@ template <bool kThreaded>
 inline int fast_unlock(int rank, MPI_Win win) {
     Window* const window = find_front(win);
     if (__builtin_expect(window == nullptr, 0)) return slow::Win_unlock(rank, win);
-    const sync::Released released = epoch::try_unlock<kThreaded>(*window, static_cast<std::uint32_t>(rank));
+    const sync::Released released = epoch::try_unlock<kThreaded>(window->core, static_cast<std::uint32_t>(rank));
     if (__builtin_expect(released == sync::Released::No, 0)) return slow::Win_unlock(rank, win);
     if (__builtin_expect(released != sync::Released::Yes, 0)) return slow::unlocked_late<kThreaded>(*window, rank);
-    return __builtin_expect(shm::count_down(window->unlocks), 0) ? slow::unlocked(*window) : succeed(Entry::Win_unlock);
+    return __builtin_expect(shm::count_down(window->core.unlocks), 0) ? slow::unlocked(*window)
+                                                                      : succeed(Entry::Win_unlock);
 }
 
 // If no operation is incomplete, the two flushes are the same. Threads that share a window order their accesses on
@@ -246,8 +247,9 @@ inline int fast_unlock(int rank, MPI_Win win) {
 template <Entry kEntry, bool kThreaded>
 inline int fast_flush(int rank, MPI_Win win, int (*slow)(int, MPI_Win)) {
     Window* const window = find_front(win);
-    if (__builtin_expect(window != nullptr && epoch::may_order_only(*window, static_cast<std::uint32_t>(rank)), 1)) {
-        std::atomic<std::uint32_t>& order = kThreaded ? detail::t_counts.flushes : window->order;
+    if (__builtin_expect(window != nullptr && epoch::may_order_only(window->core, static_cast<std::uint32_t>(rank)),
+                         1)) {
+        std::atomic<std::uint32_t>& order = kThreaded ? detail::t_counts.flushes : window->core.order;
         return __builtin_expect(epoch::order_and_count(order), 0) ? slow::flushed_often<kEntry, kThreaded>(*window)
                                                                   : succeed(kEntry);
     }
@@ -314,14 +316,16 @@ int Win_flush_local(int rank, MPI_Win win) {
 OSC_SYNC(Win_fence, (int assert, MPI_Win win), (assert, win), do_fence(*window, assert))
 OSC_SYNC(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_post(*window, group, assert))
 OSC_SYNC(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), do_start(*window, group, assert))
-OSC_SYNC(Win_complete, (MPI_Win win), (win), epoch::complete(*window))
-OSC_SYNC(Win_wait, (MPI_Win win), (win), window->checks ? epoch::checked_wait(*window) : epoch::wait(*window))
+OSC_SYNC(Win_complete, (MPI_Win win), (win), epoch::complete(window->core))
+OSC_SYNC(Win_wait, (MPI_Win win), (win),
+         window->core.checks ? epoch::checked_wait(window->core) : epoch::wait(window->core))
 OSC_SYNC(Win_test, (MPI_Win win, int* flag), (win, flag), do_test(*window, flag))
 OSC_SYNC(Win_lock_all, (int assert, MPI_Win win), (assert, win), do_lock_all(*window, assert))
-OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(*window))
-OSC_SYNC(Win_flush_all, (MPI_Win win), (win), epoch::flush(*window, Core::kEveryTarget, reach::Completion::AtTarget))
+OSC_SYNC(Win_unlock_all, (MPI_Win win), (win), epoch::unlock_all(window->core))
+OSC_SYNC(Win_flush_all, (MPI_Win win), (win),
+         epoch::flush(window->core, Core::kEveryTarget, reach::Completion::AtTarget))
 OSC_SYNC(Win_flush_local_all, (MPI_Win win), (win),
-         epoch::flush(*window, Core::kEveryTarget, reach::Completion::AtOrigin))
+         epoch::flush(window->core, Core::kEveryTarget, reach::Completion::AtOrigin))
 OSC_SYNC(Win_sync, (MPI_Win win), (win), do_sync(*window))
 
 }  // namespace entry

@@ -90,14 +90,14 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
     report::start();
     redirect_plugins();
     if (!host::threads()) serve_one_thread();
-    if (window->strategies.lock->may_defer(*window)) serve_deferred_locks();
+    if (window->core.strategies.lock->may_defer(window->core)) serve_deferred_locks();
     host::init_types(host::self_comm());
     *win = window->handle;
     describe_job(*window);
     if (base::verbose("windows"))
         base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
-                  static_cast<unsigned>(window->handle), window->size, static_cast<long long>(window->bytes),
-                  window->base, memory_name(window->mine().memory), window->kept_private.empty() ? "" : ": ",
+                  static_cast<unsigned>(window->handle), window->core.size, static_cast<long long>(window->bytes),
+                  window->base, memory_name(window->core.mine().memory), window->kept_private.empty() ? "" : ": ",
                   window->kept_private.c_str());
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
     return true;
@@ -241,9 +241,10 @@ int Win_free(MPI_Win* win) {
     count_served(Entry::Win_free);
     shm::t_call = "MPI_Win_free";
     int host_error = MPI_SUCCESS;
-    if (const Fault open = epoch::may_free(*window); open != Fault::None) return raise(*window, "MPI_Win_free", open);
+    if (const Fault open = epoch::may_free(window->core); open != Fault::None)
+        return raise(*window, "MPI_Win_free", open);
     // Checked while the window exists; the other processes wait in MPI_Win_free until this one comes.
-    const int late = finish(*window, "MPI_Win_free", window->complete_ops());
+    const int late = finish(*window, "MPI_Win_free", window->core.complete_ops());
     request::reap();
     const bool fatal = host::window_errors_are_fatal(*win);
     const Fault fault = free_window(window, host_error);

@@ -98,7 +98,7 @@ Fault complete(Core& core) {
         dead = static_cast<int>(target.rank);
         target.started = false;
         set_started(core, target.rank, false);
-        core.discard_deferred(target.rank);
+        core.deferred.discard(target.rank);
         epoch.group.erase(epoch.group.begin() + static_cast<std::ptrdiff_t>(i));
     }
     // MPI_Win_complete returns when the operations are complete at the origin; MPI_Win_wait returns when they are
@@ -193,7 +193,7 @@ Fault test(Core& core, bool& done) {
     shm::poll_host();
     if (yields) ::sched_yield();
     for (const std::uint32_t origin : doubtful) {
-        if (core.alive(origin)) continue;
+        if (core.members.alive(origin)) continue;
         StateGuard guard(core);
         // Another thread may have ended that epoch and begun one without this origin.
         const std::vector<std::uint32_t>& origins = core.epoch.origins;

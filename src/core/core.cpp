@@ -51,8 +51,12 @@ shm::ControlBlock& remote_block() {
 
 }  // namespace
 
-Core::Core(std::uint32_t rank, std::uint32_t processes)
-    : me(rank), size(processes), exclusive(sync::exclusive_word(rank)), targets(make_targets(processes)) {}
+Core::Core(std::uint32_t rank, std::uint32_t processes, Members& window_members)
+    : members(window_members),
+      me(rank),
+      size(processes),
+      exclusive(sync::exclusive_word(rank)),
+      targets(make_targets(processes)) {}
 
 Core::~Core() {
     if (target_bytes(size) <= kFew)
@@ -76,7 +80,7 @@ Target& Core::know(Target& entry, std::uint32_t rank) {
     entry.unit = 1;
     if (is_local(rank))
         entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->local_index[rank] : rank;
-    describe(entry, block);
+    members.describe(entry, block);
     const reach::FastPart part = reach::fast_part(entry.way, block);
     entry.first = static_cast<std::int64_t>((part.first + entry.unit - 1) / entry.unit);
     // The fast paths update elements themselves, so they may not if the network's provider does.
@@ -92,7 +96,7 @@ Fault Core::exchange_between_nodes() {
     sync::FenceSummary summary;
     summary.wants = counts.wants.exchange(0, std::memory_order_relaxed);
     counts.take(size, [&](std::uint32_t rank, std::uint32_t closes) { summary.closes[rank] = closes; });
-    if (const Fault fault = remote_sync->barrier(*this, summary); fault != Fault::None) return fault;
+    if (const Fault fault = remote_sync->barrier(members, summary); fault != Fault::None) return fault;
     counts.wanted = summary.wants;
     counts.any_closes = !summary.closes.empty();
     for (const auto& [rank, closes] : summary.closes)
@@ -120,7 +124,7 @@ bool Core::node_barrier(bool* is_last) {
     entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     const shm::WaitScope waits(shm::WaitKind::Barrier, id, me, 0, mine().barriers.load(std::memory_order_relaxed));
     return controls.header().barrier.arrive_and_wait(
-        controls.local_count(size), [&] { return dead_in_collective() >= 0; }, is_last);
+        controls.local_count(size), [&] { return members.dead_in_collective() >= 0; }, is_last);
 }
 
 // A fault of the batch, or of one way, must not keep the other operations from being completed.
@@ -179,9 +183,9 @@ bool Core::is_consistent() const {
     return below == 0 || (below == size && epoch.access == Access::LockAll);
 }
 
-int Core::any_dead() {
+int Core::any_dead() const {
     for (std::uint32_t rank = 0; rank < size; ++rank)
-        if (rank != me && !alive(rank)) return static_cast<int>(rank);
+        if (rank != me && !members.alive(rank)) return static_cast<int>(rank);
     return -1;
 }
 

@@ -13,6 +13,7 @@
 #include "base/first_fault.h"
 #include "core/strategies/strategy.h"
 #include "local/batch.h"
+#include "op/queue.h"
 #include "reach/reach.h"
 #include "shm/compare.h"
 #include "shm/control.h"
@@ -29,6 +30,9 @@ extern LockOrder g_lock_order;  // of this process
 }  // namespace strategy
 namespace check {
 class Ledger;
+}
+namespace net {
+class AtomicsTable;
 }
 
 /// The access epoch of a process at a window. After a fence the state is Fence until the first operation, and FenceUsed
@@ -98,14 +102,24 @@ class StateLock {
     std::atomic<std::uint32_t> taken_{0};
 };
 
-/// A window as epochs and strategies see it. One class, because all of its functions act on the state below: control
-/// table, targets, epoch. Eight are hooks that the window overrides.
-class Core : public sync::Liveness {
+/// The processes of a window: which of them live, and where their memory is.
+class Members : public sync::Liveness {
   public:
-    Core(std::uint32_t rank, std::uint32_t processes);
+    /// Fills the description of a target, by the window's flavour. One thread at a time.
+    virtual void describe(Target& target, const shm::ControlBlock& block) = 0;
+
+  protected:
+    ~Members() = default;
+};
+
+/// A window as epochs and strategies see it. One class, because all of its functions act on the state below: control
+/// table, targets, epoch, queue.
+class Core {
+  public:
+    Core(std::uint32_t rank, std::uint32_t processes, Members& members);
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
-    virtual ~Core();
+    ~Core();
 
     /// The description of target `rank` < size, filled by the first call.
     Target& target(std::uint32_t rank) {
@@ -119,7 +133,7 @@ class Core : public sync::Liveness {
 
     shm::ControlBlock& mine() const { return controls.block(me); }
     sync::LockContext lock_context() {
-        sync::LockContext context{controls, me, size, *this};
+        sync::LockContext context{controls, me, size, members};
         context.stats = stats;
         return context;
     }
@@ -147,16 +161,15 @@ class Core : public sync::Liveness {
         return *reaches[static_cast<std::size_t>(target.way)];
     }
 
-    /// Whether the window can queue operations on local targets.
-    virtual bool can_defer() const { return false; }
-    /// Whether the window has queued operations on a target. perform_deferred() performs them in order and returns the
-    /// first fault.
-    virtual bool has_deferred(std::uint32_t) const { return false; }
-    virtual Fault perform_deferred(std::uint32_t) { return Fault::None; }
-    /// Drops the queued operations of an epoch that has ended without the lock or post that they needed.
-    virtual void discard_deferred(std::uint32_t) {}
-    /// The targets with queued operations.
-    virtual std::vector<std::uint32_t> deferred_targets() const { return {}; }
+    /// Executes a call on a target that the epoch has opened. On return the origin's buffers are free and results are
+    /// stored, except with `extras.pending`. The operation is complete at the target on return, or after complete_ops()
+    /// if an agent or another node executes it.
+    Fault execute(Target& target, const op::Call& call, const reach::Extras& extras = {});
+
+    /// Queues a call. Faults that do not depend on the time of execution are returned now.
+    Fault defer(Target& target, op::Deferral&& operation);
+    /// Executes the queued operations of a target in order; the first fault.
+    Fault perform_deferred(std::uint32_t rank);
 
     /// The barrier of all processes of the window; false if one has died. It also exchanges the FenceCounts of the
     /// control tables between the nodes.
@@ -175,9 +188,9 @@ class Core : public sync::Liveness {
 
     /// A member that has died, or -1, for a wait that other processes of the node need not share. Slow: asks the system
     /// about each, and connects to all of other nodes.
-    int any_dead();
-    int dead_in_collective() override { return any_dead(); }
+    int any_dead() const;
 
+    Members& members;
     const std::uint32_t me;
     const std::uint32_t size;
     const std::uint64_t exclusive;               // the lock word while this process holds a lock exclusively
@@ -186,9 +199,14 @@ class Core : public sync::Liveness {
     shm::ControlTable controls;
     std::uint64_t id = 0;                     // of the window: equal on all its processes, unique in the job
     sync::RemoteSync* remote_sync = nullptr;  // null: all processes are on this node
-    sync::TwoLevel* two_level = nullptr;  // null: locks are queued. On all processes or none, if no two share a node
-    sync::Costs costs;                    // of messages to other nodes; the same on all processes
-    strategy::Strategies strategies;      // when operations are done
+    sync::TwoLevel* two_level = nullptr;     // null: locks are queued. On all processes or none, if no two share a node
+    reach::Reach* accumulate_way = nullptr;  // not null: of accumulates to all targets, by the provider's atomics
+    const net::AtomicsTable* only_atomics = nullptr;  // not null: accumulates that it lacks are refused, because they
+                                                      // may meet the provider's at one element
+    op::Queue deferred;                               // operations that wait for their epoch's lock, post or fence
+    bool can_defer = false;                           // operations on local targets may be queued
+    sync::Costs costs;                                // of messages to other nodes; the same on all processes
+    strategy::Strategies strategies;                  // when operations are done
     strategy::LockOrder* lock_order = &strategy::g_lock_order;  // of all windows of this process
     Epoch epoch;
     Run run;
@@ -217,11 +235,9 @@ class Core : public sync::Liveness {
     std::uint16_t trace = 0;           // OSC_TRACE: its place in the timeline's table of windows
     StateLock state;
 
-  protected:
-    /// Fills the description of a target, by the window's flavour. One thread at a time.
-    virtual void describe(Target& target, const shm::ControlBlock& block) = 0;
-
   private:
+    Fault check_call(const op::Call& call, Update& what) const;
+    void recount(const Target& target, const op::Call& call);
     Fault exchange_between_nodes();
     Fault complete_all(std::uint32_t rank, reach::Completion until);
     Fault take_batch_fault();

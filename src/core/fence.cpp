@@ -42,10 +42,10 @@ Fault fence(Core& core, unsigned asserts) {
     if (met) return first.take();
     // The epoch has ended; its queued operations are dropped.
     epoch.fence_failed = true;
-    for (const std::uint32_t rank : core.deferred_targets())
-        core.discard_deferred(rank);
+    for (const std::uint32_t rank : core.deferred.targets())
+        core.deferred.discard(rank);
     if (core.remote_sync != nullptr) core.remote_sync->forget_results();
-    const int dead = core.dead_in_collective();
+    const int dead = core.members.dead_in_collective();
     return dead >= 0 ? fail(Fault::Dead, "rank %d died, or its connection is lost; the fence can never complete", dead)
                      : fail(Fault::Dead, "a process died, or its connection is lost; the fence can never complete");
 }

@@ -57,7 +57,7 @@ Fault await_order(Core& core, StateGuard& guard, May&& may) {
 // Performs the queued operations at all targets; returns their first fault.
 Fault perform_all_queued(Core& core) {
     base::FirstFault first;
-    for (const std::uint32_t rank : core.deferred_targets())
+    for (const std::uint32_t rank : core.deferred.targets())
         first.note(perform_queued(core, rank));
     return first.take();
 }

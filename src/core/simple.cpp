@@ -56,7 +56,7 @@ bool lengthen(Run& run) {
 shm::Batch& ready_batch(Core& core, Target& target) {
     Run& run = core.run;
     if (run.batch == nullptr)
-        run.batch = std::make_unique<shm::Batch>(core.me, core.controls.local_count(core.size), core);
+        run.batch = std::make_unique<shm::Batch>(core.me, core.controls.local_count(core.size), core.members);
     if (run.batch->is_empty()) {
         core.incomplete.fetch_add(1, std::memory_order_relaxed);
         mark_incomplete(core, target);
@@ -143,7 +143,7 @@ bool joins(Core& core, Target& target, const op::Simple& what) {
     const std::size_t count = what.bytes / what.how->width;
     if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
     const auto at = static_cast<std::int64_t>(offset);
-    shm::Direct memory(here, {target.control(), core.me, core}, at);
+    shm::Direct memory(here, {target.control(), core.me, core.members}, at);
     memory.update(*what.how, at, what.origin, what.result, count);
     return memory.finish() == Fault::None;
 }

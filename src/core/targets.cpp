@@ -48,7 +48,7 @@ Fault wait_for(Core& core, StateGuard& guard, std::span<const std::uint32_t> ran
     std::int64_t dead = -1;
     const auto look = [&] {
         for (const std::uint32_t rank : ranks)
-            if (dead < 0 && !core.alive(rank)) dead = rank;
+            if (dead < 0 && !core.members.alive(rank)) dead = rank;
         return dead >= 0;
     };
     if (guard.unlocked([&] { return wait(look); })) return Fault::None;
@@ -98,7 +98,7 @@ void drop(Core& core, Target& target) {
     target.held_lock = HeldLock::None;
     target.touched = false;
     target.forbid();
-    core.discard_deferred(target.rank);       // the queue is empty unless the lock could not be acquired
+    core.deferred.discard(target.rank);       // the queue is empty unless the lock could not be acquired
     if (!core.is_local(target.rank)) return;  // release_remote() releases it
     if (held == HeldLock::Exclusive || held == HeldLock::ExclusiveInUse) {
         sync::unlock_exclusive(context, target.rank);
@@ -138,7 +138,7 @@ Fault await_fence(Core& core, StateGuard& guard, Target& target) {
     if (made()) return Fault::None;
     const shm::WaitScope waits(shm::WaitKind::TargetFence, core.id, core.me, target.rank);
     const bool met = guard.unlocked(
-        [&] { return shm::wait_until(block.pscw_bell, made, [&] { return !core.alive(target.rank); }); });
+        [&] { return shm::wait_until(block.pscw_bell, made, [&] { return !core.members.alive(target.rank); }); });
     return met ? Fault::None : fail(Fault::Dead, "rank %u died before it made this fence", target.rank);
 }
 
@@ -215,7 +215,7 @@ Fault acquire_all_local(Core& core, StateGuard& guard) {
 
 Fault make_open(Core& core, StateGuard& guard, Target& target) {
     if (const Fault fault = make_ready(core, guard, target); fault != Fault::None) return fault;
-    if (core.has_deferred(target.rank)) {
+    if (core.deferred.has(target.rank)) {
         const Fault fault = guard.unlocked([&] { return core.perform_deferred(target.rank); });
         if (fault != Fault::None) return fault;
     }
@@ -227,7 +227,7 @@ Fault make_open(Core& core, StateGuard& guard, Target& target) {
 }
 
 Fault perform_queued(Core& core, std::uint32_t rank) {
-    if (!core.has_deferred(rank)) return Fault::None;
+    if (!core.deferred.has(rank)) return Fault::None;
     StateGuard guard(core);
     return make_open(core, guard, core.target(rank));
 }

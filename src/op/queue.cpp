@@ -34,6 +34,7 @@ std::vector<Deferral> Queue::take(std::uint32_t target) {
 }
 
 void Queue::discard(std::uint32_t target) {
+    if (!has(target)) return;
     const std::lock_guard lock(mutex_);
     operations_.erase(target);
     some_.store(operations_.size(), std::memory_order_release);

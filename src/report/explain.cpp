@@ -39,7 +39,8 @@ constexpr std::size_t kMostProcesses = 32;
 Window* find_window(const WaitNote& note, const Window* own) {
     Window* found = nullptr;
     visit_windows([&](Window& window) {
-        if (window.id == note.window && note.window != 0 && (&window == own || own == nullptr || !window.threaded))
+        if (window.core.id == note.window && note.window != 0 &&
+            (&window == own || own == nullptr || !window.core.threaded))
             found = &window;
     });
     return found;
@@ -282,7 +283,7 @@ void explain(const WaitNote& note) {
     for (const std::string& line : lines)
         base::say("%s", line.c_str());
     // OSC_CHECK: it is a mistake of the program, with a call site.
-    if (window != nullptr && window->ledger != nullptr && !walk.unmatched.empty())
+    if (window != nullptr && window->core.ledger != nullptr && !walk.unmatched.empty())
         g_checker->deadlock(*window, note.call, walk.unmatched);
 }
 

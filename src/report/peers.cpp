@@ -52,7 +52,7 @@ Inquiry Peers::inquiry(Window& window, std::uint32_t rank, const sync::WaitQuest
 
 // False if nobody says what the process does.
 bool Peers::view(Window& window, std::uint32_t rank, shm::ProcessView& seen) {
-    if (window.is_local(rank)) {
+    if (window.core.is_local(rank)) {
         seen = window.process_view(rank);
         return true;
     }
@@ -95,7 +95,7 @@ void Peers::ask_all(Window& window, const std::vector<Inquiry>& inquiries, sync:
             continue;
         }
         for (std::uint32_t entry = 0; entry < found[i]->awaited.count && entry < sync::Awaited::kMost; ++entry)
-            if (const auto& [rank, relation] = found[i]->awaited.ranks[entry]; rank < window.size)
+            if (const auto& [rank, relation] = found[i]->awaited.ranks[entry]; rank < window.core.size)
                 awaited.add(rank, relation);
         awaited.others += found[i]->awaited.others;
     }
@@ -104,18 +104,19 @@ void Peers::ask_all(Window& window, const std::vector<Inquiry>& inquiries, sync:
 sync::Awaited Peers::find_awaited(Window& window, const shm::WaitNote& note) {
     const sync::WaitQuestion wait{note.kind, note.rank, note.target, note.barriers};
     sync::Awaited awaited;
-    if (note.rank >= window.size) return awaited;
+    if (note.rank >= window.core.size) return awaited;
     const net::Job* const job = window.team.job();
     const bool at_target = note.kind == shm::WaitKind::Lock || note.kind == shm::WaitKind::Operations;
     const bool has_target = at_target || note.kind == shm::WaitKind::Post || note.kind == shm::WaitKind::TargetFence;
-    const bool here = note.target == window.me;
-    const bool spans = job != nullptr && has_target && note.target < window.size;
+    const bool here = note.target == window.core.me;
+    const bool spans = job != nullptr && has_target && note.target < window.core.size;
     // Between nodes only the target knows which requests wait for its lock.
-    const bool remote = spans && !here && (!window.is_local(note.target) || (at_target && !window.is_local(note.rank)));
+    const bool remote =
+        spans && !here && (!window.core.is_local(note.target) || (at_target && !window.core.is_local(note.rank)));
     if (at_target && spans && here)
-        net::NetworkStack::mine().messenger.find_awaited(window.id, wait, awaited);
+        net::NetworkStack::mine().messenger.find_awaited(window.core.id, wait, awaited);
     else if (!remote)
-        sync::find_awaited(window.controls, window.size, wait, awaited);
+        sync::find_awaited(window.core.controls, window.core.size, wait, awaited);
     if (job == nullptr) return awaited;
     switch (note.kind) {
         case shm::WaitKind::Lock:

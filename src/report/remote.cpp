@@ -30,7 +30,7 @@ class Reply final : public net::ReplyHandler {
         std::memcpy(message->body(), &record, sizeof record);
         std::memcpy(message->body() + sizeof record, &question, sizeof question);
         message->bytes = sizeof record + sizeof question;
-        network.messenger.request(*peer, net::FrameKind::Query, window.id, window.me, message, *reply);
+        network.messenger.request(*peer, net::FrameKind::Query, window.core.id, window.core.me, message, *reply);
         return reply;
     }
 

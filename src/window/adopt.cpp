@@ -21,7 +21,7 @@ void at_fork() {
 shm::SharedPart share(Window& window, const void* base, std::size_t bytes, std::string& kept_private) {
     const bool is_off = window.adoption == "off";
     if ((is_off && g_adopter.load(std::memory_order_acquire) == nullptr) ||
-        window.controls.local_count(window.size) < 2)
+        window.core.controls.local_count(window.core.size) < 2)
         return {};
     if (const Adopter* const adopter = load_adopter(); adopter != nullptr)
         return adopter->adopt(window, base, bytes, kept_private);

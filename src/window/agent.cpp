@@ -16,12 +16,12 @@ bool needs_agent(shm::Memory memory) {
 }  // namespace
 
 void Window::state_agent_need() {
-    if (size == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
+    if (core.size == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
     std::uint32_t need = 0;
-    const shm::Memory memory = mine().memory;
+    const shm::Memory memory = core.mine().memory;
     if (needs_agent(memory)) need |= shm::kUnshared;
     if (!team.cma_reaches_all()) need |= shm::kUnreachable;
-    if (need != 0) controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
+    if (need != 0) core.controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
 }
 
 net::ExposedWindow Window::exposed() {
@@ -30,17 +30,17 @@ net::ExposedWindow Window::exposed() {
     exposed.size = static_cast<std::uint64_t>(bytes);
     exposed.unit = static_cast<std::uint64_t>(unit);
     exposed.regions = regions.get();
-    exposed.controls = &controls;
-    exposed.rank = me;
-    exposed.processes = size;
+    exposed.controls = &core.controls;
+    exposed.rank = core.me;
+    exposed.processes = core.size;
     exposed.liveness = this;
-    exposed.stats = stats;
+    exposed.stats = core.stats;
     exposed.neighbours = this;
     return exposed;
 }
 
 Fault Window::serve_by_agent() {
-    shm::ControlBlock& block = mine();
+    shm::ControlBlock& block = core.mine();
     if (!needs_agent(block.memory)) return Fault::None;
     net::Agent& agent = net::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
@@ -53,7 +53,7 @@ Fault Window::serve_by_agent() {
 void Window::end_service() {
     if (std::exchange(is_on_network_, false)) {
         net::NetworkStack& network = net::NetworkStack::mine();
-        network.messenger.end_service(id);
+        network.messenger.end_service(core.id);
         network.endpoint().revoke(exposed_);
         lock_words_.reset();
         leases_.reset();

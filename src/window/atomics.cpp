@@ -27,10 +27,6 @@ enum AtomicsRefusal : int {
 
 constexpr std::uint64_t kRowAlignment = 8;  // of the longest type that providers have
 
-bool is_accumulate(op::OpKind kind) {
-    return kind != op::OpKind::Put && kind != op::OpKind::Get;
-}
-
 }  // namespace
 
 std::string Window::refusal_text(int refusal) const {
@@ -80,7 +76,7 @@ Window::AtomicsAgreement Window::state_atomics(MPI_Info hints) {
 }
 
 void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
-    const bool tells = me == 0 && base::verbose("strategy");
+    const bool tells = core.me == 0 && base::verbose("strategy");
     std::string why;
     if (agreed.refusal != kNone) {
         const int mine = tells ? state_atomics(hints).refusal : kNone;
@@ -88,27 +84,18 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
     } else if (agreed.sum + agreed.complement != 0x7fffffff) {
         why = "the processes' providers have different atomics";
     } else {
-        refuses_other_ops_ = agreed.any_op != 0;
-        provider_atomics = !checks;  // the target must see each operation to check asserts
-        if (checks) why = "OSC_CHECK is on";
-        if (provider_atomics) accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
+        if (agreed.any_op != 0) core.only_atomics = &atomics_;
+        core.provider_atomics = !core.checks;  // the target must see each operation to check asserts
+        if (core.checks) why = "OSC_CHECK is on";
+        if (core.provider_atomics) {
+            accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
+            core.accumulate_way = accumulate_way_.get();
+        }
     }
-    info.emplace_back("osc_atomics", provider_atomics ? "provider" : "messages");
-    if (!tells || (!provider_atomics && wanted_atomics(hints) != AtomicsWish::Provider)) return;
-    base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), size,
+    info.emplace_back("osc_atomics", core.provider_atomics ? "provider" : "messages");
+    if (!tells || (!core.provider_atomics && wanted_atomics(hints) != AtomicsWish::Provider)) return;
+    base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), core.size,
               why.empty() ? "the provider's atomics" : ("messages, because " + why).c_str());
-}
-
-Fault Window::check_atomics(const op::Call& call, const Update& what) const {
-    if (!refuses_other_ops_ || !is_accumulate(call.kind) ||
-        atomics_.mechanism(what.basic, what.op, false) != net::Mechanism::Refused)
-        return Fault::None;
-    return base::fail(
-        Fault::Op,
-        "%s has no %s on %s, and the window's other accumulates go by its atomics; if only this operation "
-        "and MPI_NO_OP meet at an element, create the window with the info key "
-        "accumulate_ops=same_op_no_op; else with osc_atomics=messages",
-        net::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
 }
 
 }  // namespace osc

@@ -54,7 +54,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
     window.shown_unit = static_cast<int>(std::min<MPI_Aint>(request.unit, INT_MAX));
     block.size = static_cast<std::uint64_t>(request.size);
     block.unit = static_cast<std::uint64_t>(request.unit);
-    block.arena_rank = window.me;
+    block.arena_rank = window.core.me;
     if (request.fault != Fault::None) return request.fault;
     const auto bytes = static_cast<std::size_t>(request.size);
     shm::Arena& arena = shm::Arena::mine();
@@ -72,7 +72,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
                                                         : shm::Memory::Private;
         if (block.memory != shm::Memory::Private) return Fault::None;
         if (in_device_memory(request.base))
-            window.controls.header().device.store(1, std::memory_order_relaxed);
+            window.core.controls.header().device.store(1, std::memory_order_relaxed);
         else
             adopt_memory(window, request, block);
         return Fault::None;
@@ -82,7 +82,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
     // A shared window gets its memory when all processes have said whether they ask for one segment, and all sizes are
     // known. alloc_shared_noncontig permits other places, so one process without it decides.
     if (host::info_value(request.info, "alloc_shared_noncontig") != "true")
-        raise_to(window.controls.header().contiguous, 1);
+        raise_to(window.core.controls.header().contiguous, 1);
     return Fault::None;
 }
 
@@ -91,13 +91,13 @@ Fault lay_out_segment(Window& window, const Request& request) {
     std::uint64_t total = 0;
     std::uint64_t before = 0;
     bool too_large = false;  // the same on all processes, because they add up the same sizes
-    for (std::uint32_t rank = 0; rank < window.size; ++rank) {
-        if (rank == window.me) before = total;
-        too_large = __builtin_add_overflow(total, window.controls.block(rank).size, &total) || too_large;
+    for (std::uint32_t rank = 0; rank < window.core.size; ++rank) {
+        if (rank == window.core.me) before = total;
+        too_large = __builtin_add_overflow(total, window.core.controls.block(rank).size, &total) || too_large;
     }
     if (too_large) return fail(Fault::NoMem, "the sizes of the segments add up to 2^64 bytes or more");
-    std::atomic<std::uint64_t>& published = window.controls.header().segment;
-    if (window.me == 0) {
+    std::atomic<std::uint64_t>& published = window.core.controls.header().segment;
+    if (window.core.me == 0) {
         const shm::ArenaBlock piece =
             shm::Arena::mine().allocate(std::max<std::size_t>(total, 1), wanted_alignment(request.info), true);
         if (piece) {
@@ -115,7 +115,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
     if (window.segment == nullptr)
         return fail(Fault::NoMem, "cannot map %llu bytes of shared memory: %s", static_cast<unsigned long long>(total),
                     std::strerror(errno));
-    shm::ControlBlock& mine = window.mine();
+    shm::ControlBlock& mine = window.core.mine();
     mine.arena_rank = 0;
     window.base = window.segment + before;
     mine.base = reinterpret_cast<std::uint64_t>(window.base);
@@ -132,19 +132,22 @@ void raise_error(shm::ControlTableHeader& header, int error) {
 // first process from publishing the next table before all processes have read this one.
 std::byte* next_controls(Window& window, std::uint64_t number, bool& met) {
     TeamShared& shared = window.team.shared();
-    const std::size_t bytes = shm::ControlTable::bytes_for(window.controls.local_count(window.size), window.size);
+    const std::size_t bytes =
+        shm::ControlTable::bytes_for(window.core.controls.local_count(window.core.size), window.core.size);
     shm::ArenaBlock piece;
-    if (window.me == window.team.leader()) {
+    if (window.core.me == window.team.leader()) {
         piece = shm::Arena::mine().allocate(bytes, 64, true);
         if (piece)
-            shm::construct({piece.address, shm::ControlTable::stride_for(window.size), window.controls.local_ranks},
-                           window.size);
+            shm::construct(
+                {piece.address, shm::ControlTable::stride_for(window.core.size), window.core.controls.local_ranks},
+                window.core.size);
         shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
     }
     met = pass_barrier(shared.barrier, window);
     const std::uint64_t offset = shared.controls.load(std::memory_order_acquire);
-    std::byte* const address =
-        met && offset != 0 && window.targets != nullptr ? window.map(window.team.leader(), offset, bytes) : nullptr;
+    std::byte* const address = met && offset != 0 && window.core.targets != nullptr
+                                   ? window.map(window.team.leader(), offset, bytes)
+                                   : nullptr;
     if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
     met = met && pass_barrier(shared.barrier, window);
     if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
@@ -164,14 +167,14 @@ int make_handle(Window& window) {
 // This process uses the control table no more. Said once.
 void depart(Window& window) {
     if (std::exchange(window.departed, true)) return;
-    window.controls.header().departed.fetch_add(1, std::memory_order_seq_cst);
+    window.core.controls.header().departed.fetch_add(1, std::memory_order_seq_cst);
     window.team.shared().departures.ring();
 }
 
 // Called by the node's first process: waits until no other process uses the control table; false if a process died, and
 // it is unknown whether the others still use it.
 bool await_departures(Window& window) {
-    const shm::ControlTableHeader& header = window.controls.header();
+    const shm::ControlTableHeader& header = window.core.controls.header();
     return shm::wait_until(
         window.team.shared().departures,
         [&] { return header.departed.load(std::memory_order_seq_cst) == window.team.local_size(); },
@@ -188,11 +191,11 @@ Fault some_died() {
 void destroy(Window* window, bool met) {
     window->end_service();  // it uses the locks in the control table, which depart() allows to be freed
     depart(*window);
-    const bool all_gone = window->me == window->team.leader() && await_departures(*window);
-    const bool last = all_gone && window->controls.header().kept.load(std::memory_order_acquire) == 0;
+    const bool all_gone = window->core.me == window->team.leader() && await_departures(*window);
+    const bool last = all_gone && window->core.controls.header().kept.load(std::memory_order_acquire) == 0;
     shm::Arena& arena = shm::Arena::mine();
     void* const owned = met ? window->owned : nullptr;
-    std::byte* const controls = window->controls.address;
+    std::byte* const controls = window->core.controls.address;
     std::vector<sync::NotifyBoard*> boards = window->notifications.take_boards();
     delete window;
     if (owned != nullptr) arena.release(owned);
@@ -225,19 +228,19 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     auto window = std::make_unique<Window>(*team);
     window->flavor = request.flavor;
     window->make_ways();
-    window->threaded = host::threads();
+    window->core.threaded = host::threads();
     if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
         window->adoption = wanted_adoption(request.info);
-    window->shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
-    window->pointers_given = window->shared_flavour;
-    window->controls.local_ranks = team->local_ranks();
+    window->core.shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
+    window->core.pointers_given = window->core.shared_flavour;
+    window->core.controls.local_ranks = team->local_ranks();
     bool met = false;
     const std::uint64_t number = team->next_creation();
-    window->id = team->window_id(number);
-    window->controls.address = next_controls(*window, number, met);
-    window->controls.stride = shm::ControlTable::stride_for(window->size);
+    window->core.id = team->window_id(number);
+    window->core.controls.address = next_controls(*window, number, met);
+    window->core.controls.stride = shm::ControlTable::stride_for(window->core.size);
     // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
-    int early[] = {window->controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
+    int early[] = {window->core.controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
     const auto& [no_controls, two_level] = early;
     window->open_statistics();
     if (spans) {
@@ -251,15 +254,15 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
             return error_class(fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead));
         if (!met) return error_class(some_died());
         // Another node has no table. No process of this one uses its own any more.
-        std::byte* const controls = window->controls.address;
-        const bool first = window->me == window->team.leader();
+        std::byte* const controls = window->core.controls.address;
+        const bool first = window->core.me == window->team.leader();
         window.reset();
         if (first && controls != nullptr) shm::Arena::mine().release(controls);
         return error_class(
             fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data"));
     }
-    shm::ControlTableHeader& header = window->controls.header();
-    Fault fault = prepare(*window, request, window->mine());
+    shm::ControlTableHeader& header = window->core.controls.header();
+    Fault fault = prepare(*window, request, window->core.mine());
     int error = error_class(fault);
     if (error == MPI_SUCCESS && make_handle(*window) != MPI_SUCCESS) {
         window->handle = MPI_WIN_NULL;
@@ -277,7 +280,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
         if (header.error.load(std::memory_order_acquire) == 0) {
             fault = header.contiguous.load(std::memory_order_relaxed) != 0
                         ? lay_out_segment(*window, request)
-                        : allocate_own(*window, request, window->mine());
+                        : allocate_own(*window, request, window->core.mine());
             raise_error(header, error_class(fault));
         }
         met = pass_barrier(header.barrier, *window);
@@ -313,13 +316,13 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
     } else if (error == MPI_SUCCESS) {
         window->info = read_info(request.info, request.flavor, {});
         window->promised_ops = promises_ops(request.info);
-        window->checks = checks != 0;
+        window->core.checks = checks != 0;
         if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
             window->info.emplace_back("osc_adopt", window->adoption);
         window->choose_lock_scheme(two_level != 0, lacking != 0);
         window->choose_atomics(request.info, {refusal, sum, complement, any_op});
         window->choose_strategies(request.info, fences);
-        window->all_check = unchecked == 0;
+        window->core.all_check = unchecked == 0;
         window->describe_statistics();
         register_window(window->handle, window.get());
         result = window.release();
@@ -334,9 +337,9 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
 
 Fault free_window(Window* window, int& host_error) {
     host_error = MPI_SUCCESS;
-    if (const Fault fault = epoch::may_free(*window); fault != Fault::None) return fault;
-    window->announce_fence(~std::uint64_t{0}, false);  // no operation may wait for a further fence
-    const bool met = window->departed || window->barrier();
+    if (const Fault fault = epoch::may_free(window->core); fault != Fault::None) return fault;
+    window->core.announce_fence(~std::uint64_t{0}, false);  // no operation may wait for a further fence
+    const bool met = window->departed || window->core.barrier();
     window->describe_statistics();
     {
         // Attribute delete callbacks may still query the window, so it leaves the table after them.
@@ -347,8 +350,8 @@ Fault free_window(Window* window, int& host_error) {
         if (host_error != MPI_SUCCESS) {
             // An attribute callback of this process refused. The window stays until the user frees it again. The other
             // processes do not wait for that, but their first process does not free the control table.
-            window->controls.header().kept.store(1, std::memory_order_release);
-            window->announce_fence(window->epoch.fences, false);
+            window->core.controls.header().kept.store(1, std::memory_order_release);
+            window->core.announce_fence(window->core.epoch.fences, false);
             depart(*window);
             return Fault::None;
         }

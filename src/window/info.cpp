@@ -123,33 +123,34 @@ std::string wanted_adoption(MPI_Info info) {
 
 Window::StrategyTexts Window::strategy_texts() const {
     const auto text = [&](const auto& chosen) {
-        const std::string how = chosen->explain(*this);
+        const std::string how = chosen->explain(core);
         return how.empty() ? chosen->name() : chosen->name() + (" (" + how + ')');
     };
-    return {text(strategies.fence), text(strategies.pscw), text(strategies.lock)};
+    return {text(core.strategies.fence), text(core.strategies.pscw), text(core.strategies.lock)};
 }
 
 void Window::choose_strategies(MPI_Info hints, int fences) {
     const int pscws = wanted_strategy(strategy::SyncKind::Pscw, hints);
     const int locks = wanted_strategy(strategy::SyncKind::Lock, hints);
-    strategies.fence = strategy::make_fence(fences);
-    strategies.pscw = strategy::make_pscw(pscws);
-    strategies.lock = strategy::make_lock(locks);
-    info.emplace_back(kStrategyKeys[0], strategies.fence->name());
-    info.emplace_back(kStrategyKeys[1], strategies.pscw->name());
-    info.emplace_back(kStrategyKeys[2], strategies.lock->name());
+    core.strategies.fence = strategy::make_fence(fences);
+    core.strategies.pscw = strategy::make_pscw(pscws);
+    core.strategies.lock = strategy::make_lock(locks);
+    info.emplace_back(kStrategyKeys[0], core.strategies.fence->name());
+    info.emplace_back(kStrategyKeys[1], core.strategies.pscw->name());
+    info.emplace_back(kStrategyKeys[2], core.strategies.lock->name());
     // In a dynamic window a deferred fence costs more than it saves: the origin may have to look up a region that the
     // target has not attached yet.
-    if (fences == 0 && !can_defer())
-        strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "immediate"));
-    if (two_level != nullptr) strategies.lock = strategy::make_two_level_lock(strategies.lock->allows_batches());
-    if (me != 0 || !base::verbose("strategy")) return;
-    const bool spans = remote_sync != nullptr;
+    if (fences == 0 && !core.can_defer)
+        core.strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "immediate"));
+    if (core.two_level != nullptr)
+        core.strategies.lock = strategy::make_two_level_lock(core.strategies.lock->allows_batches());
+    if (core.me != 0 || !base::verbose("strategy")) return;
+    const bool spans = core.remote_sync != nullptr;
     const StrategyTexts texts = strategy_texts();
     base::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
-              static_cast<unsigned>(handle), size, spans ? "several nodes" : "one node", texts.fence.c_str(),
+              static_cast<unsigned>(handle), core.size, spans ? "several nodes" : "one node", texts.fence.c_str(),
               texts.pscw.c_str(), texts.lock.c_str());
-    if (spans) base::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(costs).c_str());
+    if (spans) base::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(core.costs).c_str());
 }
 
 }  // namespace osc

@@ -11,8 +11,8 @@ namespace osc {
 // The reason why the window cannot have two-level locks, the same on all processes; null if it can.
 const char* Window::unfit_for_two_level() const {
     if (team.job() == nullptr) return "the window is on one node";
-    if (team.job()->leaders.size() < size) return "two processes of the window share a node";
-    if (size > sync::kMostTallied) return "the window has more than 2047 processes";
+    if (team.job()->leaders.size() < core.size) return "two processes of the window share a node";
+    if (core.size > sync::kMostTallied) return "the window has more than 2047 processes";
     return nullptr;
 }
 
@@ -29,14 +29,14 @@ void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
     } else if (lacking) {
         why = "the network of another process has no atomics";
     } else if (wants_two_level) {
-        locks_ = std::make_unique<sync::TwoLevel>(*lock_words_, me, size, *this);
-        two_level = locks_.get();
+        locks_ = std::make_unique<sync::TwoLevel>(*lock_words_, core.me, core.size, *this);
+        core.two_level = locks_.get();
         // A lock word that is never free, so that the fast path of MPI_Win_lock fails, as on remote targets.
-        mine().lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
+        core.mine().lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
     }
-    info.emplace_back("osc_lock_scheme", two_level != nullptr ? "two_level" : "queued");
-    if (!wants_two_level || me != 0 || !base::verbose("strategy")) return;
-    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), size,
+    info.emplace_back("osc_lock_scheme", core.two_level != nullptr ? "two_level" : "queued");
+    if (!wants_two_level || core.me != 0 || !base::verbose("strategy")) return;
+    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), core.size,
               why.empty() ? "two-level, by the network's atomics" : ("queued, because " + why).c_str());
 }
 

@@ -27,17 +27,17 @@ void Window::serve_network(bool wants_two_level) {
     const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
     net::ExposedWindow serving = exposed();
-    serving.id = id;
+    serving.id = core.id;
     serving.tokens = team.job()->tokens.data();
     serving.exposed = exposed_;
     serving.board = &notifications.own_board();
-    net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), id, me, protocol(), incomplete);
-    remote_sync = net_.get();
+    net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), core.id, core.me, protocol(), core.incomplete);
+    core.remote_sync = net_.get();
     net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
-    reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
-    costs = team.costs();
+    core.reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
+    core.costs = team.costs();
     if (wants_two_level && unfit_for_two_level() == nullptr) {
-        lock_words_ = std::make_unique<net::LockWords>(network, *net_, me);
+        lock_words_ = std::make_unique<net::LockWords>(network, *net_, core.me);
         serving.words = lock_words_->exposed();
     }
     if (regions != nullptr) {
@@ -59,7 +59,7 @@ Fault Window::detach(const void* region) {
 }
 
 Fault Window::ask_counters(std::uint32_t rank, std::uint32_t& count) {
-    return net_way_->count_counters(target(rank), count);
+    return net_way_->count_counters(core.target(rank), count);
 }
 
 }  // namespace osc

@@ -27,11 +27,11 @@ void Notifications::Free::operator()(Target* targets) const {
 // room enough is used again. A smaller one stays until the window is freed, because other processes map it.
 Fault Notifications::set(Window& window, std::uint32_t count) {
     base::FirstFault first;
-    first.note(window.complete_ops());
+    first.note(window.core.complete_ops());
     const auto died = [] {
         return fail(Fault::Dead, "a process of the window died, or its connection is lost; the counters cannot be set");
     };
-    if (!window.barrier()) return died();
+    if (!window.core.barrier()) return died();
     NotifyBoard* board = own();
     if (count > 0 && (board == nullptr || board->room < count)) {
         const bool traced = trace::enabled();
@@ -43,30 +43,30 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
             count = 0;
         } else {
             boards_.push_back(board);
-            window.mine().notify_offset.store(piece.offset, std::memory_order_relaxed);
-            window.mine().notify_room.store(traced ? count | kTraced : count, std::memory_order_relaxed);
+            window.core.mine().notify_offset.store(piece.offset, std::memory_order_relaxed);
+            window.core.mine().notify_room.store(traced ? count | kTraced : count, std::memory_order_relaxed);
             own_.store(board, std::memory_order_release);
         }
     }
     if (board != nullptr) board->reset_all(count);
     // calloc takes large arrays from untouched pages.
-    if (targets_ == nullptr) targets_.reset(static_cast<Target*>(std::calloc(window.size, sizeof(Target))));
+    if (targets_ == nullptr) targets_.reset(static_cast<Target*>(std::calloc(window.core.size, sizeof(Target))));
     if (targets_ == nullptr)
-        first.note(fail(Fault::NoMem, "no memory for a table of %u targets", window.size));
+        first.note(fail(Fault::NoMem, "no memory for a table of %u targets", window.core.size));
     else
-        for (std::uint32_t rank = 0; rank < window.size; ++rank) {
+        for (std::uint32_t rank = 0; rank < window.core.size; ++rank) {
             Target& target = targets_[rank];
             if (target.board.load(std::memory_order_relaxed) != nullptr)
                 target.board.store(nullptr, std::memory_order_relaxed);
             if (target.count.load(std::memory_order_relaxed) != 0) target.count.store(0, std::memory_order_relaxed);
         }
-    if (!window.barrier()) return died();
+    if (!window.core.barrier()) return died();
     return first.take();
 }
 
 NotifyBoard* Notifications::map(Window& window, std::uint32_t rank) {
-    if (rank == window.me) return own();
-    const shm::ControlBlock& block = window.controls.block(rank);
+    if (rank == window.core.me) return own();
+    const shm::ControlBlock& block = window.core.controls.block(rank);
     const std::uint64_t offset = block.notify_offset.load(std::memory_order_relaxed);
     const std::uint32_t room = block.notify_room.load(std::memory_order_relaxed);
     if (room == 0) return nullptr;
@@ -78,7 +78,7 @@ Fault Notifications::count(Window& window, std::uint32_t rank, std::uint32_t& co
     count = 0;
     if (targets_ == nullptr) return Fault::None;
     Target& target = targets_[rank];
-    if (!window.is_local(rank)) {
+    if (!window.core.is_local(rank)) {
         if (const std::uint32_t known = target.count.load(std::memory_order_acquire); known != 0) {
             count = known - 1;
             return Fault::None;
@@ -89,10 +89,10 @@ Fault Notifications::count(Window& window, std::uint32_t rank, std::uint32_t& co
     }
     NotifyBoard* board = target.board.load(std::memory_order_acquire);
     if (board == nullptr) {
-        if (rank != window.me && window.controls.block(rank).notify_room.load(std::memory_order_relaxed) == 0)
+        if (rank != window.core.me && window.core.controls.block(rank).notify_room.load(std::memory_order_relaxed) == 0)
             return Fault::None;
         board = map(window, rank);
-        if (board == nullptr && rank == window.me) return Fault::None;
+        if (board == nullptr && rank == window.core.me) return Fault::None;
         if (board == nullptr)
             return fail(Fault::NoMem, "cannot map the notification counters of rank %u: %s", rank,
                         std::strerror(errno));
@@ -108,7 +108,7 @@ Fault Notifications::find(Window& window, std::uint32_t rank, int index, Notific
     if (index < 0 || static_cast<std::uint32_t>(index) >= counters)
         return fail(Fault::Arg, "notification index %d is not in [0, %u), the counters of rank %u", index, counters,
                     rank);
-    found = {window.is_local(rank) ? targets_[rank].board.load(std::memory_order_acquire) : nullptr,
+    found = {window.core.is_local(rank) ? targets_[rank].board.load(std::memory_order_acquire) : nullptr,
              static_cast<std::uint32_t>(index)};
     return Fault::None;
 }

@@ -47,7 +47,7 @@ Window* find_window(MPI_Win handle) {
 void register_window(MPI_Win handle, Window* window) {
     reissued(handle);
     g_windows.insert(abi::handle_key(handle), window);
-    if (!window->allows_fast_paths()) return;
+    if (!window->core.allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
     const std::size_t index = abi::window_index(abi::handle_key(handle));
     if (g_front.windows[index].load(std::memory_order_relaxed) != nullptr) return;

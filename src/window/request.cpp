@@ -106,7 +106,8 @@ Fault give(Window& window, net::PendingOp pending, MPI_Request* request, int& ho
     if (!pending.completion->ended() && !abi::can_poll_requests()) pending.stream->await(*pending.completion);
     if (pending.completion->ended()) {
         if (const net::Status status = pending.completion->status(); status != net::Status::Done) {
-            const Fault fault = window.complete_ops(pending.target);  // reports the fault now, so later calls do not
+            const Fault fault =
+                window.core.complete_ops(pending.target);  // reports the fault now, so later calls do not
             return fault != Fault::None ? fault : net::fault_of(status, pending.target);
         }
         host_error = host::completed_request(request);

@@ -24,27 +24,27 @@ const char* made_by(int flavor) {
 }  // namespace
 
 std::size_t Window::own_bytes() const {
-    return sizeof *this + shm::ControlTable::bytes_for(team.local_size(), size) / team.local_size() +
-           bytes_of_targets();
+    return sizeof *this + shm::ControlTable::bytes_for(team.local_size(), core.size) / team.local_size() +
+           core.bytes_of_targets();
 }
 
 void Window::open_statistics() {
-    trace = trace::add_window(id, made_by(flavor));
+    core.trace = trace::add_window(core.id, made_by(flavor));
     if (!stats::enabled()) return;
-    record_ = &stats::open(id, me, made_by(flavor), threaded);
-    stats = record_;
+    record_ = &stats::open(core.id, core.me, made_by(flavor), core.threaded);
+    core.stats = record_;
 }
 
 void Window::describe_statistics() {
-    if (record_ == nullptr && trace == 0) return;
+    if (record_ == nullptr && core.trace == 0) return;
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length = 0;
     host::real().Win_get_name(handle, name, &length);
-    trace::name_window(trace, name);
+    trace::name_window(core.trace, name);
     if (record_ == nullptr) return;
     const StrategyTexts texts = strategy_texts();
     stats::describe(*record_, [&](stats::Record& record) {
-        record.processes = size;
+        record.processes = core.size;
         record.name = name;
         record.fence = texts.fence;
         record.pscw = texts.pscw;

@@ -1,4 +1,4 @@
-// A window of this process: the part of its state that knows MPI. Core is the part that epochs and strategies use.
+// A window of this process: the part of its state that knows MPI. Its core is the part that epochs and strategies use.
 #pragma once
 
 #include <mpi.h>
@@ -15,8 +15,6 @@
 #include "net/origin/lock_words.h"
 #include "net/origin/provider_atomics.h"
 #include "net/target/inspection.h"
-#include "op/call.h"
-#include "op/queue.h"
 #include "shm/regions.h"
 #include "window/notify.h"
 #include "window/team.h"
@@ -36,45 +34,27 @@ struct Record;
 /// Info values in use, as MPI_Win_get_info reports them.
 using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
-/// Implements Core's hooks, lets operations go the target's way (window.cpp), and serves this process's
-/// memory to agents and other nodes (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
-class Window final : public Core, public net::Neighbours {
+/// Makes the ways to targets' memory (window.cpp), and serves this process's memory to agents and other nodes
+/// (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
+class Window final : public Members, public net::Neighbours {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.
     explicit Window(Team& owner);
-    ~Window() override;
+    ~Window();
 
     /// What a process of this node does. Thread-safe.
     shm::ProcessView process_view(std::uint32_t rank) override {
-        return rank == me ? shm::view_of_self() : shm::view_of(team.process(rank).arena);
+        return rank == core.me ? shm::view_of_self() : shm::view_of(team.process(rank).arena);
     }
     bool alive(std::uint32_t rank) override { return team.alive(rank); }
     int dead_in_collective() override { return team.dead_in_collective(); }
+    void describe(Target& target, const shm::ControlBlock& block) override;
 
-    /// Executes a call on a target that the epoch has opened. On return the origin's buffers are free and results are
-    /// stored, except with `pending`: an operation on another node may then still use the buffers, and `pending` refers
-    /// to its completion. The operation is complete at the target on return, or after Core::complete_ops() if an agent
-    /// or another node executes it.
-    /// `notification`: a counter of a target on another node, which rises when the operation is complete there.
-    Fault execute(Target& target, const op::Call& call, net::PendingOp* pending = nullptr,
-                  std::uint32_t notification = net::kNoNotification);
-    /// The same; then increments a counter of the target, when the operation is complete there.
+    /// Core::execute(); then increments a counter of the target, when the operation is complete there.
     Fault execute_notified(Target& target, const op::Call& call, net::PendingOp* pending,
                            const Notification& notification);
     /// The number of notification counters of a target on another node, which answers.
     Fault ask_counters(std::uint32_t rank, std::uint32_t& count);
-
-    /// Queues a call. Faults that do not depend on the time of execution are returned now.
-    Fault defer(Target& target, op::Deferral&& operation);
-    // Overrides of Core.
-    // Dynamic windows queue nothing, because the call looks up the attached regions.
-    bool can_defer() const override { return flavor != MPI_WIN_FLAVOR_DYNAMIC; }
-    bool has_deferred(std::uint32_t rank) const override { return queue_.has(rank); }
-    Fault perform_deferred(std::uint32_t rank) override;
-    void discard_deferred(std::uint32_t rank) override {
-        if (queue_.has(rank)) queue_.discard(rank);
-    }
-    std::vector<std::uint32_t> deferred_targets() const override { return queue_.targets(); }
 
     /// Maps a piece of the arena of `rank`, a process of this node, until the window ends. Later calls give the same
     /// mapping. Null with errno if that fails. Thread-safe.
@@ -126,6 +106,7 @@ class Window final : public Core, public net::Neighbours {
     /// Makes the agent and the network refuse messages for this window, and waits until none is being executed.
     void end_service();
 
+    Core core;
     Team& team;
     MPI_Win handle = MPI_WIN_NULL;  // of a host window without memory, made for its handle
     int flavor = 0;
@@ -150,17 +131,9 @@ class Window final : public Core, public net::Neighbours {
     Notifications notifications;
     std::unique_ptr<shm::RegionTable> regions;  // dynamic windows: this process's attached regions
 
-  protected:
-    void describe(Target& target, const shm::ControlBlock& block) override;
-
   private:
-    void recount(const Target& target, const op::Call& call);
     const char* unfit_for_two_level() const;
     std::string refusal_text(int refusal) const;
-    /// A fault if the operation is none of the provider's, and may meet others at the same element.
-    Fault check_atomics(const op::Call& call, const Update& what) const;
-    /// op::check() and check_atomics().
-    Fault check_call(const op::Call& call, Update& what) const;
     /// The description of this process's memory for both channels.
     net::ExposedWindow exposed();
     struct Mapping {
@@ -175,15 +148,13 @@ class Window final : public Core, public net::Neighbours {
     std::unique_ptr<net::LockWords> lock_words_;
     std::unique_ptr<sync::TwoLevel> locks_;  // uses lock_words_
     net::AtomicsTable atomics_;
-    bool refuses_other_ops_ = false;  // see check_atomics
     fabric::Exposed exposed_;
     std::unique_ptr<net::Leases> leases_;  // dynamic windows: regions that origins have cached
-    op::Queue queue_;
     stats::Record* record_ = nullptr;
     std::uint64_t served_ = 0;  // the agent's number for this window; 0: not served
     std::mutex mapped_mutex_;
     std::vector<Mapping> mapped_;
-    std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; Core::reaches refers to them
+    std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; core.reaches refers to them
     reach::Private* private_way_ = nullptr;            // one of them
     reach::Regions* regions_way_ = nullptr;            // one of them, in dynamic windows
     std::unique_ptr<reach::Net> net_way_;              // uses net_

@@ -45,7 +45,7 @@ TEST(Deferred, ExclusiveLocksExclude) {
                 core.increment(target);
             }
             ASSERT_EQ(epoch::unlock(core, target), Fault::None);
-            EXPECT_FALSE(core.has_deferred(target));
+            EXPECT_FALSE(core.deferred.has(target));
         }
     });
     const std::uint64_t flushed = (kTurns + 2) / 3;

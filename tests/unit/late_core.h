@@ -8,47 +8,47 @@
 
 namespace osc::test {
 
-/// Queues increments of word 0 of targets. They are not atomic, so two ranks must not perform them at the same time.
-class LateCore final : public Core {
+/// Increments word 0 of targets, now or later. The increments are not atomic, so two ranks must not perform them at the
+/// same time.
+class LateCore final : public Members, public Core {
   public:
-    LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), late_(ranks.size(), 0) {
+    LateCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size(), *this), ranks_(ranks) {
         controls = ranks.controls();
         lock_order = &order_;
+        can_defer = true;
+        reaches[static_cast<std::size_t>(Way::Mapped)] = &increments_;
         strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "deferred"));
         strategies.pscw = strategy::make_pscw(strategy::find(strategy::SyncKind::Pscw, "deferred"));
         strategies.lock = strategy::make_lock(strategy::find(strategy::SyncKind::Lock, "deferred"));
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
-    bool can_defer() const override { return true; }
-    bool has_deferred(std::uint32_t rank) const override { return late_[rank] != 0; }
-    std::vector<std::uint32_t> deferred_targets() const override {
-        std::vector<std::uint32_t> all;
-        for (std::uint32_t rank = 0; rank < size; ++rank)
-            if (late_[rank] != 0) all.push_back(rank);
-        return all;
-    }
-    Fault perform_deferred(std::uint32_t rank) override {
-        for (; late_[rank] != 0; --late_[rank])
-            ++ranks_.memory(rank)[0];
-        return Fault::None;
-    }
+    int dead_in_collective() override { return any_dead(); }
+    void describe(Target& target, const shm::ControlBlock&) override { target.way = Way::Mapped; }
 
     /// As an operation of the program: now or later.
     void increment(std::uint32_t rank) {
+        const op::Operand nothing{nullptr, 0, &layout_};
+        op::Call call;
+        call.origin = call.target = nothing;
         bool later = false;
         ASSERT_EQ(epoch::open_target(*this, target(rank), &later), Fault::None) << base::fault_text();
-        if (later)
-            ++late_[rank];
-        else
-            ++ranks_.memory(rank)[0];
+        ASSERT_EQ(later ? defer(target(rank), {call, {}, {}, {}}) : execute(target(rank), call), Fault::None);
     }
 
-  protected:
-    void describe(Target& target, const shm::ControlBlock&) override { target.way = Way::Mapped; }
-
   private:
+    struct Increments final : reach::Reach {
+        explicit Increments(Ranks& all) : ranks(all) {}
+        reach::Outcome perform(Target& target, const op::Call&, const Update&, const reach::Extras&) override {
+            ++ranks.memory(target.rank)[0];
+            return {};
+        }
+        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
+        Ranks& ranks;
+    };
+
     Ranks& ranks_;
-    std::vector<std::uint32_t> late_;
+    Increments increments_{ranks_};
+    op::Layout layout_;
     strategy::LockOrder order_;
 };
 

@@ -13,9 +13,9 @@
 namespace osc::test {
 
 /// A rank's window whose last target is on another node. The test decides when that target's lock is granted.
-class SpanningCore final : public Core {
+class SpanningCore final : public Members, public Core {
   public:
-    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks), remote_(*this) {
+    SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size(), *this), ranks_(ranks), remote_(*this) {
         for (std::uint32_t each = 0; each + 1 < size; ++each) {
             place_of_.push_back(each);
             local_ranks_.rank_at.push_back(each);
@@ -29,18 +29,17 @@ class SpanningCore final : public Core {
         lock_order = &order_;
     }
     bool alive(std::uint32_t rank) override { return ranks_.lives().alive(rank); }
+    int dead_in_collective() override { return any_dead(); }
+    void describe(Target& target, const shm::ControlBlock&) override {
+        target.way = is_local(target.rank) ? Way::Mapped : Way::Net;
+        target.base = reinterpret_cast<std::byte*>(ranks_.memory(target.rank).data());
+    }
 
     std::atomic<int> awaited{0};  // locks whose grant a thread awaits
     std::atomic<bool> granted{true};
     int requests = 0;           // locks asked for and given back there
     bool tests = false;         // the other node's process calls MPI_Win_test
     reach::Completion until{};  // what the last wait for operations there waited for
-
-  protected:
-    void describe(Target& target, const shm::ControlBlock&) override {
-        target.way = is_local(target.rank) ? Way::Mapped : Way::Net;
-        target.base = reinterpret_cast<std::byte*>(ranks_.memory(target.rank).data());
-    }
 
   private:
     // The way to the other node: all that is in flight completes at once.

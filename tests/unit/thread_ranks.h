@@ -98,16 +98,15 @@ class Lives final : public sync::Liveness {
 class Ranks;
 
 /// One rank's window.
-class RankCore final : public Core {
+class RankCore final : public Members, public Core {
   public:
     RankCore(Ranks& ranks, std::uint32_t rank);
     bool alive(std::uint32_t rank) override;
+    int dead_in_collective() override { return any_dead(); }
+    void describe(Target& target, const shm::ControlBlock& block) override;
 
     std::vector<std::uint32_t> settled;  // targets that were waited for
     Fault late = Fault::None;            // the fault of the operations in flight
-
-  protected:
-    void describe(Target& target, const shm::ControlBlock& block) override;
 
   private:
     // A way whose operations are complete as soon as a call waits for them.
@@ -199,7 +198,7 @@ class Ranks {
     std::vector<std::unique_ptr<RankCore>> cores_;
 };
 
-inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size()), ranks_(ranks) {
+inline RankCore::RankCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size(), *this), ranks_(ranks) {
     controls = ranks.controls();
     reaches[static_cast<std::size_t>(Way::Private)] = &in_flight_;
     reaches[static_cast<std::size_t>(Way::Mapped)] = &mapped_;

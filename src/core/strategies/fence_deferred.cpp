@@ -29,7 +29,7 @@ Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
 Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) {
     base::FirstFault first;
     for (const std::uint32_t rank : targets) {
-        if (!core.has_deferred(rank)) continue;
+        if (!core.deferred.has(rank)) continue;
         first.note(core.perform_deferred(rank));
         first.note(core.complete_ops(rank));
     }
@@ -42,7 +42,7 @@ Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) 
 bool await_incoming(Core& core, bool queued) {
     const bool closes = core.remote_sync != nullptr && core.controls.fence_counts().any_closes;
     const shm::WaitScope waits(shm::WaitKind::Closes, core.id, core.me);
-    if (closes && !core.remote_sync->await_closes(core.mine().closes, core)) {
+    if (closes && !core.remote_sync->await_closes(core.mine().closes, core.members)) {
         core.controls.header().barrier.give_up();
         return false;
     }
@@ -58,7 +58,7 @@ class DeferredFence final : public FenceStrategy {
         if (call.precedes) return;
         for (const std::uint32_t rank : call.targets) {
             static_cast<void>(guard.unlocked([&] { return perform_queued(core, rank); }));
-            core.discard_deferred(rank);
+            core.deferred.discard(rank);
         }
     }
 
@@ -78,7 +78,7 @@ class DeferredFence final : public FenceStrategy {
         std::atomic<std::uint64_t>& queued = core.controls.header().queued_fence[fence % 2];
         base::FirstFault first;
         first.note(end_operations(core, call.targets));
-        if (!core.deferred_targets().empty()) queued.store(fence, std::memory_order_relaxed);
+        if (!core.deferred.targets().empty()) queued.store(fence, std::memory_order_relaxed);
         if (!core.barrier()) return false;
         first.note(perform_all_queued(core, call.targets));
         if (!await_incoming(core, queued.load(std::memory_order_relaxed) == fence)) return false;

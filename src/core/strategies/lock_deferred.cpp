@@ -16,7 +16,7 @@ class DeferredLocks final : public LockStrategy {
 
     Fault lock(Core& core, StateGuard& guard, Target& target, sync::LockKind kind) override {
         const bool local = core.is_local(target.rank);
-        const bool queues = local && target.rank != core.me && !core.pointers_given && core.can_defer();
+        const bool queues = local && target.rank != core.me && !core.pointers_given && core.can_defer;
         if (queues && core.lock_order->may_defer(core)) {
             target.held_lock = kind == sync::LockKind::Shared ? HeldLock::SharedDeferred : HeldLock::ExclusiveDeferred;
             core.lock_order->defer(core, target.rank);
@@ -36,7 +36,7 @@ class DeferredLocks final : public LockStrategy {
         return later ? Decision::Queue : Decision::Now;
     }
 
-    bool may_defer(const Core& core) const override { return core.remote_sync != nullptr || core.can_defer(); }
+    bool may_defer(const Core& core) const override { return core.remote_sync != nullptr || core.can_defer; }
     bool allows_fast_paths() const override { return false; }
 };
 

@@ -29,7 +29,7 @@ bool meet(std::uintptr_t first, std::uintptr_t end, std::uint64_t base, std::uin
 bool is_exposed(std::uintptr_t first, std::uintptr_t end) {
     bool exposed = false;
     plugin::g_libosc.visit_windows([&](Window& window) {
-        const shm::ControlBlock& block = window.mine();
+        const shm::ControlBlock& block = window.core.mine();
         if (block.memory == shm::Memory::Private || block.memory == shm::Memory::Mixed)
             exposed = exposed || meet(first, end, block.base, block.size);
         if (window.regions != nullptr)
@@ -55,7 +55,7 @@ bool pays(std::uintptr_t first, std::uintptr_t end) {
 bool operations_in_flight() {
     bool any = false;
     plugin::g_libosc.visit_windows(
-        [&](Window& window) { any = any || window.incomplete.load(std::memory_order_acquire) != 0; });
+        [&](Window& window) { any = any || window.core.incomplete.load(std::memory_order_acquire) != 0; });
     return any;
 }
 
@@ -75,7 +75,7 @@ shm::SharedPart adopt(Window& window, const void* base, std::size_t bytes, std::
     limits.in_use = is_exposed;
     if (!always) limits.pays = pays;
     watch_memory_calls();
-    shm::Adoption::mine().expect_forks_of(window.controls.local_count(window.size));
+    shm::Adoption::mine().expect_forks_of(window.core.controls.local_count(window.core.size));
     const shm::SharedPart part = shm::Adoption::mine().adopt(base, bytes, limits, kept_private);
     if (off) kept_private.clear();
     return part;

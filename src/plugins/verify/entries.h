@@ -72,7 +72,7 @@ std::string name_for_report(MPI_Win handle);
 /// The window and its ledger; null for windows that the checker does not watch (the host serves them).
 inline Window* watched(MPI_Win win) {
     Window* const window = plugin::g_libosc.find_window(win);
-    return window != nullptr && window->ledger != nullptr ? window : nullptr;
+    return window != nullptr && window->core.ledger != nullptr ? window : nullptr;
 }
 
 namespace verified {

@@ -18,8 +18,8 @@ using check::Operation;
 // The displacement unit of a target; without the exchange at the creation, this process's for one on another node.
 std::uint64_t unit_of(Window& window, std::uint32_t rank) {
     if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) return 1;
-    if (window.is_local(rank)) return plugin::g_libosc.target(window, rank).unit;
-    return window.ledger->unit_of(rank, static_cast<std::uint64_t>(window.unit));
+    if (window.core.is_local(rank)) return plugin::g_libosc.target(window.core, rank).unit;
+    return window.core.ledger->unit_of(rank, static_cast<std::uint64_t>(window.unit));
 }
 
 // The addresses of a local buffer. False: too many ranges.
@@ -45,8 +45,8 @@ void find_local(Operation& operation, const Buffers& buffers) {
 
 // Reports a mistake of the operation that this thread is about to perform.
 void report_operation(const Window& window, const Operation& operation, check::Rule rule, const std::string& text) {
-    window.ledger->report(rule,
-                          {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}});
+    window.core.ledger->report(
+        rule, {{std::string(operation.call) + t_current_call->operation + ": " + text, operation.site}});
 }
 
 // Looks for elements that no variable of their type can be at: of a predefined type, and of any type in accumulates.
@@ -55,9 +55,10 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
     const bool accumulates = operation.kind != op::OpKind::Put && operation.kind != op::OpKind::Get;
     if (!accumulates && !type.predefined) return;
     const std::int64_t alignment = alignment_of(type.basic);
-    const bool known_base = window.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
+    const bool known_base = window.core.is_local(operation.target) && window.flavor != MPI_WIN_FLAVOR_DYNAMIC;
     const auto base =
-        known_base ? static_cast<std::int64_t>(plugin::g_libosc.target(window, operation.target).control().base) : 0;
+        known_base ? static_cast<std::int64_t>(plugin::g_libosc.target(window.core, operation.target).control().base)
+                   : 0;
     for (const Bytes& range : operation.bytes)
         if ((base + range.lo) % alignment != 0) {
             report_operation(window, operation, check::Rule::Alignment,
@@ -123,8 +124,8 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     CallScope scope(check::site_of(returns_to));
     scope->operation = " to rank " + std::to_string(rank);
     const op::TypeInfo* const type = plugin::g_libosc.type_info(buffers.target_type);
-    const bool known =
-        type != nullptr && buffers.target_count >= 0 && rank >= 0 && static_cast<std::uint32_t>(rank) < window->size;
+    const bool known = type != nullptr && buffers.target_count >= 0 && rank >= 0 &&
+                       static_cast<std::uint32_t>(rank) < window->core.size;
     Operation operation;
     if (known) {
         operation.kind = kind;
@@ -145,14 +146,15 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
         scope->operation += ", bytes " + check::text_of(operation.bytes);
     }
     if (request != nullptr && notification < 0)
-        report_unless_none(*window, call, plugin::g_libosc.need_passive(*window, "operations that give a request"));
+        report_unless_none(*window, call,
+                           plugin::g_libosc.need_passive(window->core, "operations that give a request"));
     if (known) look_before(*window, operation, *type, buffers);
     const bool follows = request != nullptr && may_follow_request();
     // Nothing tells when a request that is not followed completes the use of the buffers.
     if (request != nullptr && !follows) operation.exact_here = false;
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
-    window->ledger->on_operation(operation);
+    window->core.ledger->on_operation(operation);
     if (follows) follow_request(*window, {call + scope->operation, operation.site}, operation, *request);
     return MPI_SUCCESS;
 }

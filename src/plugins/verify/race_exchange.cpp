@@ -34,7 +34,7 @@ constexpr int kMostComms = 100;
 constinit std::atomic<int> g_comms{0};
 
 CheckerComm without(const Window& window) {
-    if (window.me == 0)
+    if (window.core.me == 0)
         plugin::g_libosc.warn_for_group(
             "OSC_CHECK: the checker has no communicator left for a window; conflicts between its processes are not "
             "looked for");
@@ -82,7 +82,7 @@ CheckerComm comm_for(Window& window, MPI_Comm comm) {
     CheckerComm made;
     MPI_Comm handle = MPI_COMM_NULL;
     // A split copies no attributes and calls no function of the program.
-    if (mpi.Comm_split(comm, 0, static_cast<int>(window.me), &handle) == MPI_SUCCESS) {
+    if (mpi.Comm_split(comm, 0, static_cast<int>(window.core.me), &handle) == MPI_SUCCESS) {
         mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
         g_comms.fetch_add(1, std::memory_order_relaxed);
         made = CheckerComm(new MPI_Comm(handle), [](MPI_Comm* one) {
@@ -124,7 +124,7 @@ struct ExchangeBuffers {
 // check::Races::Exchange.
 bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, std::vector<Message>& in) {
     const host::Real& mpi = host::real();
-    const std::size_t processes = window.size;
+    const std::size_t processes = window.core.size;
     auto buffers = std::make_unique<ExchangeBuffers>(processes);
     ExchangeBuffers& all = *buffers;
     for (std::size_t i = 0; i < processes; ++i)
@@ -154,13 +154,13 @@ bool exchange(Window& window, MPI_Comm comm, const std::vector<Message>& out, st
 }
 
 void gather_units(Window& window, MPI_Comm comm) {
-    auto units = std::make_unique<std::vector<std::uint64_t>>(window.size);
-    (*units)[window.me] = static_cast<std::uint64_t>(window.unit);
+    auto units = std::make_unique<std::vector<std::uint64_t>>(window.core.size);
+    (*units)[window.core.me] = static_cast<std::uint64_t>(window.unit);
     MPI_Request request = MPI_REQUEST_NULL;
     if (host::real().Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, units->data(), 1, MPI_UINT64_T, comm, &request) ==
             MPI_SUCCESS &&
         finish(window, request))
-        window.ledger->know_units(std::move(*units));
+        window.core.ledger->know_units(std::move(*units));
     else
         static_cast<void>(units.release());
 }
@@ -186,22 +186,23 @@ void release_checker_comms() {
 void watch_races(Window& window, MPI_Comm comm) {
     const CheckerComm own = comm_for(window, comm);
     if (own != nullptr) gather_units(window, *own);
-    window.ledger->watch_races({.me = window.me,
-                                .processes = window.size,
-                                .promises = promises_of(window),
-                                .addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC,
-                                .threads = plugin::g_libosc.threads(),
-                                .exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
-                                    return own != nullptr && exchange(window, *own, out, in);
-                                }});
+    window.core.ledger->watch_races(
+        {.me = window.core.me,
+         .processes = window.core.size,
+         .promises = promises_of(window),
+         .addresses = window.flavor == MPI_WIN_FLAVOR_DYNAMIC,
+         .threads = plugin::g_libosc.threads(),
+         .exchange = [&window, own](const std::vector<Message>& out, std::vector<Message>& in) {
+             return own != nullptr && exchange(window, *own, out, in);
+         }});
 }
 
 void watch_memory(Window& window) {
     const auto bytes = static_cast<std::size_t>(window.bytes);
-    if (window.ledger->races() == nullptr || window.flavor != MPI_WIN_FLAVOR_ALLOCATE || bytes == 0) return;
+    if (window.core.ledger->races() == nullptr || window.flavor != MPI_WIN_FLAVOR_ALLOCATE || bytes == 0) return;
     for (const auto& [key, value] : window.info)  // a view keeps the alignment up to that of a page
         if (key == "mpi_minimum_memory_alignment" && std::strtoull(value.c_str(), nullptr, 10) > kLeastPage) return;
-    std::byte* const view = plugin::g_libosc.map_view(window.mine().offset, bytes);
+    std::byte* const view = plugin::g_libosc.map_view(window.core.mine().offset, bytes);
     auto guard = view != nullptr ? check::PageGuard::make(view, static_cast<std::byte*>(window.base), bytes) : nullptr;
     if (guard == nullptr) {
         if (view != nullptr) plugin::g_libosc.unmap_view(view);
@@ -210,14 +211,14 @@ void watch_memory(Window& window) {
         return;
     }
     window.program_view = view;
-    window.ledger->races()->watch_memory(std::move(guard));
+    window.core.ledger->races()->watch_memory(std::move(guard));
 }
 
 void compare_before_free(Window& window) {
-    check::Races* const races = window.ledger->races();
-    if (races == nullptr || plugin::g_libosc.may_free(window) != Fault::None) return;
+    check::Races* const races = window.core.ledger->races();
+    if (races == nullptr || plugin::g_libosc.may_free(window.core) != Fault::None) return;
     if (plugin::g_libosc.meet(window)) races->compare();
-    window.ledger->stop_comparing();
+    window.core.ledger->stop_comparing();
 }
 
 }  // namespace osc

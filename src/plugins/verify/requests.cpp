@@ -75,8 +75,8 @@ void follow_request(Window& window, check::Line issued, const check::Operation& 
     if (plugin::g_libosc.give_own_handle(&request) != MPI_SUCCESS) return;
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
-    all.followed.insert_or_assign(
-        request, Followed{window.ledger, window.ledger->name(), std::move(issued), operation.target, operation.number});
+    all.followed.insert_or_assign(request, Followed{window.core.ledger, window.core.ledger->name(), std::move(issued),
+                                                    operation.target, operation.number});
 }
 
 void forget_ledger(const check::Ledger& ledger) {

@@ -33,7 +33,7 @@ Ranks ranks_of(Window& window, MPI_Group group) {
 template <class Below>
 int synchronise(Window& window, Synchronisation call, Below&& below) {
     const CallScope scope(call.site);
-    check::Ledger& ledger = *window.ledger;
+    check::Ledger& ledger = *window.core.ledger;
     ledger.before(call);
     const int error = below();
     if (error == MPI_SUCCESS) ledger.after(call);
@@ -58,23 +58,23 @@ namespace verified {
     }
 
 // A call at one target; nothing happens at MPI_PROC_NULL. `must_not` finds what libosc serves against the rules.
-#define OSC_VERIFIED_ONE(name, act, must_not)                                      \
-    int name(int rank, MPI_Win win) {                                              \
-        OSC_VERIFY(name, act, (rank, win));                                        \
-        if (rank == MPI_PROC_NULL) return below();                                 \
-        call.target = static_cast<std::uint32_t>(rank);                            \
-        const CallScope scope(call.site);                                          \
-        report_unless_none(*window, "MPI_" #name, must_not(*window, call.target)); \
-        return synchronise(*window, call, below);                                  \
+#define OSC_VERIFIED_ONE(name, act, must_not)                                           \
+    int name(int rank, MPI_Win win) {                                                   \
+        OSC_VERIFY(name, act, (rank, win));                                             \
+        if (rank == MPI_PROC_NULL) return below();                                      \
+        call.target = static_cast<std::uint32_t>(rank);                                 \
+        const CallScope scope(call.site);                                               \
+        report_unless_none(*window, "MPI_" #name, must_not(window->core, call.target)); \
+        return synchronise(*window, call, below);                                       \
     }
 
 int Win_fence(int assert, MPI_Win win) {
     OSC_VERIFY(Win_fence, Fence, (assert, win));
     call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
-    const std::uint64_t made = plugin::g_libosc.fences(*window, 0);
+    const std::uint64_t made = plugin::g_libosc.fences(window->core, 0);
     const int error = synchronise(*window, call, below);
-    if (plugin::g_libosc.fences(*window, made) != made && window->ledger->races() != nullptr)
-        window->ledger->races()->compare();  // no process has died
+    if (plugin::g_libosc.fences(window->core, made) != made && window->core.ledger->races() != nullptr)
+        window->core.ledger->races()->compare();  // no process has died
     return error;
 }
 
@@ -96,7 +96,7 @@ int Win_test(MPI_Win win, int* flag) {
     OSC_VERIFY(Win_test, Wait, (win, flag));
     const CallScope scope(call.site);
     const int error = below();
-    if (error == MPI_SUCCESS && *flag != 0) window->ledger->after(call);
+    if (error == MPI_SUCCESS && *flag != 0) window->core.ledger->after(call);
     return error;
 }
 

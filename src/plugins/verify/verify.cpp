@@ -54,9 +54,9 @@ void report_mistake(Window& window, const char* function, Fault fault, const std
     check::Line line{std::string(function) + (current != nullptr ? current->operation : "") + ": " + text,
                      check::t_call_site};
     if (rule == check::Rule::Epoch)
-        window.ledger->report_with_epochs(rule, std::move(line));
+        window.core.ledger->report_with_epochs(rule, std::move(line));
     else
-        window.ledger->report(rule, {std::move(line)});
+        window.core.ledger->report(rule, {std::move(line)});
 }
 
 namespace {
@@ -71,15 +71,15 @@ class Verifier final : public Checker {
         return verify_notified(call, kind, buffers, op, win, counter, request, below);
     }
     void counter_read(Window& window, std::uint32_t counter, std::uint64_t value, bool resets) override {
-        if (check::Races* const races = window.ledger->races(); races != nullptr)
+        if (check::Races* const races = window.core.ledger->races(); races != nullptr)
             races->on_notification(counter, value, resets);
     }
     void counters_made(Window& window) override {
-        if (window.ledger->races() != nullptr) window.ledger->races()->on_new_counters();
+        if (window.core.ledger->races() != nullptr) window.core.ledger->races()->on_new_counters();
     }
     void deadlock(Window& window, const char* call, const std::string& text) override {
-        window.ledger->report_with_epochs(check::Rule::Unmatched,
-                                          {std::string(call) + ": " + text, check::t_call_site});
+        window.core.ledger->report_with_epochs(check::Rule::Unmatched,
+                                               {std::string(call) + ": " + text, check::t_call_site});
     }
     void report_at_end() override { osc::report_at_end(); }
     void end() override { release_checker_comms(); }

@@ -14,19 +14,19 @@ namespace {
 void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     Window* const window = plugin::g_libosc.find_window(win);
     if (window == nullptr) return;
-    window->ledger = new check::Ledger([win] { return name_for_report(win); }, {call, site});
-    if (window->all_check) watch_races(*window, comm);
+    window->core.ledger = new check::Ledger([win] { return name_for_report(win); }, {call, site});
+    if (window->core.all_check) watch_races(*window, comm);
     if (base::values().check == "2") watch_memory(*window);
 }
 
 // The report at MPI_Finalize, before libosc ends the window itself.
 void report_leak(Window& window) {
-    const check::Earlier created = window.ledger->created();
+    const check::Earlier created = window.core.ledger->created();
     check::Line line{std::string(created.call) + " has made the window; MPI_Finalize found it alive", created.site};
-    if (window.ledger->has_open_epoch())
-        window.ledger->report_with_epochs(check::Rule::Leak, std::move(line));
+    if (window.core.ledger->has_open_epoch())
+        window.core.ledger->report_with_epochs(check::Rule::Leak, std::move(line));
     else
-        window.ledger->report(check::Rule::Leak, {std::move(line)});
+        window.core.ledger->report(check::Rule::Leak, {std::move(line)});
 }
 
 // `baseptr`: where a call that allocates memory stores its address; null for other calls.
@@ -85,9 +85,9 @@ int Win_free(MPI_Win* win) {
     const check::Synchronisation call{
         .act = check::Act::Free, .call = "MPI_Win_free", .site = check::site_of(__builtin_return_address(0))};
     const CallScope scope(call.site);
-    check::Ledger* const ledger = window->ledger;
+    check::Ledger* const ledger = window->core.ledger;
     std::byte* const view = window->program_view;
-    if (window->epoch.access == Access::FenceUsed)
+    if (window->core.epoch.access == Access::FenceUsed)
         report_mistake(*window, call.call, Fault::Sync, "operations since the last fence have no fence behind them");
     ledger->before(call);
     compare_before_free(*window);
@@ -104,7 +104,7 @@ int Win_free(MPI_Win* win) {
 
 void report_at_end() {
     for (Window* window : live_windows())
-        if (window->ledger != nullptr) report_leak(*window);
+        if (window->core.ledger != nullptr) report_leak(*window);
     report_open_requests();
     check::summarise();
 }

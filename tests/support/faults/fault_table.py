@@ -91,8 +91,8 @@ FAULTS = [
     Fault("lock_order_ignored", "a lock is acquired before one that the process asked for earlier", [
         after("core/strategies/deferred_lock.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
     Fault("lock_fast_unordered", "the fast path of MPI_Win_lock does not know of deferred locks", [
-        Edit("api/windows.cpp", "may_defer(*window)) serve_deferred_locks();",
-             "may_defer(*window) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();")]),
+        Edit("api/windows.cpp", "may_defer(window->core)) serve_deferred_locks();",
+             "may_defer(window->core) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();")]),
     Fault("lock_blocks_process", "locks are deferred although other threads of the program may lock", [
         Edit("core/strategies/deferred_lock.cpp", "if (!core.threaded) return true;",
              "if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;")]),
