@@ -141,6 +141,16 @@ TEST(Pieces, TheIndexFindsAllThatShareBytes) {
             piece.lo += static_cast<std::int64_t>(random() % 8) * 50 - 200;
             index.insert(piece, i);
             all[i] = piece;
+            if (i % 3 == 0) {  // a row grows, or becomes another one
+                Piece by = piece;
+                if (by.count == 1)
+                    by.bytes += static_cast<std::int64_t>(random() % 4);
+                else
+                    by.count += static_cast<std::int64_t>(random() % 4);
+                if (i % 9 == 0) by = {by.lo, by.bytes, by.bytes + 2, by.count + 1};
+                index.replace(piece, by, i);
+                all[i] = by;
+            }
             if (i >= members) {
                 const auto old = i - members;
                 index.erase(all.at(old), old);

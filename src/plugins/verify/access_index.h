@@ -10,7 +10,7 @@
 
 namespace osc::check {
 
-/// Entries stay where they are, and keep their bytes. One thread at a time.
+/// Entries stay where they are, and keep their bytes but by replace(). One thread at a time.
 class AccessIndex {
   public:
     explicit AccessIndex(Promises promises) : promises_(promises) {}
@@ -20,6 +20,12 @@ class AccessIndex {
         if (members.count++ == 0) members.example = entry.access;
         for (const Piece& piece : entry.pieces)
             members.pieces.insert(piece, &entry);
+    }
+    /// Replaces the only piece of an entry by one that begins at the same byte, with its elements.
+    void replace(Entry& entry, const Piece& by) {
+        if (const auto members = classes_.find(key_of(entry)); members != classes_.end())
+            members->second.pieces.replace(entry.pieces.front(), by, &entry);
+        entry.pieces.front() = by;
     }
     void erase(const Entry& entry) {
         const auto members = classes_.find(key_of(entry));

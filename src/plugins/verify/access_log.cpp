@@ -116,10 +116,8 @@ bool AccessLog::join(Target& target, const Entry& entry) {
     if (entry.access.world == World::Lock && kept_ < std::min(kJoinLocked, most_)) return false;
     Piece longer = earlier.pieces.front();
     if (!extend(longer, entry.pieces.front(), element_of(entry.access))) return false;
-    target.pending.erase(earlier);
-    earlier.pieces.front() = longer;
+    target.pending.replace(earlier, longer);
     earlier.access.issued = std::max(earlier.access.issued, entry.access.issued);
-    target.pending.insert(earlier);
     return true;
 }
 

@@ -100,13 +100,19 @@ void LocalBuffers::on_operation(const Operation& operation) {
                        {{describe(operation) + ": its origin and its result buffer overlap", operation.site}});
     look_for_overlaps(operation);
     if (operations_.size() >= kMostOperations) return;
-    for (const Piece& piece : pieces_of(operation.reads_here, 1))
-        reads_.insert(piece, operation.number);
-    for (const Piece& piece : pieces_of(operation.writes_here, 1))
-        writes_.insert(piece, operation.number);
-    groups_[{operation.target, operation.request ? operation.number : 0}].push_back(operation.number);
+    std::vector<std::uint64_t>& group = groups_[{operation.target, operation.request ? operation.number : 0}];
+    const Pending* const before = group.empty() ? nullptr : &operations_.at(group.back());
+    const bool known =
+        before != nullptr && before->reads == operation.reads_here && before->writes == operation.writes_here;
+    if (!known) {
+        for (const Piece& piece : pieces_of(operation.reads_here, 1))
+            reads_.insert(piece, operation.number);
+        for (const Piece& piece : pieces_of(operation.writes_here, 1))
+            writes_.insert(piece, operation.number);
+    }
+    group.push_back(operation.number);
     operations_.emplace(operation.number, Pending{describe(operation), operation.site, operation.reads_here,
-                                                  operation.writes_here, hash_of(operation.reads_here)});
+                                                  operation.writes_here, hash_of(operation.reads_here), !known});
 }
 
 void LocalBuffers::look_for_change(const Pending& pending, const Synchronisation& call) const {
@@ -131,10 +137,12 @@ void LocalBuffers::before(const Synchronisation& call) {
         for (const std::uint64_t number : at->second) {
             const auto pending = operations_.find(number);
             look_for_change(pending->second, call);
-            for (const Piece& piece : pieces_of(pending->second.reads, 1))
-                reads_.erase(piece, number);
-            for (const Piece& piece : pieces_of(pending->second.writes, 1))
-                writes_.erase(piece, number);
+            if (pending->second.indexed) {
+                for (const Piece& piece : pieces_of(pending->second.reads, 1))
+                    reads_.erase(piece, number);
+                for (const Piece& piece : pieces_of(pending->second.writes, 1))
+                    writes_.erase(piece, number);
+            }
             operations_.erase(pending);
         }
     groups_.erase(first, last);

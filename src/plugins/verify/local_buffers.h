@@ -32,6 +32,7 @@ class LocalBuffers {
         Site site;
         std::vector<Bytes> reads, writes;
         std::optional<std::uint64_t> hash;  // of the bytes that it reads; none if they were not mapped
+        bool indexed = true;                // else the operation before, which completes with it, has the same buffers
     };
     using Index = PieceIndex<std::uint64_t>;  // by the numbers of operations
 

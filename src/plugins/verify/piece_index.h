@@ -33,6 +33,19 @@ class PieceIndex {
             rows->second.blocks.erase(at, at + piece.bytes, piece, value);
     }
 
+    /// Replaces `piece` by one that begins at the same byte.
+    void replace(const Piece& piece, const Piece& by, Value value) {
+        const auto rows = by_stride_.find(piece.stride);
+        if (piece.stride == by.stride && (piece.stride == 0 || piece.bytes == by.bytes) && rows != by_stride_.end() &&
+            rows->second.whole.replace(piece.lo, piece.hi(), by.hi(), by, value)) {
+            const std::int64_t at = begin_in(piece.stride, piece.lo);
+            rows->second.blocks.replace(at, at + piece.bytes, at + piece.bytes, by, value);
+            return;
+        }
+        erase(piece, value);
+        insert(by, value);
+    }
+
     /// Calls visit(piece, value) until it returns false, and returns whether it never did. The pieces that share bytes
     /// with `one` are visited, some of them several times, and few others.
     template <class Visit>
@@ -61,6 +74,15 @@ class PieceIndex {
             ranges->second.erase({lo, piece.lo, value});
             if (ranges->second.empty()) by_power_.erase(ranges);
             return by_power_.empty();
+        }
+        /// False if it stands elsewhere then.
+        bool replace(std::int64_t lo, std::int64_t hi, std::int64_t new_hi, const Piece& by, Value value) {
+            if (power_of(lo, hi) != power_of(lo, new_hi)) return false;
+            const auto ranges = by_power_.find(power_of(lo, hi));
+            if (ranges == by_power_.end()) return false;
+            const auto range = ranges->second.find({lo, by.lo, value});
+            if (range != ranges->second.end()) range->second = {new_hi, by};
+            return range != ranges->second.end();
         }
         template <class Visit>
         bool visit(std::int64_t lo, std::int64_t hi, Visit&& visit) const {
