@@ -1,5 +1,6 @@
 // The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route with
 // unchanged arguments. This file does not include mpi.h, which declares the same names with the host's types.
+// Build: osc
 #include "api/route_table.h"
 #include "host/lacking.h"
 

@@ -1,4 +1,5 @@
 // The general path of operations: checks the arguments, prepares the target in the epoch, and calls the window.
+// Build: osc -O3
 #include "api/data.h"
 
 #include <utility>

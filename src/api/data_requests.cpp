@@ -1,5 +1,6 @@
 // The fast paths of MPI_Get_accumulate, of the request-based operations, and of the two calls that complete one
 // request. On a node an operation is complete when its call returns, so its request is the host's constant one.
+// Build: osc --param=logical-op-non-short-circuit=0
 #include "api/data.h"
 #include "api/data_fast.h"
 

@@ -2,6 +2,7 @@
 // do, because the host's own know nothing of libosc's windows. Some look the functions up by dlsym(). Those that are
 // loaded with RTLD_DEEPBIND are bound to the host; from the first window on libosc redirects them when a window is
 // made, and when the program looks up a function, which it does before it calls a plug-in's.
+// Build: start
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Build: start
 #include "api/job_line.h"
 
 #include <atomic>

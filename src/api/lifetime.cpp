@@ -1,5 +1,6 @@
 // Entry points that start and end MPI. What libosc has of the host ends before the host does, behind the program's own
 // callbacks at MPI_Finalize (MPI 4.1 section 11.2.4), and is made anew if the program starts MPI again by a session.
+// Build: start
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,5 @@
 // Notified operations and their counters: the exported functions OSC_* of include/osc/notify.h.
+// Build: osc
 #include "osc/notify.h"
 
 #include <sched.h>

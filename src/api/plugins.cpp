@@ -1,4 +1,5 @@
 // Fills the tables of what plugins may call.
+// Build: start
 #include "api/plugins.h"
 
 #include "api/plugin_table.h"

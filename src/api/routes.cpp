@@ -1,5 +1,6 @@
 // Finds the routes when the library is loaded, or at the first call if the host comes later (a language binding that
 // opens MPI at run time). Over a foreign host always at the first call, which prints the line that says so.
+// Build: start
 #include "api/routes.h"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // Error reports.
+// Build: start
 #include "api/serve.h"
 
 #include "base/log.h"

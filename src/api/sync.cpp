@@ -1,4 +1,5 @@
 // Entry points of the synchronisation calls: they check arguments and translate the host's constants.
+// Build: osc --param=logical-op-non-short-circuit=0
 #include <span>
 #include <vector>
 

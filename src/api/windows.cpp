@@ -1,4 +1,5 @@
 // Entry points that make and free windows and memory, and that make communicators of processes which share memory.
+// Build: -O2
 #include <pthread.h>
 
 #include <climits>

@@ -1,4 +1,5 @@
 // Operations outside the fast paths: they open their target, and are executed by the way to its memory or queued.
+// Build: -O3
 #include <utility>
 
 #include "core/epoch.h"

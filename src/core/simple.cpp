@@ -3,6 +3,7 @@
 // of a long run on mapped memory are closed for the fast paths, so that every other operation on them passes
 // leave_batch() first. Other targets stay open, and operations on them do not end the run; nor do the fast paths' own
 // on a target of which only memory that they do not reach has a run.
+// Build: -O3
 #include "core/simple.h"
 
 #include <utility>

@@ -1,4 +1,5 @@
 // Loads the network transport when it is first needed.
+// Build: osc_core_cold
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // back when the type is duplicated or freed. The table is only a faster way to the same object.
 //
 // libosc holds no lock while it calls the host, because the host may call back under a lock of its own.
+// Build: osc -O3
 #include "host/datatype.h"
 
 #include <new>

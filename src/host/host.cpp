@@ -1,4 +1,5 @@
 // Services of the host MPI.
+// Build: osc
 #include "host/host.h"
 
 #include <atomic>

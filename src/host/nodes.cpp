@@ -1,4 +1,5 @@
 // Asks the host for nodes.
+// Build: start
 #include "host/nodes.h"
 
 #include "host/host.h"

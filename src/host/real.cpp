@@ -1,4 +1,5 @@
 // Finds the host MPI.
+// Build: start
 #include "host/real.h"
 
 #include <dlfcn.h>

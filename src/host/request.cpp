@@ -1,6 +1,7 @@
 // The functions of requests that the host polls. The status that a host passes to poll() and wait() may be invalid, so
 // they do not write to it. While the application waits, only they may drive the host, which may have to send a peer the
 // rest of a message (invariant I3).
+// Build: osc
 #include "host/request.h"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// Build: osc_core
 #include "net/messenger.h"
 
 #include <cstring>

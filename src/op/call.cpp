@@ -1,4 +1,5 @@
 // Checks and executes one operation.
+// Build: -O3
 #include "op/call.h"
 
 #include <memory>

@@ -1,4 +1,5 @@
 // The copies behind copy.h.
+// Build: -O3
 #include "op/copy.h"
 
 #include <cstring>

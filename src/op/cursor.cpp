@@ -1,4 +1,5 @@
 // Moves a cursor from piece to piece; the parts that are not in the innermost loops.
+// Build: -O3
 #include "op/cursor.h"
 
 namespace osc::op {

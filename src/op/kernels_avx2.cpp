@@ -1,4 +1,5 @@
-// The kernels compiled for AVX2; kernels.cmake gives this file its processor flags.
+// The kernels compiled for AVX2.
+// Build: -O3 -falign-loops=64 -ffp-contract=off -mavx2 -mf16c on:x86_64
 #include "op/kernels_loops.h"
 
 namespace osc::op {

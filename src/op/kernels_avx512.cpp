@@ -1,4 +1,6 @@
-// The kernels compiled for AVX-512; kernels.cmake gives this file its processor flags.
+// The kernels compiled for AVX-512.
+// Build: -O3 -falign-loops=64 -ffp-contract=off on:x86_64
+// Build: -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 #include "op/kernels_loops.h"
 
 namespace osc::op {

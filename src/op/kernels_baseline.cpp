@@ -1,4 +1,5 @@
 // The kernels compiled for the processor that the whole library is compiled for.
+// Build: -O3 -falign-loops=64 -ffp-contract=off
 #include "op/kernels_loops.h"
 
 namespace osc::op {

@@ -1,6 +1,9 @@
 // The loops behind the kernels and the table of them. Included by one source file per instruction set, which compiles
 // them with its own processor flags. Everything with code is therefore in an unnamed namespace and uses no inline
 // function from elsewhere: otherwise the linker could merge an AVX copy into code that runs on any processor.
+// -O3 vectorises the loops. They are so short that one that straddles two cache lines takes up to half as long again,
+// so all are aligned. A fused multiply-add would make results depend on the processor, and ranks may run on different
+// ones.
 #pragma once
 
 #include <cstring>

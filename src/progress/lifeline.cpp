@@ -1,4 +1,5 @@
 // The lifeline over sockets, and the closing of sockets in children made by fork.
+// Build: osc_core_cold
 #include "progress/lifeline.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 // The timer behind the park.
+// Build: osc_core_cold
 #include "progress/progress_park.h"
 
 #include <sys/timerfd.h>

@@ -1,4 +1,5 @@
 // Copies puts and gets between layouts; updates elements under their stripes.
+// Build: -O3
 #include "reach/mapped.h"
 
 #include "local/direct.h"

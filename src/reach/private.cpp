@@ -1,4 +1,5 @@
 // Chooses between process_vm_* and the agent, for each operation.
+// Build: -O3
 #include "reach/private.h"
 
 #include "stats/counters.h"

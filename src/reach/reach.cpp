@@ -1,4 +1,5 @@
 // What the ways have in common: the bounds of a target's memory.
+// Build: -O3
 #include "reach/reach.h"
 
 #include <limits>

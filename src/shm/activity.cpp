@@ -1,4 +1,5 @@
 // Notes of waits, and the decision when a wait is reported.
+// Build: osc_core
 #include "shm/activity.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // Construction of a control table in raw shared memory.
+// Build: osc_core
 #include "shm/control.h"
 
 #include <new>

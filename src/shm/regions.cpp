@@ -1,4 +1,5 @@
 // Attach, detach, and reads of another process's table.
+// Build: osc_core
 #include "shm/regions.h"
 
 #include <algorithm>

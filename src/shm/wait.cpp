@@ -1,4 +1,5 @@
 // Owns the process's wait policy.
+// Build: osc_core
 #include "shm/wait.h"
 
 #include <sched.h>

@@ -1,6 +1,7 @@
 // Statistics by name, for osc_window_stat(): KIND, PATH and to_SIZE in this order, each of which may be left out, then
 // operations or bytes, or without to_SIZE timed_operations, ns or waiting_ns; or SYNC.calls, SYNC.timed_calls, SYNC.ns,
 // SYNC.waiting_ns; or one of kOthers.
+// Build: osc_core_cold
 #include <algorithm>
 #include <iterator>
 #include <string_view>

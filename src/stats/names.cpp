@@ -1,4 +1,5 @@
 // The names of what the statistics tell apart, from the one table.
+// Build: osc_core_cold
 #include "stats/report.h"
 
 namespace osc::stats {

@@ -1,4 +1,5 @@
 // Owns the records of this process.
+// Build: osc_core_cold
 #include "stats/record.h"
 
 #include <deque>

@@ -1,4 +1,5 @@
 // Acquisition and release of two-level locks, and the waiting for a lock that is not free.
+// Build: osc_core_cold
 #include "sync/two_level.h"
 
 #include <sched.h>

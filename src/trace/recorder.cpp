@@ -1,4 +1,5 @@
 // Owns the file of this process's timeline.
+// Build: osc_core_cold
 #include "trace/recorder.h"
 
 #include <fcntl.h>

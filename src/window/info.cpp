@@ -1,4 +1,5 @@
 // Info hints: which are known, and the values in use that MPI_Win_get_info reports (MPI 4.1 section 12.2).
+// Build: -O2
 #include <algorithm>
 #include <bit>
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // Handle -> Window*: a table of all live windows, and a cache in front of it.
+// Build: osc
 #include "window/registry.h"
 
 #include <mutex>

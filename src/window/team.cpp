@@ -1,4 +1,5 @@
 // Makes teams by one exchange over the user's communicator.
+// Build: -O2
 #include "window/team.h"
 
 #include <sched.h>

@@ -1,4 +1,5 @@
 // The ways to targets' memory.
+// Build: osc
 #include "window/window.h"
 
 #include "reach/mapped.h"

@@ -5,6 +5,7 @@
 // The host imports the functions by which it closes connections, makes progress, waits for its process manager (read)
 // and destroys its workers. Replacements follow the finalizing thread through these steps: from the first closed
 // connection to the first destroyed worker, a read() that finds nothing makes progress.
+// Build: start
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 // What MPICH and the libraries of its ABI do in their own ways: requests, windows, simulated nodes.
+// Build: start
 #include <cstdlib>
 #include <cstring>
 #include <string>

@@ -1,6 +1,7 @@
 // MPICH over UCX polls for messages with ucp_worker_progress, a public function of UCX that it imports. This file
 // replaces that entry of the host's import table by a function that also drives libosc's network. Other libraries'
 // calls do not change, and libosc exports no name for it.
+// Build: start
 #include <atomic>
 #include <mutex>
 

@@ -1,5 +1,6 @@
 // Two-level locks (sync/two_level.h): each call holds its locks when it returns, and operations run as with
 // MPI_MODE_NOCHECK. lock_all is one atomic, whatever the number of targets.
+// Build: osc_core_cold
 #include <utility>
 
 #include "core/core.h"

@@ -1,4 +1,5 @@
 // Finds strategies by kind and name.
+// Build: osc_core_cold
 #include "core/strategies/registry.h"
 
 #include <cstddef>

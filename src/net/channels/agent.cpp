@@ -1,4 +1,5 @@
 // The agent's thread.
+// Build: osc_core_cold
 #include "net/channels/agent.h"
 
 #include <sched.h>

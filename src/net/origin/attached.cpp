@@ -1,4 +1,5 @@
 // Checks pieces against the regions, and moves them.
+// Build: osc_core_cold
 #include "net/origin/attached.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Atomics on lock words, each awaited.
+// Build: osc_core_cold
 #include "net/origin/lock_words.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // Rows of elements by the provider's atomics.
+// Build: osc_core_cold
 #include "net/origin/provider_atomics.h"
 
 #include <algorithm>

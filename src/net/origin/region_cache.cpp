@@ -1,4 +1,5 @@
 // Keeps leases and drops withdrawn ones.
+// Build: osc_core_cold
 #include "net/origin/region_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Build: osc_core_cold
 #include "net/origin/target_queries.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // From a message slot's body to operations.
+// Build: osc_core_cold
 #include "net/target/agent_service.h"
 
 #include "base/random.h"

@@ -1,4 +1,5 @@
 // Giving leases, and taking regions away.
+// Build: osc_core_cold
 #include "net/target/leases.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Answers of the target service to the hang reporter.
+// Build: osc_core_cold
 #include <algorithm>
 #include <cstring>
 

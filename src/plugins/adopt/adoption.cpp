@@ -1,5 +1,6 @@
 // Adopting memory: which pages may become shared, and which slot of offsets they get. exchange.cpp has the
 // exchange.
+// Build: osc_adopt_core
 #include "plugins/adopt/adoption.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 // Exchanges private pages for pages of the arena's file with the same content.
+// Build: osc_adopt_core
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

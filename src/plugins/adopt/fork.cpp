@@ -5,6 +5,7 @@
 // copied, and until the child has its copies, it would store into the parent's. So nothing here allocates from the
 // heap while it has the mutex: the list of copies lies in pages of its own, and the Adoption object among the plugin's
 // static data.
+// Build: osc_adopt_core
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
 // Counts the windows over each range of memory.
+// Build: osc_adopt_core
 #include "plugins/adopt/history.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // What happens to adopted memory after its adoption: the program unmaps, frees or discards it.
+// Build: osc_adopt_core
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 //
 // The system would move a shared mapping as it is, and would refuse to move a range of which only a part is adopted. So
 // memory that moves or grows becomes private again: a fresh mapping with the same content and protection.
+// Build: osc_adopt_core
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

@@ -1,4 +1,5 @@
 // Shared memory at addresses that the kernel chooses, for a heap whose pieces need no exchange.
+// Build: osc_adopt_core
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // Parses /proc/thread-self/smaps: for each area a line as in /proc/thread-self/maps, and a line "VmFlags: rd wr mr
 // ...".
+// Build: osc_adopt_core
 #include "plugins/adopt/vm_flags.h"
 
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
 // The rules of conflicting accesses.
+// Build: osc_verify_core
 #include "plugins/verify/access.h"
 
 #include <algorithm>

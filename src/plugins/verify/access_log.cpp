@@ -1,4 +1,5 @@
 // The origin's part of conflict detection.
+// Build: osc_verify_core
 #include "plugins/verify/access_log.h"
 
 #include <algorithm>

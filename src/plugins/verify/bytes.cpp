@@ -1,4 +1,5 @@
 // Walks layouts block by block.
+// Build: osc_verify_core
 #include "plugins/verify/bytes.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Keeps the open epochs and passes events to the parts.
+// Build: osc_verify_core
 #include "plugins/verify/ledger.h"
 
 namespace osc::check {

@@ -1,4 +1,5 @@
 // Overlaps are found when an operation is issued, changes when it completes.
+// Build: osc_verify_core
 #include "plugins/verify/local_buffers.h"
 
 #include <sys/uio.h>

@@ -1,5 +1,6 @@
 // The handlers of SIGSEGV and SIGTRAP, and what they share with the guards. Handlers use atomics, mprotect and the
 // unwinder only.
+// Build: osc_verify_core
 #include "plugins/verify/page_guard.h"
 
 #include <sys/mman.h>

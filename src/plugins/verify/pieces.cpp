@@ -1,4 +1,5 @@
 // Arithmetic of rows of blocks.
+// Build: osc_verify_core
 #include "plugins/verify/pieces.h"
 
 #include <algorithm>

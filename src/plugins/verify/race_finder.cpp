@@ -1,4 +1,5 @@
 // A sweep over the accesses to this process's memory, with an index by their bytes.
+// Build: osc_verify_core
 #include "plugins/verify/race_finder.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Feeds the parts of conflict detection, carries accesses between processes, and words the reports.
+// Build: osc_verify_core
 #include "plugins/verify/races.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 // Prints findings.
+// Build: osc_verify_core
 #include "plugins/verify/report.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Finds the file of a return address, and the frames above a language binding; and its line by addr2line, which reads
 // debug information: the preloaded library has no parser of its own. The child process is this process's alone, and is
 // awaited by its number.
+// Build: osc_verify_core
 #include "plugins/verify/site.h"
 
 #include <dlfcn.h>
