@@ -80,7 +80,7 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
         return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.core.size);
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)
         return fail(Fault::Disp, "target displacement %lld is negative", static_cast<long long>(buffers.disp));
-    Notification notification{};
+    Notification notification{nullptr, net::kNoNotification};
     if (counter != nullptr)
         if (fault = window.notifications.find(window, static_cast<std::uint32_t>(rank), *counter, notification);
             fault != Fault::None)
@@ -94,8 +94,12 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
         return fault;
     if (later)
         return window.core.defer(target, {call, op::TypeRef(types[0]), op::TypeRef(types[1]), op::TypeRef(types[2])});
-    if (counter != nullptr) return window.execute_notified(target, call, asked, notification);
-    return window.core.execute(target, call, {asked});
+    if (notification.board == nullptr) return window.core.execute(target, call, {asked, notification.index});
+    // An agent may still be executing the operation when execute() returns.
+    fault = window.core.execute(target, call, {asked});
+    if (fault == Fault::None) fault = window.core.complete_ops(target.rank);
+    if (fault == Fault::None) notification.board->add(notification.index);
+    return fault;
 }
 
 // Checks and performs one operation (MPI 4.1 section 12.3); an MPI error class, raised already. `request`: null, or

@@ -74,7 +74,7 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
                      int index, MPI_Request* request);
 
 /// Behind the fast paths: performs an accumulate or get_accumulate whose datatype and count are the same at origin and
-/// target as a simple operation (core/simple.h). False if the general path must decide, also about a null `window`.
+/// target as a simple operation (core/epoch.h). False if the general path must decide, also about a null `window`.
 /// MPI_NO_OP reads no origin.
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
                 MPI_Op op, int rank, MPI_Aint disp);

@@ -5,7 +5,6 @@
 
 #include "api/data.h"
 #include "core/epoch.h"
-#include "core/simple.h"
 
 namespace osc {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "api/serve.h"
 #include "core/check.h"
-#include "core/simple.h"
+#include "core/epoch.h"
 #include "shm/compare.h"
 
 namespace osc {

@@ -127,27 +127,13 @@ bool Core::node_barrier(bool* is_last) {
         controls.local_count(size), [&] { return members.dead_in_collective() >= 0; }, is_last);
 }
 
-// A fault of the batch, or of one way, must not keep the other operations from being completed.
+// A fault of one way must not keep the operations of another from being completed.
 Fault Core::complete_all(std::uint32_t rank, reach::Completion until) {
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, rank);
     base::FirstFault first;
-    first.note(take_batch_fault());
     for (reach::Reach* const way : reaches)
         if (way != nullptr) first.note(way->complete(rank, until));
     return first.take();
-}
-
-// Threads of MPI_THREAD_MULTIPLE read `run` only.
-Fault Core::take_batch_fault() {
-    perform_batch();
-    if (run.fault.is_set()) incomplete.fetch_sub(1, std::memory_order_relaxed);
-    return run.fault.take();
-}
-
-void Core::finish_batch() {
-    const Fault fault = run.batch->finish();
-    if (fault == Fault::None || run.fault.is_set()) incomplete.fetch_sub(1, std::memory_order_relaxed);
-    run.fault.note(fault);
 }
 
 void Core::announce_fence(std::uint64_t fence, bool ahead) {

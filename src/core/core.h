@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/first_fault.h"
 #include "core/strategies/strategy.h"
-#include "local/batch.h"
 #include "op/queue.h"
 #include "reach/reach.h"
 #include "shm/compare.h"
@@ -30,9 +29,6 @@ extern LockOrder g_lock_order;  // of this process
 }  // namespace strategy
 namespace check {
 class Ledger;
-}
-namespace net {
-class AtomicsTable;
 }
 
 /// The access epoch of a process at a window. After a fence the state is Fence until the first operation, and FenceUsed
@@ -72,15 +68,6 @@ struct Epoch {
         note(target);
         target.allow();
     }
-};
-
-/// Operations that a batch may take, without a synchronisation call between them (core/simple.h).
-struct Run {
-    std::unique_ptr<shm::Batch> batch;  // null before the first long run; Core::incomplete counts it while it has some
-    std::uint64_t length = 0;           // of this run
-    std::uint32_t order = 0;            // Core::order in this run
-    bool is_long = false;               // so its operations are batched; or the run before was
-    base::FirstFault fault;             // of a batch; unreported, and counted in Core::incomplete
 };
 
 /// The state lock of a window at MPI_THREAD_MULTIPLE. A thread holds it for a few instructions and never while it
@@ -150,15 +137,16 @@ class Core {
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
 
-    /// Performs the batched updates. complete() does so too, and reports their fault.
-    void perform_batch() {
-        if (run.batch != nullptr && !run.batch->is_empty()) finish_batch();
-    }
-
     /// The way to a described target's memory.
     reach::Reach& reach(const Target& target) const {
         OSC_ASSERT(reaches[static_cast<std::size_t>(target.way)] != nullptr);
         return *reaches[static_cast<std::size_t>(target.way)];
+    }
+
+    /// The same for operations of a kind.
+    reach::Reach& way_of(const Target& target, op::OpKind kind) const {
+        const bool is_transfer = kind == op::OpKind::Put || kind == op::OpKind::Get;
+        return is_transfer || accumulate_way == nullptr ? reach(target) : *accumulate_way;
     }
 
     /// Executes a call on a target that the epoch has opened. On return the origin's buffers are free and results are
@@ -201,21 +189,24 @@ class Core {
     sync::RemoteSync* remote_sync = nullptr;  // null: all processes are on this node
     sync::TwoLevel* two_level = nullptr;     // null: locks are queued. On all processes or none, if no two share a node
     reach::Reach* accumulate_way = nullptr;  // not null: of accumulates to all targets, by the provider's atomics
-    const net::AtomicsTable* only_atomics = nullptr;  // not null: accumulates that it lacks are refused, because they
-                                                      // may meet the provider's at one element
-    op::Queue deferred;                               // operations that wait for their epoch's lock, post or fence
-    bool can_defer = false;                           // operations on local targets may be queued
-    sync::Costs costs;                                // of messages to other nodes; the same on all processes
-    strategy::Strategies strategies;                  // when operations are done
+    op::Queue deferred;                      // operations that wait for their epoch's lock, post or fence
+    bool can_defer = false;                  // operations on local targets may be queued
+    bool in_run = false;  // a way may have batched operations: the next synchronisation call ends that
+    struct Batching {
+        Access access = Access::None;
+        bool allowed = false;
+    } batching;                       // whether the strategy of such an epoch allows batches; with one thread
+    sync::Costs costs;                // of messages to other nodes; the same on all processes
+    strategy::Strategies strategies;  // when operations are done
     strategy::LockOrder* lock_order = &strategy::g_lock_order;  // of all windows of this process
     Epoch epoch;
-    Run run;
     // A flush of a rank below this has nothing to wait for: `size` in a lock_all epoch without incomplete operations,
     // else 0.
     std::atomic<std::uint32_t> flushable{0};
-    // Unanswered messages to agents of this node, one more while a fault of theirs is unreported, and streams to other
-    // nodes that have something unsent or in flight.
+    // Unanswered messages to agents of this node, one more while a fault of theirs is unreported; batches with
+    // operations, or with an unreported fault; and streams to other nodes that have something unsent or in flight.
     std::atomic<std::uint32_t> incomplete{0};
+    const reach::Origin origin{me, size, members, controls, incomplete};  // as the ways know it
     std::atomic<std::uint32_t> unlocks{1};  // countdown to the next call of the host's progress
     std::atomic<std::uint32_t> order{1};    // see epoch::full_order
     /// Whether the fast paths may serve this window: they acquire locks at once, ignore the queue of operations, and
@@ -236,12 +227,9 @@ class Core {
     StateLock state;
 
   private:
-    Fault check_call(const op::Call& call, Update& what) const;
-    void recount(const Target& target, const op::Call& call);
+    reach::Outcome perform(Target& target, const op::Call& call, const reach::Extras& extras);
     Fault exchange_between_nodes();
     Fault complete_all(std::uint32_t rank, reach::Completion until);
-    Fault take_batch_fault();
-    void finish_batch();
     Target& know(Target& entry, std::uint32_t rank);
     std::atomic<bool> known_{false};  // some target is described
     std::mutex know_mutex_;

@@ -43,6 +43,18 @@ inline bool is_prepared(const Core& core, const Target& target) {
     return false;
 }
 
+/// Performs a simple operation on `rank`, adds it to a message or to a batch. False if the general path must perform
+/// it, with nothing done: the operation gains nothing here, it is not allowed, or its target is not known or not open.
+/// In windows whose strategies allow fast paths.
+bool try_simple(Core& core, int rank, const op::Simple& what);
+
+/// Performs batched operations. Every synchronisation call but the fast paths of MPI_Win_lock and MPI_Win_unlock, which
+/// refuse a target with such operations, comes here first: it ends a run. A fault stays for Core::complete_ops().
+void end_run(Core& core);
+inline void end_run_if_any(Core& core) {
+    if (__builtin_expect(core.in_run, 0)) end_run(core);
+}
+
 /// Closes for the fast path all targets opened by a fence, start or lock_all.
 void close_touched(Core& core);
 

@@ -1,83 +1,70 @@
-// Operations outside the fast paths: they open their target, and are executed by the way to its memory or queued.
+// Operations on a window: they open their targets, and go by the targets' ways, now or when the queue is performed.
 // Build: -O3
 #include <utility>
 
 #include "core/epoch.h"
-#include "core/simple.h"
 #include "core/targets.h"
-#include "net/network_stack.h"
-#include "net/origin/provider_atomics.h"
 
 namespace osc {
+namespace {
 
-// The rules that do not depend on the target, and that the operation meets others at the same element by one mechanism.
-Fault Core::check_call(const op::Call& call, Update& what) const {
-    const Fault fault = op::check(call, what);
-    if (fault != Fault::None || only_atomics == nullptr || call.kind == op::OpKind::Put ||
-        call.kind == op::OpKind::Get || only_atomics->mechanism(what.basic, what.op, false) != net::Mechanism::Refused)
-        return fault;
-    return base::fail(
-        Fault::Op,
-        "%s has no %s on %s, and the window's other accumulates go by its atomics; if only this operation "
-        "and MPI_NO_OP meet at an element, create the window with the info key "
-        "accumulate_ops=same_op_no_op; else with osc_atomics=messages",
-        net::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
+// How the bytes of an operation travel, for statistics and the timeline.
+void note_path(const reach::Outcome& outcome) {
+    stats::t_path = outcome.path;
+}
+
+}  // namespace
+
+reach::Outcome Core::perform(Target& target, const op::Call& call, const reach::Extras& extras) {
+    Update what{};
+    if (const Fault fault = op::check(call, what); fault != Fault::None) return {.fault = fault};
+    if (checks && is_local(target.rank) && call.kind != op::OpKind::Get && what.op != Op::NoOp)
+        target.control().note_update(me);
+    const reach::Outcome outcome = way_of(target, call.kind).perform(target, call, what, extras);
+    if (outcome.in_flight && incomplete.load(std::memory_order_acquire) != 0) epoch::mark_incomplete(*this, target);
+    return outcome;
 }
 
 Fault Core::execute(Target& target, const op::Call& call, const reach::Extras& extras) {
-    Update what{};
-    if (const Fault fault = check_call(call, what); fault != Fault::None) return fault;
-    const bool accumulates = call.kind != op::OpKind::Put && call.kind != op::OpKind::Get;
-    if (checks && is_local(target.rank) && call.kind != op::OpKind::Get && what.op != Op::NoOp)
-        target.control().note_update(me);
-    reach::Reach& way = accumulates && accumulate_way != nullptr ? *accumulate_way : reach(target);
-    const reach::Outcome outcome = way.perform(target, call, what, extras);
-    if (outcome.in_flight && incomplete.load(std::memory_order_acquire) != 0) epoch::mark_incomplete(*this, target);
+    const reach::Outcome outcome = perform(target, call, extras);
+    note_path(outcome);
     return outcome.fault;
 }
 
 Fault Core::defer(Target& target, op::Deferral&& operation) {
     Update what{};
-    if (const Fault fault = check_call(operation.call, what); fault != Fault::None) return fault;
-    bool nothing = false;
-    const Fault fault = reach(target).admit(target, operation.call, nothing);
-    if (fault != Fault::None || nothing) return fault;
+    if (const Fault fault = op::check(operation.call, what); fault != Fault::None) return fault;
+    const reach::Outcome outcome = way_of(target, operation.call.kind).admit(target, operation.call, what);
+    note_path(outcome);
+    if (outcome.fault != Fault::None || !outcome.served) return outcome.fault;
     const std::uint32_t rank = target.rank;
     return deferred.add(rank, std::move(operation)) < op::Queue::kMost ? Fault::None
                                                                        : strategy::perform_queued(*this, rank);
 }
 
 // A put or get that was counted as a message when it was queued may go directly after all.
-void Core::recount(const Target& target, const op::Call& call) {
-    const bool is_put = call.kind == op::OpKind::Put;
-    if (stats == nullptr || !is_remote(target.way) || (!is_put && call.kind != op::OpKind::Get)) return;
-    if (stats::t_path != stats::DataPath::Direct) return;
-    const stats::Kind kind = is_put ? stats::Kind::Put : stats::Kind::Get;
-    stats->reroute(kind, stats::DataPath::Message, stats::DataPath::Direct,
-                   call.target.count * call.target.layout->size());
-}
-
 Fault Core::perform_deferred(std::uint32_t rank) {
     base::FirstFault first;
     deferred.empty(rank, [&](const op::Deferral& operation) {
-        if (const Fault fault = execute(target(rank), operation.call); fault != Fault::None)
-            first.note(fault);
-        else
-            recount(target(rank), operation.call);
+        const op::Call& call = operation.call;
+        const reach::Outcome outcome = perform(target(rank), call, {});
+        first.note(outcome.fault);
+        if (outcome.path != stats::DataPath::Direct || stats == nullptr || outcome.fault != Fault::None) return;
+        if (call.kind != op::OpKind::Put && call.kind != op::OpKind::Get) return;
+        stats->reroute(call.kind == op::OpKind::Put ? stats::Kind::Put : stats::Kind::Get, stats::DataPath::Message,
+                       stats::DataPath::Direct, call.target.count * call.target.layout->size());
     });
     return first.take();
 }
 
-}  // namespace osc
-
-namespace osc::epoch {
+namespace epoch {
 
 using base::fail;
 
 Fault open_target(Core& core, Target& target, bool* deferred) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
-    if (target.is_in_run()) leave_batch(core, target);
+    if (target.is_in_run()) core.reach(target).leave_run(target);
     switch (epoch.access) {
         case Access::None:
             return fail(Fault::Sync, "no access epoch is open; open one with fence, start, lock or lock_all first");
@@ -116,4 +103,52 @@ bool opens(Core& core, std::uint32_t rank) {
     return open_target(core, target, &deferred) == Fault::None && !deferred;
 }
 
-}  // namespace osc::epoch
+namespace {
+
+// Strategies do not change, so an epoch's is asked once for a row of epochs of its kind.
+bool may_batch(Core& core) {
+    if (core.threaded) return false;
+    if (const Access access = core.epoch.access; access != core.batching.access) {
+        const strategy::Strategy* const strategy = core.strategies.of_epoch(core);
+        core.batching = {access, core.ledger == nullptr && strategy != nullptr && strategy->allows_batches()};
+    }
+    return core.batching.allowed;
+}
+
+bool is_open(Core& core, const Target& target) {
+    const StateGuard guard(core);
+    return is_prepared(core, target);
+}
+
+}  // namespace
+
+bool try_simple(Core& core, int rank, const op::Simple& what) {
+    if (static_cast<std::uint32_t>(rank) >= core.size) return false;
+    Target& target = core.targets[rank];
+    if (target.block.load(std::memory_order_acquire) == nullptr) return false;
+    if (core.provider_atomics && !what.is_transfer()) return false;
+    const bool batches = may_batch(core);
+    if (batches) core.in_run = true;
+    const reach::Opening opening{.prepared = !is_mapped(target.way) && is_open(core, target),
+                                 .batches = batches,
+                                 .batches_mapped = batches && core.epoch.access != Access::Lock,
+                                 .threaded = core.threaded,
+                                 .order = core.order.load(std::memory_order_relaxed)};
+    const reach::Outcome outcome = core.reach(target).simple(target, what, opening);
+    if (!outcome.served) return false;
+    note_path(outcome);
+    // With other threads a flush may be about to make this target flushable.
+    if (outcome.in_flight && (core.threaded || core.flushable.load(std::memory_order_relaxed) != 0 ||
+                              target.held_lock == HeldLock::Exclusive))
+        mark_incomplete(core, target);
+    return true;
+}
+
+void end_run(Core& core) {
+    core.in_run = false;
+    for (reach::Reach* const way : core.reaches)
+        if (way != nullptr) way->end_run();
+}
+
+}  // namespace epoch
+}  // namespace osc

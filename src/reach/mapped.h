@@ -1,22 +1,27 @@
-// The way to memory that is mapped here: loads and stores.
+// The way to memory that is mapped here: loads and stores. Updates of a long run wait in a batch; the targets of such a
+// run are closed for the fast paths, so that every other operation on them ends it first.
 #pragma once
 
 #include "reach/reach.h"
-#include "sync/remote_sync.h"
 
 namespace osc::reach {
 
 class Mapped final : public LocalReach {
   public:
-    /// `liveness` of the window's processes, of which this one is `me`.
-    Mapped(std::uint32_t me, sync::Liveness& liveness) : me_(me), liveness_(liveness) {}
+    explicit Mapped(const Origin& origin) : LocalReach(origin), run_(origin) {}
+
+    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    Fault complete(std::uint32_t /*rank*/, Completion /*until*/) override { return run_.take_fault(); }
+    void end_run() override { run_.end(); }
+    void leave_run(Target& target) override;
 
   protected:
     Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
 
   private:
-    const std::uint32_t me_;
-    sync::Liveness& liveness_;
+    bool joins(Target& target, const op::Simple& what, const Opening& opening);
+
+    Run run_;
 };
 
 }  // namespace osc::reach

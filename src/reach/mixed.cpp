@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "stats/counters.h"
-
 namespace osc::reach {
 
 Outcome Mixed::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
@@ -13,14 +11,16 @@ Outcome Mixed::execute(Target& target, const op::Call& call, const Update& what,
     if (edges.fault() != Fault::None) return {edges.fault()};
     const auto first = static_cast<std::int64_t>(block.shared_first);
     const auto end = static_cast<std::int64_t>(block.shared_end);
-    MixedTransport transport(target.base + first, first, end, edges_.stripes(target), edges.transport());
-    return edges.outcome(op::execute(call, what, start, transport));
+    MixedTransport transport(target.base + first, first, end, origin_.stripes(target.control()), edges.transport());
+    const Fault fault = op::execute(call, what, start, transport);
+    return transport.used_edges() ? edges.outcome(fault) : Outcome{.fault = fault};
 }
 
-bool Mixed::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+Outcome Mixed::simple(Target& target, const op::Simple& what, const Opening& opening) {
+    const Outcome outcome = pages_.simple(target, what, opening);
+    if (outcome.served) return outcome;
     const shm::ControlBlock& block = target.control();
-    return edges_.find(target, disp, bytes, place) &&
-           (place.offset >= block.shared_end || place.offset + bytes <= block.shared_first);
+    return edges_.simple_outside(target, what, opening, block.shared_first, block.shared_end);
 }
 
 // Calls f(transport, disp, units) for each part of `units` units of `unit` bytes from `disp` on. A unit across an edge
@@ -33,23 +33,18 @@ void MixedTransport::split(std::int64_t disp, std::size_t units, std::size_t uni
     };
     const auto step = [&](Transport& by, std::size_t part) {
         if (part == 0) return;
+        used_edges_ |= &by == &edges_;
         f(by, disp, part);
         disp += static_cast<std::int64_t>(part) * width;
         units -= part;
     };
     step(edges_, within(first_ - disp + width - 1));
-    if (const std::size_t inner = within(end_ - disp); inner > 0) {
-        stats::t_path = stats::DataPath::LoadStore;
-        step(mapped_, inner);
-    }
+    step(mapped_, within(end_ - disp));
     step(edges_, units);
 }
 
 void MixedTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
-    if (is_mapped(disp, bytes)) {
-        stats::t_path = stats::DataPath::LoadStore;
-        return mapped_.move(write, disp, memory, bytes);
-    }
+    if (is_mapped(disp, bytes)) return mapped_.move(write, disp, memory, bytes);
     auto* data = static_cast<std::byte*>(memory);
     split(disp, bytes, 1, [&](Transport& by, std::int64_t at, std::size_t part) {
         by.move(write, at, data, part);

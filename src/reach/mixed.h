@@ -3,20 +3,27 @@
 #pragma once
 
 #include "local/direct.h"
+#include "reach/mapped.h"
 #include "reach/private.h"
 
 namespace osc::reach {
 
 class Mixed final : public LocalReach {
   public:
-    explicit Mixed(Private& edges) : edges_(edges) {}
-    bool find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
+    Mixed(const Origin& origin, Mapped& pages, Private& edges) : LocalReach(origin), pages_(pages), edges_(edges) {}
+
+    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    void leave_run(Target& target) override {
+        pages_.leave_run(target);
+        edges_.leave_run(target);
+    }
 
   protected:
     Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
-    void note_path(const Target& target) const override { edges_.note_path(target); }
+    stats::DataPath path(const Target& target) const override { return edges_.path(target); }
 
   private:
+    Mapped& pages_;
     Private& edges_;
 };
 
@@ -32,6 +39,8 @@ class MixedTransport final : public Transport {
     Fault finish() override;
     /// The same for the mapped part alone.
     Fault finish_mapped() { return mapped_.finish(); }
+    /// Whether some bytes went by the other transport.
+    bool used_edges() const { return used_edges_; }
 
   private:
     bool is_mapped(std::int64_t disp, std::size_t bytes) const {
@@ -43,6 +52,7 @@ class MixedTransport final : public Transport {
     shm::Direct mapped_;
     Transport& edges_;
     std::int64_t first_, end_;
+    bool used_edges_ = false;
 };
 
 }  // namespace osc::reach

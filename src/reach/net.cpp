@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <optional>
+#include <utility>
 
 #include "net/network_stack.h"
 #include "net/origin/attached.h"
-#include "stats/counters.h"
 
 namespace osc::reach {
 
@@ -29,36 +29,37 @@ net::Stream* Net::find_stream(Target& target) {
     return stream;
 }
 
-Fault Net::open(Target& target, const op::Call& call, Opened& opened) {
+Fault Net::open(Target& target, const op::Call& call, const Update& what, Opened& opened) {
+    if (refuses_others_ && atomics_->mechanism(what.basic, what.op, false) == net::Mechanism::Refused)
+        return base::fail(
+            Fault::Op,
+            "%s has no %s on %s, and the window's other accumulates go by its atomics; if only this operation "
+            "and MPI_NO_OP meet at an element, create the window with the info key "
+            "accumulate_ops=same_op_no_op; else with osc_atomics=messages",
+            net::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
     opened.stream = find_stream(target);
     if (opened.stream == nullptr) return Fault::Other;
     opened.lock = std::unique_lock(opened.stream->mutex());
     net::Description there{};
     if (const Fault fault = opened.stream->queries().describe(there); fault != Fault::None) return fault;
-    if (!dynamic_) return find_start_in(target.rank, there.size, there.unit, call, opened.start, opened.nothing);
+    if (!dynamic_) return find_start(target.rank, there.size, there.unit, call, opened.start, opened.nothing);
     return find_address(call, opened.start, opened.nothing);
 }
 
-Fault Net::admit(Target& target, const op::Call& call, bool& nothing) {
+Outcome Net::admit(Target& target, const op::Call& call, const Update& what) {
     Opened opened;
-    stats::t_path = stats::DataPath::Message;
-    const Fault fault = open(target, call, opened);
-    nothing = opened.nothing;
-    return fault;
-}
-
-bool Net::goes_by_provider(const Update& what) const {
-    return atomics_ != nullptr && atomics_->mechanism(what.basic, what.op, true) == net::Mechanism::Provider;
+    const Fault fault = open(target, call, what, opened);
+    return {.fault = fault, .served = !opened.nothing, .path = stats::DataPath::Message};
 }
 
 Outcome Net::perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) {
     Opened opened;
     const bool notifies = extras.notification != net::kNoNotification;
-    if (const Fault fault = open(target, call, opened); fault != Fault::None || (opened.nothing && !notifies))
-        return {fault};
-    stats::t_path = stats::DataPath::Message;
+    if (const Fault fault = open(target, call, what, opened); fault != Fault::None || (opened.nothing && !notifies))
+        return {.fault = fault, .path = stats::DataPath::Message};
     net::Stream& stream = *opened.stream;
-    const bool by_provider = goes_by_provider(what);
+    const bool by_provider =
+        atomics_ != nullptr && atomics_->mechanism(what.basic, what.op, true) == net::Mechanism::Provider;
     if (atomics_ != nullptr && !by_provider) stream.accumulate_by_message();
     // The result goes to a contiguous copy, so it must arrive before this call unpacks the copy and frees it.
     if (call.kind == op::OpKind::GetAccumulate && !call.result.layout->elements().one_piece(call.result.count))
@@ -75,15 +76,17 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
                                       : stream;
     const Fault fault = opened.nothing ? stream.finish() : op::execute(call, what, opened.start, transport);
     stream.operation.notification = net::kNoNotification;  // a refused operation has left it
+    const bool directly = std::exchange(stream.operation.went_directly, false);
     if (extras.pending != nullptr) stream.issued();
-    return {fault, true};
+    return {.fault = fault, .in_flight = true, .path = directly ? stats::DataPath::Direct : stats::DataPath::Message};
 }
 
-bool Net::send(Target& target, const op::Simple& operation, bool threaded) {
+Outcome Net::simple(Target& target, const op::Simple& what, const Opening& opening) {
+    constexpr std::uint64_t kMostBytes = 1024;  // longer operations gain nothing from one message
+    if (!opening.prepared || what.bytes > kMostBytes) return kNotServed;
     net::Stream* const stream = stream_of(target).load(std::memory_order_acquire);
-    if (stream == nullptr || !stream->try_small(operation, threaded)) return false;
-    stats::t_path = stats::DataPath::Message;
-    return true;
+    if (stream == nullptr || !stream->try_small(what, opening.threaded)) return kNotServed;
+    return {.in_flight = true, .path = stats::DataPath::Message};
 }
 
 Fault Net::count_counters(Target& target, std::uint32_t& count) {

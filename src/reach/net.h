@@ -14,15 +14,17 @@ namespace osc::reach {
 class Net final : public Reach {
   public:
     /// `dynamic`: targets have attached regions. `atomics`: not null for the way of accumulates by the provider.
-    Net(net::RemoteWindow& window, bool dynamic, const net::AtomicsTable* atomics = nullptr)
-        : window_(window), dynamic_(dynamic), atomics_(atomics) {}
+    /// `refuses_others`: accumulates that the provider lacks may meet its own at an element.
+    Net(net::RemoteWindow& window, bool dynamic, const net::AtomicsTable* atomics = nullptr,
+        bool refuses_others = false)
+        : window_(window), dynamic_(dynamic), atomics_(atomics), refuses_others_(refuses_others) {}
 
+    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
     Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) override;
-    Fault admit(Target& target, const op::Call& call, bool& nothing) override;
+    Outcome admit(Target& target, const op::Call& call, const Update& what) override;
     Fault complete(std::uint32_t rank, Completion until) override {
         return until == Completion::AtTarget ? window_.complete_ops(rank) : window_.complete_local(rank);
     }
-    bool send(Target& target, const op::Simple& operation, bool threaded) override;
 
     /// The number of notification counters of a target, which answers.
     Fault count_counters(Target& target, std::uint32_t& count);
@@ -36,12 +38,12 @@ class Net final : public Reach {
         bool nothing = false;
     };
     net::Stream* find_stream(Target& target);
-    Fault open(Target& target, const op::Call& call, Opened& opened);
-    bool goes_by_provider(const Update& what) const;
+    Fault open(Target& target, const op::Call& call, const Update& what, Opened& opened);
 
     net::RemoteWindow& window_;
     const bool dynamic_;
     const net::AtomicsTable* const atomics_;
+    const bool refuses_others_;
 };
 
 }  // namespace osc::reach

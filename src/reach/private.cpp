@@ -2,18 +2,15 @@
 // Build: -O3
 #include "reach/private.h"
 
-#include "stats/counters.h"
-
 namespace osc::reach {
 
-Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) {
+Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) : path_(stats::DataPath::ProcessVm) {
     if (const pid_t pid = way.pid_of(target.rank); pid != 0) {
-        stats::t_path = stats::DataPath::ProcessVm;
-        cross_.emplace(pid, base, way.stripes(target));
+        cross_.emplace(pid, base, way.origin_.stripes(target.control()));
         return;
     }
-    stats::t_path = stats::DataPath::Agent;
-    waits_.emplace(shm::WaitKind::Operations, way.window_, way.me_, target.rank);
+    path_ = stats::DataPath::Agent;
+    waits_.emplace(shm::WaitKind::Operations, way.window_, way.origin_.me, target.rank);
     // A fault of an earlier operation is reported first.
     if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.await_agents(net::kNoRank);
     net::AgentRoute* route = nullptr;
@@ -24,30 +21,52 @@ Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) {
 
 Outcome Private::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
     Carrier carrier(*this, target, target.control().base);
-    if (carrier.fault() != Fault::None) return {carrier.fault()};
+    if (carrier.fault() != Fault::None) return carrier.outcome(carrier.fault());
     return carrier.outcome(op::execute(call, what, start, carrier.transport()));
 }
 
-void Private::note_path(const Target& target) const {
-    stats::t_path = pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
-}
-
-bool Private::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
+Outcome Private::simple_outside(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t first,
+                                std::uint64_t end) {
     const shm::ControlBlock& block = target.control();
     std::int64_t at = 0;
-    if (disp < 0 || __builtin_mul_overflow(disp, static_cast<std::int64_t>(target.unit), &at)) return false;
-    place.offset = static_cast<std::uint64_t>(at);
-    if (bytes > block.size || place.offset > block.size - bytes) return false;
-    place.address = block.base + place.offset;
-    place.pid = pid_of(target.rank);
-    return place.pid != 0;
+    if (what.disp < 0 || __builtin_mul_overflow(what.disp, static_cast<std::int64_t>(target.unit), &at))
+        return kNotServed;
+    const auto offset = static_cast<std::uint64_t>(at);
+    if (what.bytes > block.size || offset > block.size - what.bytes) return kNotServed;
+    if (offset < end && offset + what.bytes > first) return kNotServed;
+    return join(target, what, opening, block.base + offset, offset);
+}
+
+Outcome Private::join(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t address,
+                      std::uint64_t offset) {
+    const bool is_put = what.kind == op::OpKind::Put;
+    const bool fits =
+        what.is_transfer() ? what.bytes <= (is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet) : is_batchable(what);
+    if (!fits || !opening.prepared || !opening.batches) return kNotServed;
+    const pid_t pid = pid_of(target.rank);
+    if (pid == 0) return kNotServed;
+    run_.look(opening.order);
+    if (!run_.is_long()) target.unmapped_run = false;
+    if (!run_.lengthen()) return kNotServed;
+    target.unmapped_run = true;
+    shm::Batch& batch = run_.batch();
+    if (is_put) {
+        batch.moves_of(pid).put(address, what.origin, what.bytes);
+    } else if (what.is_transfer()) {
+        batch.moves_of(pid).get(address, what.result, what.bytes);
+    } else {
+        batch.add_unmapped(target.control().stripe_of(offset), batch_key(target, offset),
+                           {pid, static_cast<unsigned>(what.bytes)},
+                           element_at(reinterpret_cast<std::byte*>(address), what));
+    }
+    return {.in_flight = true, .path = stats::DataPath::ProcessVm};
 }
 
 Fault Private::connect(const Target& target, net::AgentRoute*& route) {
     const std::uint64_t mailbox = target.control().mailbox;
     // Memory of a process that has died cannot be mapped: report the death then.
     const auto death_or = [&](Fault fault) {
-        if (fault == Fault::None || liveness_.alive(target.rank)) return fault;
+        if (fault == Fault::None || origin_.liveness.alive(target.rank)) return fault;
         return base::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
     };
     if (mailbox == 0)

@@ -17,18 +17,39 @@ namespace osc::reach {
 
 class Private final : public LocalReach {
   public:
-    /// Of process `me` of window number `window`. `incomplete` counts messages to agents that are not answered yet.
-    Private(std::uint32_t me, const std::uint64_t& window, sync::Liveness& liveness, const Node& node,
-            std::atomic<std::uint32_t>& incomplete)
-        : me_(me), window_(window), liveness_(liveness), node_(node), pending_{incomplete, Fault::None, {}} {}
+    /// Of window number `window`.
+    Private(const Origin& origin, const std::uint64_t& window, const Node& node)
+        : LocalReach(origin),
+          window_(window),
+          node_(node),
+          pending_{origin.incomplete, Fault::None, {}},
+          run_(origin) {}
 
-    bool find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const override;
-
-    void note_path(const Target& target) const override;
+    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override {
+        return simple_outside(target, what, opening, 0, 0);
+    }
+    /// The same, except of operations that touch bytes [first, end) from displacement 0.
+    Outcome simple_outside(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t first,
+                           std::uint64_t end);
+    /// Adds a simple operation at `address` of the target's process, `offset` bytes from displacement 0, to the batch
+    /// of a long run. Operations of a short one take the general path.
+    Outcome join(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t address,
+                 std::uint64_t offset);
+    void end_run() override { run_.end(); }
+    void leave_run(Target& target) override {
+        run_.leave();
+        target.unmapped_run = false;
+    }
+    stats::DataPath path(const Target& target) const override {
+        return pid_of(target.rank) != 0 ? stats::DataPath::ProcessVm : stats::DataPath::Agent;
+    }
 
     /// Messages to agents hold copies of the origin's data, so they use no buffer of it.
     Fault complete(std::uint32_t rank, Completion until) override {
-        return until == Completion::AtTarget ? await_agents(rank) : Fault::None;
+        base::FirstFault first;
+        first.note(run_.take_fault());
+        if (until == Completion::AtTarget) first.note(await_agents(rank));
+        return first.take();
     }
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
     Fault await_agents(std::uint32_t rank) { return net::Outbox::mine().complete_ops(pending_, rank); }
@@ -42,21 +63,21 @@ class Private final : public LocalReach {
         Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }
         bool is_agent() const { return agent_.has_value(); }
         /// Of the operation that the transport has executed with this fault.
-        Outcome outcome(Fault fault) const { return {fault, is_agent()}; }
+        Outcome outcome(Fault fault) const { return {.fault = fault, .in_flight = is_agent(), .path = path_}; }
 
       private:
         std::optional<cma::Cross> cross_;
         std::optional<shm::WaitScope> waits_;  // for the agent
         std::optional<net::AgentTransport> agent_;
+        stats::DataPath path_;
         Fault fault_ = Fault::None;
     };
 
     /// The process of a target, if process_vm_* reaches it; else 0.
     pid_t pid_of(std::uint32_t rank) const {
-        return rank == me_ ? node_.arena_of(me_).address().pid : node_.pid_of(rank);
+        return rank == origin_.me ? node_.arena_of(rank).address().pid : node_.pid_of(rank);
     }
     const Node& node() const { return node_; }
-    shm::Stripes stripes(const Target& target) const { return {target.control(), me_, liveness_}; }
 
   protected:
     Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
@@ -64,11 +85,10 @@ class Private final : public LocalReach {
   private:
     Fault connect(const Target& target, net::AgentRoute*& route);
 
-    const std::uint32_t me_;
     const std::uint64_t& window_;
-    sync::Liveness& liveness_;
     const Node& node_;
     net::IncompleteOps pending_;
+    Run run_;
 };
 
 }  // namespace osc::reach

@@ -1,34 +1,62 @@
-// What the ways have in common: the bounds of a target's memory.
+// What the ways have in common: loads and stores, and the bounds of a target's memory.
 // Build: -O3
 #include "reach/reach.h"
 
 #include <limits>
 
+#include "local/direct.h"
+
 namespace osc::reach {
+
+namespace {
+
+// Updates in one stripe. Not served if the elements lie in several, or if the stripe's holder died: perform() finds
+// that again, and reports it.
+[[gnu::noinline]] bool update(const Origin& origin, Target& target, const op::Simple& what, std::byte* here,
+                              std::uint64_t offset) {
+    const std::size_t count = what.bytes / what.how->width;
+    if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
+    const auto at = static_cast<std::int64_t>(offset);
+    shm::Direct memory(here, origin.stripes(target.control()), at);
+    memory.update(*what.how, at, what.origin, what.result, count);
+    return memory.finish() == Fault::None;
+}
+
+Fault start_in(Target& target, const op::Call& call, std::int64_t& start, bool& nothing) {
+    if (target.way == Way::Regions) return find_address(call, start, nothing);
+    return find_start(target.rank, target.control().size, target.unit, call, start, nothing);
+}
+
+}  // namespace
+
+Outcome LocalReach::load_or_store(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const {
+    if (target.fast_limit.load(std::memory_order_acquire) == 0) return kNotServed;
+    if (what.kind == op::OpKind::Put)
+        shm::move_bytes(here, what.origin, what.bytes);
+    else if (what.kind == op::OpKind::Get)
+        shm::move_bytes(what.result, here, what.bytes);
+    else
+        return {.served = update(origin_, target, what, here, offset)};
+    return {};
+}
 
 Outcome LocalReach::perform(Target& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {
     std::int64_t start = 0;
     bool nothing = false;
-    const Fault fault = find_start(target, call, start, nothing);
-    if (fault != Fault::None || nothing) {
-        note_path(target);
-        return {fault};
-    }
+    const Fault fault = start_in(target, call, start, nothing);
+    if (fault != Fault::None || nothing) return {.fault = fault, .path = path(target)};
     return execute(target, call, what, start);
 }
 
-Fault LocalReach::admit(Target& target, const op::Call& call, bool& nothing) {
+Outcome LocalReach::admit(Target& target, const op::Call& call, const Update& /*what*/) {
+    bool nothing = false;
     std::int64_t start = 0;
-    note_path(target);
-    return find_start(target, call, start, nothing);
+    const Fault fault = start_in(target, call, start, nothing);
+    return {.fault = fault, .served = !nothing, .path = path(target)};
 }
 
-Fault LocalReach::find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing) {
-    return find_start_in(target.rank, target.control().size, target.unit, call, start, nothing);
-}
-
-Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call,
-                    std::int64_t& start, bool& nothing) {
+Fault find_start(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call, std::int64_t& start,
+                 bool& nothing) {
     op::Bounds touched;
     if (const Fault fault = op::find_extent(call, unit, start, touched); fault != Fault::None) return fault;
     nothing = touched.lo == touched.hi;

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "net/origin/completion.h"
 #include "op/simple.h"
+#include "reach/run.h"
 #include "reach/target.h"
 #include "shm/activity.h"
 #include "shm/arena.h"
@@ -21,7 +22,19 @@ namespace osc::reach {
 /// What became of an operation.
 struct Outcome {
     Fault fault = Fault::None;
+    bool served = true;      // false: nothing is done
     bool in_flight = false;  // it may be incomplete at the target: the window must complete it (Core::complete_ops)
+    stats::DataPath path = stats::DataPath::LoadStore;  // how its bytes travel
+};
+inline constexpr Outcome kNotServed{.served = false};
+
+/// What the open epoch lets a simple operation do.
+struct Opening {
+    bool prepared;        // an earlier operation of the epoch has opened the target
+    bool batches;         // the operation may wait for the next synchronisation call on memory that is not mapped,
+    bool batches_mapped;  // and on memory that is
+    bool threaded;        // other threads may use the window
+    std::uint32_t order;  // see Run
 };
 
 /// What an operation asks for beside its call.
@@ -34,14 +47,6 @@ struct Extras {
 /// What complete() waits for: operations to be complete at their targets, or only to use no buffer of the origin.
 enum class Completion : std::uint8_t { AtTarget, AtOrigin };
 using shm::kEveryTarget;
-
-/// Where bytes of a target are that its limit (Target::full_limit) does not cover.
-struct Place {
-    std::byte* here = nullptr;  // as mapped in this process; null: process_vm_* reaches them
-    pid_t pid = 0;              // then the process,
-    std::uint64_t address = 0;  // and the address there
-    std::uint64_t offset = 0;   // from which the stripe of an element follows
-};
 
 /// The processes of this node, as a window's ways see them.
 class Node {
@@ -62,45 +67,49 @@ class Reach {
   public:
     virtual ~Reach() = default;
 
+    /// A simple operation (contiguous, of one predefined type): nearly every call that the fast paths leave. Not served
+    /// if perform() must decide: the way gains nothing, the target is not open, or the operation is not allowed. In
+    /// windows whose strategies allow fast paths.
+    virtual Outcome simple(Target&, const op::Simple&, const Opening&) { return kNotServed; }
     /// Performs a call on a target that the epoch has opened. On return results are stored and the origin's buffers are
     /// free, unless the extras allow otherwise.
     virtual Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) = 0;
-    /// For a call that is queued: refuses what perform() would refuse whatever happens until then, and notes the path
-    /// that its private parts will take. `nothing`: it touches no byte.
-    virtual Fault admit(Target& target, const op::Call& call, bool& nothing) = 0;
-    /// Waits for operations that perform() and send() have left in flight to `rank`, or kEveryTarget; the first fault
-    /// that was met. Only called while something of the window is in flight.
+    /// For a call that is queued: refuses what perform() would refuse whatever happens until then. Not served if no
+    /// byte is touched.
+    virtual Outcome admit(Target& target, const op::Call& call, const Update& what) = 0;
+    /// Waits for operations that this object has left in flight to `rank`, or kEveryTarget; the first fault that was
+    /// met. Only called while something of the window is in flight.
     virtual Fault complete(std::uint32_t /*rank*/, Completion /*until*/) { return Fault::None; }
-    /// Sends a small operation to a target of another node, whose epoch is open. False, with nothing done, if perform()
-    /// must.
-    virtual bool send(Target& /*target*/, const op::Simple& /*operation*/, bool /*threaded*/) { return false; }
-    /// Finds bytes of the window that the target's limit does not cover: mapped here, in the region that the last
-    /// operation on the target has found, or with no byte mapped here and in the reach of process_vm_*. False if only
-    /// perform() can.
-    virtual bool find(const Target& /*target*/, std::int64_t /*disp*/, std::uint64_t /*bytes*/,
-                      Place& /*place*/) const {
-        return false;
-    }
+    /// Performs batched operations; a fault stays for complete(). A synchronisation call has come.
+    virtual void end_run() {}
+    /// The same; and opens `target`, whose operations were batched, for the fast paths again: the run breaks off.
+    virtual void leave_run(Target& /*target*/) {}
 };
 
 /// A way to targets of this node: perform() is over when it returns, except messages to an agent.
 class LocalReach : public Reach {
   public:
     Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) final;
-    Fault admit(Target& target, const op::Call& call, bool& nothing) final;
+    Outcome admit(Target& target, const op::Call& call, const Update& what) final;
 
   protected:
+    explicit LocalReach(const Origin& origin) : origin_(origin) {}
+
     /// The rest of perform(), with the call's first byte from displacement 0.
     virtual Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) = 0;
-    /// Notes the path of an operation whose target has memory that is not mapped here.
-    virtual void note_path(const Target& /*target*/) const {}
-    /// Computes the call's first byte; Fault::Range if it touches a byte outside the target's memory.
-    virtual Fault find_start(Target& target, const op::Call& call, std::int64_t& start, bool& nothing);
+    /// The path of an operation on memory of the target that is not mapped here.
+    virtual stats::DataPath path(const Target& /*target*/) const { return stats::DataPath::LoadStore; }
+    /// A simple operation on memory that is mapped at `here`, `offset` bytes from displacement 0, if the target is
+    /// open.
+    Outcome load_or_store(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const;
+
+    const Origin& origin_;
 };
 
-/// Computes the first byte of a call on `size` bytes with displacement unit `unit`; Fault::Range as above.
-Fault find_start_in(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call,
-                    std::int64_t& start, bool& nothing);
+/// Computes the first byte of a call on `size` bytes with displacement unit `unit`, and whether it touches none;
+/// Fault::Range if it touches a byte outside.
+Fault find_start(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call, std::int64_t& start,
+                 bool& nothing);
 /// The same where displacements are addresses: the regions of the bytes are looked up later.
 Fault find_address(const op::Call& call, std::int64_t& start, bool& nothing);
 

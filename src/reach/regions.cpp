@@ -9,7 +9,6 @@
 
 #include "local/direct.h"
 #include "reach/mixed.h"
-#include "stats/counters.h"
 
 namespace osc::reach {
 namespace {
@@ -38,6 +37,8 @@ class RegionsTransport final : public Transport {
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
+    // Whether some bytes lay in no mapped part.
+    bool used_unmapped() const { return used_unmapped_; }
 
   private:
     MappedPart locate(const shm::Region& region);
@@ -53,6 +54,7 @@ class RegionsTransport final : public Transport {
     shm::PeerArena* const arena_;
     const shm::Stripes stripes_;
     Transport& unmapped_;
+    bool used_unmapped_ = false;
     Fault fault_ = Fault::None;
 };
 
@@ -74,7 +76,6 @@ void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t 
     const auto first = static_cast<std::int64_t>(mapped.first);
     const auto end = static_cast<std::int64_t>(mapped.end);
     if (disp >= first && disp + static_cast<std::int64_t>(bytes) <= end) {
-        stats::t_path = stats::DataPath::LoadStore;
         shm::Direct whole(mapped.here, stripes_, first);
         f(static_cast<Transport&>(whole), disp, bytes);
         fault_ = whole.finish();
@@ -83,6 +84,7 @@ void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t 
     MixedTransport parts(mapped.here, first, end, stripes_, unmapped_);
     f(static_cast<Transport&>(parts), disp, bytes);
     fault_ = parts.finish_mapped();
+    used_unmapped_ |= parts.used_edges();
 }
 
 // No element of `width` bytes may lie across the end of a region.
@@ -113,7 +115,7 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t w
         if (const MappedPart mapped = locate(*region); mapped.here != nullptr)
             by_load_and_store(mapped, disp, part, f);
         else
-            f(unmapped_, disp, part);
+            f(unmapped_, disp, part), used_unmapped_ = true;
         disp += static_cast<std::int64_t>(part);
         bytes -= part;
     }
@@ -164,31 +166,31 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     const std::uint32_t rank = target.rank;
     auto attached = target.regions->current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read(rank, offset, count); },
-        [&] { return !liveness_.alive(rank); });
+        [&] { return !origin_.liveness.alive(rank); });
     const int error = errno;
-    if (attached == nullptr && !liveness_.alive(rank))
-        return {base::fail(Fault::Dead, "rank %u died, and its memory with it", rank)};
+    if (attached == nullptr && !origin_.liveness.alive(rank))
+        return {.fault = base::fail(Fault::Dead, "rank %u died, and its memory with it", rank)};
     if (attached == nullptr)
-        return {base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
-                           std::strerror(error))};
+        return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
+                                    rank, std::strerror(error))};
     Private::Carrier unmapped(unmapped_, target, 0);
-    if (unmapped.fault() != Fault::None) return {unmapped.fault()};
+    if (unmapped.fault() != Fault::None) return unmapped.outcome(unmapped.fault());
     RegionsTransport transport(std::move(attached), *target.regions, !unmapped.is_agent(),
-                               rank == me_ ? nullptr : &unmapped_.node().arena_of(rank), unmapped_.stripes(target),
-                               unmapped.transport());
-    return unmapped.outcome(op::execute(call, what, start, transport));
+                               rank == origin_.me ? nullptr : &unmapped_.node().arena_of(rank),
+                               origin_.stripes(target.control()), unmapped.transport());
+    const Fault fault = op::execute(call, what, start, transport);
+    return transport.used_unmapped() ? unmapped.outcome(fault) : Outcome{.fault = fault};
 }
 
-bool Regions::find(const Target& target, std::int64_t disp, std::uint64_t bytes, Place& place) const {
-    place.address = place.offset = static_cast<std::uint64_t>(disp);
-    place.here = target.regions->last.find(target.control(), place.address, bytes);
-    return place.here != nullptr || find_unmapped(target, bytes, place);
-}
-
-bool Regions::find_unmapped(const Target& target, std::uint64_t bytes, Place& place) const {
-    if (target.regions->last_unmapped.find(target.control(), place.address, bytes) == nullptr) return false;
-    place.pid = unmapped_.pid_of(target.rank);
-    return place.pid != 0;
+// By the region that the last operation on the target has found. A mapped place may change with every new copy of the
+// target's regions, so a batch does not keep it.
+Outcome Regions::simple(Target& target, const op::Simple& what, const Opening& opening) {
+    const auto address = static_cast<std::uint64_t>(what.disp);
+    shm::RegionView& view = *target.regions;
+    if (std::byte* const here = view.last.find(target.control(), address, what.bytes); here != nullptr)
+        return load_or_store(target, what, here, address);
+    if (view.last_unmapped.find(target.control(), address, what.bytes) == nullptr) return kNotServed;
+    return unmapped_.join(target, what, opening, address, address);
 }
 
 }  // namespace osc::reach

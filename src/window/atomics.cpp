@@ -84,11 +84,10 @@ void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
     } else if (agreed.sum + agreed.complement != 0x7fffffff) {
         why = "the processes' providers have different atomics";
     } else {
-        if (agreed.any_op != 0) core.only_atomics = &atomics_;
         core.provider_atomics = !core.checks;  // the target must see each operation to check asserts
         if (core.checks) why = "OSC_CHECK is on";
         if (core.provider_atomics) {
-            accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_);
+            accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_, agreed.any_op != 0);
             core.accumulate_way = accumulate_way_.get();
         }
     }

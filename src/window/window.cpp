@@ -39,15 +39,15 @@ void Window::make_ways() {
         core.reaches[static_cast<std::size_t>(way)] = made.get();
         ways_.push_back(std::move(made));
     };
-    auto unmapped = std::make_unique<reach::Private>(core.me, core.id, *this, team, core.incomplete);
-    private_way_ = unmapped.get();
+    auto unmapped = std::make_unique<reach::Private>(core.origin, core.id, team);
+    auto mapped = std::make_unique<reach::Mapped>(core.origin);
     if (flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-        auto by_region = std::make_unique<reach::Regions>(core.me, *this, *private_way_);
+        auto by_region = std::make_unique<reach::Regions>(core.origin, *unmapped);
         regions_way_ = by_region.get();
         add(Way::Regions, std::move(by_region));
     }
-    add(Way::Mapped, std::make_unique<reach::Mapped>(core.me, *this));
-    add(Way::Mixed, std::make_unique<reach::Mixed>(*private_way_));
+    add(Way::Mixed, std::make_unique<reach::Mixed>(core.origin, *mapped, *unmapped));
+    add(Way::Mapped, std::move(mapped));
     add(Way::Private, std::move(unmapped));
 }
 
@@ -92,16 +92,6 @@ void Window::describe(Target& target, const shm::ControlBlock& block) {
         }
     }
     target.way = Way::Private;
-}
-
-// An agent may still be executing the operation when execute() returns.
-Fault Window::execute_notified(Target& target, const op::Call& call, net::PendingOp* pending,
-                               const Notification& notification) {
-    if (notification.board == nullptr) return core.execute(target, call, {pending, notification.index});
-    Fault fault = core.execute(target, call, {pending});
-    if (fault == Fault::None) fault = core.complete_ops(target.rank);
-    if (fault == Fault::None) notification.board->add(notification.index);
-    return fault;
 }
 
 }  // namespace osc

@@ -23,7 +23,6 @@ namespace osc {
 
 namespace reach {
 class Net;
-class Private;
 class Reach;
 class Regions;
 }  // namespace reach
@@ -50,9 +49,6 @@ class Window final : public Members, public net::Neighbours {
     int dead_in_collective() override { return team.dead_in_collective(); }
     void describe(Target& target, const shm::ControlBlock& block) override;
 
-    /// Core::execute(); then increments a counter of the target, when the operation is complete there.
-    Fault execute_notified(Target& target, const op::Call& call, net::PendingOp* pending,
-                           const Notification& notification);
     /// The number of notification counters of a target on another node, which answers.
     Fault ask_counters(std::uint32_t rank, std::uint32_t& count);
 
@@ -155,7 +151,6 @@ class Window final : public Members, public net::Neighbours {
     std::mutex mapped_mutex_;
     std::vector<Mapping> mapped_;
     std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; core.reaches refers to them
-    reach::Private* private_way_ = nullptr;            // one of them
     reach::Regions* regions_way_ = nullptr;            // one of them, in dynamic windows
     std::unique_ptr<reach::Net> net_way_;              // uses net_
     std::unique_ptr<reach::Net> accumulate_way_;       // in windows that use the provider's atomics: their way

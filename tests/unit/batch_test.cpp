@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "core/simple.h"
+#include "core/epoch.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
 
@@ -464,21 +464,7 @@ TEST(Batch, ThreadsDoNotTouchTheRun) {
     update();
     other.join();
     EXPECT_EQ(ranks.memory(1)[0], 400u);
-    EXPECT_EQ(core.run.length, 0u);
-    EXPECT_FALSE(core.run.is_long);
-    EXPECT_EQ(epoch::unlock_all(core), Fault::None);
-}
-
-TEST(Batch, ARunOfMoreThanFourBillionUpdatesEnds) {
-    Ranks ranks(2);
-    RankCore& core = ranks.core(0);
-    ASSERT_EQ(epoch::lock_all(core, 0), Fault::None);
-    const std::uint64_t updates = make_long(core, 1) + 1;
-    core.run.length = 0xffffffff;
-    ASSERT_TRUE(add(core, 1));
-    EXPECT_LT(ranks.memory(1)[0], updates);
-    epoch::end_run_if_any(core);
-    EXPECT_EQ(ranks.memory(1)[0], updates);
+    EXPECT_FALSE(core.in_run);
     EXPECT_EQ(epoch::unlock_all(core), Fault::None);
 }
 

@@ -42,7 +42,7 @@ class LateCore final : public Members, public Core {
             ++ranks.memory(target.rank)[0];
             return {};
         }
-        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
+        reach::Outcome admit(Target&, const op::Call&, const Update&) override { return {}; }
         Ranks& ranks;
     };
 

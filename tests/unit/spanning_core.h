@@ -46,7 +46,7 @@ class SpanningCore final : public Members, public Core {
     struct There final : reach::Reach {
         explicit There(SpanningCore& owner) : core(owner) {}
         reach::Outcome perform(Target&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
-        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
+        reach::Outcome admit(Target&, const op::Call&, const Update&) override { return {}; }
         Fault complete(std::uint32_t, reach::Completion until) override {
             core.until = until;
             core.incomplete.store(0, std::memory_order_release);

@@ -113,7 +113,7 @@ class RankCore final : public Members, public Core {
     struct InFlight final : reach::Reach {
         explicit InFlight(RankCore& owner) : core(owner) {}
         reach::Outcome perform(Target&, const op::Call&, const Update&, const reach::Extras&) override { return {}; }
-        Fault admit(Target&, const op::Call&, bool&) override { return Fault::None; }
+        reach::Outcome admit(Target&, const op::Call&, const Update&) override { return {}; }
         Fault complete(std::uint32_t target, reach::Completion until) override {
             if (until == reach::Completion::AtOrigin) return Fault::None;
             core.settled.push_back(target);
@@ -123,7 +123,7 @@ class RankCore final : public Members, public Core {
         RankCore& core;
     };
     InFlight in_flight_{*this};
-    reach::Mapped mapped_{me, *this};
+    reach::Mapped mapped_{origin};
     Ranks& ranks_;
 };
 

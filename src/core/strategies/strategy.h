@@ -59,7 +59,7 @@ class Strategy {
     virtual Decision on_operation(const Core&, const Target&) const { return Decision::Now; }
     /// False if operations may be queued: the fast paths ignore the queue.
     virtual bool allows_fast_paths() const { return true; }
-    /// Whether small updates of an epoch may be batched (core/simple.h), where fast paths are allowed.
+    /// Whether small updates of an epoch may be batched (core/epoch.h), where fast paths are allowed.
     virtual bool allows_batches() const { return true; }
 };
 

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "local/direct.h"
-#include "stats/counters.h"
 
 namespace osc::net {
 namespace {
@@ -119,7 +118,7 @@ void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address
         send();
         await_issued();
     }
-    stats::t_path = stats::DataPath::Direct;
+    operation.went_directly = true;
     const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr);
     direct_bytes_ += update->row.bytes;
@@ -134,7 +133,7 @@ void Stream::update_row(std::unique_ptr<RowUpdate> update, std::uint64_t address
 
 void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                       RegionCache::Kept* entry) {
-    stats::t_path = stats::DataPath::Direct;
+    operation.went_directly = true;
     const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr || entry != nullptr);
     direct_bytes_ += bytes;

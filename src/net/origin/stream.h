@@ -66,6 +66,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
         SharedCompletion completion;                   // or null
         bool answers_now = false;                      // the operation needs its result before finish() returns
         std::uint32_t notification = kNoNotification;  // the counter of the target that rises behind the operation
+        bool went_directly = false;                    // some of its bytes go by the provider's write, read or atomic
     };
     /// Releases the mutex, for a wait. The operation is set aside, because other threads' operations may come in.
     class Released {

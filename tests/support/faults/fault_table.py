@@ -166,7 +166,7 @@ FAULTS = [
 GENERAL_PATH = [
     Edit("api/data_fast.h", "return target->contains(", "return !OSC_FAULT_ANY && target->contains("),
     Edit("api/data_fast.cpp", "return epoch::opens(", "return !OSC_FAULT_ANY && epoch::opens("),
-    before("core/simple.cpp", "if (static_cast<std::uint32_t>(rank) >= core.size) return false;",
+    before("core/operation.cpp", "if (static_cast<std::uint32_t>(rank) >= core.size) return false;",
            "if (OSC_FAULT_ANY) return false;"),
     after("net/target/executor.cpp", "bool is_small(const ExposedWindow& window, const Record& record) {",
           "if (OSC_FAULT_ANY) return false;"),
