@@ -34,22 +34,31 @@ void* own_symbol(const char* name) {
 
 std::atomic<bool> g_has_windows{false};
 
+// What libosc exports instead of the host's function that a library calls; null for other calls.
+void* instead_of_host(const base::Import& import) {
+    if (!is_mpi(import.name) || own_symbol(import.name) == nullptr) return nullptr;
+    void* const reached = import.is_unbound() ? host::loader_dlsym()(import.handle, import.name) : import.now;
+    if (!host::in_host_library(reached) || host::in_host_library(import.library->l_ld)) return nullptr;
+    void* const first = host::loader_dlsym()(RTLD_DEFAULT, import.name);  // a tool's, perhaps
+    return host::in_host_library(first) ? nullptr : first;
+}
+
+// Threads redirect at the same time: one that waited for another could have the loader's lock, for which that one
+// waits.
 void redirect_new_libraries() {
     static std::mutex mutex;
     static base::Loads seen;
     static std::size_t known = 0;
-    // A thread that loads a library may come here while another one, which the loader makes wait, has the mutex.
-    const std::unique_lock lock(mutex, std::try_to_lock);
     const base::Loads now = base::loads();
-    if (!lock || now == seen) return;
-    known = base::redirect_imports(now.closed == seen.closed ? known : 0, [](const base::Import& import) -> void* {
-        if (!is_mpi(import.name) || own_symbol(import.name) == nullptr) return nullptr;
-        void* const reached = import.is_unbound() ? host::loader_dlsym()(import.handle, import.name) : import.now;
-        if (!host::in_host_library(reached) || host::in_host_library(import.library->l_ld)) return nullptr;
-        void* const first = host::loader_dlsym()(RTLD_DEFAULT, import.name);  // a tool's, perhaps
-        return host::in_host_library(first) ? nullptr : first;
-    });
+    std::unique_lock lock(mutex);
+    if (now == seen) return;
+    const std::size_t first = now.closed == seen.closed ? known : 0;
+    lock.unlock();
+    std::size_t listed = base::redirect_imports(first, &instead_of_host);
+    if (first != 0 && base::loads().closed != now.closed) listed = base::redirect_imports(0, &instead_of_host);
+    lock.lock();
     seen = now;
+    known = listed;
 }
 
 // What a look-up of an MPI function in a library gives.

@@ -5,9 +5,11 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace {
 
@@ -108,6 +110,32 @@ void used_by_a_library(CountAt count_at, const char* path) {
     MPI_Win_free(&win);
 }
 
+// Another thread makes windows, and so looks for such libraries, while this one loads the library again and again.
+void loaded_beside_a_thread(const char* path) {
+    std::atomic<bool> stops{false};
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Comm own = MPI_COMM_NULL;
+    long* const base = allocate(win);
+    MPI_Comm_dup(MPI_COMM_SELF, &own);
+    std::thread maker([&] {
+        while (!stops) {
+            MPI_Win made = MPI_WIN_NULL;
+            MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, own, &made);
+            MPI_Win_free(&made);
+        }
+    });
+    for (long i = -1; i < 100; ++i) {
+        void* const deep = ::dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_DEEPBIND);
+        reinterpret_cast<CountAt>(::dlsym(deep, "count_at"))(win, me);
+        expect(base[0] == i + 1, "a sum by a library that was just loaded");
+        ::dlclose(deep);
+    }
+    stops = true;
+    maker.join();
+    MPI_Comm_free(&own);
+    MPI_Win_free(&win);
+}
+
 void memory() {
     void* piece = nullptr;
     PLUGIN(MPI_Alloc_mem)(100, MPI_INFO_NULL, static_cast<void*>(&piece));
@@ -146,7 +174,9 @@ extern "C" __attribute__((visibility("default"))) int toascii(int) noexcept {
 int main(int, char** argv) {
     Dl_info host{};
     const CountAt early = std::strcmp(argv[2], "early") == 0 ? load(argv[1], RTLD_LAZY) : nullptr;
-    MPI_Init(nullptr, nullptr);
+    const bool threads = std::strcmp(argv[2], "threads") == 0;
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(nullptr, nullptr, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &processes);
     next_rank = (me + 1) % processes;
@@ -154,7 +184,9 @@ int main(int, char** argv) {
     ::dladdr(reinterpret_cast<void*>(&MPI_Comm_rank), &host);
     library = ::dlopen(host.dli_fname, RTLD_NOW | RTLD_LOCAL);
     expect(library != nullptr, "the host's library opens");
-    if (library != nullptr) {
+    if (library != nullptr && threads) {
+        loaded_beside_a_thread(argv[1]);
+    } else if (library != nullptr) {
         used_by_the_plugin();
         made_by_the_plugin();
         used_by_a_library(early, argv[1]);
@@ -162,7 +194,7 @@ int main(int, char** argv) {
         other_names();
     }
     const auto served = reinterpret_cast<unsigned long long (*)(const char*)>(::dlsym(RTLD_DEFAULT, "osc_served"));
-    if (std::getenv("TEST_OSC") != nullptr)
+    if (std::getenv("TEST_OSC") != nullptr && !threads)
         expect(served != nullptr && served("MPI_Put") == 3 && served("MPI_Win_free") == 3 && served("MPI_Rget") == 1,
                "libosc serves the calls of both");
     MPI_Finalize();
