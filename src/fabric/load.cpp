@@ -18,7 +18,7 @@ namespace osc::fabric {
 
 namespace {
 
-// The bytes of ofi_rxm's buffers where nobody has set them.
+// The bytes of ofi_rxm's buffers where the user has not set them.
 constexpr std::size_t kBufferOfOthers = 16384;
 
 // Sets variables that libfabric reads from the environment, once, at load. The user's values stay. The result is the

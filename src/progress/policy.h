@@ -54,7 +54,7 @@ struct Policy {
     static constexpr int kManyPolls = 16;
     static constexpr int kDirectPolls = 8;  // polls per call while peers access memory directly
 
-    // Direct accesses. The target of accesses that a provider performs in software must poll, and no event tells it.
+    // Direct accesses. The target of accesses that a provider performs in software must poll, and no event makes it.
     static constexpr std::int64_t kDirectHint = 2000000;              // a target polls so long after an announcement
     static constexpr std::int64_t kHintInterval = kDirectHint / 2;    // between two announcements to one target
     static constexpr std::size_t kHintBytes = std::size_t{32} << 10;  // a single access from this size on is announced

@@ -27,18 +27,12 @@ void SendQueue::open_fence(std::uint64_t fence) {
     must_confirm();
 }
 
-bool SendQueue::fits(const Record& record) const {
-    return bytes() + sizeof(Record) + padded(carried(record)) <= body_ &&
-           returning_ + padded(returned(record)) <= body_ - sizeof(ReplyHead);
-}
-
 std::byte* SendQueue::append(const Record& record) {
     const std::size_t needed = sizeof(Record) + padded(carried(record));
     const std::size_t back = padded(returned(record));
     std::byte* at = filling_.message->body() + bytes();
     std::memcpy(at, &record, sizeof record);
     if (carried(record) % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
-    if (back != 0) filling_.segments.emplace_back();
     filling_.message->bytes += needed;
     if (is_operation(record.opcode)) traffic_ += needed + back;
     returning_ += back;
@@ -63,7 +57,7 @@ bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t
 }
 
 void SendQueue::expect(const ReplySegment& segment, const SharedCompletion& completion) {
-    filling_.segments.back() = segment;
+    filling_.segments.push_back(segment);
     if (completion == nullptr || (awaits_completion() && filling_.completions.back() == completion)) return;
     completion->begin();
     filling_.completions.push_back(completion);

@@ -57,11 +57,19 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     void send_soon() { soon_ = true; }
     bool leaves_soon() const { return soon_ || awaits_completion(); }
     /// Whether it has room for a record with its data, and its reply for what that returns.
-    bool fits(const Record& record) const;
+    bool fits(const Record& record) const {
+        return bytes() + sizeof(Record) + padded(carried(record)) <= body_ &&
+               returning_ + padded(returned(record)) <= body_ - sizeof(ReplyHead);
+    }
     void begin();
     /// Makes the target execute the message only after its fence of this number. Call directly after begin().
     void open_fence(std::uint64_t fence);
-    /// Adds a record to it; returns where the record's data goes. For what the record returns, expect() must follow.
+    /// Before append() of a record that returns something: the segment of expect() then needs no memory.
+    void expect_more() {
+        auto& segments = filling_.segments;
+        if (segments.size() == segments.capacity()) segments.reserve(2 * segments.size() + 4);
+    }
+    /// Adds a record to it; returns where the record's data goes.
     std::byte* append(const Record& record);
     /// Bytes that were added since the last call.
     std::uint64_t take_traffic() { return std::exchange(traffic_, 0); }

@@ -56,6 +56,14 @@ void Stream::begin() {
     messages_.open_fence(fence);
 }
 
+// Puts a record into the message that is being filled and has room, or into a new one; returns where its data goes.
+[[gnu::always_inline]] inline std::byte* Stream::place(const Record& record) {
+    if (!messages_.filling()) begin();
+    mark();
+    if (record.opcode > Opcode::Get && is_operation(record.opcode)) accumulates_ = messages_.issued() + 1;
+    return messages_.append(record);
+}
+
 // Makes room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
     const bool alone = protocol_ == Protocol::Messages && messages_.waiting() == 0;
@@ -68,15 +76,8 @@ std::byte* Stream::add(const Record& record) {
         else
             push(++full_ % kAnswered == 0 || messages_.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply);
     }
+    if (returned(record) != 0) messages_.expect_more();
     return place(record);
-}
-
-// Puts a record into the message that is being filled and has room, or into a new one; returns where its data goes.
-std::byte* Stream::place(const Record& record) {
-    if (!messages_.filling()) begin();
-    mark();
-    if (record.opcode > Opcode::Get && is_operation(record.opcode)) accumulates_ = messages_.issued() + 1;
-    return messages_.append(record);
 }
 
 bool Stream::wants_direct(std::size_t bytes) const {
@@ -170,6 +171,7 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     if (record.opcode == Opcode::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
     if (messages_.filling() && !messages_.fits(record)) return false;
+    if (result != nullptr) messages_.expect_more();
     std::byte* const to = place(record);
     if (origin != nullptr) shm::move_bytes(to, origin, bytes);
     if (how != nullptr && how->compare != nullptr) shm::move_bytes(to + bytes, how->compare, bytes);

@@ -4,12 +4,12 @@
 //
 // An operation passes these steps; each line names the class and the state that the step leaves:
 //   place           Stream         a record in the message that is being filled; or a direct transfer (transfer)
-//   send_off        Stream         that message is issued: as a direct transfer if it is one put or get alone, else by
-//   dispatch        SendQueue      which gives it a place in flight, or keeps it in the queue
-//   request         Messenger      numbers it, so that the reply finds the place
-//   send            FabricSender   posts it behind all earlier messages to the process
-//   await_issued    Stream         what was issued has ended: replies are stored (MessagePlace::answered)
-//   settle          Stream         returns the first fault
+//   send_off        Stream         the message is a direct transfer, if it is one put or get alone; else:
+//   dispatch        SendQueue      it has a place in flight, or waits in the queue
+//   request         Messenger      it has a number, by which its reply finds the place
+//   send            FabricSender   it is posted behind all earlier messages to the process
+//   await_issued    Stream         all that was issued has ended: replies are stored (MessagePlace::answered)
+//   settle          Stream         nothing is in flight, and the caller has the first fault
 //
 // A message is sent when it is full, or when the program waits for its operations. So small operations share messages
 // (the buffered protocol), and a lock, an operation and the unlock are one message and one reply. An operation with a

@@ -1,4 +1,4 @@
-// Keeping what has come for who asks later.
+// Keeping what has come for a thread that asks later.
 #include "net/target/arrivals.h"
 
 #include <algorithm>
@@ -9,14 +9,14 @@ namespace osc::net {
 bool Arrivals::count(std::uint32_t sender, std::uint64_t target, std::uint32_t closes, std::uint32_t processes) {
     if (target >= processes || closes >= processes) return false;
     const std::lock_guard lock(mutex_);
-    told_[sender].closes[static_cast<std::uint32_t>(target)] += closes;
+    parts_[sender].closes[static_cast<std::uint32_t>(target)] += closes;
     return true;
 }
 
 void Arrivals::arrived(std::uint32_t sender, std::uint64_t barrier, std::uint32_t round, std::uint32_t wants) {
     const std::lock_guard lock(mutex_);
     Arrival arrival{barrier, round, {}};
-    if (auto told = told_.extract(sender)) arrival.news = std::move(told.mapped());
+    if (auto parts = parts_.extract(sender)) arrival.news = std::move(parts.mapped());
     arrival.news.wants = wants;
     came_.push_back(std::move(arrival));
 }

@@ -43,7 +43,7 @@ class Arrivals {
         sync::FenceSummary news;
     };
     std::mutex mutex_;
-    std::map<std::uint32_t, sync::FenceSummary> told_;  // by senders whose arrival has not come yet
+    std::map<std::uint32_t, sync::FenceSummary> parts_;  // by senders whose arrival has not come yet
     std::vector<Arrival> came_;
     std::atomic<std::uint64_t> closed_{0};
     std::atomic<std::uint64_t> open_{0};

@@ -1,8 +1,8 @@
-// What an owner of a dynamic window has told processes of other nodes about its regions. An origin that has looked a
-// region up goes by that, without a further question, until the owner withdraws it: detach asks all holders to, and
-// only then takes back the right to write and read the region. docs/NETWORK.md has the protocol and why it is right.
+// The leases that the owner of a dynamic window has given to processes of other nodes. An origin that has looked a
+// region up uses its lease, without a further query, until the owner withdraws it: detach asks all holders, and only
+// then takes back the right to write and read the region. docs/NETWORK.md has the protocol and why it is right.
 //
-// The other side, where leases are kept, is Caches; the network's handler talks to both.
+// The other side, where leases are kept, is Caches; the network's handler calls both.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace osc::net {
 
 /// Lease::exposed.
 enum Exposure : std::uint32_t {
-    kNotYet,   // nobody has asked for it
+    kNotYet,   // no process has asked for it
     kExposed,  // key and base are for use
     kNever,    // the provider refuses the memory: only messages reach it
 };
 
-/// The owner's side. Thread-safe: all of it happens under the table's lock, so a region is either attached, and who
-/// looks it up is noted as its holder, or it is gone, and nobody gets a lease of it any more.
+/// The owner's side. Thread-safe: all of it happens under the table's lock, so a region is either attached, and a
+/// process that looks it up is noted as its holder, or it is gone, and no process gets a lease of it any more.
 class Leases {
   public:
     /// `endpoint`: null in tests, where nothing is exposed.
@@ -48,7 +48,7 @@ class Leases {
     };
     /// Takes the region at `base` out of the table; `gone` is what was given of it.
     Fault detach(const void* base, Given& gone);
-    /// When nobody goes by the lease any more.
+    /// When no process uses the lease any more.
     void revoke(Given& gone);
 
   private:
@@ -56,15 +56,15 @@ class Leases {
 
     shm::RegionTable& table_;
     fabric::Endpoint* endpoint_;
-    std::map<std::uint64_t, Given> given_;  // by address: regions that somebody has looked up
+    std::map<std::uint64_t, Given> given_;  // by address: regions that a process has looked up
     std::uint32_t numbers_ = 0;
 };
 
 /// The leases that this process holds in one window.
 class Caches {
   public:
-    /// Forgets a lease of rank `owner`. False while accesses that go by it are under way, which end by themselves: to
-    /// be asked again. Does not wait.
+    /// Forgets a lease of rank `owner`. False while accesses that use it are in flight: the caller asks again. Does not
+    /// wait.
     virtual bool drop(std::uint32_t owner, std::uint64_t address, std::uint32_t number) = 0;
 
   protected:
