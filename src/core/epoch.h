@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/core.h"
-#include "core/strategies/deferred_lock.h"
+#include "core/lock_order.h"
 #include "core/targets.h"
 #include "shm/compare.h"
 

@@ -1,11 +1,11 @@
-/* The order of deferred locks (src/core/strategies/deferred_lock.{h,cpp}): two processes on two nodes, two windows, one lock in each
+/* The order of deferred locks (src/core/lock_order.{h,cpp}): two processes on two nodes, two windows, one lock in each
  * for each process. MPI_Win_lock of the own process's lock acquires it at once (the fast path). Of the other process's it
  * returns at once; the lock is acquired by the process's next MPI_Win_lock, whatever window and thread that is of, or by a
  * flush. Every process asks for its locks in ascending order, each in one of two threads, so no order of events may end in a
  * deadlock (an invalid end state). Processes that ask for one lock stand for processes of one node.
  * A process whose threads call at the same time (MPI_THREAD_MULTIPLE) defers no lock, so that a blocked lock blocks its
  * thread only: process 1 holds its lock of window 0 until thread 1 of process 0 has had a lock of its own.
- * CODE: src/core/strategies/deferred_lock.h src/core/strategies/deferred_lock.cpp
+ * CODE: src/core/lock_order.h src/core/lock_order.cpp
  * MUTATIONS: FAST_PATH_IGNORES_DEFERRED ONE_RECORD_PER_WINDOW ONE_RECORD_PER_THREAD NO_ORDER
  * MUTATIONS: DEFERS_BESIDE_THREADS UNLOCK_LEAVES_RECORD FREE_WHILE_ACQUIRING PASSES_WHILE_ACQUIRING
  */

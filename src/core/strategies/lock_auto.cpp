@@ -1,7 +1,7 @@
 // MPI_Win_lock acquires the locks of local targets. The message that carries the operations requests the lock of a
 // remote target, and its reply grants it.
 #include "core/core.h"
-#include "core/strategies/deferred_lock.h"
+#include "core/lock_order.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
 

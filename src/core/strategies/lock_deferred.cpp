@@ -3,7 +3,7 @@
 // that the program may load and store, in windows that queue nothing, and beside other threads of the program. To a
 // target on another node lock, operations and unlock travel as one message, also without operations.
 #include "core/core.h"
-#include "core/strategies/deferred_lock.h"
+#include "core/lock_order.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
 

@@ -89,12 +89,12 @@ FAULTS = [
         unlocked("exclusive_skipped", "kind == LockKind::Exclusive")]),
     Fault("shared_skipped", "a shared lock is not taken", [unlocked("shared_skipped", "kind == LockKind::Shared")]),
     Fault("lock_order_ignored", "a lock is acquired before one that the process asked for earlier", [
-        after("core/strategies/deferred_lock.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
+        after("core/lock_order.cpp", "void LockOrder::acquire() {", "if (OSC_FAULT(lock_order_ignored)) return;")]),
     Fault("lock_fast_unordered", "the fast path of MPI_Win_lock does not know of deferred locks", [
         Edit("api/windows.cpp", "may_defer(window->core)) serve_deferred_locks();",
              "may_defer(window->core) && !OSC_FAULT(lock_fast_unordered)) serve_deferred_locks();")]),
     Fault("lock_blocks_process", "locks are deferred although other threads of the program may lock", [
-        Edit("core/strategies/deferred_lock.cpp", "if (!core.threaded) return true;",
+        Edit("core/lock_order.cpp", "if (!core.threaded) return true;",
              "if (!core.threaded || OSC_FAULT(lock_blocks_process)) return true;")]),
     Fault("lock_all_skipped", "lock_all takes no locks", [
         unlocked("lock_all_skipped", "core.epoch.access == Access::LockAll")]),

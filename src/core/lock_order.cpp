@@ -1,5 +1,5 @@
 // Acquires deferred locks in order.
-#include "core/strategies/deferred_lock.h"
+#include "core/lock_order.h"
 
 #include "core/targets.h"
 #include "shm/other_threads.h"
