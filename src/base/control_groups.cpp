@@ -7,17 +7,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/system_file.h"
+
 namespace osc::base {
 namespace {
 
 // "max 100000" and -1 are no quotas.
 std::uint64_t quota_of(const std::string& root, const ControlGroup& group) {
     const auto numbers = [&](const char* name, long long& first, long long& second) {
-        std::FILE* file = std::fopen((root + group.folder + name).c_str(), "re");
-        if (file == nullptr) return 0;
-        const int found = std::fscanf(file, "%lld %lld", &first, &second);
-        std::fclose(file);
-        return found;
+        return std::sscanf(line_of(root + group.folder + name).c_str(), "%lld %lld", &first, &second);
     };
     long long time = 0;
     long long period = 0;

@@ -1,4 +1,5 @@
-// This process's arena: allocation from the memfd. Large pieces are mapped one by one and get pages at first touch.
+// This process's arena: allocation from the memfd, addresses of its pieces, and further mappings of them. Large pieces
+// are mapped one by one and get pages at first touch. One file, because all of it is under one mutex.
 #include "shm/arena.h"
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "base/descriptor.h"
 #include "base/options.h"
 #include "base/pages.h"
+#include "base/process_state.h"
 #include "base/random.h"
 #include "shm/control.h"
 
@@ -50,6 +53,40 @@ std::size_t wanted_pool() {
 }
 
 }  // namespace
+
+// Best fit over a list: with pieces of 2 MiB and more and a bound of some MiB the list is short.
+std::optional<Mapping> KeptPieces::take(std::size_t bytes, std::size_t alignment, std::size_t least, std::size_t most) {
+    auto best = pieces_.end();
+    for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
+        const bool fits = it->bytes >= bytes && reinterpret_cast<std::uintptr_t>(it->address) % alignment == 0;
+        if (fits && (best == pieces_.end() || it->bytes < best->bytes)) best = it;
+    }
+    if (best == pieces_.end() || best->bytes > most) return std::nullopt;
+    Mapping taken = *best;
+    if (taken.bytes - bytes >= least) {
+        taken.bytes = bytes;
+        best->address += bytes;
+        best->offset += bytes;
+        best->bytes -= bytes;
+    } else {
+        pieces_.erase(best);
+    }
+    bytes_ -= taken.bytes;
+    return taken;
+}
+
+void KeptPieces::keep(const Mapping& piece) {
+    pieces_.push_back(piece);
+    bytes_ += piece.bytes;
+}
+
+std::optional<Mapping> KeptPieces::oldest() {
+    if (pieces_.empty()) return std::nullopt;
+    const Mapping piece = pieces_.front();
+    pieces_.pop_front();
+    bytes_ -= piece.bytes;
+    return piece;
+}
 
 std::byte* reserve_pool(int fd, std::size_t bytes) {
     void* const pool = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -358,6 +395,81 @@ std::uint64_t Arena::in_use() const {
 std::uint64_t Arena::kept() const {
     const std::lock_guard lock(mutex_);
     return kept_.bytes();
+}
+
+std::uint64_t Arena::offset_of(const void* address, std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    const auto find = [&](const auto& pieces) {
+        const auto after = pieces.upper_bound(wanted);
+        if (after == pieces.begin()) return kNoOffset;
+        const auto& [start, piece] = *std::prev(after);
+        if (wanted - start > piece.bytes || bytes > piece.bytes - (wanted - start)) return kNoOffset;
+        return piece.offset + (wanted - start);
+    };
+    const std::uint64_t offset = find(live_);
+    return offset != kNoOffset || views_.empty() ? offset : find(views_);
+}
+
+std::byte* Arena::at(std::uint64_t offset) const {
+    const std::lock_guard lock(mutex_);
+    if (offset < pool_bytes_) return pool_ + offset;
+    for (const auto& [start, piece] : live_)
+        if (offset >= piece.offset && offset - piece.offset < piece.bytes)
+            return reinterpret_cast<std::byte*>(start) + (offset - piece.offset);
+    return nullptr;
+}
+
+ArenaAddress Arena::address() const {
+    const std::lock_guard lock(mutex_);
+    const pid_t me = ::getpid();
+    return {.token = token_,
+            .start_time = base::process_start_time(me),
+            .pool_bytes = pool_bytes_,
+            .probe = reinterpret_cast<std::uint64_t>(&token_),
+            .pid = me,
+            .fd = fd_};
+}
+
+bool Arena::can_provide(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return !system_.refuses(bytes) && !system_.is_short();
+}
+
+bool Arena::has_for_each(std::uint64_t processes, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return system_.has_for_each(processes, bytes);
+}
+
+// RLIMIT_FSIZE counts for every write, so also if the file is long enough already.
+int Arena::adoption_file(std::size_t bytes) {
+    if (!open()) return -1;
+    if (!can_provide(bytes)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    const std::lock_guard lock(mutex_);
+    return allows_file(kAdoptedEnd) && extend_file(kAdoptedEnd) ? fd_ : -1;
+}
+
+std::byte* Arena::map_view(std::uint64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t start = base::page_down(offset);
+    void* const mapping =
+        ::mmap(nullptr, bytes + (offset - start), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(start));
+    if (mapping == MAP_FAILED) return nullptr;
+    std::byte* const view = static_cast<std::byte*>(mapping) + (offset - start);
+    views_.emplace(reinterpret_cast<std::uintptr_t>(view), View{offset, bytes});
+    return view;
+}
+
+void Arena::unmap_view(std::byte* view) {
+    const std::lock_guard lock(mutex_);
+    const auto found = views_.find(reinterpret_cast<std::uintptr_t>(view));
+    if (found == views_.end()) return;
+    const std::size_t lead = found->second.offset % base::page_bytes();
+    ::munmap(view - lead, found->second.bytes + lead);
+    views_.erase(found);
 }
 
 }  // namespace osc::shm

@@ -7,8 +7,8 @@
 // without access, and no core file has them. A large piece gets its pages at first touch, as malloc's does, except
 // under vm.overcommit_memory = 2, where a touch that the system refuses would be SIGBUS: there the pages are allocated
 // with the piece (system_memory.h has the reasons). A freed large piece is kept, with its pages, for the next one of
-// the same use (kept.h), up to a bound and while memory is not short. What exceeds the bound loses its pages and stays
-// mapped.
+// the same use (KeptPieces), up to a bound and while memory is not short. What exceeds the bound loses its pages and
+// stays mapped.
 //
 // A core file has the process's own memory in use, and nothing of its peers' arenas.
 #pragma once
@@ -18,13 +18,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "base/core_sharing.h"
 #include "shm/activity.h"
-#include "shm/kept.h"
 #include "shm/spans.h"
 #include "shm/system_memory.h"
 
@@ -59,6 +59,39 @@ struct ArenaBlock {
     std::uint64_t offset = 0;
     std::size_t bytes = 0;
     explicit operator bool() const { return address != nullptr; }
+};
+
+/// A part of the arena's file and where it is mapped. Both start and end at page boundaries.
+struct Mapping {
+    std::byte* address = nullptr;
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+};
+
+/// Freed large pieces that the arena keeps, with their mappings, for the next allocation, oldest first: mapping,
+/// faulting in and clearing 40 MiB costs milliseconds, taking a kept piece costs a search of a short list. It neither
+/// maps nor unmaps. Not thread-safe: the arena's mutex protects it.
+class KeptPieces {
+  public:
+    /// Removes and returns `bytes` bytes (a multiple of the page size) at a multiple of `alignment`, cut from the
+    /// smallest piece that has them. What remains of that piece stays if it has at least `least` bytes, and is
+    /// returned with the rest otherwise. Nothing if no piece fits, or if the smallest one has more than `most` bytes.
+    std::optional<Mapping> take(std::size_t bytes, std::size_t alignment, std::size_t least,
+                                std::size_t most = ~std::size_t{0});
+
+    /// Adds a piece as the newest.
+    void keep(const Mapping& piece);
+
+    /// Removes and returns the oldest piece; nothing if there is none.
+    std::optional<Mapping> oldest();
+
+    /// The sum of the kept pieces' sizes.
+    std::size_t bytes() const { return bytes_; }
+    std::size_t count() const { return pieces_.size(); }
+
+  private:
+    std::list<Mapping> pieces_;
+    std::size_t bytes_ = 0;
 };
 
 /// This process's arena. Thread-safe. A child made by fork has its parent's arena, whose file it must not change: there

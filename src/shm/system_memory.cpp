@@ -4,55 +4,43 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "base/control_groups.h"
+#include "base/system_file.h"
 
 namespace osc::shm {
 namespace {
 
+using base::number_of;
+
 constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no such number: no limit
 
-// The first number behind `key` at the start of a line of the file, times `unit`; kNone if there is none.
-std::uint64_t number_in(const std::string& path, const char* key, std::uint64_t unit) {
-    std::FILE* file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return kNone;
-    char line[256];
-    unsigned long long value = 0;
-    bool found = false;
-    const std::size_t length = std::strlen(key);
-    while (!found && std::fgets(line, sizeof line, file) != nullptr)
-        found = std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%llu", &value) == 1;
-    std::fclose(file);
-    return found ? value * unit : kNone;
-}
-
 std::uint64_t machine(const std::string& root, const char* key) {
-    return number_in(root + "/proc/meminfo", key, 1024);
+    const std::uint64_t kib = number_of(root + "/proc/meminfo", key, kNone);
+    return kib == kNone ? kNone : kib * 1024;
 }
 
 }  // namespace
 
 std::uint64_t SystemMemory::Group::limit(const std::string& root) const {
-    const std::uint64_t value = number_in(root + folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"), "", 1);
+    const std::uint64_t value =
+        number_of(root + folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"), "", kNone);
     return value >= std::uint64_t{1} << 62 ? kNone : value;  // version 1 says "none" by a large number
 }
 
 // File pages that were not used lately do not count: the kernel can drop them at any time.
 std::uint64_t SystemMemory::Group::used(const std::string& root) const {
     const std::uint64_t all =
-        number_in(root + folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), "", 1);
+        number_of(root + folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), "", kNone);
     const std::uint64_t idle =
-        number_in(root + folder + "/memory.stat", unified ? "inactive_file " : "total_inactive_file ", 1);
+        number_of(root + folder + "/memory.stat", unified ? "inactive_file " : "total_inactive_file ", kNone);
     if (all == kNone) return 0;
     return idle == kNone || idle > all ? all : all - idle;
 }
 
 SystemMemory::SystemMemory(std::string root) : root_(std::move(root)) {
-    const std::uint64_t mode = number_in(root_ + "/proc/sys/vm/overcommit_memory", "", 1);
-    if (mode != kNone) overcommit_ = mode;
+    overcommit_ = number_of(root_ + "/proc/sys/vm/overcommit_memory", "", kHeuristic);
     for (base::ControlGroup& found : base::control_groups("memory", root_)) {
         Group group{std::move(found.folder), found.unified};
         if (group.limit(root_) != kNone) groups_.push_back(std::move(group));

@@ -16,12 +16,12 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "base/descriptor.h"
 #include "base/helper_thread.h"
 #include "base/options.h"
 #include "base/random.h"
+#include "base/system_file.h"
 #include "base/wait_time.h"
 #include "base/warn.h"
 #include "shm/activity.h"
@@ -38,15 +38,6 @@ Layout* g_file = nullptr;  // mapped until the process ends, because threads may
 std::mutex g_windows;
 constinit thread_local std::uint32_t t_thread = 0;  // number; 0: none yet
 
-std::string first_line(const char* path) {
-    char text[128];
-    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = file >= 0 ? ::read(file, text, sizeof text) : 0;
-    if (file >= 0) ::close(file);
-    std::string_view line(text, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
-    return std::string(line.substr(0, line.find('\n')));
-}
-
 // The kernel compares the counters of the cores and takes another clock where they differ.
 bool counter_is_usable() {
 #if defined(__x86_64__)
@@ -54,7 +45,7 @@ bool counter_is_usable() {
     constexpr unsigned kInvariant = 1u << 8;
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(kPowerManagement, &a, &b, &c, &d) == 0 || (d & kInvariant) == 0) return false;
-    const std::string source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    const std::string source = base::line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     return source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
 #else
     return false;
@@ -67,7 +58,7 @@ std::uint64_t clock_number(const char* host) {
     struct stat space {};
     static_cast<void>(::stat("/proc/thread-self/ns/time", &space));
     const std::uint64_t parts[] = {space.st_dev, space.st_ino, base::g_stamps_are_ticks ? 1u : 0u};
-    const std::uint64_t boot = base::hash_of(first_line("/proc/sys/kernel/random/boot_id"));
+    const std::uint64_t boot = base::hash_of(base::line_of("/proc/sys/kernel/random/boot_id"));
     return base::hash_of(host, base::hash_of({reinterpret_cast<const char*>(parts), sizeof parts}, boot));
 }
 

@@ -1,4 +1,4 @@
-// What Open MPI does in its own ways: requests, windows, progress.
+// What Open MPI does in its own ways: datatypes, requests, windows, progress.
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -123,6 +123,34 @@ int start_polled_request(const PolledRequest& functions, void* state, MPI_Reques
     else
         delete made;
     return error;
+}
+
+// Predefined datatypes.
+
+namespace detail {
+const TypeInfo* g_predefined[kSlots];
+}
+
+std::span<const PredefinedType> own_types() {
+    return {};
+}
+
+void enter_type(MPI_Datatype type, Basic basic) {
+    const TypeInfo*& slot = detail::slot_of(handle_key(type));
+    if (slot == nullptr) slot = new TypeInfo(handle_key(type), op::Layout::leaf(basic), true);
+}
+
+bool may_be_datatype(MPI_Datatype type) noexcept {
+    return type != nullptr && type != MPI_DATATYPE_NULL;
+}
+
+bool may_be_info(MPI_Info info) noexcept {
+    return info != nullptr;
+}
+
+// Open MPI has removed the constructors of MPI 1.
+int modern_combiner(int combiner) noexcept {
+    return combiner;
 }
 
 }  // namespace osc::abi

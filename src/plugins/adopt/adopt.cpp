@@ -1,20 +1,61 @@
-// What libosc.so calls of the plugin (window/adopter.h), and when the memory of a window becomes shared in place;
-// adoption.h does it.
+// What libosc.so calls of the plugin (window/adopter.h): when the memory of a window becomes shared in place, which
+// adoption.h does, and the shared heap.
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <string>
 
 #include "base/open_devices.h"
+#include "base/options.h"
 #include "plugins/adopt/adoption.h"
 #include "plugins/adopt/history.h"
 #include "plugins/adopt/memory_calls.h"
-#include "plugins/adopt/shared_heap.h"
 #include "plugins/libosc.h"
 #include "window/adopter.h"
 
 namespace osc {
 namespace {
+
+// OSC_SHARE_HEAP: shared memory for the program's large allocations. It is a reserved part of adopted memory
+// (adoption.h), so windows over it, fork and MADV_DONTNEED work as for arrays that were adopted later. libosc_heap.so
+// (heap/malloc.cpp) gives it out.
+std::uintptr_t g_heap = 0;
+std::size_t g_heap_bytes = 0;  // 0: the heap is not shared
+
+// Pieces that come back must read as zero, also where the system refuses to take their pages.
+void discard(void* piece, std::size_t bytes) {
+    if (!shm::Adoption::mine().discard_reserved(piece, bytes)) std::memset(piece, 0, bytes);
+}
+
+// See Adopter.
+void share_heap() {
+    const long mib = base::values().share_heap;
+    if (mib == 0 || g_heap_bytes != 0) return;
+    using Attach = int (*)(void*, std::size_t, std::size_t, void (*)(void*, std::size_t));
+    const auto attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, "osc_heap_attach"));
+    if (attach == nullptr) {
+        plugin::g_libosc.warn_for_job(
+            "OSC_SHARE_HEAP=%ld: libosc_heap.so is not loaded, so nothing is shared; preload it too, by "
+            "LD_PRELOAD=libosc.so:libosc_heap.so",
+            mib);
+        return;
+    }
+    const std::size_t bytes = static_cast<std::size_t>(mib) << 20;
+    const std::size_t keep = static_cast<std::size_t>(base::values().reuse_mib) << 20;
+    void* const memory = shm::Adoption::mine().reserve(bytes);
+    if (memory == nullptr || attach(memory, bytes, keep, discard) != 0) {
+        plugin::g_libosc.warn_for_job("OSC_SHARE_HEAP=%ld: nothing is shared: %s", mib, std::strerror(errno));
+        return;
+    }
+    g_heap = reinterpret_cast<std::uintptr_t>(memory);
+    g_heap_bytes = bytes;
+    watch_memory_calls();
+}
 
 // A smaller window is created in the time of some hundred operations by process_vm_*.
 constexpr std::size_t kWorthwhile = std::size_t{64} << 10;
@@ -62,7 +103,7 @@ bool operations_in_flight() {
 // With adoption off, memory of libosc_heap.so is shared all the same.
 shm::SharedPart adopt(Window& window, const void* base, std::size_t bytes, std::string& kept_private) {
     const bool off = window.adoption == "off", always = window.adoption == "always";
-    if (off && !heap_is_shared()) return {};
+    if (off && g_heap_bytes == 0) return {};
     shm::Adoption::Limits limits;
     limits.least = off ? kNever : always ? 1 : kWorthwhile;
     limits.forbids = [always]() -> const char* {
@@ -90,6 +131,24 @@ constexpr Adopter kAdopter = {
 };
 
 }  // namespace
+
+bool in_shared_heap(const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address) - g_heap < g_heap_bytes;
+}
+
+// The names under which the code of adoption calls libosc.so, beside those of all plugins.
+namespace shm {
+Arena& Arena::mine() {
+    return plugin::g_libosc.arena();
+}
+int Arena::adoption_file(std::size_t bytes) {
+    return (this->*plugin::g_libosc.adoption_file)(bytes);
+}
+bool Arena::has_for_each(std::uint64_t processes, std::uint64_t bytes) {
+    return (this->*plugin::g_libosc.has_for_each)(processes, bytes);
+}
+}  // namespace shm
+
 }  // namespace osc
 
 extern "C" __attribute__((visibility("default"))) const osc::Adopter* osc_adopt_open(const osc::plugin::Table* libosc) {

@@ -1,22 +1,24 @@
-// Adopting memory: which pages may become shared, and which slot of offsets they get. exchange.cpp has the
-// exchange.
+// Adopting memory: which pages may become shared, which slot of offsets they get, and their exchange for pages of the
+// arena's file with the same content. One file, because each step relies on what the ones before it have checked.
 // Build: osc_adopt_core
 #include "plugins/adopt/adoption.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "base/pages.h"
-#include "plugins/adopt/vm_flags.h"
+#include "base/system_file.h"
 #include "shm/other_threads.h"
 #include "shm/vm_areas.h"
 
@@ -24,8 +26,8 @@ namespace osc::shm {
 namespace {
 
 // Areas that an exchange may add, and that the rest of the process may need soon.
-constexpr long kSpareAreas = 1024;
-constexpr long kMostAreas = 65530;  // the system's default
+constexpr unsigned long kSpareAreas = 1024;
+constexpr unsigned long kMostAreas = 65530;  // the system's default
 constexpr const char* kRefused = "the system refused";
 constexpr const char* kTooSmall = "it has too few whole pages";
 constexpr const char* kStatus = "/proc/thread-self/status";
@@ -53,19 +55,6 @@ __attribute__((no_sanitize("address"))) Place whole_pages(std::uintptr_t first, 
     return pages;
 }
 
-// The last number behind `key` at the start of a line of the file; `otherwise` if there is none.
-long number_in(const char* path, const char* key, long otherwise) {
-    std::FILE* const file = std::fopen(path, "re");
-    if (file == nullptr) return otherwise;
-    char line[256];
-    long found = otherwise;
-    const std::size_t length = std::strlen(key);
-    while (std::fgets(line, sizeof line, file) != nullptr)
-        if (std::strncmp(line, key, length) == 0) std::sscanf(line + length, "%ld", &found);
-    std::fclose(file);
-    return found;
-}
-
 // Whether the program or a library of it has the address in its file: static data, as far as it was initialised.
 bool is_static(std::uintptr_t address) {
     Dl_info info{};
@@ -77,6 +66,136 @@ bool is_adoptable(const VmArea& area) {
     const auto here = reinterpret_cast<std::uintptr_t>(&area);  // on the caller's stack
     return !area.shared && area.readable && area.writable && !area.executable && !area.special &&
            (here < area.first || here >= area.end);
+}
+
+struct Flag {
+    const char* name;  // as smaps writes it
+    const char* meaning;
+};
+
+// What a mapping of the arena's file could not keep, or may not have.
+constexpr Flag kFlags[] = {{"lo", "it is locked"},
+                           {"ht", "it has reserved huge pages"},
+                           {"io", "it is a device's"},
+                           {"pf", "it is a device's"},
+                           {"wf", "the program gave it MADV_WIPEONFORK"},
+                           {"dc", "the program gave it MADV_DONTFORK"},
+                           {"dd", "the program gave it MADV_DONTDUMP"},
+                           {"um", "a userfaultfd watches it"},
+                           {"uw", "a userfaultfd watches it"},
+                           {"ui", "a userfaultfd watches it"}};
+
+const char* meaning_of(const char* flags) {
+    for (const Flag& flag : kFlags) {
+        const char padded[] = {' ', flag.name[0], flag.name[1], ' ', '\0'};
+        if (std::strstr(flags, padded) != nullptr) return flag.meaning;
+    }
+    return nullptr;
+}
+
+// Areas with different policies are different areas.
+bool has_policy(std::uintptr_t address) {
+    constexpr unsigned long kOfAddress = 2;  // MPOL_F_ADDR
+    int policy = 0;
+    return ::syscall(SYS_get_mempolicy, &policy, nullptr, 0UL, address, kOfAddress) == 0 && policy != 0;
+}
+
+// Why memory in [first, end) cannot become a mapping of a file without a loss of what the program or a driver has asked
+// for it: locks, huge pages, advice about fork and core dumps, a NUMA policy, a userfaultfd. Null if there is no
+// reason, or no list. /proc/thread-self/smaps has for each area a line as in maps, and a line "VmFlags: rd wr mr ...".
+// The kernel visits all pages of the process up to `end` for it.
+const char* special_treatment(std::uintptr_t first, std::uintptr_t end) {
+    std::FILE* const file = std::fopen("/proc/thread-self/smaps", "re");
+    if (file == nullptr) return nullptr;
+    char line[512];
+    const char* found = nullptr;
+    bool begins = true;  // a line, which may be longer than the buffer
+    bool within = false;
+    while (found == nullptr && std::fgets(line, sizeof line, file) != nullptr) {
+        const bool is_start = begins;
+        char* const stop = std::strchr(line, '\n');
+        begins = stop != nullptr;
+        if (!is_start) continue;
+        unsigned long from = 0, to = 0;
+        if (std::sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            if (from >= end) break;
+            within = to > first;
+            if (within && has_policy(from > first ? from : first)) found = "the program gave it a NUMA policy";
+        } else if (within && std::strncmp(line, "VmFlags:", 8) == 0) {
+            if (stop != nullptr) *stop = ' ';
+            found = meaning_of(line);
+        }
+    }
+    std::fclose(file);
+    return found;
+}
+
+// One exchange: it bounds the memory that exists twice, and it is the size of a huge page.
+constexpr std::size_t kChunk = std::size_t{2} << 20;
+constexpr std::size_t kSmallestPage = 4096;
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+
+// Reads few bytes of most pages that have any content, the heap's headers among them.
+__attribute__((no_sanitize("address", "thread"))) bool reads_as_zero(std::uintptr_t page) {
+    using Word = std::uint64_t __attribute__((may_alias));
+    const auto* const words = reinterpret_cast<const Word*>(page);
+    for (std::size_t i = 0; i < base::page_bytes() / sizeof(Word); i += 4)
+        if ((words[i] | words[i + 1] | words[i + 2] | words[i + 3]) != 0) return false;
+    return true;
+}
+
+// The pages of [first, end) that have content of their own: bit i for page i. Anonymous pages that were never touched,
+// or read as zero all the same, need no copy: holes of the file do so too.
+class Present {
+  public:
+    Present(std::uintptr_t first, std::uintptr_t end, bool sparse) : count_((end - first) / base::page_bytes()) {
+        entries_.fill(~std::uint64_t{0});
+        if (!sparse) return;
+        const int fd = ::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return;
+        const std::size_t wanted = count_ * sizeof(std::uint64_t);
+        if (::pread(fd, entries_.data(), wanted,
+                    static_cast<off_t>(first / base::page_bytes() * sizeof(std::uint64_t))) !=
+            static_cast<ssize_t>(wanted))
+            entries_.fill(~std::uint64_t{0});
+        ::close(fd);
+        for (std::size_t i = 0; i < count_; ++i)
+            if ((entries_[i] & kPresentOrSwapped) != 0 && reads_as_zero(first + i * base::page_bytes()))
+                entries_[i] = 0;
+    }
+    /// Calls f(first page, end page) for each run; false as soon as f returns false.
+    template <class F>
+    bool each_run(F&& f) const {
+        for (std::size_t at = run_end(0, false); at < count_;) {
+            const std::size_t stop = run_end(at, true);
+            if (!f(at, stop)) return false;
+            at = run_end(stop, false);
+        }
+        return true;
+    }
+
+  private:
+    static constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
+    std::size_t run_end(std::size_t at, bool present) const {
+        while (at < count_ && ((entries_[at] & kPresentOrSwapped) != 0) == present)
+            ++at;
+        return at;
+    }
+    std::size_t count_;
+    std::array<std::uint64_t, kChunk / kSmallestPage> entries_;
+};
+
+bool write_all(int fd, const void* from, std::size_t bytes, std::uint64_t offset) {
+    const auto* at = static_cast<const std::byte*>(from);
+    while (bytes > 0) {
+        const ssize_t done = ::pwrite(fd, at, bytes, static_cast<off_t>(offset));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        at += done;
+        offset += static_cast<std::uint64_t>(done);
+        bytes -= static_cast<std::size_t>(done);
+    }
+    return true;
 }
 
 }  // namespace
@@ -167,9 +286,10 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
     if (limits.forbids)
         if (const char* const reason = limits.forbids(); reason != nullptr) return reason;
     if (limits.alone && has_other_threads()) return "another thread of the program runs";
-    if (number_in(kStatus, "VmLck:", 0) > 0) return "the process has locked memory";
-    if (limits.alone && number_in(kStatus, "VmPin:", 0) > 0) return "the process has registered memory with a device";
-    if (found.areas + kSpareAreas > number_in("/proc/sys/vm/max_map_count", "", kMostAreas))
+    if (base::number_of(kStatus, "VmLck:", 0) > 0) return "the process has locked memory";
+    if (limits.alone && base::number_of(kStatus, "VmPin:", 0) > 0)
+        return "the process has registered memory with a device";
+    if (found.areas + kSpareAreas > base::number_of("/proc/sys/vm/max_map_count", "", kMostAreas))
         return "the process is near vm.max_map_count";
     if (limits.in_use && std::any_of(found.adoptable.begin(), found.adoptable.end(),
                                      [&](const Piece& piece) { return limits.in_use(piece.first, piece.end); }))
@@ -297,6 +417,62 @@ std::uint64_t Adoption::choose_shift(const Survey& found) {
             return shift;
     }
     return free_slot();
+}
+
+// While the host's thread stands, nothing here may wait for what that thread may hold: no malloc, and system calls
+// instead of the C library's mmap and madvise, which a registration cache may have patched. `done`: how far it came.
+Adoption::Refusal Adoption::copy_in(const Piece& piece, std::uint64_t shift, std::uintptr_t& done) {
+    const Handlers handlers;
+    if (!handlers.wait())
+        return {"a thread of the host MPI, which may run the program's signal handlers, did not stop"};
+    for (done = piece.first; done < piece.end;) {
+        const std::uintptr_t end = std::min(piece.end, (done / kChunk + 1) * kChunk);
+        if (!swap_chunk({done, end, piece.sparse}, shift)) return {kRefused, errno};
+        done = end;
+    }
+    return {};
+}
+
+// Copies the pages into the file, then puts the file's pages in their place. The old pages are free after that.
+bool Adoption::swap_chunk(const Piece& chunk, std::uint64_t shift) {
+    const std::size_t bytes = chunk.end - chunk.first;
+    const std::uint64_t offset = shift + chunk.first;
+    auto* const address = reinterpret_cast<std::byte*>(chunk.first);
+    const Present present(chunk.first, chunk.end, chunk.sparse);
+    bool good = drop_pages(offset, bytes);
+    good = good && (!arena_.allocates_early() ||
+                    ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0);
+    good = good && present.each_run([&](std::size_t from, std::size_t to) {
+        return write_all(fd_, address + from * base::page_bytes(), (to - from) * base::page_bytes(),
+                         offset + from * base::page_bytes());
+    });
+    good = good && ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+                             static_cast<off_t>(offset)) != -1;
+    if (good) return true;
+    const int error = errno;
+    drop_pages(offset, bytes);
+    errno = error;
+    return false;
+}
+
+// Maps the same pages once more, by the C library's function: a library that caches registrations of memory learns by
+// its patch of that function that the old pages have gone. Then enters the pages into the page table: as if they were
+// read, which the system does for 16 pages at a time, and which lets stores through in a mapping of such a file.
+void Adoption::announce(const Place& place, std::uint64_t shift) const {
+    auto* const address = reinterpret_cast<std::byte*>(place.first);
+    const std::size_t bytes = place.end - place.first;
+    static_cast<void>(::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+                             static_cast<off_t>(shift + place.first)));
+    // Where shared memory may have huge pages only on demand. An error means that it may not.
+    ::syscall(SYS_madvise, address, bytes, MADV_HUGEPAGE);
+    auto at = static_cast<off_t>(shift + place.first);
+    const auto stop = static_cast<off_t>(shift + place.end);
+    while ((at = ::lseek(fd_, at, SEEK_DATA)) >= 0 && at < stop) {
+        const off_t hole = std::min(std::max(::lseek(fd_, at, SEEK_HOLE), at + 1), stop);
+        ::syscall(SYS_madvise, reinterpret_cast<std::byte*>(static_cast<std::uint64_t>(at) - shift), hole - at,
+                  kPopulateRead);
+        at = hole;
+    }
 }
 
 }  // namespace osc::shm

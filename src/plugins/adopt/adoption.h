@@ -14,16 +14,18 @@
 // mutex.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 
-#include "plugins/adopt/mapped_array.h"
+#include "base/helper_thread.h"
 #include "plugins/adopt/place_list.h"
-#include "plugins/adopt/undisturbed.h"
 #include "shm/arena.h"
 #include "shm/control.h"
 
@@ -36,6 +38,36 @@ inline constexpr std::uint64_t kAddresses = std::uint64_t{1} << 47;
 /// An address, and a mapping that grows from there by all of the address space.
 inline constexpr std::uint64_t kSlotBytes = 2 * kAddresses;
 inline constexpr std::uint64_t kSlots = (kAdoptedEnd - kAdoptedOffset) / kSlotBytes;
+
+/// While an object of this class exists, signals (base::block_signals) wait in the calling thread, and a cancellation
+/// waits too. free() and munmap() are no cancellation points, though what libosc does in them makes system calls that
+/// are. Objects nest; the thread that made one destroys it.
+class Undisturbed {
+  public:
+    Undisturbed() : state_(begin()) {}
+    ~Undisturbed() { end(state_); }
+    Undisturbed(const Undisturbed&) = delete;
+    Undisturbed& operator=(const Undisturbed&) = delete;
+
+    /// The same for sections that no scope encloses.
+    struct State {
+        sigset_t signals;
+        int cancellation;
+    };
+    static State begin() {
+        State state{base::block_signals(), 0};
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state.cancellation);
+        return state;
+    }
+    static void end(const State& state) {
+        int now = 0;
+        ::pthread_setcancelstate(state.cancellation, &now);
+        base::restore_signals(state.signals);
+    }
+
+  private:
+    State state_;
+};
 
 /// The adopted memory of a process. Thread-safe, but adopt() needs that no other thread stores into the memory.
 class Adoption {
@@ -141,8 +173,8 @@ class Adoption {
     struct Survey {
         SharedPart longest;
         MappedArray<Piece> adoptable;
-        long areas = 0;         // of the process
-        bool complete = false;  // the list of areas, and this object
+        unsigned long areas = 0;  // of the process
+        bool complete = false;    // the list of areas, and this object
     };
     // Why memory stays private.
     struct Refusal {

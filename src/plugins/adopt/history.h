@@ -6,6 +6,7 @@
 // program that allocates memory for each window pays for few copies.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,22 @@ namespace osc::shm {
 class AdoptionHistory {
   public:
     /// Notes a window over [first, end), of which some is private memory, and returns whether an adoption pays now.
-    bool pays(std::uintptr_t first, std::uintptr_t end);
+    bool pays(std::uintptr_t first, std::uintptr_t end) {
+        if (end - first <= kSmall) return true;
+        auto* range = std::find_if(ranges_.begin(), ranges_.end(),
+                                   [&](const Range& r) { return r.first < end && first < r.end; });
+        if (range == ranges_.end()) {
+            range = &ranges_[next_];
+            next_ = (next_ + 1) % kRanges;
+            *range = {first, end, 0, 2};
+        }
+        range->first = std::min(range->first, first);
+        range->end = std::max(range->end, end);
+        if (++range->windows < range->wanted) return false;
+        range->windows = 0;
+        range->wanted = std::min(2 * range->wanted, kMost);
+        return true;
+    }
 
     /// Memory up to this size becomes shared in its first window: 1 MiB, and the page of malloc's header.
     static constexpr std::size_t kSmall = (std::size_t{1} << 20) + 4096;

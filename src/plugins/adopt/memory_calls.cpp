@@ -22,7 +22,6 @@
 
 #include "base/pages.h"
 #include "plugins/adopt/adoption.h"
-#include "plugins/adopt/shared_heap.h"
 #include "plugins/libosc.h"
 
 namespace osc {

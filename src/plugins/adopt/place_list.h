@@ -1,5 +1,4 @@
-// A list of address ranges that threads search without a lock, while another thread replaces it. A replacement of
-// malloc may search it while it holds its own locks, and may wait for those in a handler of fork().
+// Lists in pages of their own, which call no malloc: MappedArray, and PlaceList, the list of adopted places.
 #pragma once
 
 #include <sched.h>
@@ -7,12 +6,65 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace osc::shm {
+
+/// An array in pages of its own. It neither calls malloc nor the C library's mmap, so it can be used inside
+/// replacements of those functions and between fork and exec, and its storage never lies on memory that a window has
+/// adopted. Not thread-safe.
+template <class T>
+class MappedArray {
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+  public:
+    MappedArray() = default;
+    ~MappedArray() { release(); }
+    MappedArray(const MappedArray&) = delete;
+    MappedArray& operator=(const MappedArray&) = delete;
+
+    /// False if the system has no memory; the array is unchanged then.
+    bool push(const T& value) {
+        if (size_ == room_ && !grow()) return false;
+        items_[size_++] = value;
+        return true;
+    }
+    void clear() { size_ = 0; }
+    T* begin() { return items_; }
+    T* end() { return items_ + size_; }
+    const T* begin() const { return items_; }
+    const T* end() const { return items_ + size_; }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    T& back() { return items_[size_ - 1]; }
+
+  private:
+    void release() {
+        if (items_ != nullptr) ::syscall(SYS_munmap, items_, room_ * sizeof(T));
+    }
+    bool grow() {
+        const std::size_t room = room_ == 0 ? kFirstBytes / sizeof(T) : 2 * room_;
+        const long fresh =
+            ::syscall(SYS_mmap, nullptr, room * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+        if (fresh == -1) return false;
+        T* const items = reinterpret_cast<T*>(fresh);
+        std::copy(begin(), end(), items);
+        release();
+        items_ = items;
+        room_ = room;
+        return true;
+    }
+    static constexpr std::size_t kFirstBytes = 4096;
+    static_assert(sizeof(T) <= kFirstBytes);
+    T* items_ = nullptr;
+    std::size_t size_ = 0;
+    std::size_t room_ = 0;
+};
 
 /// A range of addresses.
 struct Place {
@@ -20,6 +72,8 @@ struct Place {
     std::uintptr_t end;
 };
 
+/// Address ranges that threads search without a lock, while another thread replaces them. A replacement of malloc may
+/// search them while it holds its own locks, and may wait for those in a handler of fork().
 /// publish() needs that one thread at a time calls it; meets() is thread-safe. A sequence number, which is odd during a
 /// change, says whether a search saw one list. The number does not stay odd: the list lies in memory of this process
 /// alone, Adoption publishes while neither a signal handler nor a cancellation can interrupt it, and the child of a

@@ -1,0 +1,171 @@
+// The hooks in MPICH over UCX: libosc replaces entries of the host's import table. Other libraries' calls do not
+// change, and libosc exports no names for them.
+// Build: start
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <vector>
+
+#include "abi/abi.h"
+#include "base/imports.h"
+#include "shm/activity.h"
+
+namespace osc::abi {
+namespace {
+
+// The function `name` that the host's calls reach; null if the host does not import it. Thread-safe.
+void* imported(const char* name) {
+    return base::imported_by(host::host_symbol("PMPI_Initialized"), name);
+}
+
+// Redirects the host's calls of `name`. Calls of this function must not overlap.
+bool redirect(const char* name, void* by) {
+    return base::replace_import(host::host_symbol("PMPI_Initialized"), name, by);
+}
+
+// MPICH over UCX polls for messages with ucp_worker_progress, a public function of UCX. The hook replaces it by a
+// function that also drives libosc's network.
+
+using Progress = unsigned (*)(void* worker);
+constexpr const char* kProgress = "ucp_worker_progress";
+
+std::atomic<Progress> g_progress{nullptr};  // UCX's own
+std::atomic<void (*)()> g_called{nullptr};
+
+// Called through the table's entry, which its readers load without synchronisation: stores before the entry's may
+// become visible a little later.
+unsigned count_progress(void* worker) {
+    Progress progress = nullptr;
+    while ((progress = g_progress.load(std::memory_order_acquire)) == nullptr) {
+    }
+    const unsigned events = progress(worker);
+    std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count does no harm
+    if (void (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr) called();
+    return events;
+}
+
+// ucp_worker_progress as the host calls it, with the hook. Only if the host imports that function.
+unsigned progress_of(void* worker) {
+    static const auto function = reinterpret_cast<Progress>(imported(kProgress));
+    return g_progress.load(std::memory_order_acquire) != nullptr ? count_progress(worker) : function(worker);
+}
+
+// MPI_Finalize of MPICH before 4.2 over UCX: each process closes its connections, which may need the progress of its
+// peers, and then waits in a barrier of the process manager without making any (pmodels/mpich pull request 6596). A
+// process that reaches the barrier first keeps its peers from closing, for ever.
+//
+// The host imports the functions by which it closes connections, makes progress, waits for its process manager (read)
+// and destroys its workers. Replacements follow the finalizing thread through these steps: from the first closed
+// connection to the first destroyed worker, a read() that finds nothing makes progress.
+
+using Disconnect = void* (*)(void* endpoint);
+using Destroy = void (*)(void* worker);
+
+Disconnect g_disconnect = nullptr;  // UCX's own
+Destroy g_destroy = nullptr;
+
+// Another thread of the host may call read() too.
+thread_local bool t_closing = false;
+
+// The workers that MPI_Finalize has driven and not destroyed. Never freed: a program may call MPI_Finalize in a static
+// object's destructor.
+struct Workers {
+    std::mutex mutex;
+    std::vector<void*> all;
+};
+
+Workers& workers() {
+    static Workers& instance = *new Workers;
+    return instance;
+}
+
+unsigned progress(void* worker) {
+    {
+        Workers& known = workers();
+        const std::lock_guard lock(known.mutex);
+        if (std::find(known.all.begin(), known.all.end(), worker) == known.all.end()) known.all.push_back(worker);
+    }
+    return progress_of(worker);
+}
+
+void* disconnect(void* endpoint) {
+    t_closing = true;
+    return g_disconnect(endpoint);
+}
+
+void destroy(void* worker) {
+    t_closing = false;
+    {
+        Workers& known = workers();
+        const std::lock_guard lock(known.mutex);
+        std::erase(known.all, worker);
+    }
+    g_destroy(worker);
+}
+
+void progress_all() {
+    std::vector<void*> all;
+    {
+        Workers& known = workers();
+        const std::lock_guard lock(known.mutex);
+        all = known.all;
+    }
+    for (void* worker : all)
+        progress_of(worker);
+}
+
+// True once a read() of the descriptor does not block; false after a millisecond or a signal.
+bool readable(int descriptor) {
+    pollfd wait{descriptor, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, 1);
+    return ready > 0 || (ready < 0 && errno != EINTR);
+}
+
+bool blocks(int descriptor) {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+ssize_t read_with_progress(int descriptor, void* data, size_t bytes) {
+    // The wait sleeps in poll() instead of polling for progress: peers that still close may need this core.
+    if (t_closing && blocks(descriptor))
+        while (!readable(descriptor))
+            progress_all();
+    return ::read(descriptor, data, bytes);
+}
+
+}  // namespace
+
+bool hook_progress(void (*called)()) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
+    if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
+    auto* const function = reinterpret_cast<Progress>(imported(kProgress));
+    if (function == nullptr) return false;
+    g_progress.store(function, std::memory_order_release);
+    if (redirect(kProgress, reinterpret_cast<void*>(&count_progress))) return true;
+    g_progress.store(nullptr, std::memory_order_relaxed);
+    return false;
+}
+
+void hook_finalize() {
+    g_disconnect = reinterpret_cast<Disconnect>(imported("ucp_disconnect_nb"));
+    g_destroy = reinterpret_cast<Destroy>(imported("ucp_worker_destroy"));
+    if (g_disconnect == nullptr || g_destroy == nullptr || imported(kProgress) == nullptr ||
+        imported("read") == nullptr)
+        return;
+    // If one replacement fails, the others have no effect without it.
+    if (redirect("ucp_worker_destroy", reinterpret_cast<void*>(&destroy)) &&
+        redirect("read", reinterpret_cast<void*>(&read_with_progress)) &&
+        redirect(kProgress, reinterpret_cast<void*>(&progress)))
+        redirect("ucp_disconnect_nb", reinterpret_cast<void*>(&disconnect));
+}
+
+}  // namespace osc::abi
