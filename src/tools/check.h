@@ -10,6 +10,12 @@
 
 namespace osc::tools {
 
+/// The providers that libosc chooses among.
+inline constexpr const char* kProviders[] = {
+#define OSC_PROVIDER(name, quirks, direct) name,
+#include "fabric/providers.def"
+};
+
 enum class State {
     Ok,
     Note,     // a fact that matters in some cases; the advice says in which
@@ -25,12 +31,12 @@ struct Finding {
     nlohmann::json data = nlohmann::json::object();  // figures, with their units in the names
 };
 using Findings = std::vector<Finding>;
+NLOHMANN_JSON_SERIALIZE_ENUM(State, {{State::Ok, "ok"}, {State::Note, "note"}, {State::Problem, "problem"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, state, text, advice, data)
 
-void add_ok(Findings& findings, const char* check, std::string text, nlohmann::json data = nlohmann::json::object());
-void add_note(Findings& findings, const char* check, std::string text, std::string advice,
-              nlohmann::json data = nlohmann::json::object());
-void add_problem(Findings& findings, const char* check, std::string text, std::string advice,
-                 nlohmann::json data = nlohmann::json::object());
+/// Adds a finding, whose advice a State::Ok does not have.
+void add(Findings& findings, const char* check, State state, std::string text, std::string advice = "",
+         nlohmann::json data = nlohmann::json::object());
 
 /// The OSC_ variables of the environment: unknown ones.
 void check_options(Findings& findings);
@@ -52,12 +58,14 @@ struct ProcessResult {
     std::string machine;  // the host's name
     Findings findings;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessResult, node, machine, findings)
 /// A measured way between two nodes.
 struct Way {
     int from = 0;  // ranks
     int to = 0;
     double ns = 0;  // median of a put of 8 bytes with its flush; below 0: data did not arrive
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Way, from, to, ns)
 struct JobResult {
     std::vector<ProcessResult> processes;  // by rank
     std::vector<Way> ways;
@@ -73,7 +81,21 @@ int print_report(const JobResult& job, bool as_json);
 /// The name of this machine, as ProcessResult has it.
 std::string host_name();
 
-/// The first line of a file, or "".
-std::string line_of(const std::string& path);
+// What osc_info finds out about this machine.
+
+/// The folder of libosc's libraries: beside the program's folder in a build, else where the installation puts them.
+std::filesystem::path library_folder();
+
+/// Checks this machine, and the job if a launcher started this process, and prints a report (rank 0 only). The exit
+/// status: 0 without problems, 1 with problems.
+int check_main(bool as_json);
+
+/// Prints whether libosc takes effect in a program that this environment starts, and if not, why. `program`: a path, or
+/// a name that PATH finds. The exit status: 0 if it does, 1 with problems.
+int check_program_main(const char* program, bool as_json);
+
+/// Prints the tables of docs/NETWORK.md from what libfabric says of its providers here, and from libosc's probes of
+/// them. The exit status: 1 if libfabric cannot be loaded.
+int print_providers();
 
 }  // namespace osc::tools

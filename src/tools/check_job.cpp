@@ -71,12 +71,12 @@ void check_process_vm(HostMpi& mpi, Findings& findings) {
     }
     mpi.barrier();  // until all have tried, each process must live
     if (!out_of_reach.empty())
-        add_problem(findings, "process_vm_ranks",
-                    "no access to the private memory of " + base::text_of_ranks(out_of_reach) + " of this machine",
-                    "windows over private memory are slow: allow process_vm_readv, share the PID namespace, or use "
-                    "MPI_Win_allocate");
+        add(findings, "process_vm_ranks", State::Problem,
+            "no access to the private memory of " + base::text_of_ranks(out_of_reach) + " of this machine",
+            "windows over private memory are slow: allow process_vm_readv, share the PID namespace, or use "
+            "MPI_Win_allocate");
     else if (peers > 0)
-        add_ok(findings, "process_vm_ranks", "the ranks of the machine access each other's private memory");
+        add(findings, "process_vm_ranks", State::Ok, "the ranks of the machine access each other's private memory");
 }
 
 // The median time in ns of a put with its flush to `target`; below 0 if the data is not there afterwards.
@@ -108,13 +108,14 @@ void check_node(HostMpi& mpi, const std::vector<int>& node, Findings& findings) 
         ns = std::max(ns, found);
     }
     if (!failed.empty()) {
-        add_problem(findings, "shared_memory", "puts to " + base::text_of_ranks(failed) + " of the node do not arrive",
-                    "a defect of libosc or of the machine's memory: report it with this output");
+        add(findings, "shared_memory", State::Problem,
+            "puts to " + base::text_of_ranks(failed) + " of the node do not arrive",
+            "a defect of libosc or of the machine's memory: report it with this output");
     } else if (node.front() == mpi.rank()) {
-        add_ok(findings, "shared_memory",
-               base::text_of_ranks(node) + " share memory; a put with its flush takes " +
-                   std::to_string(std::llround(ns)) + " ns",
-               {{"put_flush_ns", ns}, {"ranks", node}});
+        add(findings, "shared_memory", State::Ok,
+            base::text_of_ranks(node) + " share memory; a put with its flush takes " +
+                std::to_string(std::llround(ns)) + " ns",
+            "", {{"put_flush_ns", ns}, {"ranks", node}});
     }
 }
 
@@ -153,7 +154,7 @@ void compare(const std::vector<json>& all, const char* key, const char* check, c
     std::string text = what;
     for (const auto& [value, ranks] : by_value)
         text += "; " + base::text_of_ranks(ranks) + ": " + (value.empty() ? "none" : value);
-    add_problem(findings, check, text, advice);
+    add(findings, check, State::Problem, text, advice);
 }
 
 // Processes of a machine that share cores, by the rule that decides how libosc waits.
@@ -171,24 +172,10 @@ void compare_cores(const JobResult& job, Findings& findings) {
         }
     for (const auto& [name, processes] : machines)
         if (const base::CoreSharing sharing = base::core_sharing(processes); sharing.crowded())
-            add_note(findings, "shared_cores", sharing.text() + " of " + name,
-                     "libosc yields and sleeps, the host's barriers do not: set MPIR_CVAR_POLLS_BEFORE_YIELD=1 for "
-                     "MPICH, or bind ranks to more cores",
-                     {{"machine", name}, {"ranks", sharing.processes}, {"cores", sharing.milli_cores / 1000}});
-}
-
-json to_json(const Findings& findings) {
-    json all = json::array();
-    for (const Finding& finding : findings)
-        all.push_back({finding.check, static_cast<int>(finding.state), finding.text, finding.advice, finding.data});
-    return all;
-}
-
-Findings to_findings(const json& all) {
-    Findings findings;
-    for (const json& one : all)
-        findings.push_back({one[0], static_cast<State>(one[1].get<int>()), one[2], one[3], one[4]});
-    return findings;
+            add(findings, "shared_cores", State::Note, sharing.text() + " of " + name,
+                "libosc yields and sleeps, the host's barriers do not: set MPIR_CVAR_POLLS_BEFORE_YIELD=1 for "
+                "MPICH, or bind ranks to more cores",
+                {{"machine", name}, {"ranks", sharing.processes}, {"cores", sharing.milli_cores / 1000}});
 }
 
 }  // namespace
@@ -208,11 +195,11 @@ JobResult check_job(HostMpi& mpi, Findings mine) {
     int node = mpi.rank();
     const bool opened = mpi.open_window(8 * static_cast<std::size_t>(mpi.size()), why);
     if (!opened) {
-        add_problem(job.findings, "windows", "MPI_Win_allocate over all processes failed: " + why,
-                    "libosc's line on stderr has the reason; docs/TROUBLESHOOTING.md, \"It falls back\"");
+        add(job.findings, "windows", State::Problem, "MPI_Win_allocate over all processes failed: " + why,
+            "libosc's line on stderr has the reason; docs/TROUBLESHOOTING.md, \"It falls back\"");
     } else if (!mpi.is_served()) {
-        add_problem(job.findings, "windows", "the host MPI serves the windows of this job, not libosc",
-                    "libosc's line on stderr has the reason; unset OSC_DISABLE; the MPI library must have MPICH's ABI");
+        add(job.findings, "windows", State::Problem, "the host MPI serves the windows of this job, not libosc",
+            "libosc's line on stderr has the reason; unset OSC_DISABLE; the MPI library must have MPICH's ABI");
     } else {
         std::vector<int> local;
         for (int rank = 0; rank < mpi.size(); ++rank)
@@ -228,24 +215,18 @@ JobResult check_job(HostMpi& mpi, Findings mine) {
         check_ways(mpi, leaders, ways);
     }
     if (opened) mpi.close_window();
-    json ways_found = json::array();
-    for (const Way& way : ways)
-        ways_found.push_back({way.from, way.to, way.ns});
-    const auto all = exchange(mpi, {{"node", node},
-                                    {"machine", host_name()},
-                                    {"findings", to_json(mine)},
-                                    {"ways", ways_found},
+    const auto all = exchange(mpi, {{"process", ProcessResult{node, host_name(), std::move(mine)}},
+                                    {"ways", ways},
                                     {"settings", settings()},
                                     {"provider", provider}});
     for (const json& one : all) {
-        job.processes.push_back({one["node"], one["machine"], to_findings(one["findings"])});
+        job.processes.push_back(one["process"].get<ProcessResult>());
         for (const json& way : one["ways"])
-            job.ways.push_back({way[0], way[1], way[2]});
+            job.ways.push_back(way.get<Way>());
     }
     for (const Way& way : job.ways)
         if (way.ns < 0)
-            add_problem(
-                job.findings, "ways",
+            add(job.findings, "ways", State::Problem,
                 "puts from rank " + std::to_string(way.from) + " to rank " + std::to_string(way.to) + " do not arrive",
                 "set OSC_OFI_IFACE to the interface of the network that both share; "
                 "docs/TROUBLESHOOTING.md, \"Wrong provider\"");

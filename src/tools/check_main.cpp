@@ -1,6 +1,4 @@
 // `osc_info --check`: the process's own checks, then those of its job if a launcher started it.
-#include "tools/check_main.h"
-
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -20,8 +18,8 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
         library != nullptr ? reinterpret_cast<OpenHostMpi*>(::dlsym(library, "osc_check_open")) : nullptr;
     if (open == nullptr) {
         const char* const error = ::dlerror();
-        add_problem(findings, "host_mpi", error != nullptr ? error : "libosc_check.so is not libosc's",
-                    "osc_info finds no MPI library of MPICH's ABI: add its folder to LD_LIBRARY_PATH");
+        add(findings, "host_mpi", State::Problem, error != nullptr ? error : "libosc_check.so is not libosc's",
+            "osc_info finds no MPI library of MPICH's ABI: add its folder to LD_LIBRARY_PATH");
         return nullptr;
     }
     HostMpi* const host = open();
@@ -30,10 +28,10 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     const bool foreign = ::dlsym(library, abi::openmpi::kWorld) != nullptr;
     const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", foreign ? "Open MPI" : "MPICH"}};
     if (foreign)
-        add_problem(findings, "host_mpi", version + ", " + path + ": another ABI than MPICH's",
-                    "libosc passes every call on; build the program for MPICH or a library of its ABI", data);
+        add(findings, "host_mpi", State::Problem, version + ", " + path + ": another ABI than MPICH's",
+            "libosc passes every call on; build the program for MPICH or a library of its ABI", data);
     else
-        add_ok(findings, "host_mpi", version + ", ABI of MPICH, " + path, data);
+        add(findings, "host_mpi", State::Ok, version + ", ABI of MPICH, " + path, "", data);
     return foreign ? nullptr : host;
 }
 
@@ -76,10 +74,10 @@ int check_main(bool as_json) {
         job = check_job(*host, std::move(mine));
         host->finish();
         if (apart)
-            add_problem(job.findings, "launcher",
-                        "the launcher started " + std::to_string(base::launcher::size()) +
-                            " processes, and each is rank 0 of 1 to the MPI library",
-                        "use the mpiexec of the same MPI library, or the srun --mpi=... that it was built for");
+            add(job.findings, "launcher", State::Problem,
+                "the launcher started " + std::to_string(base::launcher::size()) +
+                    " processes, and each is rank 0 of 1 to the MPI library",
+                "use the mpiexec of the same MPI library, or the srun --mpi=... that it was built for");
     } else {
         job.processes.push_back({0, host_name(), std::move(mine)});
     }

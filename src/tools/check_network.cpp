@@ -26,11 +26,6 @@ constexpr std::size_t kPingBytes = 64;
 constexpr std::chrono::seconds kPatience{5};
 constexpr const char* kReported = "reported under another name";
 
-const char* const kProviders[] = {
-#define OSC_PROVIDER(name, quirks, direct) name,
-#include "fabric/providers.def"
-};
-
 // An option's value. base::values() would report misspelt options on stderr, which are findings here.
 std::string setting(const char* variable) {
     const char* value = std::getenv(variable);
@@ -189,19 +184,18 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
     char time[64];
     std::snprintf(time, sizeof time, "%.1f us", ns / 1000);
     if (ns <= 0)
-        add_problem(findings, "provider", std::string(endpoint->provider()) + ": " + trouble,
-                    "libosc cannot use it: choose another one with OSC_OFI_PROVIDER", data);
+        add(findings, "provider", State::Problem, std::string(endpoint->provider()) + ": " + trouble,
+            "libosc cannot use it: choose another one with OSC_OFI_PROVIDER", data);
     else if (!flaw.empty())
-        add_problem(findings, "provider",
-                    std::string(endpoint->provider()) + ": " + flaw + "; a message and its reply take " + time,
-                    "results are right, large transfers slower; choose another provider with OSC_OFI_PROVIDER", data);
+        add(findings, "provider", State::Problem,
+            std::string(endpoint->provider()) + ": " + flaw + "; a message and its reply take " + time,
+            "results are right, large transfers slower; choose another provider with OSC_OFI_PROVIDER", data);
     else
-        add_ok(findings, "provider",
-               std::string(endpoint->provider()) + (adapter.empty() ? "" : " on " + adapter) +
-                   ": direct writes and reads, " + (atomics.empty() ? "atomics" : "no atomics") +
-                   "; registrations of transfers: " + endpoint->registration() + "; a message and its reply take " +
-                   time,
-               data);
+        add(findings, "provider", State::Ok,
+            std::string(endpoint->provider()) + (adapter.empty() ? "" : " on " + adapter) +
+                ": direct writes and reads, " + (atomics.empty() ? "atomics" : "no atomics") +
+                "; registrations of transfers: " + endpoint->registration() + "; a message and its reply take " + time,
+            "", data);
     return endpoint;
 }
 
@@ -214,8 +208,8 @@ bool check_interface(Findings& findings, const fabric::Endpoint* endpoint) {
     if (wanted.empty() && ipv4 == 0) return true;  // no IP address, or no provider, which its own finding says
     const std::string found = interface_of(ipv4, wanted, up);
     if (found.empty()) {
-        add_problem(findings, "interface", "no interface " + wanted + " with an IPv4 address is up",
-                    "set OSC_OFI_IFACE to one of: " + up);
+        add(findings, "interface", State::Problem, "no interface " + wanted + " with an IPv4 address is up",
+            "set OSC_OFI_IFACE to one of: " + up);
         return false;
     }
     char text[INET_ADDRSTRLEN] = "";
@@ -224,13 +218,13 @@ bool check_interface(Findings& findings, const fabric::Endpoint* endpoint) {
         ipv4 != 0 && ::inet_ntop(AF_INET, &in, text, sizeof text) != nullptr ? text : "its address is not in use";
     const nlohmann::json data = {{"interface", found}, {"address", address}};
     if (ipv4 != 0 && (ntohl(ipv4) >> 24) == IN_LOOPBACKNET)
-        add_note(findings, "interface", "the network binds to loopback (" + found + ")",
-                 "fine on one machine; between machines the host's name must resolve to a network address, or set "
-                 "OSC_OFI_IFACE to one of: " +
-                     up,
-                 data);
+        add(findings, "interface", State::Note, "the network binds to loopback (" + found + ")",
+            "fine on one machine; between machines the host's name must resolve to a network address, or set "
+            "OSC_OFI_IFACE to one of: " +
+                up,
+            data);
     else
-        add_ok(findings, "interface", found + " (" + address + ")", data);
+        add(findings, "interface", State::Ok, found + " (" + address + ")", "", data);
     return true;
 }
 
@@ -250,18 +244,17 @@ void check_network(Findings& findings, const std::filesystem::path& folder) {
     const std::unique_ptr<fabric::Endpoint> first(fabric::open(wishes, why, folder.c_str()));
     if (!check_interface(findings, first.get())) return;
     if (first == nullptr)
-        add_problem(findings, "network", "no window can span nodes: " + why,
-                    wanted.empty()
-                        ? "install libfabric with a provider of docs/GUIDE.md on every node, beside libosc's "
-                          "libosc_ofi.so"
-                        : "OSC_OFI_PROVIDER=" + wanted +
-                              " names a provider that cannot be used here; "
-                              "`fi_info` lists those that can, or unset it");
+        add(findings, "network", State::Problem, "no window can span nodes: " + why,
+            wanted.empty() ? "install libfabric with a provider of docs/GUIDE.md on every node, beside libosc's "
+                             "libosc_ofi.so"
+                           : "OSC_OFI_PROVIDER=" + wanted +
+                                 " names a provider that cannot be used here; "
+                                 "`fi_info` lists those that can, or unset it");
     else
-        add_ok(findings, "network",
-               std::string("windows between nodes use ") + first->provider() +
-                   (missing.empty() ? "" : "; not on this machine: " + missing),
-               {{"provider", first->provider()}});
+        add(findings, "network", State::Ok,
+            std::string("windows between nodes use ") + first->provider() +
+                (missing.empty() ? "" : "; not on this machine: " + missing),
+            "", {{"provider", first->provider()}});
 }
 
 }  // namespace osc::tools

@@ -19,7 +19,6 @@
 #include "base/launcher.h"
 #include "base/options.h"
 #include "tools/check.h"
-#include "tools/check_main.h"
 
 namespace osc::tools {
 namespace {
@@ -174,49 +173,50 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
     const std::size_t ours = first_with(all, "osc_served");
     const std::size_t mpi = first_with(all, "PMPI_Initialized");
     if (mpi == all.size() && Elf(path).defines("PMPI_Initialized"))
-        return add_problem(findings, kCheck, path + " contains the MPI library",
-                           "libosc cannot come before a static MPI library: link the program to the shared one");
+        return add(findings, kCheck, State::Problem, path + " contains the MPI library",
+                   "libosc cannot come before a static MPI library: link the program to the shared one");
     if (ours == all.size()) {
         if (listing.ignored.empty())
-            add_problem(findings, kCheck, path + " loads no libosc.so",
-                        "set LD_PRELOAD to libosc.so's path, by mpiexec's -genv; or link with -losc before the MPI "
-                        "library, without --as-needed");
+            add(findings, kCheck, State::Problem, path + " loads no libosc.so",
+                "set LD_PRELOAD to libosc.so's path, by mpiexec's -genv; or link with -losc before the MPI "
+                "library, without --as-needed");
         return;
     }
     if (mpi == all.size())
-        return add_note(findings, kCheck, path + " loads " + all[ours] + ", and no MPI library at its start",
-                        "libosc serves the MPI library that the program opens later; OSC_VERBOSE=1 shows it");
+        return add(findings, kCheck, State::Note, path + " loads " + all[ours] + ", and no MPI library at its start",
+                   "libosc serves the MPI library that the program opens later; OSC_VERBOSE=1 shows it");
     const bool is_standard = all[mpi].find("/libmpi_abi.so") != std::string::npos;
     if (is_standard || Elf(all[mpi]).defines(abi::openmpi::kWorld))
-        return add_problem(findings, kCheck, path + " uses " + all[mpi] + ", whose ABI is not MPICH's",
-                           "libosc passes every call on: build the program for MPICH or a library of its ABI");
+        return add(findings, kCheck, State::Problem, path + " uses " + all[mpi] + ", whose ABI is not MPICH's",
+                   "libosc passes every call on: build the program for MPICH or a library of its ABI");
     if (mpi < ours)
-        return add_problem(findings, kCheck, path + " loads " + all[mpi] + " before " + all[ours],
-                           "write -losc before the MPI library on the link line, or preload libosc.so");
+        return add(findings, kCheck, State::Problem, path + " loads " + all[mpi] + " before " + all[ours],
+                   "write -losc before the MPI library on the link line, or preload libosc.so");
     if (base::values().disable)
-        return add_problem(findings, kCheck, path + " loads " + all[ours] + ", which OSC_DISABLE turns off",
-                           "unset OSC_DISABLE");
-    add_ok(findings, kCheck, path + ": " + all[ours] + " comes before " + all[mpi]);
+        return add(findings, kCheck, State::Problem, path + " loads " + all[ours] + ", which OSC_DISABLE turns off",
+                   "unset OSC_DISABLE");
+    add(findings, kCheck, State::Ok, path + ": " + all[ours] + " comes before " + all[mpi]);
 }
 
 void check_program(Findings& findings, const std::string& program) {
     const std::string path = in_path(program);
     const Elf file(path);
     if (!file.is_readable())
-        return add_problem(findings, kCheck, path + " cannot be read", "name the program as the launcher does");
+        return add(findings, kCheck, State::Problem, path + " cannot be read", "name the program as the launcher does");
     if (const std::string interpreter = file.interpreter_of_script(); !interpreter.empty())
         return check_program(findings, interpreter);
     if (!file.is_elf())
-        return add_problem(findings, kCheck, path + " is no program of this machine", "name the program itself");
+        return add(findings, kCheck, State::Problem, path + " is no program of this machine",
+                   "name the program itself");
     if (!file.is_dynamic())
-        return add_problem(findings, kCheck, path + " is linked statically",
-                           "nothing can be preloaded: link the program to the shared MPI library");
+        return add(findings, kCheck, State::Problem, path + " is linked statically",
+                   "nothing can be preloaded: link the program to the shared MPI library");
     const Listing listing = list(path);
     for (const std::string& entry : listing.ignored)
-        add_problem(findings, kCheck, "LD_PRELOAD has " + entry, "give the path of a file that every node has");
+        add(findings, kCheck, State::Problem, "LD_PRELOAD has " + entry, "give the path of a file that every node has");
     for (const std::string& name : listing.missing)
-        add_problem(findings, kCheck, path + " needs " + name + ", which the loader does not find",
-                    "add its folder to LD_LIBRARY_PATH");
+        add(findings, kCheck, State::Problem, path + " needs " + name + ", which the loader does not find",
+            "add its folder to LD_LIBRARY_PATH");
     look_at_libraries(findings, path, listing);
 }
 

@@ -25,10 +25,6 @@ struct Node {
     std::vector<Shared> findings;
 };
 
-const char* name_of(State state) {
-    return state == State::Ok ? "ok" : state == State::Note ? "note" : "problem";
-}
-
 // Findings that say the same are one, with the ranks that have it.
 std::vector<Node> nodes_of(const JobResult& job) {
     std::map<int, Node> by_first;
@@ -57,17 +53,9 @@ std::vector<Node> nodes_of(const JobResult& job) {
 }
 
 void print(const Finding& finding, const std::string& ranks) {
-    std::printf("  %-8s %-17s %s%s\n", name_of(finding.state), finding.check.c_str(), finding.text.c_str(),
-                ranks.c_str());
+    std::printf("  %-8s %-17s %s%s\n", json(finding.state).get<std::string>().c_str(), finding.check.c_str(),
+                finding.text.c_str(), ranks.c_str());
     if (!finding.advice.empty()) std::printf("  %-8s %-17s -> %s\n", "", "", finding.advice.c_str());
-}
-
-json json_of(const Finding& finding) {
-    return {{"check", finding.check},
-            {"state", name_of(finding.state)},
-            {"text", finding.text},
-            {"advice", finding.advice},
-            {"data", finding.data}};
 }
 
 void print_text(const std::vector<Node>& nodes, const JobResult& job, int problems, int notes) {
@@ -97,7 +85,7 @@ void print_json(const std::vector<Node>& nodes, const JobResult& job, int proble
     for (const Node& node : nodes) {
         json found = {{"machine", node.name}, {"ranks", node.ranks}, {"findings", json::array()}};
         for (const Shared& shared : node.findings) {
-            json one = json_of(*shared.finding);
+            json one = *shared.finding;
             one["ranks"] = shared.ranks;
             found["findings"].push_back(one);
         }
@@ -107,23 +95,15 @@ void print_json(const std::vector<Node>& nodes, const JobResult& job, int proble
     for (const Way& way : job.ways)
         report["ways"].push_back(
             {{"from", way.from}, {"to", way.to}, {"arrives", way.ns >= 0}, {"put_flush_ns", way.ns}});
-    report["job"] = json::array();
-    for (const Finding& finding : job.findings)
-        report["job"].push_back(json_of(finding));
+    report["job"] = job.findings;
     // Texts of the system may have bytes that are not UTF-8.
     std::puts(report.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
 }  // namespace
 
-void add_ok(Findings& findings, const char* check, std::string text, json data) {
-    findings.push_back({check, State::Ok, std::move(text), "", std::move(data)});
-}
-void add_note(Findings& findings, const char* check, std::string text, std::string advice, json data) {
-    findings.push_back({check, State::Note, std::move(text), std::move(advice), std::move(data)});
-}
-void add_problem(Findings& findings, const char* check, std::string text, std::string advice, json data) {
-    findings.push_back({check, State::Problem, std::move(text), std::move(advice), std::move(data)});
+void add(Findings& findings, const char* check, State state, std::string text, std::string advice, json data) {
+    findings.push_back({check, state, std::move(text), state == State::Ok ? "" : std::move(advice), std::move(data)});
 }
 
 int print_report(const JobResult& job, bool as_json) {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/options.h"
-#include "tools/check_main.h"
+#include "tools/check.h"
 #include "trace/merge.h"
 
 namespace {

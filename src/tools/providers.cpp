@@ -8,17 +8,13 @@
 
 #include "fabric/describe.h"
 #include "fabric/endpoint.h"
-#include "tools/check_main.h"
+#include "tools/check.h"
 
 namespace osc::tools {
 namespace {
 
 using fabric::RowForm;
 
-constexpr const char* kTable[] = {
-#define OSC_PROVIDER(name, quirks, direct) name,
-#include "fabric/providers.def"
-};
 // Providers that libosc does not choose by itself.
 constexpr const char* kOthers[] = {"sockets", "udp;ofi_rxd", "shm"};
 
@@ -113,7 +109,7 @@ int print_providers() {
         rows.push_back(std::move(row));
         return true;
     };
-    for (const char* name : kTable)
+    for (const char* name : kProviders)
         if (!look(name, true)) return 1;
     for (const char* name : kOthers)
         if (!look(name, false)) return 1;
