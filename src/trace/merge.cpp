@@ -71,6 +71,11 @@ std::string name_of_wait(const Event& wait) {
     }
 }
 
+// In us, as the format has times.
+double us(std::int64_t ns) {
+    return static_cast<double>(ns) / 1000;
+}
+
 // A clock, and the processes' files that share it.
 struct Clock {
     ClockPair first, last;  // of all its processes
@@ -108,8 +113,8 @@ class Merge {
     void write_facts(Output& out, const Merged& merged) const;
     void write_process(Output& out, std::size_t number) const;
     void write_event(Output& out, std::size_t number, std::uint32_t thread, const Event& event) const;
-    void write_slice(Output& out, std::size_t number, std::uint32_t thread, const Event& event, std::string_view name,
-                     std::string_view category) const;
+    Json make_event(const char* phase, std::string_view name, std::string_view category, std::size_t number,
+                    std::uint64_t thread, std::uint64_t stamp) const;
     void write_epochs(Output& out, std::size_t number, std::vector<Event>& calls, std::uint64_t end) const;
     std::string title_of(std::size_t number, std::uint16_t window) const;
     const Clock& clock_of(std::size_t number) const { return clocks_[clock_numbers_[number]]; }
@@ -223,79 +228,78 @@ void Merge::read_messages(Merged& merged) {
 }
 
 void Merge::write_facts(Output& out, const Merged& merged) const {
-    out.raw("{\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"producer\":\"libosc\"")
-        .raw(",\"processes\":" + std::to_string(merged.processes))
-        .raw(",\"processes_found\":" + std::to_string(merged.found))
-        .raw(",\"records\":" + std::to_string(merged.records))
-        .raw(",\"dropped\":" + std::to_string(merged.dropped))
-        .raw(",\"arrows\":" + std::to_string(merged.arrows))
-        .raw(",\"clocks\":[");
-    for (std::size_t i = 0; i < clocks_.size(); ++i) {
-        const Correction& by = clocks_[i].correction;
-        out.raw(i > 0 ? ",\n" : "\n").raw("{\"host\":").quoted(clocks_[i].host);
-        out.raw(",\"aligned\":").raw(i == 0 || by.known ? "true" : "false");
-        out.raw(",\"offset_ns\":" + std::to_string(std::llround(by.offset)));
-        out.raw(",\"error_ns\":" + std::to_string(std::llround(by.error)));
-        out.raw(",\"drift_ppb\":" + std::to_string(std::llround(by.drift * 1e9)) + "}");
+    Json clocks = Json::array();
+    for (const Clock& clock : clocks_) {
+        const Correction& by = clock.correction;
+        clocks.push_back({{"host", clock.host},
+                          {"aligned", clocks.empty() || by.known},
+                          {"offset_ns", std::llround(by.offset)},
+                          {"error_ns", std::llround(by.error)},
+                          {"drift_ppb", std::llround(by.drift * 1e9)}});
     }
-    out.raw("]},\n\"traceEvents\":[");
+    const Json facts = {{"producer", "libosc"},      {"processes", merged.processes}, {"processes_found", merged.found},
+                        {"records", merged.records}, {"dropped", merged.dropped},     {"arrows", merged.arrows},
+                        {"clocks", clocks}};
+    out.raw("{\"displayTimeUnit\":\"ns\",\n\"otherData\":").raw(text_of(facts)).raw(",\n\"traceEvents\":[");
 }
 
-void Merge::write_slice(Output& out, std::size_t number, std::uint32_t thread, const Event& event,
-                        std::string_view name, std::string_view category) const {
-    const std::int64_t begin = time(number, event.begin);
-    out.event('X', name, category).field("pid", std::uint64_t{files_[number]->rank()});
-    out.field("tid", std::uint64_t{thread}).time("ts", begin).time("dur", time(number, event.end) - begin);
+Json Merge::make_event(const char* phase, std::string_view name, std::string_view category, std::size_t number,
+                       std::uint64_t thread, std::uint64_t stamp) const {
+    return {{"ph", phase},     {"name", name},
+            {"cat", category}, {"pid", files_[number]->rank()},
+            {"tid", thread},   {"ts", us(time(number, stamp))}};
 }
 
 void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, const Event& event) const {
-    const auto arrow = [&](char phase) {
+    const auto slice = [&](std::string_view name, std::string_view category) {
+        Json shown = make_event("X", name, category, number, thread, event.begin);
+        shown["dur"] = us(time(number, event.end) - time(number, event.begin));
+        return shown;
+    };
+    const auto arrow = [&](const char* phase) {
         if (!std::binary_search(arrows_.begin(), arrows_.end(), event.value)) return;
         char id[32];
         std::snprintf(id, sizeof id, "0x%llx", static_cast<unsigned long long>(event.value));
-        out.event(phase, "message", "message").field("id", id).field("pid", std::uint64_t{files_[number]->rank()});
-        out.field("tid", std::uint64_t{thread}).time("ts", time(number, event.begin));
-        if (phase == 'f') out.field("bp", "e");
-        out.end();
+        Json shown = make_event(phase, "message", "message", number, thread, event.begin);
+        shown["id"] = id;
+        if (*phase == 'f') shown["bp"] = "e";
+        out.event(shown);
     };
     const auto message = [&] { return event.detail < std::size(kMessages) ? kMessages[event.detail] : kMessages[0]; };
-    const auto with_bytes = [&](const std::string& name, char phase) {
-        write_slice(out, number, thread, event, name, "message");
-        out.begin("args").field("bytes", std::uint64_t{event.number}).end().end();
+    const auto with_bytes = [&](const std::string& name, const char* phase) {
+        Json shown = slice(name, "message");
+        shown["args"]["bytes"] = event.number;
+        out.event(shown);
         arrow(phase);
     };
-    if (event.is(Kind::Send)) return with_bytes(std::string("send ") + message(), 's');
-    if (event.is(Kind::Handle)) return with_bytes(std::string("handle ") + message(), 'f');
-    if (event.is(Kind::AskAgent)) return with_bytes("ask the agent", 's');
-    if (event.is(Kind::ServeAgent)) return with_bytes("serve", 'f');
-    const auto on_counter = [&](const char* text, char phase) {
-        write_slice(out, number, thread, event, text + std::to_string(event.number), "notification");
-        out.end();
+    if (event.is(Kind::Send)) return with_bytes(std::string("send ") + message(), "s");
+    if (event.is(Kind::Handle)) return with_bytes(std::string("handle ") + message(), "f");
+    if (event.is(Kind::AskAgent)) return with_bytes("ask the agent", "s");
+    if (event.is(Kind::ServeAgent)) return with_bytes("serve", "f");
+    const auto on_counter = [&](const char* text, const char* phase) {
+        out.event(slice(text + std::to_string(event.number), "notification"));
         arrow(phase);
     };
-    if (event.is(Kind::Notify)) return on_counter("notify counter ", 's');
-    if (event.is(Kind::Notified)) return on_counter("notified on counter ", 'f');
-    if (event.is(Kind::Wait)) {
-        write_slice(out, number, thread, event, name_of_wait(event), "wait");
-        out.end();
-        return;
-    }
+    if (event.is(Kind::Notify)) return on_counter("notify counter ", "s");
+    if (event.is(Kind::Notified)) return on_counter("notified on counter ", "f");
+    if (event.is(Kind::Wait)) return out.event(slice(name_of_wait(event), "wait"));
     if (event.kind >= static_cast<std::uint8_t>(Call::Count)) return;
     const CallName& call = kCalls[event.kind];
-    write_slice(out, number, thread, event, call.name, call.category);
-    out.begin("args").field("window", title_of(number, event.window));
+    Json shown = slice(call.name, call.category);
+    Json& args = shown["args"];
+    args["window"] = title_of(number, event.window);
     const bool notified = is_notified(event.kind);
     const bool is_data = call.category == kOperation;
-    if (event.number != kNoTarget) out.field(notified && !is_data ? "counter" : "target", std::uint64_t{event.number});
-    if (notified && is_data) out.field("counter", event.value >> kCounterBit);
+    if (event.number != kNoTarget) args[notified && !is_data ? "counter" : "target"] = event.number;
+    if (notified && is_data) args["counter"] = event.value >> kCounterBit;
     const std::uint8_t detail = event.detail & ~kFailed;
     if (is_data) {
-        out.field("bytes", notified ? event.value & ((std::uint64_t{1} << kCounterBit) - 1) : event.value);
-        if (detail < stats::kPaths) out.field("path", name_of(static_cast<stats::DataPath>(detail)));
+        args["bytes"] = notified ? event.value & ((std::uint64_t{1} << kCounterBit) - 1) : event.value;
+        if (detail < stats::kPaths) args["path"] = name_of(static_cast<stats::DataPath>(detail));
     }
-    if (event.is(Call::Win_lock)) out.field("lock", detail == kExclusive ? "exclusive" : "shared");
-    if ((event.detail & kFailed) != 0) out.field("failed", std::uint64_t{1});
-    out.end().end();
+    if (event.is(Call::Win_lock)) args["lock"] = detail == kExclusive ? "exclusive" : "shared";
+    if ((event.detail & kFailed) != 0) args["failed"] = 1;
+    out.event(shown);
 }
 
 void Merge::write_epochs(Output& out, std::size_t number, std::vector<Event>& calls, std::uint64_t end) const {
@@ -306,17 +310,15 @@ void Merge::write_epochs(Output& out, std::size_t number, std::vector<Event>& ca
     for (const Epoch& epoch : epochs.finish(end)) {
         const std::string name = name_of(epoch);
         const std::string title = title_of(number, epoch.window);
-        for (const char phase : {'b', 'e'}) {
-            out.event(phase, name + ", " + title, "epoch").field("pid", std::uint64_t{files_[number]->rank()});
-            out.field("tid", kEpochThread).time("ts", time(number, phase == 'b' ? epoch.begin : epoch.end));
-            out.begin("id2").field("local", name + " " + std::to_string(epoch.window)).end();
-            if (phase == 'b') {
-                out.begin("args").field("window", title);
-                if (!epoch.closed) out.field("unfinished", std::uint64_t{1});
-                out.end();
-            }
-            out.end();
-        }
+        Json shown = make_event("b", name + ", " + title, "epoch", number, kEpochThread, epoch.begin);
+        shown["id2"]["local"] = name + " " + std::to_string(epoch.window);
+        Json after = shown;
+        after["ph"] = "e";
+        after["ts"] = us(time(number, epoch.end));
+        shown["args"]["window"] = title;
+        if (!epoch.closed) shown["args"]["unfinished"] = 1;
+        out.event(shown);
+        out.event(after);
     }
 }
 
@@ -324,8 +326,7 @@ void Merge::write_process(Output& out, std::size_t number) const {
     const File& file = *files_[number];
     const std::uint64_t rank = file.rank();
     const auto fact = [&](const char* what, std::uint64_t thread, const char* key, auto value) {
-        out.event('M', what).field("pid", rank).field("tid", thread);
-        out.begin("args").field(key, value).end().end();
+        out.event({{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{key, value}}}});
     };
     fact("process_name", 0, "name", "rank " + std::to_string(rank) + " on " + file.host());
     fact("process_sort_index", 0, "sort_index", rank);
