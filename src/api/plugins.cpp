@@ -106,10 +106,11 @@ void load_reports() {
     if (base::values().stats.empty() && base::values().trace.empty()) return;
     std::string why;
     g_reports = open<const Reports>("libosc_reports.so", "osc_reports_open", why);
-    if (g_reports != nullptr) return;
-    base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s", why.c_str());
-    stats::turn_off();
-    trace::turn_off();
+    if (g_reports == nullptr)
+        return base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s",
+                                  why.c_str());
+    if (!base::values().stats.empty()) stats::turn_on();
+    if (!base::values().trace.empty()) trace::turn_on();
 }
 
 const Adopter* load_adopter() {

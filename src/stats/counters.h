@@ -33,6 +33,15 @@ enum class Sync : std::uint8_t {
     Count
 };
 
+/// All values of one of these.
+template <class Enum>
+inline constexpr auto kAll = [] {
+    std::array<Enum, static_cast<std::size_t>(Enum::Count)> all{};
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<Enum>(i);
+    return all;
+}();
+
 /// Classes of size: up to 8 bytes, then up to 8 times as many each; the last class has no limit.
 inline constexpr std::size_t kSizes = 8;
 constexpr std::uint64_t largest_of(std::size_t size_class) {

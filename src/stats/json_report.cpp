@@ -24,8 +24,7 @@ ordered_json sizes_of(const WindowReport& window, Kind kind, DataPath path) {
 
 ordered_json paths_of(const WindowReport& window, Kind kind) {
     ordered_json paths = ordered_json::object();
-    for (std::size_t p = 0; p < kPaths; ++p) {
-        const auto path = static_cast<DataPath>(p);
+    for (const DataPath path : kAll<DataPath>) {
         if (window.of(kind, path) == 0) continue;
         paths[name_of(path)] = {{"operations", window.of(kind, path)},
                                 {"bytes", window.of(kind, path, kBytes)},
@@ -39,8 +38,7 @@ ordered_json paths_of(const WindowReport& window, Kind kind) {
 
 ordered_json kinds_of(const WindowReport& window) {
     ordered_json kinds = ordered_json::object();
-    for (std::size_t k = 0; k < kKinds; ++k) {
-        const auto kind = static_cast<Kind>(k);
+    for (const Kind kind : kAll<Kind>) {
         if (window.of_kind(kind) == 0) continue;
         kinds[name_of(kind)] = {{"operations", window.of_kind(kind)},
                                 {"bytes", window.of_kind(kind, kBytes)},
@@ -51,8 +49,7 @@ ordered_json kinds_of(const WindowReport& window) {
 
 ordered_json paths_of(const WindowReport& window) {
     ordered_json paths = ordered_json::object();
-    for (std::size_t p = 0; p < kPaths; ++p) {
-        const auto path = static_cast<DataPath>(p);
+    for (const DataPath path : kAll<DataPath>) {
         if (window.of_path(path) == 0) continue;
         paths[name_of(path)] = {{"operations", window.of_path(path)}, {"bytes", window.of_path(path, kBytes)}};
     }
@@ -61,8 +58,7 @@ ordered_json paths_of(const WindowReport& window) {
 
 ordered_json synchronisation_of(const WindowReport& window) {
     ordered_json calls = ordered_json::object();
-    for (std::size_t s = 0; s < kSyncs; ++s) {
-        const auto sync = static_cast<Sync>(s);
+    for (const Sync sync : kAll<Sync>) {
         if (window.value(sync, kCallsMade) == 0) continue;
         calls[name_of(sync)] = {{"calls", window.value(sync, kCallsMade)},
                                 {"timed_calls", window.value(sync, kTimedCalls)},

@@ -75,11 +75,9 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value) {
     if (rest != "operations" && rest != "bytes" && !is_time) return false;
     const OperationField field = rest == "bytes" ? kBytes : kOperations;
     value = 0;
-    for (std::size_t k = 0; k < kKinds; ++k)
-        for (std::size_t p = 0; p < kPaths; ++p) {
-            if (!fits(kind, k) || !fits(path, p)) continue;
-            const auto of = static_cast<Kind>(k);
-            const auto by = static_cast<DataPath>(p);
+    for (const Kind of : kAll<Kind>)
+        for (const DataPath by : kAll<DataPath>) {
+            if (!fits(kind, static_cast<std::size_t>(of)) || !fits(path, static_cast<std::size_t>(by))) continue;
             if (is_time) {
                 value += counters.value(index_of(of, by, static_cast<TimeField>(time - std::begin(kTimes))));
                 continue;

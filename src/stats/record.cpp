@@ -5,7 +5,6 @@
 #include <deque>
 #include <mutex>
 
-#include "base/options.h"
 #include "base/wait_time.h"
 
 namespace osc::stats {
@@ -42,23 +41,11 @@ bool has_counted(const Record& record) {
     return false;
 }
 
-constinit bool g_off = false;
-
 }  // namespace
 
-void turn_off() {
-    g_off = true;
-}
-
-bool enabled() {
-    if (g_off) return false;
-    static const bool kEnabled = [] {
-        const std::string& wanted = base::values().stats;
-        if (wanted.empty() || base::values().disable) return false;
-        base::time_waits();
-        return true;
-    }();
-    return kEnabled;
+void turn_on() {
+    detail::g_on = true;
+    base::time_waits();
 }
 
 Record& open(std::uint64_t id, std::uint32_t rank, const char* made_by, bool threaded) {

@@ -9,10 +9,15 @@
 
 namespace osc::stats {
 
-/// Whether OSC_STATS asks for statistics. Constant from the first call of the program on.
-bool enabled();
-/// There are none, because nothing can report them. Before the first call of the program.
-void turn_off();
+namespace detail {
+inline constinit bool g_on = false;
+}
+/// Whether there are statistics. Constant from the first call of the program on.
+inline bool enabled() {
+    return detail::g_on;
+}
+/// OSC_STATS asks for them, and the plugin that reports them is loaded. Before the first call of the program.
+void turn_on();
 
 /// A window's record. The strings change under the registry's lock, in describe() only.
 struct Record : Counters {

@@ -96,15 +96,15 @@ std::uint64_t WindowReport::of(Kind kind, DataPath path, OperationField field) c
 
 std::uint64_t WindowReport::of_kind(Kind kind, OperationField field) const {
     std::uint64_t total = 0;
-    for (std::size_t path = 0; path < kPaths; ++path)
-        total += of(kind, static_cast<DataPath>(path), field);
+    for (const DataPath path : kAll<DataPath>)
+        total += of(kind, path, field);
     return total;
 }
 
 std::uint64_t WindowReport::of_path(DataPath path, OperationField field) const {
     std::uint64_t total = 0;
-    for (std::size_t kind = 0; kind < kKinds; ++kind)
-        total += of(static_cast<Kind>(kind), path, field);
+    for (const Kind kind : kAll<Kind>)
+        total += of(kind, path, field);
     return total;
 }
 

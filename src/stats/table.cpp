@@ -70,10 +70,8 @@ void add_window(Lines& lines, const WindowReport& window) {
                   time.c_str(), wait.c_str(), sizes.empty() ? "" : "  ", sizes.c_str());
     };
     row("call", "count", "path", "KiB", "time/ms", "wait/ms", "sizes");
-    for (std::size_t k = 0; k < kKinds; ++k)
-        for (std::size_t p = 0; p < kPaths; ++p) {
-            const auto kind = static_cast<Kind>(k);
-            const auto path = static_cast<DataPath>(p);
+    for (const Kind kind : kAll<Kind>)
+        for (const DataPath path : kAll<DataPath>) {
             if (window.of(kind, path) == 0) continue;
             char kib[32];
             std::snprintf(kib, sizeof kib, "%.1f", static_cast<double>(window.of(kind, path, kBytes)) / 1024);
@@ -82,8 +80,7 @@ void add_window(Lines& lines, const WindowReport& window) {
                 milliseconds(window.of(kind, path, kOperationNs), timed),
                 milliseconds(window.of(kind, path, kOperationWaiting), timed), sizes(window, kind, path));
         }
-    for (std::size_t s = 0; s < kSyncs; ++s) {
-        const auto sync = static_cast<Sync>(s);
+    for (const Sync sync : kAll<Sync>) {
         const std::uint64_t calls = window.value(sync, kCallsMade);
         const std::uint64_t timed = window.value(sync, kTimedCalls);
         if (calls == 0) continue;

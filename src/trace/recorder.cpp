@@ -128,19 +128,7 @@ void populate(void* memory, std::size_t bytes) {
 #endif
 }
 
-constinit bool g_off = false;
-
 }  // namespace
-
-void turn_off() {
-    g_off = true;
-}
-
-bool enabled() {
-    if (g_off) return false;
-    static const bool kEnabled = !base::values().trace.empty() && !base::values().disable;
-    return kEnabled;
-}
 
 void open(std::uint32_t rank, std::uint32_t processes, bool ticks) {
     const std::string& path = base::values().trace;

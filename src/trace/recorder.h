@@ -11,13 +11,18 @@
 namespace osc::trace {
 
 namespace detail {
+inline constinit bool g_on = false;
 inline std::atomic<bool> g_open{false};
-}
+}  // namespace detail
 
-/// Whether OSC_TRACE asks for a timeline. Constant from the first call of the program on.
-bool enabled();
-/// There is none, because nothing can write it. Before the first call of the program.
-void turn_off();
+/// Whether there is a timeline. Constant from the first call of the program on.
+inline bool enabled() {
+    return detail::g_on;
+}
+/// OSC_TRACE asks for one, and the plugin that writes it is loaded. Before the first call of the program.
+inline void turn_on() {
+    detail::g_on = true;
+}
 
 /// Makes the file of this process and begins to record; `rank` and `processes` are those of the job. `ticks`:
 /// stamps may be ticks. If the system refuses, prints one line and records nothing. Called once, at the first window.

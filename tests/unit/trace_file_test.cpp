@@ -51,7 +51,6 @@ constexpr std::uint32_t kThreads = 4;
 constexpr std::uint32_t kEach = 20000;
 
 TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
-    ASSERT_TRUE(enabled());
     EXPECT_FALSE(recording());  // not yet open
     open(0, 1, true);
     ASSERT_TRUE(is_open());
