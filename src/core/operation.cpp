@@ -127,13 +127,14 @@ bool try_simple(Core& core, int rank, const op::Simple& what) {
     Target& target = core.targets[rank];
     if (target.block.load(std::memory_order_acquire) == nullptr) return false;
     if (core.provider_atomics && !what.is_transfer()) return false;
-    const bool batches = may_batch(core);
-    if (batches) core.in_run = true;
-    const reach::Opening opening{.prepared = !is_mapped(target.way) && is_open(core, target),
-                                 .batches = batches,
-                                 .batches_mapped = batches && core.epoch.access != Access::Lock,
-                                 .threaded = core.threaded,
-                                 .order = core.order.load(std::memory_order_relaxed)};
+    reach::Opening opening{.prepared = target.fast_limit.load(std::memory_order_relaxed) != 0 || is_open(core, target),
+                           .threaded = core.threaded};
+    if (!is_remote(target.way) && may_batch(core)) {
+        core.in_run = true;
+        opening.batches = true;
+        opening.batches_mapped = core.epoch.access != Access::Lock;
+        opening.order = core.order.load(std::memory_order_relaxed);
+    }
     const reach::Outcome outcome = core.reach(target).simple(target, what, opening);
     if (!outcome.served) return false;
     note_path(outcome);

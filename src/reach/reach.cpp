@@ -4,23 +4,9 @@
 
 #include <limits>
 
-#include "local/direct.h"
-
 namespace osc::reach {
 
 namespace {
-
-// Updates in one stripe. Not served if the elements lie in several, or if the stripe's holder died: perform() finds
-// that again, and reports it.
-[[gnu::noinline]] bool update(const Origin& origin, Target& target, const op::Simple& what, std::byte* here,
-                              std::uint64_t offset) {
-    const std::size_t count = what.bytes / what.how->width;
-    if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
-    const auto at = static_cast<std::int64_t>(offset);
-    shm::Direct memory(here, origin.stripes(target.control()), at);
-    memory.update(*what.how, at, what.origin, what.result, count);
-    return memory.finish() == Fault::None;
-}
 
 Fault start_in(Target& target, const op::Call& call, std::int64_t& start, bool& nothing) {
     if (target.way == Way::Regions) return find_address(call, start, nothing);
@@ -29,15 +15,15 @@ Fault start_in(Target& target, const op::Call& call, std::int64_t& start, bool& 
 
 }  // namespace
 
-Outcome LocalReach::load_or_store(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const {
-    if (target.fast_limit.load(std::memory_order_acquire) == 0) return kNotServed;
-    if (what.kind == op::OpKind::Put)
-        shm::move_bytes(here, what.origin, what.bytes);
-    else if (what.kind == op::OpKind::Get)
-        shm::move_bytes(what.result, here, what.bytes);
-    else
-        return {.served = update(origin_, target, what, here, offset)};
-    return {};
+// Updates in one stripe. False if the elements lie in several, or if the stripe's holder died: perform() finds that
+// again, and reports it.
+bool LocalReach::update(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const {
+    const std::size_t count = what.bytes / what.how->width;
+    if (shm::count_in_chunk(offset, what.how->width, count) != count) return false;
+    const auto at = static_cast<std::int64_t>(offset);
+    shm::Direct memory(here, origin_.stripes(target.control()), at);
+    memory.update(*what.how, at, what.origin, what.result, count);
+    return memory.finish() == Fault::None;
 }
 
 Outcome LocalReach::perform(Target& target, const op::Call& call, const Update& what, const Extras& /*extras*/) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/fault.h"
+#include "local/direct.h"
 #include "net/origin/completion.h"
 #include "op/simple.h"
 #include "reach/run.h"
@@ -30,11 +31,11 @@ inline constexpr Outcome kNotServed{.served = false};
 
 /// What the open epoch lets a simple operation do.
 struct Opening {
-    bool prepared;        // an earlier operation of the epoch has opened the target
-    bool batches;         // the operation may wait for the next synchronisation call on memory that is not mapped,
-    bool batches_mapped;  // and on memory that is
-    bool threaded;        // other threads may use the window
-    std::uint32_t order;  // see Run
+    bool prepared = false;        // an earlier operation of the epoch has opened the target
+    bool threaded = false;        // other threads may use the window
+    bool batches = false;         // the operation may wait for the next synchronisation call on memory that is not
+    bool batches_mapped = false;  // mapped, and on memory that is
+    std::uint32_t order = 0;      // then: see Run
 };
 
 /// What an operation asks for beside its call.
@@ -101,9 +102,22 @@ class LocalReach : public Reach {
     virtual stats::DataPath path(const Target& /*target*/) const { return stats::DataPath::LoadStore; }
     /// A simple operation on memory that is mapped at `here`, `offset` bytes from displacement 0, if the target is
     /// open.
-    Outcome load_or_store(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const;
+    [[gnu::always_inline]] Outcome load_or_store(Target& target, const op::Simple& what, std::byte* here,
+                                                 std::uint64_t offset) const {
+        if (target.fast_limit.load(std::memory_order_acquire) == 0) return kNotServed;
+        if (what.kind == op::OpKind::Put)
+            shm::move_bytes(here, what.origin, what.bytes);
+        else if (what.kind == op::OpKind::Get)
+            shm::move_bytes(what.result, here, what.bytes);
+        else
+            return {.served = update(target, what, here, offset)};
+        return {};
+    }
 
     const Origin& origin_;
+
+  private:
+    bool update(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const;
 };
 
 /// Computes the first byte of a call on `size` bytes with displacement unit `unit`, and whether it touches none;
