@@ -112,10 +112,11 @@ int perform(Window& window, const char* function, op::OpKind kind, const Buffers
     const bool notifies = counter != nullptr && buffers.target_rank != MPI_PROC_NULL;
     Fault fault = notifies ? epoch::need_passive(window.core, "notified operations") : Fault::None;
     if (fault == Fault::None)
-        fault = try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter);
+        fault = base::attempt(
+            [&] { return try_perform(window, kind, buffers, op, request != nullptr ? &asked : nullptr, counter); });
     if (fault == Fault::None && request != nullptr) {
         if (asked.completion == nullptr) return host::completed_request(request);
-        fault = request::give(window, std::move(asked), request, host_error);
+        fault = base::attempt([&] { return request::give(window, std::move(asked), request, host_error); });
     }
     return fault != Fault::None ? raise(window, function, fault) : host_error;
 }

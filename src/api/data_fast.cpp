@@ -34,12 +34,24 @@ const Update& update_of(MPI_Datatype type, MPI_Op op) {
     return last.how;
 }
 
+// Without memory the general path must decide, which then reports that.
+template <class F>
+[[gnu::always_inline]] inline bool try_it(F&& call) {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
 // The same as try_update() for a put or get. Inlined, because a call would cost as much as the rest.
 [[gnu::always_inline]] inline bool try_transfer(Window* window, op::OpKind kind, const void* origin, void* result,
                                                 int count, MPI_Datatype type, int rank, MPI_Aint disp) {
     const std::int64_t bytes = abi::plain_size(type) * count;
     if (window == nullptr || count <= 0 || bytes <= 0) return false;
-    return epoch::try_simple(window->core, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
+    return try_it([&] {
+        return epoch::try_simple(window->core, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
+    });
 }
 
 // The same for a compare and swap.
@@ -47,14 +59,17 @@ bool try_swap(Window* window, Basic basic, int rank, MPI_Aint disp, const void* 
               void* result) {
     if (window == nullptr || basic == Basic::None || !op::admits_compare(basic)) return false;
     const Update how{basic, Op::None, nullptr, op::kernel(Op::Replace, basic), op::element_size(basic), compare};
-    return epoch::try_simple(window->core, rank, {op::OpKind::CompareAndSwap, how.width, disp, origin, result, &how});
+    return try_it([&] {
+        return epoch::try_simple(window->core, rank,
+                                 {op::OpKind::CompareAndSwap, how.width, disp, origin, result, &how});
+    });
 }
 
 }  // namespace
 
 bool opens(Window* window, int rank) {
     if (window == nullptr) return false;
-    return epoch::opens(window->core, static_cast<std::uint32_t>(rank));
+    return try_it([&] { return epoch::opens(window->core, static_cast<std::uint32_t>(rank)); });
 }
 
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
@@ -67,7 +82,7 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
         origin = nullptr;
     }
     const std::uint64_t bytes = how.width * static_cast<std::uint64_t>(count);
-    return epoch::try_simple(window->core, rank, {kind, bytes, disp, origin, result, &how});
+    return try_it([&] { return epoch::try_simple(window->core, rank, {kind, bytes, disp, origin, result, &how}); });
 }
 
 namespace slow {

@@ -162,17 +162,19 @@ void keep_order(Entry entry) {
 }  // namespace
 
 // An entry point that calls `what` for libosc's windows and the host for others.
-#define OSC_SYNC(name, parameters, arguments, what)   \
-    int name parameters {                             \
-        Window* const window = find_window(win);      \
-        if (__builtin_expect(window == nullptr, 0)) { \
-            keep_order(Entry::name);                  \
-            OSC_FORWARD_ON(win, name, arguments);     \
-        }                                             \
-        count_served(Entry::name);                    \
-        shm::t_call = "MPI_" #name;                   \
-        epoch::end_run_if_any(window->core);          \
-        return finish(*window, "MPI_" #name, what);   \
+#define OSC_SYNC(name, parameters, arguments, what)              \
+    int name parameters {                                        \
+        Window* const window = find_window(win);                 \
+        if (__builtin_expect(window == nullptr, 0)) {            \
+            keep_order(Entry::name);                             \
+            OSC_FORWARD_ON(win, name, arguments);                \
+        }                                                        \
+        count_served(Entry::name);                               \
+        shm::t_call = "MPI_" #name;                              \
+        return finish(*window, "MPI_" #name, base::attempt([&] { \
+            epoch::end_run_if_any(window->core);                 \
+            return what;                                         \
+        }));                                                     \
     }
 
 namespace slow {

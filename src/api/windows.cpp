@@ -15,7 +15,6 @@
 #include "base/options.h"
 #include "base/warn.h"
 #include "core/epoch.h"
-#include "host/datatype.h"
 #include "host/errhandler.h"
 #include "report/report.h"
 #include "window/device.h"
@@ -88,13 +87,16 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
             base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
         return false;
     }
-    report::start();
-    redirect_plugins();
+    *win = window->handle;
     if (!host::threads()) serve_one_thread();
     if (window->core.strategies.lock->may_defer(window->core)) serve_deferred_locks();
-    host::init_types(host::self_comm());
-    *win = window->handle;
-    describe_job(*window);
+    // The window serves without these.
+    static_cast<void>(base::attempt([&] {
+        report::start();
+        redirect_plugins();
+        describe_job(*window);
+        return Fault::None;
+    }));
     if (base::verbose("windows"))
         base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
                   static_cast<unsigned>(window->handle), window->core.size, static_cast<long long>(window->bytes),
@@ -154,6 +156,20 @@ Allocated& allocated() {
     return *made;
 }
 
+Fault allocate(std::size_t bytes, std::size_t alignment, void*& base) {
+    Allocated& all = allocated();
+    base = shm::Arena::mine().allocate(bytes, alignment, false).address;
+    // Without shared memory use the heap. The host's function would not do: MPICH 4.0.2 returns 0x10 when it fails.
+    if (base == nullptr && ::posix_memalign(&base, alignment, bytes) != 0)
+        return fail(Fault::NoMem, "no memory for %zu bytes", bytes);
+    const Fault fault = base::attempt([&] {
+        all.add(base);
+        return Fault::None;
+    });
+    if (fault != Fault::None && !shm::Arena::mine().release(base)) std::free(base);
+    return fault;
+}
+
 // `win`, `memory`: where the window and its memory's address go.
 Request request_for(int flavor, void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, const void* win,
                     const void* memory) {
@@ -211,27 +227,25 @@ OSC_CREATE(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (in
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     OSC_ON_WINDOW(win, Win_attach, (win, base, size));
-    Fault fault = Fault::None;
-    if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
-        fault = fail(Fault::Flavor, "memory can be attached to windows of MPI_Win_create_dynamic only");
-    } else if (size < 0) {
-        fault = fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
-    } else if (size > 0 && base == nullptr) {
-        fault = fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
-    } else if (size > 0 && in_device_memory(base)) {
+    const Fault fault = base::attempt([&] {
+        if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC)
+            return fail(Fault::Flavor, "memory can be attached to windows of MPI_Win_create_dynamic only");
+        if (size < 0) return fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
+        if (size > 0 && base == nullptr)
+            return fail(Fault::Attach, "the base is null, but the size is %lld", static_cast<long long>(size));
         // The host cannot take over the window any more.
-        fault = fail(Fault::AttachRefused,
-                     "device memory cannot be attached: libosc serves this window, by load and store");
-    } else {
-        fault = attach(*window, base, static_cast<std::size_t>(size));
-    }
+        if (size > 0 && in_device_memory(base))
+            return fail(Fault::AttachRefused,
+                        "device memory cannot be attached: libosc serves this window, by load and store");
+        return attach(*window, base, static_cast<std::size_t>(size));
+    });
     return finish(*window, "MPI_Win_attach", fault);
 }
 
 int Win_detach(MPI_Win win, const void* base) {
     OSC_ON_WINDOW(win, Win_detach, (win, base));
     const Fault fault = window->flavor == MPI_WIN_FLAVOR_DYNAMIC
-                            ? window->detach(base)
+                            ? base::attempt([&] { return window->detach(base); })
                             : fail(Fault::Flavor, "this window was not made by MPI_Win_create_dynamic");
     return finish(*window, "MPI_Win_detach", fault);
 }
@@ -245,7 +259,7 @@ int Win_free(MPI_Win* win) {
     if (const Fault open = epoch::may_free(window->core); open != Fault::None)
         return raise(*window, "MPI_Win_free", open);
     // Checked while the window exists; the other processes wait in MPI_Win_free until this one comes.
-    const int late = finish(*window, "MPI_Win_free", window->core.complete_ops());
+    const int late = finish(*window, "MPI_Win_free", base::attempt([&] { return window->core.complete_ops(); }));
     request::reap();
     const bool fatal = host::window_errors_are_fatal(*win);
     const Fault fault = free_window(window, host_error);
@@ -258,15 +272,10 @@ int Win_free(MPI_Win* win) {
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     if (size < 0 || baseptr == nullptr || !abi::may_be_info(info))
         OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
-    const std::size_t alignment = wanted_alignment(info);
-    const shm::ArenaBlock piece = shm::Arena::mine().allocate(static_cast<std::size_t>(size), alignment, false);
-    void* base = piece.address;
-    // Without shared memory use the heap. The host's function would not do: MPICH 4.0.2 returns 0x10 when it fails.
-    if (base == nullptr && ::posix_memalign(&base, alignment, static_cast<std::size_t>(size)) != 0) {
-        fail(Fault::NoMem, "no memory for %lld bytes", static_cast<long long>(size));
+    void* base = nullptr;
+    if (base::attempt([&] { return allocate(static_cast<std::size_t>(size), wanted_alignment(info), base); }) !=
+        Fault::None)
         return raise("MPI_Alloc_mem", Fault::NoMem);
-    }
-    allocated().add(base);
     std::memcpy(baseptr, &base, sizeof base);
     count_served(Entry::Alloc_mem);
     return MPI_SUCCESS;

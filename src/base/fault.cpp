@@ -3,13 +3,14 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "base/first_fault.h"
 
 namespace osc::base {
 namespace {
-thread_local char t_text[400] = "";
+thread_local char t_text[kLongestFault] = "";
 }
 
 Fault fail(Fault fault, const char* format, ...) {
@@ -24,13 +25,17 @@ const char* fault_text() {
     return t_text;
 }
 
+Fault out_of_memory() {
+    return fail(Fault::NoMem, "the process has no memory left for libosc");
+}
+
 void FirstFault::keep(Fault fault) {
     fault_ = fault;
-    text_ = fault_text();
+    std::strcpy(text_, fault_text());
 }
 
 Fault FirstFault::raise() {
-    return fail(std::exchange(fault_, Fault::None), "%s", text_.c_str());
+    return fail(std::exchange(fault_, Fault::None), "%s", text_);
 }
 
 }  // namespace osc::base

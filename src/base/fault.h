@@ -2,6 +2,9 @@
 // violated rule. The rooms that do not know MPI return these.
 #pragma once
 
+#include <cstddef>
+#include <new>
+
 namespace osc {
 
 enum class Fault {
@@ -34,11 +37,26 @@ enum class Fault {
 
 namespace base {
 
+inline constexpr std::size_t kLongestFault = 400;  // of a line, with its end
+
 /// Keeps the line for this thread and returns `fault`, so that a check reads `return fail(Fault::Rank, ...)`.
 Fault fail(Fault fault, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /// The line of this thread's last fault.
 const char* fault_text();
+
+/// Fault::NoMem, with its line.
+Fault out_of_memory();
+
+/// The fault of `call`, also if an allocation in it fails. `call` returns a Fault.
+template <class F>
+Fault attempt(F&& call) {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        return out_of_memory();
+    }
+}
 
 }  // namespace base
 }  // namespace osc

@@ -1,8 +1,6 @@
 // The first fault of several steps, of which later ones may fail too.
 #pragma once
 
-#include <string>
-
 #include "base/fault.h"
 
 namespace osc::base {
@@ -22,7 +20,7 @@ class FirstFault {
     Fault raise();
 
     Fault fault_ = Fault::None;
-    std::string text_;
+    char text_[kLongestFault];  // once there is a fault; an allocation could fail
 };
 
 }  // namespace osc::base

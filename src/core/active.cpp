@@ -45,9 +45,9 @@ Fault post(Core& core, std::span<const std::uint32_t> origins, unsigned asserts)
         return fail(Fault::Dead,
                     "an origin of an earlier exposure epoch died, or its connection was lost; there can be no other in "
                     "this window");
+    epoch.origins.assign(origins.begin(), origins.end());
     epoch.posted = true;
     epoch.announced = false;
-    epoch.origins.assign(origins.begin(), origins.end());
     if ((asserts & kNoCheck) != 0) return Fault::None;
     Fault fault = Fault::None;
     for (const std::uint32_t origin : origins) {
@@ -66,9 +66,11 @@ Fault start(Core& core, std::span<const std::uint32_t> targets, unsigned asserts
     Epoch& epoch = core.epoch;
     if (epoch.access != Access::None && epoch.access != Access::Fence)
         return fail(Fault::Sync, "another access epoch is open; end it before MPI_Win_start");
+    epoch.group.assign(targets.begin(), targets.end());
+    for (const std::uint32_t rank : targets)
+        core.target(rank);  // before the epoch is open: the description takes memory
     epoch.access = Access::Start;
     epoch.no_check = (asserts & kNoCheck) != 0;
-    epoch.group.assign(targets.begin(), targets.end());
     for (const std::uint32_t rank : targets) {
         Target& target = core.target(rank);
         target.started = true;

@@ -56,7 +56,9 @@ Core::Core(std::uint32_t rank, std::uint32_t processes, Members& window_members)
       me(rank),
       size(processes),
       exclusive(sync::exclusive_word(rank)),
-      targets(make_targets(processes)) {}
+      targets(make_targets(processes)) {
+    epoch.make_room();  // for this process, which a fence opens
+}
 
 Core::~Core() {
     if (target_bytes(size) <= kFew)

@@ -60,6 +60,10 @@ struct Epoch {
         target.close();
         if (__builtin_expect(--locks == 0, 1)) access = Access::None;
     }
+    /// Room for one more touched target: afterwards touch() takes no memory.
+    void make_room() {
+        if (touched.size() == touched.capacity()) touched.reserve(2 * touched.size() + 4);
+    }
     void note(Target& target) {
         if (!target.touched) touched.push_back(target.rank);
         target.touched = true;

@@ -64,6 +64,7 @@ using base::fail;
 Fault open_target(Core& core, Target& target, bool* deferred) {
     StateGuard guard(core);
     Epoch& epoch = core.epoch;
+    epoch.make_room();
     if (target.is_in_run()) core.reach(target).leave_run(target);
     switch (epoch.access) {
         case Access::None:

@@ -125,7 +125,7 @@ Fault take_once(StateGuard& guard, Target& target, IsHeld&& is_held, Take&& take
         guard.unlocked(wait_for_other_thread);
     if (is_held()) return Fault::None;
     target.post = Post::Awaited;
-    const Fault fault = take();
+    const Fault fault = base::attempt(take);  // the other threads must not wait for one that has no memory
     target.post = Post::Open;
     return fault;
 }
@@ -202,6 +202,7 @@ Fault acquire_all_local(Core& core, StateGuard& guard) {
     for (std::uint32_t rank = 0; rank < core.size; ++rank) {
         Target& target = core.target(rank);
         if (target.held_lock != HeldLock::None || !core.is_local(rank)) continue;
+        core.epoch.make_room();
         const bool inside = !core.epoch.touched.empty();
         // In an open epoch another thread may be acquiring it.
         const Fault fault = core.epoch.access == Access::LockAll

@@ -321,7 +321,8 @@ ArenaBlock Arena::large(std::size_t bytes, std::size_t alignment, bool clear) {
     return {piece->address, piece->offset, bytes};
 }
 
-ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) {
+// Memory for the lists may fail as the system's does.
+ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear) try {
     if (bytes > (std::size_t{1} << 46) || alignment > (std::size_t{1} << 40)) {
         errno = ENOMEM;
         return {};
@@ -340,9 +341,13 @@ ArenaBlock Arena::allocate(std::size_t bytes, std::size_t alignment, bool clear)
         if (piece) return piece;
     }
     return large(wanted, align, clear);
+} catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return {};
 }
 
-bool Arena::release(void* address) {
+// Offsets that the lists have no memory for are lost.
+bool Arena::release(void* address) try {
     const std::lock_guard lock(mutex_);
     if (owner_ == Owner::Torn) return true;
     const auto found = live_.find(reinterpret_cast<std::uintptr_t>(address));
@@ -368,6 +373,8 @@ bool Arena::release(void* address) {
         while (kept_.bytes() > keep_)
             drop_pages(*kept_.oldest());
     }
+    return true;
+} catch (const std::bad_alloc&) {
     return true;
 }
 

@@ -29,9 +29,9 @@ constexpr std::uint64_t kRowAlignment = 8;  // of the longest type that provider
 
 }  // namespace
 
-std::string Window::refusal_text(int refusal) const {
+std::string Window::atomics_refusal() const {
     const auto provider = [] { return std::string(net::NetworkStack::mine().endpoint().provider()); };
-    switch (refusal) {
+    switch (atomics_refusal_) {
         case kOneNode:
             return "the window is on one node";
         case kDynamic:
@@ -51,13 +51,13 @@ std::string Window::refusal_text(int refusal) const {
     }
 }
 
-Window::AtomicsAgreement Window::state_atomics(MPI_Info hints) {
+Window::AtomicsAgreement Window::state_atomics(AtomicsWish wish) {
     AtomicsAgreement mine;
-    mine.any_op = promises_ops(hints) ? 0 : 1;
-    const AtomicsWish wish = wanted_atomics(hints);
+    mine.any_op = promised_ops ? 0 : 1;
     const bool asks = wish == AtomicsWish::Provider || (wish == AtomicsWish::Auto && mine.any_op == 0);
     if (!asks || team.job() == nullptr || flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-        mine.refusal = team.job() == nullptr ? kOneNode : flavor == MPI_WIN_FLAVOR_DYNAMIC ? kDynamic : kNotAsked;
+        atomics_refusal_ = team.job() == nullptr ? kOneNode : flavor == MPI_WIN_FLAVOR_DYNAMIC ? kDynamic : kNotAsked;
+        mine.refusal = atomics_refusal_;
         return mine;
     }
     const fabric::Endpoint& endpoint = net::NetworkStack::mine().endpoint();
@@ -65,36 +65,33 @@ Window::AtomicsAgreement Window::state_atomics(MPI_Info hints) {
     mine.sum = atomics_.sum();
     mine.complement = 0x7fffffff - mine.sum;
     if (wish == AtomicsWish::Auto && !endpoint.has_hardware_atomics())
-        mine.refusal = kNoHardware;
+        atomics_refusal_ = kNoHardware;
     else if (atomics_.is_empty())
-        mine.refusal = kLacking;
+        atomics_refusal_ = kLacking;
     else if (bytes > 0 && exposed_.registration == nullptr)
-        mine.refusal = kNotExposed;
+        atomics_refusal_ = kNotExposed;
     else if (reinterpret_cast<std::uint64_t>(base) % kRowAlignment != 0 && bytes > 0)
-        mine.refusal = kMisaligned;
+        atomics_refusal_ = kMisaligned;
+    mine.refusal = atomics_refusal_;
     return mine;
 }
 
-void Window::choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed) {
-    const bool tells = core.me == 0 && base::verbose("strategy");
-    std::string why;
-    if (agreed.refusal != kNone) {
-        const int mine = tells ? state_atomics(hints).refusal : kNone;
-        if (tells) why = refusal_text(mine != kNone ? mine : kNotAsked);
-    } else if (agreed.sum + agreed.complement != 0x7fffffff) {
-        why = "the processes' providers have different atomics";
-    } else {
+void Window::choose_atomics(AtomicsWish wish, const AtomicsAgreement& agreed) {
+    const bool same = agreed.sum + agreed.complement == 0x7fffffff;
+    if (agreed.refusal == kNone && same) {
         core.provider_atomics = !core.checks;  // the target must see each operation to check asserts
-        if (core.checks) why = "OSC_CHECK is on";
         if (core.provider_atomics) {
             accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_, agreed.any_op != 0);
             core.accumulate_way = accumulate_way_.get();
         }
     }
     info.emplace_back("osc_atomics", core.provider_atomics ? "provider" : "messages");
-    if (!tells || (!core.provider_atomics && wanted_atomics(hints) != AtomicsWish::Provider)) return;
-    base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), core.size,
-              why.empty() ? "the provider's atomics" : ("messages, because " + why).c_str());
+    if (core.me != 0 || !base::verbose("strategy") || (!core.provider_atomics && wish != AtomicsWish::Provider)) return;
+    const std::string why = core.provider_atomics     ? "the provider's atomics"
+                            : agreed.refusal != kNone ? "messages, because " + atomics_refusal()
+                            : same                    ? "messages, because OSC_CHECK is on"
+                                   : "messages, because the processes' providers have different atomics";
+    base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), core.size, why.c_str());
 }
 
 }  // namespace osc

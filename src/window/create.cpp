@@ -11,9 +11,10 @@
 #include <mutex>
 #include <utility>
 
-#include "base/log.h"
-#include "base/options.h"
+#include "base/warn.h"
 #include "core/epoch.h"
+#include "host/datatype.h"
+#include "host/errhandler.h"
 #include "host/host.h"
 #include "window/checker.h"
 #include "window/device.h"
@@ -31,9 +32,9 @@ void raise_to(std::atomic<std::uint32_t>& word, std::uint32_t mine) {
     }
 }
 
-// A barrier of the node's processes; false if one of the window's processes has died.
-bool pass_barrier(shm::Barrier& barrier, Window& window) {
-    return barrier.arrive_and_wait(window.team.local_size(), [&] { return window.dead_in_collective() >= 0; });
+// A barrier of the node's processes; false if a process of the team has died.
+bool pass_barrier(shm::Barrier& barrier, Team& team) {
+    return barrier.arrive_and_wait(team.local_size(), [&] { return team.dead_in_collective() >= 0; });
 }
 
 // Allocates memory for this process alone.
@@ -71,11 +72,7 @@ Fault prepare(Window& window, const Request& request, shm::ControlBlock& block) 
         block.memory = bytes == 0                       ? shm::Memory::None
                        : block.offset != shm::kNoOffset ? shm::Memory::Shared
                                                         : shm::Memory::Private;
-        if (block.memory != shm::Memory::Private) return Fault::None;
-        if (in_device_memory(request.base))
-            window.core.controls.header().device.store(1, std::memory_order_relaxed);
-        else
-            adopt_memory(window, request, block);
+        if (block.memory == shm::Memory::Private) adopt_memory(window, request, block);
         return Fault::None;
     }
     block.memory = bytes == 0 ? shm::Memory::None : shm::Memory::Shared;
@@ -106,7 +103,7 @@ Fault lay_out_segment(Window& window, const Request& request) {
             published.store(piece.offset + 1, std::memory_order_release);
         }
     }
-    pass_barrier(window.team.shared().barrier, window);
+    pass_barrier(window.team.shared().barrier, window.team);
     const std::uint64_t offset = published.load(std::memory_order_acquire);
     if (offset == 0)
         return fail(Fault::NoMem, "no shared memory for %llu bytes in one piece",
@@ -124,46 +121,9 @@ Fault lay_out_segment(Window& window, const Request& request) {
     return Fault::None;
 }
 
-void raise_error(shm::ControlTableHeader& header, int error) {
-    raise_to(header.error, static_cast<std::uint32_t>(error));
-}
-
-// The control table of the team's window of this number. The node's first process makes it; all processes map it, or
-// none does and all get null, also if one of them has no memory for its targets. The second barrier also keeps the
-// first process from publishing the next table before all processes have read this one.
-std::byte* next_controls(Window& window, std::uint64_t number, bool& met) {
-    TeamShared& shared = window.team.shared();
-    const std::size_t bytes =
-        shm::ControlTable::bytes_for(window.core.controls.local_count(window.core.size), window.core.size);
-    shm::ArenaBlock piece;
-    if (window.core.me == window.team.leader()) {
-        piece = shm::Arena::mine().allocate(bytes, 64, true);
-        if (piece)
-            shm::construct(
-                {piece.address, shm::ControlTable::stride_for(window.core.size), window.core.controls.local_ranks},
-                window.core.size);
-        shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
-    }
-    met = pass_barrier(shared.barrier, window);
-    const std::uint64_t offset = shared.controls.load(std::memory_order_acquire);
-    std::byte* const address = met && offset != 0 && window.core.targets != nullptr
-                                   ? window.map(window.team.leader(), offset, bytes)
-                                   : nullptr;
-    if (address == nullptr) shared.unmapped.store(number, std::memory_order_release);
-    met = met && pass_barrier(shared.barrier, window);
-    if (met && shared.unmapped.load(std::memory_order_acquire) != number) return address;
-    if (piece && met) shm::Arena::mine().release(piece.address);
-    return nullptr;
-}
-
 // The host may reissue a freed handle at once, to another thread. So no handle may be made between the host's free of a
 // window and its removal from libosc's table. Recursive, because attribute callbacks may create and free windows.
 std::recursive_mutex g_handles;
-
-int make_handle(Window& window) {
-    const std::lock_guard lock(g_handles);
-    return abi::make_window(host::self_comm(), &window.handle);
-}
 
 // This process uses the control table no more. Said once.
 void depart(Window& window) {
@@ -204,21 +164,290 @@ void destroy(Window* window, bool met) {
     if (met) Notifications::release(boards);
 }
 
+// One collective creation. After the first fault of this process its later steps do nothing, but it takes part in every
+// agreement, so that all processes return the same.
+class Creation {
+  public:
+    Creation(const Request& request, Team& team)
+        : request_(request), team_(team), spans_(team.spans_nodes()), number_(team.next_creation()) {}
+    ~Creation() {
+        if (!has_made_) team_.release();
+    }
+    Creation(const Creation&) = delete;
+    Creation& operator=(const Creation&) = delete;
+
+    int run(Window*& result, const char*& reason) {
+        step([&] { return make_window(); });
+        open_controls();
+        if (const int error = agree_on_wishes(); error != MPI_SUCCESS) return error;
+        if (wishes_.no_controls != 0) return leave_without_controls();
+        if (wishes_.device != 0) {
+            reason = "a process gave device memory as its base";
+            return abandon(MPI_SUCCESS);
+        }
+        step([&] { return prepare(*window_, request_, window_->core.mine()); });
+        step([&] { return make_handle(); });
+        step([&] { return describe_window(); });
+        publish_fault();
+        window_->state_agent_need();
+        met_ = pass_barrier(header().barrier, team_);
+        place_shared_memory();
+        start_agents();
+        if (spans_)
+            step([&] {
+                window_->serve_network(wishes_.two_level != 0);
+                return Fault::None;
+            });
+        if (const int error = agree_on_outcome(); error != MPI_SUCCESS) return abandon(error);
+        serve_fast_paths(window_->handle, window_.get());
+        // A record or a line that is missing is no fault of the window.
+        static_cast<void>(base::attempt([&] {
+            window_->say_strategies();
+            window_->describe_statistics();
+            return Fault::None;
+        }));
+        result = window_.release();
+        return MPI_SUCCESS;
+    }
+
+  private:
+    // Before a process allocates memory of the window: the largest of all processes' values.
+    struct Wishes {
+        int no_controls;  // 1: a node has no control table
+        int two_level;
+        int fences;  // the number of the fence strategy
+        int checks;
+        int unchecked;
+        int device;
+    };
+    // When all has been made: the largest of all processes' values.
+    struct Outcome {
+        int error;  // an MPI error class
+        int lacks_lock_words;
+        Window::AtomicsAgreement atomics;
+    };
+
+    template <class F>
+    void step(F&& what) {
+        if (fault_ == Fault::None) fault_ = base::attempt(what);
+    }
+
+    // What this process makes and reads alone.
+    Fault make_window() {
+        window_ = std::make_unique<Window>(team_);
+        has_made_ = true;
+        if (window_->core.targets == nullptr) return fail(Fault::NoMem, "no memory for the window's targets");
+        window_->core.id = team_.window_id(number_);
+        window_->flavor = request_.flavor;
+        window_->core.controls.local_ranks = team_.local_ranks();
+        window_->core.controls.stride = shm::ControlTable::stride_for(window_->core.size);
+        window_->make_ways();
+        window_->core.threaded = host::threads();
+        window_->core.shared_flavour = request_.flavor == MPI_WIN_FLAVOR_SHARED;
+        window_->core.pointers_given = window_->core.shared_flavour;
+        window_->open_statistics();
+        window_->promised_ops = promises_ops(request_.info);
+        atomics_wish_ = wanted_atomics(request_.info);
+        window_->info = read_info(request_.info, request_.flavor, {});
+        const bool is_created = request_.flavor == MPI_WIN_FLAVOR_CREATE;
+        if (is_created || request_.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+            window_->adoption = wanted_adoption(request_.info);
+            window_->info.emplace_back("osc_adopt", window_->adoption);
+        }
+        const auto bytes = static_cast<std::size_t>(request_.size);
+        const bool is_private =
+            is_created && bytes > 0 && shm::Arena::mine().offset_of(request_.base, bytes) == shm::kNoOffset;
+        wishes_ = {.no_controls = 0,
+                   .two_level = wants_two_level(request_.info) ? 1 : 0,
+                   .fences = wanted_strategy(strategy::SyncKind::Fence, request_.info),
+                   .checks = g_checker != nullptr ? 1 : 0,
+                   .unchecked = g_checker == nullptr ? 1 : 0,
+                   .device = is_private && in_device_memory(request_.base) ? 1 : 0};
+        return Fault::None;
+    }
+
+    // The window's control table: the node's first process makes it; all processes map it and state their wishes in it,
+    // or none uses it. The second barrier also keeps the first process from publishing the next table before all
+    // processes have read this one.
+    void open_controls() {
+        TeamShared& shared = team_.shared();
+        const std::size_t bytes = shm::ControlTable::bytes_for(team_.local_size(), team_.size());
+        shm::ArenaBlock piece;
+        if (team_.me() == team_.leader()) {
+            if (fault_ == Fault::None) piece = shm::Arena::mine().allocate(bytes, 64, true);
+            if (piece)
+                shm::construct({piece.address, window_->core.controls.stride, window_->core.controls.local_ranks},
+                               team_.size());
+            shared.controls.store(piece ? piece.offset : 0, std::memory_order_release);
+        }
+        met_ = pass_barrier(shared.barrier, team_);
+        const std::uint64_t offset = shared.controls.load(std::memory_order_acquire);
+        if (met_ && offset != 0)
+            step([&] {
+                window_->core.controls.address = window_->map(team_.leader(), offset, bytes);
+                return Fault::None;
+            });
+        const bool mapped = window_ != nullptr && window_->core.controls.address != nullptr;
+        if (mapped) {
+            raise_to(header().fence_strategy, static_cast<std::uint32_t>(wishes_.fences));
+            raise_to(wishes_.checks != 0 ? header().checks : header().unchecked, 1);
+            raise_to(header().device, static_cast<std::uint32_t>(wishes_.device));
+        } else {
+            shared.unmapped.store(number_, std::memory_order_release);
+        }
+        met_ = met_ && pass_barrier(shared.barrier, team_);
+        if (met_ && shared.unmapped.load(std::memory_order_acquire) != number_) return;
+        if (window_ != nullptr) window_->core.controls.address = nullptr;
+        if (piece && met_) shm::Arena::mine().release(piece.address);
+        wishes_.no_controls = 1;
+    }
+
+    // The node's words, then the largest value of all nodes. An error only if a process has died.
+    int agree_on_wishes() {
+        if (wishes_.no_controls == 0) {
+            const auto word = [](const auto& from) { return static_cast<int>(from.load(std::memory_order_relaxed)); };
+            wishes_.fences = word(header().fence_strategy);
+            wishes_.checks = word(header().checks);
+            wishes_.unchecked = word(header().unchecked);
+            wishes_.device = word(header().device);
+        }
+        if (!spans_) return MPI_SUCCESS;
+        const int error = team_.largest(request_.comm, wishes_);
+        if (error != MPI_SUCCESS) some_died();
+        return error;
+    }
+
+    int leave_without_controls() {
+        if (const int dead = team_.dead_in_collective(); dead >= 0)
+            return error_class(fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead));
+        if (!met_) return error_class(some_died());
+        // Another node has no table. No process of this one uses its own any more.
+        std::byte* const controls = window_ != nullptr ? window_->core.controls.address : nullptr;
+        const bool first = team_.me() == team_.leader();
+        window_.reset();
+        if (first && controls != nullptr) shm::Arena::mine().release(controls);
+        return error_class(
+            fail(Fault::NoMem, "no memory, or no descriptor to map it, for the window's control data on some process"));
+    }
+
+    Fault make_handle() {
+        const std::lock_guard lock(g_handles);
+        if (abi::make_window(host::self_comm(), &window_->handle) == MPI_SUCCESS) return Fault::None;
+        window_->handle = MPI_WIN_NULL;
+        const char* const text =
+            "the host MPI has no window or communicator left: live windows and communicators share about 2,000 of its "
+            "context ids; free some with MPI_Win_free or MPI_Comm_free, or create one larger window";
+        // The error class does not say it, and no line follows where errors return.
+        if (!host::comm_errors_are_fatal(request_.comm)) base::warn_for_group("%s", text);
+        return fail(Fault::Other, "%s", text);
+    }
+
+    // All that needs memory of this process: behind the last agreement nothing fails.
+    Fault describe_window() {
+        window_->core.checks = wishes_.checks != 0;
+        window_->core.all_check = wishes_.unchecked == 0;
+        window_->choose_strategies(request_.info, wishes_.fences);
+        register_window(window_->handle, window_.get());
+        if (host::init_types(host::self_comm()) != MPI_SUCCESS)
+            return fail(Fault::NoMem, "no memory to describe the predefined datatypes");
+        return Fault::None;
+    }
+
+    shm::ControlTableHeader& header() { return window_->core.controls.header(); }
+
+    void publish_fault() { raise_to(header().error, static_cast<std::uint32_t>(error_class(fault_))); }
+
+    // After the barrier all processes read the same words, so all take the same branch, here and in start_agents.
+    void place_shared_memory() {
+        if (!met_ || request_.flavor != MPI_WIN_FLAVOR_SHARED) return;
+        if (header().error.load(std::memory_order_acquire) == 0) {
+            step([&] {
+                return header().contiguous.load(std::memory_order_relaxed) != 0
+                           ? lay_out_segment(*window_, request_)
+                           : allocate_own(*window_, request_, window_->core.mine());
+            });
+            publish_fault();
+        }
+        met_ = pass_barrier(header().barrier, team_);
+    }
+
+    void start_agents() {
+        if (!met_ || header().agents.load(std::memory_order_acquire) != (shm::kUnshared | shm::kUnreachable)) return;
+        step([&] { return window_->serve_by_agent(); });
+        publish_fault();
+        met_ = pass_barrier(header().barrier, team_);
+    }
+
+    // The node's word, then the largest value of all nodes.
+    int agree_on_outcome() {
+        Outcome outcome{};
+        step([&] {
+            outcome.atomics = window_->state_atomics(atomics_wish_);
+            return Fault::None;
+        });
+        outcome.error = spans_ && !met_ ? MPI_ERR_OTHER
+                                        : std::max(error_class(fault_),
+                                                   static_cast<int>(header().error.load(std::memory_order_acquire)));
+        outcome.lacks_lock_words = window_->lacks_lock_words() ? 1 : 0;
+        bool all_agree = !spans_ || team_.largest(request_.comm, outcome) == MPI_SUCCESS;
+        if (all_agree && outcome.error == MPI_SUCCESS) {
+            step([&] {
+                window_->choose_lock_scheme(wishes_.two_level != 0, outcome.lacks_lock_words != 0);
+                window_->choose_atomics(atomics_wish_, outcome.atomics);
+                return Fault::None;
+            });
+            // Two-level locks and provider atomics take memory.
+            if (spans_ && (wishes_.two_level != 0 || outcome.atomics.refusal == 0)) {
+                outcome.error = error_class(fault_);
+                all_agree = team_.largest(request_.comm, outcome.error) == MPI_SUCCESS;
+            }
+        }
+        if (fault_ == Fault::None && !(met_ && all_agree)) fault_ = some_died();
+        if (fault_ == Fault::None && outcome.error != MPI_SUCCESS)
+            fail(Fault::Other, "another process of the communicator could not create the window");
+        return outcome.error != MPI_SUCCESS ? outcome.error : error_class(fault_);
+    }
+
+    int abandon(int error) {
+        if (window_->handle != MPI_WIN_NULL) {
+            unregister_window(window_->handle);
+            host::real().Win_free(&window_->handle);
+        }
+        destroy(window_.release(), met_);
+        return error;
+    }
+
+    const Request& request_;
+    Team& team_;
+    const bool spans_;
+    const std::uint64_t number_;
+    Fault fault_ = Fault::None;
+    bool met_ = false;
+    bool has_made_ = false;  // the window has the reference to the team
+    Wishes wishes_{};
+    AtomicsWish atomics_wish_ = AtomicsWish::Messages;
+    std::unique_ptr<Window> window_;
+};
+
 }  // namespace
 
-int create_window(const Request& request, Window*& result, const char*& reason) {
+int create_window(Request request, Window*& result, const char*& reason) {
     result = nullptr;
     Team* team = nullptr;
-    const bool wants = wants_two_level(request.info);
-    const bool atomics = wants || wanted_atomics(request.info) == AtomicsWish::Provider;
+    bool atomics = false;
+    if (const Fault fault = base::attempt([&] {
+            atomics = wants_two_level(request.info) || wanted_atomics(request.info) == AtomicsWish::Provider;
+            return Fault::None;
+        });
+        request.fault == Fault::None)
+        request.fault = fault;
     if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, atomics, team, reason);
         error != MPI_SUCCESS) {
         fail(Fault::Other, "%s", reason);
         return error;
     }
     reason = team->not_served();
-    const bool spans = team->spans_nodes();
-    const bool unshareable = spans && request.flavor == MPI_WIN_FLAVOR_SHARED;
+    const bool unshareable = team->spans_nodes() && request.flavor == MPI_WIN_FLAVOR_SHARED;
     if (reason != nullptr || unshareable) {
         team->release();
         if (!unshareable) return MPI_SUCCESS;
@@ -226,114 +455,7 @@ int create_window(const Request& request, Window*& result, const char*& reason) 
             fail(Fault::Shared, "the processes of the communicator cannot share memory: they are not all on one node"));
     }
     const shm::WaitScope waits(shm::WaitKind::Creation, 0, team->me());
-    auto window = std::make_unique<Window>(*team);
-    window->flavor = request.flavor;
-    window->make_ways();
-    window->core.threaded = host::threads();
-    if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
-        window->adoption = wanted_adoption(request.info);
-    window->core.shared_flavour = request.flavor == MPI_WIN_FLAVOR_SHARED;
-    window->core.pointers_given = window->core.shared_flavour;
-    window->core.controls.local_ranks = team->local_ranks();
-    bool met = false;
-    const std::uint64_t number = team->next_creation();
-    window->core.id = team->window_id(number);
-    window->core.controls.address = next_controls(*window, number, met);
-    window->core.controls.stride = shm::ControlTable::stride_for(window->core.size);
-    // Without a control table no process of the node can go on; the processes of the other nodes must learn it.
-    int early[] = {window->core.controls.address == nullptr ? 1 : 0, wants ? 1 : 0};
-    const auto& [no_controls, two_level] = early;
-    window->open_statistics();
-    if (spans) {
-        if (const int error = team->largest(request.comm, early); error != MPI_SUCCESS) {
-            some_died();
-            return error;
-        }
-    }
-    if (no_controls != 0) {
-        if (const int dead = window->dead_in_collective(); dead >= 0)
-            return error_class(fail(Fault::Dead, "rank %d of the communicator died, or its connection is lost", dead));
-        if (!met) return error_class(some_died());
-        // Another node has no table. No process of this one uses its own any more.
-        std::byte* const controls = window->core.controls.address;
-        const bool first = window->core.me == window->team.leader();
-        window.reset();
-        if (first && controls != nullptr) shm::Arena::mine().release(controls);
-        return error_class(
-            fail(Fault::NoMem, "no shared memory, or no descriptor to map it, for the window's control data"));
-    }
-    shm::ControlTableHeader& header = window->core.controls.header();
-    Fault fault = prepare(*window, request, window->core.mine());
-    int error = error_class(fault);
-    if (error == MPI_SUCCESS && make_handle(*window) != MPI_SUCCESS) {
-        window->handle = MPI_WIN_NULL;
-        fault = fail(Fault::Other, "the host MPI has no window or communicator left (it has room for about 2,000)");
-        error = error_class(fault);
-    }
-    raise_error(header, error);
-    raise_to(header.fence_strategy,
-             static_cast<std::uint32_t>(wanted_strategy(strategy::SyncKind::Fence, request.info)));
-    raise_to(g_checker != nullptr ? header.checks : header.unchecked, 1);
-    window->state_agent_need();
-    met = pass_barrier(header.barrier, *window);
-    if (met && request.flavor == MPI_WIN_FLAVOR_SHARED) {
-        // After the barrier all processes read the same words, so all take the same branch.
-        if (header.error.load(std::memory_order_acquire) == 0) {
-            fault = header.contiguous.load(std::memory_order_relaxed) != 0
-                        ? lay_out_segment(*window, request)
-                        : allocate_own(*window, request, window->core.mine());
-            raise_error(header, error_class(fault));
-        }
-        met = pass_barrier(header.barrier, *window);
-    }
-    // No process sets these words after the barrier, so all decide alike.
-    if (met && header.device.load(std::memory_order_relaxed) == 0 &&
-        header.agents.load(std::memory_order_acquire) == (shm::kUnshared | shm::kUnreachable)) {
-        if (const Fault agent = window->serve_by_agent(); agent != Fault::None) {
-            fault = agent;
-            raise_error(header, error_class(fault));
-        }
-        met = pass_barrier(header.barrier, *window);
-    }
-    if (spans) window->serve_network(two_level != 0);
-    const Window::AtomicsAgreement mine = window->state_atomics(request.info);
-    // What all processes decide alike: the node's words, then the largest value of all nodes.
-    int agreed[] = {spans && !met ? MPI_ERR_OTHER : static_cast<int>(header.error.load(std::memory_order_acquire)),
-                    static_cast<int>(header.device.load(std::memory_order_relaxed)),
-                    static_cast<int>(header.fence_strategy.load(std::memory_order_relaxed)),
-                    window->lacks_lock_words() ? 1 : 0,
-                    static_cast<int>(header.checks.load(std::memory_order_relaxed)),
-                    static_cast<int>(header.unchecked.load(std::memory_order_relaxed)),
-                    mine.refusal,
-                    mine.sum,
-                    mine.complement,
-                    mine.any_op};
-    const bool all_agree = !spans || team->largest(request.comm, agreed) == MPI_SUCCESS;
-    const auto& [all_error, device, fences, lacking, checks, unchecked, refusal, sum, complement, any_op] = agreed;
-    if (fault == Fault::None && !(met && all_agree)) fault = some_died();
-    error = all_error != MPI_SUCCESS ? all_error : error_class(fault);
-    if (error == MPI_SUCCESS && device != 0) {
-        reason = "a process gave device memory as its base";
-    } else if (error == MPI_SUCCESS) {
-        window->info = read_info(request.info, request.flavor, {});
-        window->promised_ops = promises_ops(request.info);
-        window->core.checks = checks != 0;
-        if (request.flavor == MPI_WIN_FLAVOR_CREATE || request.flavor == MPI_WIN_FLAVOR_DYNAMIC)
-            window->info.emplace_back("osc_adopt", window->adoption);
-        window->choose_lock_scheme(two_level != 0, lacking != 0);
-        window->choose_atomics(request.info, {refusal, sum, complement, any_op});
-        window->choose_strategies(request.info, fences);
-        window->core.all_check = unchecked == 0;
-        window->describe_statistics();
-        register_window(window->handle, window.get());
-        result = window.release();
-        return MPI_SUCCESS;
-    } else if (fault == Fault::None) {
-        fail(Fault::Other, "another process of the communicator could not create the window");
-    }
-    if (window->handle != MPI_WIN_NULL) host::real().Win_free(&window->handle);
-    destroy(window.release(), met);
-    return error;
+    return Creation(request, *team).run(result, reason);
 }
 
 Fault free_window(Window* window, int& host_error) {

@@ -24,7 +24,7 @@ std::size_t wanted_alignment(MPI_Info info);
 /// Collective over the request's communicator. On success `window` is live and has a handle; if libosc cannot serve the
 /// communicator or the memory, `window` is null and `reason` says why (the host serves it then). Otherwise an MPI error
 /// class, the same on all processes, with base::fault_text() on those where it arose.
-int create_window(const Request& request, Window*& window, const char*& reason);
+int create_window(Request request, Window*& window, const char*& reason);
 
 /// Collective: waits for all processes, frees the host's window (attribute callbacks run) and then the memory.
 Fault free_window(Window* window, int& host_error);
@@ -39,8 +39,6 @@ InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before);
 int wanted_strategy(strategy::SyncKind kind, MPI_Info info);
 /// Whether this process asks for two-level locks.
 bool wants_two_level(MPI_Info info);
-/// How this process wants accumulates to travel between nodes.
-enum class AtomicsWish { Messages, Auto, Provider };
 AtomicsWish wanted_atomics(MPI_Info info);
 /// Whether the window has the info key accumulate_ops: operations of different kinds do not meet at one element.
 bool promises_ops(MPI_Info info);

@@ -143,8 +143,9 @@ void Window::choose_strategies(MPI_Info hints, int fences) {
     // target has not attached yet.
     if (fences == 0 && !core.can_defer)
         core.strategies.fence = strategy::make_fence(strategy::find(strategy::SyncKind::Fence, "immediate"));
-    if (core.two_level != nullptr)
-        core.strategies.lock = strategy::make_two_level_lock(core.strategies.lock->allows_batches());
+}
+
+void Window::say_strategies() const {
     if (core.me != 0 || !base::verbose("strategy")) return;
     const bool spans = core.remote_sync != nullptr;
     const StrategyTexts texts = strategy_texts();

@@ -21,23 +21,23 @@ bool Window::lacks_lock_words() const {
 }
 
 void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
-    std::string why;
-    if (const char* unfit = unfit_for_two_level(); unfit != nullptr) {
-        why = unfit;
-    } else if (lacking && lacks_lock_words()) {
-        why = std::string(net::NetworkStack::mine().endpoint().provider()) + " " + lock_words_->flaw();
-    } else if (lacking) {
-        why = "the network of another process has no atomics";
-    } else if (wants_two_level) {
+    const char* const unfit = unfit_for_two_level();
+    if (wants_two_level && unfit == nullptr && !lacking) {
         locks_ = std::make_unique<sync::TwoLevel>(*lock_words_, core.me, core.size, *this);
         core.two_level = locks_.get();
+        core.strategies.lock = strategy::make_two_level_lock(core.strategies.lock->allows_batches());
         // A lock word that is never free, so that the fast path of MPI_Win_lock fails, as on remote targets.
         core.mine().lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
     }
     info.emplace_back("osc_lock_scheme", core.two_level != nullptr ? "two_level" : "queued");
     if (!wants_two_level || core.me != 0 || !base::verbose("strategy")) return;
-    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), core.size,
-              why.empty() ? "two-level, by the network's atomics" : ("queued, because " + why).c_str());
+    const std::string why = core.two_level != nullptr ? "two-level, by the network's atomics"
+                            : unfit != nullptr        ? std::string("queued, because ") + unfit
+                            : lacks_lock_words()
+                                ? std::string("queued, because ") + net::NetworkStack::mine().endpoint().provider() +
+                                      " " + lock_words_->flaw()
+                                : "queued, because the network of another process has no atomics";
+    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), core.size, why.c_str());
 }
 
 }  // namespace osc

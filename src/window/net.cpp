@@ -23,6 +23,7 @@ net::Protocol protocol() {
 }  // namespace
 
 void Window::serve_network(bool wants_two_level) {
+    is_on_network_ = true;
     net::NetworkStack& network = net::NetworkStack::mine();
     const bool memory = flavor != MPI_WIN_FLAVOR_DYNAMIC && bytes > 0;
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
@@ -46,7 +47,6 @@ void Window::serve_network(bool wants_two_level) {
         serving.caches = net_.get();
     }
     net_->served(network.messenger.serve(serving));
-    is_on_network_ = true;
 }
 
 Fault Window::detach(const void* region) {

@@ -2,9 +2,10 @@
 // are joined.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
-#include <unordered_map>
 
 namespace osc {
 
@@ -20,18 +21,22 @@ std::int32_t first_of_node(std::span<Record> records, std::int32_t at) {
 
 /// Joins nodes with processes of the same machine. Each record has `node`, the rank of the first process of its node by
 /// the host, and `machine`, 0 for a process whose node must not be joined. Afterwards `node` is the first process of
-/// the joined node. True if a node has grown. Its memory grows with the number of machines.
+/// the joined node. True if a node has grown. `by_machine`: room for a number for each record.
 template <class Record>
-bool join_nodes(std::span<Record> records) {
-    std::unordered_map<std::uint64_t, std::int32_t> first_on;
+bool join_nodes(std::span<Record> records, std::span<std::int32_t> by_machine) {
+    const auto machine = [&](std::int32_t rank) { return records[static_cast<std::size_t>(rank)].machine; };
+    std::iota(by_machine.begin(), by_machine.end(), 0);
+    std::sort(by_machine.begin(), by_machine.end(), [&](std::int32_t a, std::int32_t b) {
+        return machine(a) != machine(b) ? machine(a) < machine(b) : a < b;
+    });
     bool grown = false;
-    for (std::int32_t rank = 0; static_cast<std::size_t>(rank) < records.size(); ++rank) {
-        const std::uint64_t machine = records[static_cast<std::size_t>(rank)].machine;
-        if (machine == 0) continue;
-        const std::int32_t one = first_of_node(records, first_on.try_emplace(machine, rank).first->second);
+    for (std::size_t at = 1; at < records.size(); ++at) {
+        const std::int32_t rank = by_machine[at];
+        if (machine(rank) == 0 || machine(rank) != machine(by_machine[at - 1])) continue;
+        const std::int32_t one = first_of_node(records, by_machine[at - 1]);
         const std::int32_t other = first_of_node(records, rank);
         if (one == other) continue;
-        records[static_cast<std::size_t>(one < other ? other : one)].node = one < other ? one : other;
+        records[static_cast<std::size_t>(std::max(one, other))].node = std::min(one, other);
         grown = true;
     }
     for (std::int32_t rank = 0; static_cast<std::size_t>(rank) < records.size(); ++rank)

@@ -3,7 +3,7 @@
 #include "window/registry.h"
 
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace osc {
 
@@ -26,15 +26,16 @@ using detail::g_front;
 constinit host::HandleTable<Window> g_windows;
 std::mutex g_front_mutex;  // taken by writers
 
-// Handles of freed windows: at most as many as the host has, about 2,000.
-struct Freed {
+// The handles of windows that libosc serves or has freed, at most as many as the host has; true: freed. So a free takes
+// no memory.
+struct Known {
     std::mutex mutex;
-    std::unordered_set<MPI_Win> handles;
+    std::unordered_map<MPI_Win, bool> freed;
 };
 
 // Made when it is used first, and never destroyed: a program may call MPI before constructors and after destructors.
-Freed& freed() {
-    static auto* const made = new Freed;
+Known& known() {
+    static auto* const made = new Known;
     return *made;
 }
 
@@ -46,8 +47,17 @@ Window* find_window(MPI_Win handle) {
 }
 
 void register_window(MPI_Win handle, Window* window) {
-    reissued(handle);
+    {
+        const std::lock_guard lock(known().mutex);
+        known().freed[handle] = false;
+    }
+    // A window whose handle the host has given again was freed past libosc.
+    if (g_windows.insert(abi::handle_key(handle), window) == window) return;
+    unregister_window(handle);
     g_windows.insert(abi::handle_key(handle), window);
+}
+
+void serve_fast_paths(MPI_Win handle, Window* window) {
     if (!window->core.allows_fast_paths()) return;
     const std::lock_guard lock(g_front_mutex);
     const std::size_t index = abi::window_index(abi::handle_key(handle));
@@ -64,18 +74,19 @@ void unregister_window(MPI_Win handle) {
 }
 
 bool was_freed(MPI_Win handle) {
-    const std::lock_guard lock(freed().mutex);
-    return freed().handles.contains(handle);
+    const std::lock_guard lock(known().mutex);
+    const auto found = known().freed.find(handle);
+    return found != known().freed.end() && found->second;
 }
 
 void freeing(MPI_Win handle) {
-    const std::lock_guard lock(freed().mutex);
-    freed().handles.insert(handle);
+    const std::lock_guard lock(known().mutex);
+    if (const auto found = known().freed.find(handle); found != known().freed.end()) found->second = true;
 }
 
 void reissued(MPI_Win handle) {
-    const std::lock_guard lock(freed().mutex);
-    freed().handles.erase(handle);
+    const std::lock_guard lock(known().mutex);
+    known().freed.erase(handle);
 }
 
 void visit_windows(base::FunctionRef<void(Window&)> visit) {

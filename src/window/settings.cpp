@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/fault.h"
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -260,25 +261,45 @@ std::string difference_in_job() {
     return known.empty() ? found() : known;
 }
 
-int compare_settings(MPI_Comm comm, std::string& differs) {
+int compare_settings(MPI_Comm comm, bool has_memory, std::string& differs) {
     const host::Real& mpi = host::real();
     int size = 0;
     mpi.Comm_size(comm, &size);
-    if (size < 2) return MPI_SUCCESS;
-    std::vector<Settings> all = settings_in(comm);
-    if (all.empty() || std::find(all.begin(), all.end(), Settings::unknown()) != all.end()) {
-        const Settings mine = Settings::mine();
+    if (size < 2) return has_memory ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    const Settings mine = Settings::mine();
+    std::vector<Settings> all;
+    bool known = false;  // on all processes or on none
+    const Fault fault = base::attempt([&] {
+        all = settings_in(comm);
+        known = !all.empty() && std::find(all.begin(), all.end(), Settings::unknown()) == all.end();
+        if (known) differs = difference(all);
         all.resize(static_cast<std::size_t>(size));
+        return Fault::None;
+    });
+    if (!known || differs.empty()) {
+        // The largest of each value, and of its negative: the processes agree if they are the same.
+        const std::int64_t values[] = {has_memory && fault == Fault::None ? 0 : 1,
+                                       mine.version,
+                                       mine.switches,
+                                       mine.fake_nodes,
+                                       -std::int64_t{mine.version},
+                                       -std::int64_t{mine.switches},
+                                       -mine.fake_nodes};
+        std::int64_t most[std::size(values)] = {};
         MPI_Request request = MPI_REQUEST_NULL;
-        int error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm, &request);
+        int error = mpi.Iallreduce(values, most, std::size(values), MPI_INT64_T, MPI_MAX, comm, &request);
         if (error == MPI_SUCCESS) error = await_first(request);
         if (error != MPI_SUCCESS) return error;
+        if (most[0] != 0) return MPI_ERR_NO_MEM;
+        if (most[1] == -most[4] && most[2] == -most[5] && most[3] == -most[6]) return MPI_SUCCESS;
+        error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm, &request);
+        if (error == MPI_SUCCESS) error = host::wait(request);
+        if (error != MPI_SUCCESS) return error;
+        differs = difference(all);
     }
-    differs = difference(all);
-    if (!differs.empty()) {
-        const std::lock_guard lock(g_found_mutex);
-        found() = differs;
-    }
+    if (differs.empty()) return MPI_SUCCESS;
+    const std::lock_guard lock(g_found_mutex);
+    found() = differs;
     return MPI_SUCCESS;
 }
 

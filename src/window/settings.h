@@ -42,10 +42,10 @@ std::string difference(std::span<const Settings> by_rank);
 /// if it knows of none. Processes of one node know the same.
 std::string difference_in(MPI_Comm comm);
 
-/// The same for all processes of a communicator, at its first window. Collective unless this node's processes are all
-/// known: a process without libosc on another node never enters the call, and after OSC_HANG_REPORT seconds one line
-/// says so. A host error code.
-int compare_settings(MPI_Comm comm, std::string& differs);
+/// The same for all processes of a communicator, at its first window. Collective unless its processes are all known to
+/// differ: a process without libosc on another node never enters the call, and after OSC_HANG_REPORT seconds one line
+/// says so. A host error code, or MPI_ERR_NO_MEM on all processes if one of them has no memory for what follows.
+int compare_settings(MPI_Comm comm, bool has_memory, std::string& differs);
 
 /// Why the processes of the job cannot report together: the difference in MPI_COMM_WORLD, or what compare_settings()
 /// has found, which all processes of that communicator know.

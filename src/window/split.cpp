@@ -130,8 +130,10 @@ int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     if (error != MPI_SUCCESS) return error;
     if (wants_shared_memory != 0 && host_decides == 0) {
         std::vector<NodeRecord> records;
+        std::vector<std::int32_t> by_machine(static_cast<std::size_t>(size_of(split.comm)));
         error = gather(split, by_host, info_given != 0, records);
-        if (error == MPI_SUCCESS && join_nodes(std::span(records))) error = grow(split, records, by_host, grown);
+        if (error == MPI_SUCCESS && join_nodes(std::span(records), std::span(by_machine)))
+            error = grow(split, records, by_host, grown);
         if (error != MPI_SUCCESS) {
             if (by_host != MPI_COMM_NULL) mpi.Comm_free(&by_host);
             return error;

@@ -1,4 +1,5 @@
-// Makes teams by one exchange over the user's communicator.
+// Makes teams by one exchange over the user's communicator, and ends them: one file, because the steps of an exchange
+// share the records of its processes.
 // Build: -O2
 #include "window/team.h"
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "abi/abi.h"
 #include "base/log.h"
@@ -20,6 +22,7 @@
 #include "host/host.h"
 #include "host/nodes.h"
 #include "local/cma.h"
+#include "shm/fd_exchange.h"
 #include "shm/machine.h"
 #include "window/nodes.h"
 #include "window/settings.h"
@@ -27,20 +30,13 @@
 namespace osc {
 namespace {
 
+constexpr const char* kNoMemoryLeft = "a process has no memory or addresses left for libosc's shared state (ulimit -v)";
+
+// A process asks the others for their arenas for at most this long; each answers as soon as it runs.
+constexpr std::chrono::seconds kPatience{5};
+
 std::mutex g_mutex;
 int g_keyvals[2] = {MPI_KEYVAL_INVALID, MPI_KEYVAL_INVALID};  // for all teams, and for teams made with `loads`
-
-// The data that the processes exchange.
-struct TeamRecord {
-    shm::ArenaAddress arena;
-    std::uint64_t shared_offset;  // of the TeamShared; the one of the node's first process counts
-    std::int32_t node;            // see node_of
-    std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
-    std::int32_t ready;           // 1: this process can take part
-    std::int32_t error;           // errno, if it cannot because it has no shared memory
-    std::int32_t atomics;         // 1: this process asks for the network's atomics
-    std::uint64_t meeting;        // random: number of this process's FdExchange for this team
-};
 
 std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
     static auto* known = new std::map<std::uint64_t, std::weak_ptr<Process>>;
@@ -57,10 +53,7 @@ std::shared_ptr<Process> known_process(const shm::ArenaAddress& address) {
 }
 
 // Shared states of ended teams that other members may still use; their owner frees them when all have detached.
-std::vector<std::pair<TeamShared*, std::uint32_t>>& leaving() {
-    static auto* list = new std::vector<std::pair<TeamShared*, std::uint32_t>>;
-    return *list;
-}
+TeamShared* g_left = nullptr;
 
 void release_shared(TeamShared* shared) {
     shm::Arena& arena = shm::Arena::mine();
@@ -69,13 +62,17 @@ void release_shared(TeamShared* shared) {
     arena.release(shared);
 }
 
-void sweep_leaving() {
+void sweep_left() {
     const std::lock_guard lock(g_mutex);
-    std::erase_if(leaving(), [](const auto& entry) {
-        if (entry.first->detached.load(std::memory_order_acquire) < entry.second) return false;
-        release_shared(entry.first);
-        return true;
-    });
+    for (TeamShared** at = &g_left; *at != nullptr;) {
+        TeamShared* const shared = *at;
+        if (shared->detached.load(std::memory_order_acquire) < shared->users) {
+            at = &shared->next_left;
+            continue;
+        }
+        *at = shared->next_left;
+        release_shared(shared);
+    }
 }
 
 int drop_team(MPI_Comm, int, void* value, void*) {
@@ -116,45 +113,60 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         team->retain();
         return MPI_SUCCESS;
     }
-    sweep_leaving();
-    team = new Team;
+    sweep_left();
+    team = nullptr;
+    Making making{.comm = comm, .loads = loads, .atomics = atomics};
+    const Fault fault = base::attempt([&] {
+        team = new Team;
+        int size = 0;
+        host::real().Comm_size(comm, &size);
+        making.records.resize(static_cast<std::size_t>(size));
+        making.by_machine.resize(static_cast<std::size_t>(size));
+        return Fault::None;
+    });
+    std::string differs;
     why = "the exchange over the communicator failed";
-    int error = compare_settings(comm, team->not_served_);
-    if (error == MPI_SUCCESS && team->not_served_.empty()) error = team->exchange(comm, loads, atomics, true, why);
+    int error = compare_settings(comm, fault == Fault::None, differs);
+    if (error == MPI_ERR_NO_MEM) why = kNoMemoryLeft;
+    if (error == MPI_SUCCESS && differs.empty())
+        error = team->make(making, why);
+    else if (error == MPI_SUCCESS)
+        team->not_served_ = std::move(differs);
     if (error == MPI_SUCCESS) {
         team->retain();  // for the attribute
         error = host::real().Comm_set_attr(comm, keyval, team);
         if (error != MPI_SUCCESS) team->release();
     }
     if (error != MPI_SUCCESS) {
-        team->release();
+        if (team != nullptr) team->release();
         team = nullptr;
     }
     return error;
 }
 
 int Team::largest(MPI_Comm comm, std::span<int> values) {
-    auto all = std::make_unique<std::vector<int>>(values.begin(), values.end());
+    OSC_ASSERT(values.size() <= kMostValues);
+    if (is_lost_) return MPI_ERR_OTHER;
+    std::copy(values.begin(), values.end(), values_);
     MPI_Request request = MPI_REQUEST_NULL;
-    int error = host::real().Iallreduce(MPI_IN_PLACE, all->data(), static_cast<int>(all->size()), MPI_INT, MPI_MAX,
-                                        comm, &request);
+    int error = host::real().Iallreduce(MPI_IN_PLACE, values_, static_cast<int>(values.size()), MPI_INT, MPI_MAX, comm,
+                                        &request);
     if (error != MPI_SUCCESS) return error;
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     Clock::time_point next = begin + std::chrono::milliseconds(100);
-    bool dead = false;
     error = host::wait(request, [&] {
         if (Clock::now() < next) return true;
         next = Clock::now() + std::chrono::milliseconds(100);
         // The host may have ended the reduction for another process of the node, which then looks at its share no more.
-        dead = find_dead(Clock::now() - begin > std::chrono::seconds(10) ? Asked::All : Asked::Share) >= 0;
-        return !dead;
+        is_lost_ = find_dead(Clock::now() - begin > std::chrono::seconds(10) ? Asked::All : Asked::Share) >= 0;
+        return !is_lost_;
     });
-    if (dead) {
-        static_cast<void>(all.release());  // the host's reduction never ends and may still use it
+    if (is_lost_) {
+        retain();  // for ever: the host's reduction never ends and may still write to this object
         return MPI_ERR_OTHER;
     }
-    std::copy(all->begin(), all->end(), values.begin());
+    std::copy_n(values_, values.size(), values.begin());
     return error;
 }
 
@@ -163,133 +175,219 @@ std::uint64_t Team::window_id(std::uint64_t creation) const {
     return (random_ ^ creation) * 0x9e3779b97f4a7c15ull;
 }
 
-int Team::exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why) {
+int Team::make(Making& making, const char*& why) {
     const host::Real& mpi = host::real();
     int size = 0;
     int rank = 0;
-    mpi.Comm_size(comm, &size);
-    mpi.Comm_rank(comm, &rank);
+    mpi.Comm_size(making.comm, &size);
+    mpi.Comm_rank(making.comm, &rank);
     size_ = static_cast<std::uint32_t>(size);
     me_ = static_cast<std::uint32_t>(rank);
-    if (group_ == MPI_GROUP_NULL) mpi.Comm_group(comm, &group_);
+    mpi.Comm_group(making.comm, &group_);
     base::set_rank(rank, size);
-    cma::allow_peers();
-
-    shm::Arena& arena = shm::Arena::mine();
-    TeamRecord mine{};
-    const bool made_up = std::min<long>(base::values().fake_nodes, size) > 1 && !loads;
-    mine.node = node_of(comm, made_up, rank, size);
-    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
-    mine.atomics = atomics ? 1 : 0;
-    mine.meeting = base::random64();
-    const bool opened = arena.open();
-    if (!opened) mine.error = errno;
-    mine.ready = opened && host::self_comm(comm) != MPI_COMM_NULL && mine.node >= 0 ? 1 : 0;
-    TeamShared* made = nullptr;
-    if (mine.ready && rank == mine.node) {
-        const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
-        if (piece) {
-            made = new (piece.address) TeamShared;
-            mine.shared_offset = piece.offset;
-        } else {
-            mine.ready = 0;
-            mine.error = errno;
-        }
+    int error = exchange(making, true);
+    // Joined nodes may be those of processes that cannot map each other's memory.
+    if (error == MPI_SUCCESS && making.joined && (making.visibility == kNone || making.visibility == kHidden)) {
+        if (rank == 0)
+            base::warn_for_group(
+                "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
+        error = exchange(making, false);
     }
-    if (mine.ready) mine.arena = arena.address();
+    if (error != MPI_SUCCESS || making.visibility != kAll) return give_up(making, error, why);
+    static_cast<void>(base::attempt([&] {
+        choose_waits();
+        return Fault::None;
+    }));
+    return MPI_SUCCESS;
+}
 
-    std::vector<TeamRecord> records(size_);
+// If one process cannot reach the others, the whole team falls back to the host. No process that fails leaves the
+// others alone: it takes part in the next agreement on the visibility.
+int Team::exchange(Making& making, bool joins) {
+    const Record mine = introduce(making, joins);
     MPI_Request request = MPI_REQUEST_NULL;
-    int error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, comm, &request);
+    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, making.records.data(), sizeof mine, MPI_BYTE,
+                                        making.comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
     if (error != MPI_SUCCESS) {
-        if (made != nullptr) arena.release(made);
+        if (making.made != nullptr) release_shared(std::exchange(making.made, nullptr));
         return error;
     }
-    bool ready = true;
-    bool no_memory = false;
-    for (const TeamRecord& record : records) {
-        ready = ready && record.ready != 0;
-        no_memory = no_memory || record.error == ENOMEM;
-        atomics = atomics || record.atomics != 0;
+    read_records(making);
+    making.visibility = kNone;
+    if (making.ready) {
+        if (base::attempt([&] {
+                lay_out(making);
+                making.visibility = reach_node(making);
+                return Fault::None;
+            }) != Fault::None)
+            making.visibility = kNoMemory;
+    } else if (making.no_memory) {
+        making.visibility = kNoMemory;
     }
-    const bool joined = ready && join_nodes(std::span(records));
-    mine.node = records[me_].node;
-    spans_nodes_ =
-        std::any_of(records.begin(), records.end(), [&](const TeamRecord& record) { return record.node != mine.node; });
-    if (joined && made != nullptr && rank != mine.node) {  // this process is the first of the host's node only
-        release_shared(made);
-        made = nullptr;
+    error = host::least(making.comm, making.visibility, making.visibility);
+    if (error == MPI_SUCCESS && making.visibility == kHidden) error = pass_arenas(making);
+    if (error == MPI_SUCCESS && making.visibility == kAll && spans_nodes_)
+        error = agree_on_provider(making.comm, making.atomics, 0, making.visibility);
+    if (error == MPI_SUCCESS && making.visibility == kAll && spans_nodes_) {
+        error = exchange_network(making);
+        if (error == MPI_SUCCESS && making.visibility == kAll) return MPI_SUCCESS;
+        leave();  // other processes may still read the process table
+        making.made = nullptr;
     }
-    random_ = records[0].meeting;
-    Layout layout;
-    if (ready && spans_nodes_) {
-        local_ranks_ = std::make_unique<shm::LocalRanks>();
-        layout.local_index.assign(size_, shm::LocalRanks::kRemote);
-        layout.node_of.reserve(size_);
-        for (std::uint32_t other = 0; other < size_; ++other) {
-            const auto node = static_cast<std::uint32_t>(records[other].node);
-            if (node == other) {
-                if (records[other].node == mine.node) layout.node = static_cast<std::uint32_t>(layout.leaders.size());
-                layout.leaders.push_back(other);
+    if (error == MPI_SUCCESS && making.visibility == kAll) return MPI_SUCCESS;
+    if (making.made != nullptr) release_shared(std::exchange(making.made, nullptr));
+    shared_ = nullptr;
+    local_ranks_.reset();
+    processes_.clear();
+    return error;
+}
+
+// What this process says of itself. The first process of a node makes the node's shared state.
+Team::Record Team::introduce(Making& making, bool joins) {
+    cma::allow_peers();
+    const auto rank = static_cast<int>(me_);
+    Record mine{};
+    const bool made_up = std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
+    mine.node = node_of(making.comm, made_up, rank, static_cast<int>(size_));
+    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
+    mine.atomics = making.atomics ? 1 : 0;
+    mine.meeting = base::random64();
+    shm::Arena& arena = shm::Arena::mine();
+    if (base::attempt([&] {
+            if (!arena.open()) {
+                mine.error = errno;
+                return Fault::None;
             }
-            layout.node_of.push_back(static_cast<std::uint32_t>(
-                std::lower_bound(layout.leaders.begin(), layout.leaders.end(), node) - layout.leaders.begin()));
-            if (records[other].node != mine.node) continue;
-            layout.local_index[other] = local_size();
+            if (host::self_comm(making.comm) == MPI_COMM_NULL || mine.node < 0) return Fault::None;
+            if (rank == mine.node) {
+                const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
+                if (!piece) {
+                    mine.error = errno;
+                    return Fault::None;
+                }
+                making.made = new (piece.address) TeamShared;
+                mine.shared_offset = piece.offset;
+            }
+            mine.arena = arena.address();
+            mine.ready = 1;
+            return Fault::None;
+        }) != Fault::None)
+        mine.error = ENOMEM;
+    return mine;
+}
+
+void Team::read_records(Making& making) {
+    making.ready = true;
+    for (const Record& record : making.records) {
+        making.ready = making.ready && record.ready != 0;
+        making.no_memory = making.no_memory || record.error == ENOMEM;
+        making.atomics = making.atomics || record.atomics != 0;
+    }
+    making.joined = making.ready && join_nodes(std::span(making.records), std::span(making.by_machine));
+    const std::int32_t node = making.records[me_].node;
+    spans_nodes_ = std::any_of(making.records.begin(), making.records.end(),
+                               [&](const Record& record) { return record.node != node; });
+    if (making.joined && making.made != nullptr && static_cast<int>(me_) != node)
+        release_shared(std::exchange(making.made, nullptr));  // this process is the first of the host's node only
+    random_ = making.records[0].meeting;
+}
+
+// The nodes of a team that spans several, and the processes of this one.
+void Team::lay_out(Making& making) {
+    making.leaders.clear();
+    making.node_of.clear();
+    const std::int32_t mine = making.records[me_].node;
+    if (spans_nodes_) {
+        local_ranks_ = std::make_unique<shm::LocalRanks>();
+        making.addresses.resize(size_);
+        making.local_index.assign(size_, shm::LocalRanks::kRemote);
+        making.node_of.reserve(size_);
+        for (std::uint32_t other = 0; other < size_; ++other) {
+            const auto node = static_cast<std::uint32_t>(making.records[other].node);
+            if (node == other) {
+                if (making.records[other].node == mine) making.node = static_cast<std::uint32_t>(making.leaders.size());
+                making.leaders.push_back(other);
+            }
+            making.node_of.push_back(static_cast<std::uint32_t>(
+                std::lower_bound(making.leaders.begin(), making.leaders.end(), node) - making.leaders.begin()));
+            if (making.records[other].node != mine) continue;
+            making.local_index[other] = local_size();
             local_ranks_->rank_at.push_back(other);
         }
-        local_ranks_->local_index = layout.local_index;
+        local_ranks_->local_index = making.local_index;
     }
-    // If one process cannot reach the others, the whole team falls back to the host.
-    int visibility = kNone;
-    if (ready) {
-        processes_.reserve(local_size());
-        for (std::uint32_t at = 0; at < local_size(); ++at)
-            processes_.push_back(known_process(records[rank_at(at)].arena));
-        visibility = first_hidden(0) < local_size() ? kHidden : map_shared(records[leader()].shared_offset);
-        int network = visibility;
-        if (spans_nodes_) error = agree_on_provider(comm, atomics, 0, network);
-        if (error == MPI_SUCCESS && network == kNoNetwork) visibility = kNoNetwork;
-    }
-    if (error == MPI_SUCCESS) error = host::least(comm, visibility, visibility);
-    if (error == MPI_SUCCESS && visibility == kHidden) {
-        std::vector<std::uint64_t> meetings;
-        for (const TeamRecord& record : records)
-            meetings.push_back(record.meeting);
-        error = pass_arenas(comm, meetings, records[leader()].shared_offset, visibility);
-    }
-    const bool shares_table = error == MPI_SUCCESS && visibility == kAll && spans_nodes_;
-    if (shares_table) error = exchange_network(comm, layout, atomics, visibility);
-    if (error != MPI_SUCCESS || visibility != kAll) {
-        if (shares_table)
-            leave();  // other processes may still read the process table
-        else if (made != nullptr)
-            release_shared(made);
-        shared_ = nullptr;
-        local_ranks_.reset();
-        if (error != MPI_SUCCESS) return error;
-        // An error, as where the memory of a window has no room: the host serves what libosc cannot.
-        if (no_memory || visibility == kNoMemory) {
-            why = "a process has no memory or addresses left for libosc's shared state (ulimit -v)";
-            return MPI_ERR_NO_MEM;
-        }
-        if (joined && visibility != kNoNetwork) {
-            if (rank == 0)
-                base::warn_for_group(
-                    "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
-            processes_.clear();
-            return exchange(comm, loads, atomics, false, why);
-        }
-        if (ready && visibility == kNoNetwork) error = name_network_failure(comm);
-        if (not_served_.empty())
-            not_served_ = !ready         ? "a process has no shared memory (memfd), descriptors or communicators left"
-                          : spans_nodes_ ? "a process cannot use the network, or map the shared memory of another"
-                                         : "a process cannot map the shared memory of another";
+    processes_.reserve(local_size());
+    for (std::uint32_t at = 0; at < local_size(); ++at)
+        processes_.push_back(known_process(making.records[rank_at(at)].arena));
+}
+
+// Opens the arenas of this node's processes, and maps their shared state.
+int Team::reach_node(const Making& making) {
+    if (first_hidden(0) < local_size()) return kHidden;
+    shared_ = reinterpret_cast<TeamShared*>(map(leader(), making.records[leader()].shared_offset, sizeof(TeamShared)));
+    if (shared_ != nullptr) return kAll;
+    return errno == ENOMEM ? kNoMemory : kNone;
+}
+
+// A process that cannot open an arena asks its owner for it, one owner after the other. All processes listen before any
+// of them asks, so a failed connection is final. All answer until a reduction has ended, which each process enters when
+// it has all arenas.
+int Team::pass_arenas(Making& making) {
+    shm::FdExchange passing(making.records[me_].meeting);
+    if (const int error = host::least(making.comm, passing.listening() ? kAll : kNone, making.visibility);
+        error != MPI_SUCCESS || making.visibility == kNone)
         return error;
+    int mine = kNoMemory;
+    static_cast<void>(base::attempt([&] {
+        mine = fetch_arenas(making, passing) ? reach_node(making) : kNone;
+        return Fault::None;
+    }));
+    passing.abandon();
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = host::real().Iallreduce(&mine, &making.visibility, 1, MPI_INT, MPI_MIN, making.comm, &request);
+    if (error != MPI_SUCCESS) return error;
+    return host::wait(request, [&] {
+        passing.serve();
+        return true;
+    });
+}
+
+bool Team::fetch_arenas(const Making& making, shm::FdExchange& passing) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (std::uint32_t at = first_hidden(0); at < local_size();) {
+        passing.serve();
+        host::progress();
+        const shm::Fetched got = passing.fetch(making.records[rank_at(at)].meeting, processes_[at]->arena);
+        if (got == shm::Fetched::Yes)
+            at = first_hidden(at);
+        else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end)
+            return false;
+        else
+            ::sched_yield();
     }
-    choose_waits();
-    return MPI_SUCCESS;
+    return true;
+}
+
+// An error, as where the memory of a window has no room; but the host serves what libosc cannot.
+int Team::give_up(Making& making, int error, const char*& why) {
+    if (error != MPI_SUCCESS) return error;
+    if (making.no_memory || making.visibility == kNoMemory) {
+        why = kNoMemoryLeft;
+        return MPI_ERR_NO_MEM;
+    }
+    if (making.ready && making.visibility == kNoNetwork) error = name_network_failure(making.comm);
+    if (not_served_.empty())
+        not_served_ = !making.ready  ? "a process has no shared memory (memfd), descriptors or communicators left"
+                      : spans_nodes_ ? "a process cannot use the network, or map the shared memory of another"
+                                     : "a process cannot map the shared memory of another";
+    return error;
+}
+
+std::uint32_t Team::first_hidden(std::uint32_t from) const {
+    while (from < local_size() && (rank_at(from) == me_ || processes_[from]->arena.reachable()))
+        ++from;
+    return from;
 }
 
 void Team::choose_waits() {
@@ -315,7 +413,8 @@ void Team::leave() {
     forget_network();
     if (me_ == leader()) {
         const std::lock_guard lock(g_mutex);
-        leaving().emplace_back(shared_, local_size());
+        shared_->users = local_size();
+        shared_->next_left = std::exchange(g_left, shared_);
     }
     shared_->detached.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -359,6 +458,33 @@ int Team::find_dead(Asked asked) {
         return static_cast<int>(rank);
     }
     return -1;
+}
+
+std::byte* Team::map(std::uint32_t rank, std::uint64_t offset, std::size_t bytes) const {
+    if (rank == me_) return shm::Arena::mine().at(offset);
+    return process(rank).arena.map(offset, bytes);
+}
+
+void Team::unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const {
+    if (rank != me_) process(rank).arena.unmap(offset, address, bytes);
+}
+
+bool Team::cma_reaches(std::uint32_t rank) const {
+    if (base::values().cma == "off") return false;
+    Process& process = this->process(rank);
+    int known = process.cma.load(std::memory_order_relaxed);
+    if (known < 0) {
+        const shm::ArenaAddress& address = process.arena.address();
+        known = address.pid > 0 && cma::reachable(address.pid, address.probe, address.token) ? 1 : 0;
+        process.cma.store(known, std::memory_order_relaxed);
+    }
+    return known != 0;
+}
+
+bool Team::cma_reaches_all() const {
+    for (std::uint32_t at = 0; at < local_size(); ++at)
+        if (rank_at(at) != me_ && !cma_reaches(rank_at(at))) return false;
+    return true;
 }
 
 }  // namespace osc

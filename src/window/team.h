@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "net/origin/remote_window.h"
@@ -19,6 +20,10 @@
 #include "sync/lock.h"
 
 namespace osc {
+
+namespace shm {
+class FdExchange;
+}
 
 /// The shared state of a team's processes on one node, in the arena of the first of them.
 struct TeamShared {
@@ -30,6 +35,9 @@ struct TeamShared {
     shm::Doorbell departures;                     // rings when a process departs from a window
     std::atomic<std::uint64_t> process_table{0};  // offset of the team's net::ProcessTable; 0: none
     std::atomic<int> dead{-1};                    // a member that a process of this node has found dead
+    // Of the owner alone, when its team has ended: the next such object, and how many processes must detach.
+    TeamShared* next_left = nullptr;
+    std::uint32_t users = 0;
 };
 
 /// A process of this machine, identified by its arena's token; all teams share it.
@@ -40,7 +48,7 @@ struct Process {
 };
 
 /// Its public functions answer from what one collective creation has agreed, or map what it has found; the private ones
-/// are the steps of that creation (team.cpp, team_memory.cpp, team_network.cpp).
+/// are the steps of that creation (team.cpp, team_network.cpp).
 class Team final : public sync::Liveness, public reach::Node {
   public:
     /// The team of `comm`, made on the first call; collective over `comm` then. MPI_SUCCESS, or an error class with
@@ -50,8 +58,14 @@ class Team final : public sync::Liveness, public reach::Node {
     static int of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& why);
 
     /// Replaces each value by its maximum over the processes of `comm`, the team's communicator; collective. A host
-    /// error code; MPI_ERR_OTHER also if a process has died.
+    /// error code; MPI_ERR_OTHER also if a process has died. Takes no memory.
     int largest(MPI_Comm comm, std::span<int> values);
+    /// The same for a struct of ints.
+    template <class Values>
+    int largest(MPI_Comm comm, Values& values) {
+        static_assert(std::is_standard_layout_v<Values> && alignof(Values) == alignof(int));
+        return largest(comm, std::span(reinterpret_cast<int*>(&values), sizeof values / sizeof(int)));
+    }
 
     /// Called when MPI ends. The next team makes the keys anew.
     static void release_keyval();
@@ -118,10 +132,34 @@ class Team final : public sync::Liveness, public reach::Node {
         kHidden,     // a process cannot open all arenas through /proc
         kAll,
     };
-    /// The processes' nodes, until the team's process table has them.
-    struct Layout {
-        std::vector<std::uint32_t> node_of, local_index, leaders;  // see net::ProcessTable
-        std::uint32_t node = 0;                                    // index of this process's node
+    /// The data that the processes exchange.
+    struct Record {
+        shm::ArenaAddress arena;
+        std::uint64_t shared_offset;  // of the TeamShared; the one of the node's first process counts
+        std::int32_t node;            // see node_of
+        std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
+        std::int32_t ready;           // 1: this process can take part
+        std::int32_t error;           // errno, if it cannot because it has no shared memory
+        std::int32_t atomics;         // 1: this process asks for the network's atomics
+        std::uint64_t meeting;        // random: number of this process's FdExchange for this team
+    };
+    /// One making of a team. Each process allocates what the collective calls need before the processes agree that all
+    /// of them can.
+    struct Making {
+        MPI_Comm comm;
+        bool loads;
+        bool atomics;                            // once the records have come: some process asks for them
+        std::vector<Record> records{};           // of all processes
+        std::vector<std::int32_t> by_machine{};  // see join_nodes
+        TeamShared* made = nullptr;              // by this process
+        bool ready = true;                       // all processes can take part
+        bool no_memory = false;                  // a process has no memory for its arena
+        bool joined = false;                     // host nodes of one machine have become one
+        int visibility = kNone;                  // of all processes
+        // Of a team that spans nodes, until its process table has them; see net::ProcessTable.
+        std::vector<std::uint32_t> node_of{}, local_index{}, leaders{};
+        std::uint32_t node = 0;  // index of this process's node
+        std::vector<net::ProcessAddress> addresses{};
     };
 
     /// The processes of other nodes that a look for dead ones asks.
@@ -131,9 +169,18 @@ class Team final : public sync::Liveness, public reach::Node {
     ~Team();
     /// A member that has died, or -1.
     int find_dead(Asked asked);
-    /// `joins`: host nodes on one machine become one node if their processes can map each other's memory. Otherwise the
-    /// nodes are those of the host. Sets `why` for faults that are no errors of the host.
-    int exchange(MPI_Comm comm, bool loads, bool atomics, bool joins, const char*& why);
+    /// Makes the team, or finds why the host must serve it. Sets `why` for faults that are no errors of the host.
+    int make(Making& making, const char*& why);
+    /// The steps. `joins`: host nodes on one machine become one node if their processes can map each other's memory.
+    /// Otherwise the nodes are those of the host.
+    int exchange(Making& making, bool joins);
+    Record introduce(Making& making, bool joins);
+    void read_records(Making& making);
+    void lay_out(Making& making);
+    int reach_node(const Making& making);
+    int pass_arenas(Making& making);
+    bool fetch_arenas(const Making& making, shm::FdExchange& passing);
+    int give_up(Making& making, int error, const char*& why);
     void choose_waits();
     /// The steps of a team that spans nodes: all processes agree on a provider, exchange their addresses, and prove
     /// that the provider wakes them; see team_network.cpp.
@@ -141,12 +188,12 @@ class Team final : public sync::Liveness, public reach::Node {
     bool open_network(bool atomics, int from);
     static bool renew_network();
     int name_network_failure(MPI_Comm comm);
-    int exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility);
-    int exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility);
-    int prove_waking(MPI_Comm comm, bool& wakes);
-    bool write_table(const Layout& layout, std::span<const net::ProcessAddress> addresses);
-    bool read_table(const Layout& layout);
-    int measure_network(MPI_Comm comm);
+    int exchange_network(Making& making);
+    int exchange_addresses(Making& making);
+    int prove_waking(Making& making, bool& wakes);
+    Fault write_table(const Making& making);
+    Fault read_table(const Making& making);
+    int measure_network(Making& making);
     void forget_network();
     void leave();
     /// A member's index on this node; shm::LocalRanks::kRemote if it is on another one.
@@ -159,9 +206,6 @@ class Team final : public sync::Liveness, public reach::Node {
     /// The local index of the first member, from `from` on, whose arena this process cannot open; local_size() if there
     /// is none.
     std::uint32_t first_hidden(std::uint32_t from) const;
-    int map_shared(std::uint64_t offset);
-    int pass_arenas(MPI_Comm comm, const std::vector<std::uint64_t>& meetings, std::uint64_t shared_offset,
-                    int& visibility);
 
     std::atomic<int> references_{1};
     std::uint32_t size_ = 0;
@@ -176,6 +220,9 @@ class Team final : public sync::Liveness, public reach::Node {
     std::string not_served_;
     bool spans_nodes_ = false;
     std::uint64_t creations_ = 0;
+    static constexpr std::size_t kMostValues = 16;
+    int values_[kMostValues] = {};  // see largest()
+    bool is_lost_ = false;          // a reduction has not ended
 };
 
 }  // namespace osc

@@ -69,16 +69,22 @@ bool Team::open_network(bool atomics, int from) {
 int Team::agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibility) {
     constexpr int kNoProvider = 1 << 20;
     for (bool can_change = true;;) {
-        const bool opened = can_change && open_network(atomics, from);
-        const int mine = opened ? net::NetworkStack::mine().endpoint().preference() : kNoProvider;
-        int bounds[] = {mine, -mine};
-        const int error = largest(comm, bounds);
-        if (error != MPI_SUCCESS) return error;
-        const auto [highest, lowest] = std::pair(bounds[0], -bounds[1]);
-        if (highest == kNoProvider) visibility = kNoNetwork;
-        if (highest == kNoProvider || highest == lowest) return MPI_SUCCESS;
-        from = highest;
-        if (mine == highest) continue;
+        int mine = kNoProvider;
+        const Fault fault = base::attempt([&] {
+            if (can_change && open_network(atomics, from)) mine = net::NetworkStack::mine().endpoint().preference();
+            return Fault::None;
+        });
+        struct {
+            int highest, minus_lowest, no_memory;
+        } all{mine, -mine, fault != Fault::None ? 1 : 0};
+        if (const int error = largest(comm, all); error != MPI_SUCCESS) return error;
+        if (all.no_memory != 0)
+            visibility = kNoMemory;
+        else if (all.highest == kNoProvider)
+            visibility = kNoNetwork;
+        if (visibility != kAll || all.highest == -all.minus_lowest) return MPI_SUCCESS;
+        from = all.highest;
+        if (mine == all.highest) continue;
         can_change = renew_network();
         if (!can_change)
             not_served_ = "the network cannot be used: another process lacks the provider that this one uses";
@@ -103,29 +109,28 @@ int Team::name_network_failure(MPI_Comm comm) {
 }
 
 // Tries providers until one wakes all processes; if none does, the first one serves.
-int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, int& visibility) {
+int Team::exchange_network(Making& making) {
+    int& visibility = making.visibility;
     net::NetworkStack* network = nullptr;
     bool wakes = false;
     for (bool last = false; !wakes;) {
-        int error = exchange_addresses(comm, layout, visibility);
+        int error = exchange_addresses(making);
         if (error != MPI_SUCCESS || visibility != kAll) return error;
         network = &net::NetworkStack::mine();
-        error = prove_waking(comm, wakes);
-        if (error != MPI_SUCCESS || wakes || last) {
-            if (error != MPI_SUCCESS) return error;
-            break;
-        }
+        error = prove_waking(making, wakes);
+        if (error != MPI_SUCCESS || visibility != kAll) return error;
+        if (wakes || last) break;
         const std::string deaf = network->endpoint().provider();
         const int next = network->endpoint().preference() + 1;
         forget_network();
-        local_ranks_->local_index = layout.local_index;  // it was of the table that is gone
+        local_ranks_->local_index = making.local_index;  // it was of the table that is gone
         static_cast<void>(renew_network());
-        error = agree_on_provider(comm, atomics, next, visibility);
+        error = agree_on_provider(making.comm, making.atomics, next, visibility);
         last = error == MPI_SUCCESS && visibility == kNoNetwork;
         if (last) {
             visibility = kAll;
             not_served_.clear();
-            error = agree_on_provider(comm, atomics, 0, visibility);
+            error = agree_on_provider(making.comm, making.atomics, 0, visibility);
         }
         if (error != MPI_SUCCESS || visibility != kAll) return error;
         if (me_ == 0)
@@ -140,12 +145,12 @@ int Team::exchange_network(MPI_Comm comm, const Layout& layout, bool atomics, in
     if (base::verbose("windows") && endpoint.flaw()[0] != '\0')
         base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
     if (base::values().host_progress_hook) abi::hook_progress([] { net::NetworkStack::mine().engine.host_polls(); });
-    return measure_network(comm);
+    return measure_network(making);
 }
 
 // The first processes of neighbouring nodes ask each other in turn. All processes ask if one of them has to, and none
 // does if one of them cannot connect to its neighbour.
-int Team::prove_waking(MPI_Comm comm, bool& wakes) {
+int Team::prove_waking(Making& making, bool& wakes) {
     net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     const std::uint32_t node = job_->node;
@@ -160,94 +165,114 @@ int Team::prove_waking(MPI_Comm comm, bool& wakes) {
     const bool first = node % 2 == 0 && node + 1 < nodes;
     const bool last = node + 1 == nodes || node + 2 == nodes;
     bool reaches = true;
-    if (me_ == leader() && (first || (node % 2 == 1 && nodes % 2 == 1 && last))) reaches = connect(node + 1, behind);
-    if (me_ == leader() && !first) reaches = connect(node - 1, before) && reaches;
-    int value[] = {network.is_proven() ? 0 : 1, reaches ? 0 : 1};
-    int error = largest(comm, value);
-    wakes = value[0] == 0;
-    if (error != MPI_SUCCESS || wakes || value[1] != 0) return error;
+    Fault fault = base::attempt([&] {
+        if (me_ == leader() && (first || (node % 2 == 1 && nodes % 2 == 1 && last)))
+            reaches = connect(node + 1, behind);
+        if (me_ == leader() && !first) reaches = connect(node - 1, before) && reaches;
+        return Fault::None;
+    });
+    struct {
+        int unproven, unreachable, no_memory;
+    } some{network.is_proven() ? 0 : 1, reaches ? 0 : 1, fault != Fault::None ? 1 : 0};
+    const auto agree = [&] {
+        const int error = largest(making.comm, some);
+        wakes = some.unproven == 0;
+        if (some.no_memory != 0) making.visibility = kNoMemory;
+        return error;
+    };
+    const int error = agree();
+    if (error != MPI_SUCCESS || wakes || some.unreachable != 0 || some.no_memory != 0) return error;
     bool woke = true;
-    if (before == nullptr && behind != nullptr) {
-        woke = network.ask_sleeper(*behind);
-        network.sleep_for(*behind);
-    } else if (before != nullptr) {
-        network.sleep_for(*before);
-        if (node % 2 == 1) woke = network.ask_sleeper(*before);
-        if (behind != nullptr) woke = network.ask_sleeper(*behind) && woke;
-    }
-    value[0] = woke ? 0 : 1;
-    error = largest(comm, std::span(value).first(1));
-    wakes = value[0] == 0;
-    return error;
+    fault = base::attempt([&] {
+        if (before == nullptr && behind != nullptr) {
+            woke = network.ask_sleeper(*behind);
+            network.sleep_for(*behind);
+        } else if (before != nullptr) {
+            network.sleep_for(*before);
+            if (node % 2 == 1) woke = network.ask_sleeper(*before);
+            if (behind != nullptr) woke = network.ask_sleeper(*behind) && woke;
+        }
+        return Fault::None;
+    });
+    some = {woke ? 0 : 1, 0, fault != Fault::None ? 1 : 0};
+    return agree();
 }
 
 // All processes exchange their addresses; each node keeps them in one table.
-int Team::exchange_addresses(MPI_Comm comm, const Layout& layout, int& visibility) {
-    std::vector<net::ProcessAddress> addresses(size_);
+int Team::exchange_addresses(Making& making) {
     const net::ProcessAddress mine = net::NetworkStack::mine().address();
     MPI_Request request = MPI_REQUEST_NULL;
-    int error =
-        host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, addresses.data(), sizeof mine, MPI_BYTE, comm, &request);
+    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, making.addresses.data(), sizeof mine, MPI_BYTE,
+                                        making.comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
-    if (error != MPI_SUCCESS) return error;
-    const bool written = me_ != leader() || write_table(layout, addresses);
-    addresses = {};
-    error = host::least(comm, written ? kAll : kNone, visibility);
-    if (error != MPI_SUCCESS || visibility != kAll) return error;
+    const auto agree = [&](Fault fault) {
+        const int seen = fault == Fault::None ? kAll : fault == Fault::NoMem ? kNoMemory : kNone;
+        error = host::least(making.comm, seen, making.visibility);
+        return error == MPI_SUCCESS && making.visibility == kAll;
+    };
     // All processes load the table before any of them sends: a message of an unknown process is dropped.
-    return host::least(comm, read_table(layout) ? kAll : kNone, visibility);
+    if (error == MPI_SUCCESS && agree(me_ == leader() ? write_table(making) : Fault::None))
+        agree(base::attempt([&] { return read_table(making); }));
+    return error;
 }
 
-bool Team::write_table(const Layout& layout, std::span<const net::ProcessAddress> addresses) {
-    const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
+Fault Team::write_table(const Making& making) {
+    const auto nodes = static_cast<std::uint32_t>(making.leaders.size());
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
         shm::Arena::mine().release(shm::Arena::mine().at(before));
     const shm::ArenaBlock piece =
         shm::Arena::mine().allocate(net::ProcessTable::bytes_for(size_, nodes), alignof(net::ProcessAddress), true);
-    if (!piece) return false;
+    if (!piece) return Fault::NoMem;
     net::ProcessTable table = net::ProcessTable::at(static_cast<std::byte*>(piece.address), size_, nodes);
-    std::copy(addresses.begin(), addresses.end(), table.addresses.begin());
-    std::copy(layout.node_of.begin(), layout.node_of.end(), table.node_of.begin());
-    std::copy(layout.local_index.begin(), layout.local_index.end(), table.local_index.begin());
-    std::copy(layout.leaders.begin(), layout.leaders.end(), table.leaders.begin());
+    std::copy(making.addresses.begin(), making.addresses.end(), table.addresses.begin());
+    std::copy(making.node_of.begin(), making.node_of.end(), table.node_of.begin());
+    std::copy(making.local_index.begin(), making.local_index.end(), table.local_index.begin());
+    std::copy(making.leaders.begin(), making.leaders.end(), table.leaders.begin());
     table.index();
     shared_->process_table.store(piece.offset, std::memory_order_release);
-    return true;
+    return Fault::None;
 }
 
 // Maps the node's process table and registers its processes.
-bool Team::read_table(const Layout& layout) {
+Fault Team::read_table(const Making& making) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
-    const auto nodes = static_cast<std::uint32_t>(layout.leaders.size());
+    const auto nodes = static_cast<std::uint32_t>(making.leaders.size());
+    auto job = std::make_unique<net::Job>();
     std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes_for(size_, nodes));
-    if (memory == nullptr) return false;
-    job_ = std::make_unique<net::Job>();
+    if (memory == nullptr) return Fault::Other;
+    job_ = std::move(job);
     static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size_, nodes);
-    job_->node = layout.node;
+    job_->node = making.node;
     local_ranks_->local_index = job_->local_index;
     net::NetworkStack::mine().connections.admit(*job_);
-    return true;
+    return Fault::None;
 }
 
 // The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
 // same figures. In ns, and ns for 1,024 bytes, as integers. It also connects to the lifeline there: a firewall that
 // refuses such connections must not look like a death.
-int Team::measure_network(MPI_Comm comm) {
+int Team::measure_network(Making& making) {
     constexpr int kConnectMs = 3000;
-    int slowest[] = {0, 0, 0};
+    struct {
+        int way, kilobyte, no_lifeline, no_memory;
+    } slowest{};
     net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
-    if (me_ == leader()) {
-        const std::uint32_t next = job_->leaders[(job_->node + 1) % nodes];
-        const sync::Costs cost = network.measure(job_->addresses[next]);
-        slowest[0] = static_cast<int>(cost.way);
-        slowest[1] = static_cast<int>(cost.byte * 1024);
-        const progress::Reached reached = progress::reach(job_->addresses[next].lifeline, kConnectMs);
-        slowest[2] = reached == progress::Reached::Accepted ? 0 : 1;
-    }
-    const int error = largest(comm, slowest);
-    if (slowest[2] != 0) {
+    if (me_ == leader() &&
+        base::attempt([&] {
+            const net::ProcessAddress& next = job_->addresses[job_->leaders[(job_->node + 1) % nodes]];
+            const sync::Costs cost = network.measure(next);
+            slowest.way = static_cast<int>(cost.way);
+            slowest.kilobyte = static_cast<int>(cost.byte * 1024);
+            const bool accepted = progress::reach(next.lifeline, kConnectMs) == progress::Reached::Accepted;
+            slowest.no_lifeline = accepted ? 0 : 1;
+            return Fault::None;
+        }) != Fault::None)
+        slowest.no_memory = 1;
+    const int error = largest(making.comm, slowest);
+    if (slowest.no_memory != 0) making.visibility = kNoMemory;
+    if (slowest.no_lifeline != 0) {
         network.connections.ignore_lifelines();
         if (me_ == 0)
             base::warn_for_group(
@@ -258,7 +283,7 @@ int Team::measure_network(MPI_Comm comm) {
     }
     // std::bit_width returns int in C++20 as published, and its argument's type in libstdc++ before GCC 13.
     const auto rounds = static_cast<std::uint32_t>(std::bit_width(nodes - 1));
-    costs_ = {static_cast<double>(slowest[0]), static_cast<double>(slowest[1]) / 1024, rounds};
+    costs_ = {static_cast<double>(slowest.way), static_cast<double>(slowest.kilobyte) / 1024, rounds};
     return error;
 }
 

@@ -27,8 +27,9 @@ std::byte* Window::map(std::uint32_t rank, std::uint64_t offset, std::size_t len
     const std::lock_guard lock(mapped_mutex_);
     for (const Mapping& piece : mapped_)
         if (piece.rank == rank && piece.offset == offset && piece.bytes >= length) return piece.address;
-    std::byte* const address = team.map(rank, offset, length);
-    if (address != nullptr) mapped_.push_back({rank, offset, address, length});
+    Mapping& piece = mapped_.emplace_back(Mapping{rank, offset, nullptr, length});
+    std::byte* const address = piece.address = team.map(rank, offset, length);
+    if (address == nullptr) mapped_.pop_back();
     return address;
 }
 

@@ -33,6 +33,9 @@ struct Record;
 /// Info values in use, as MPI_Win_get_info reports them.
 using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 
+/// How this process wants accumulates to travel between nodes.
+enum class AtomicsWish { Messages, Auto, Provider };
+
 /// Makes the ways to targets' memory (window.cpp), and serves this process's memory to agents and other nodes
 /// (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
 class Window final : public Members, public net::Neighbours {
@@ -66,6 +69,8 @@ class Window final : public Members, public net::Neighbours {
         std::string fence, pscw, lock;
     };
     StrategyTexts strategy_texts() const;
+    /// For OSC_VERBOSE=strategy, by rank 0.
+    void say_strategies() const;
 
     /// Sets the bits of AgentNeed that hold for this process; before the control table's first barrier.
     void state_agent_need();
@@ -87,9 +92,9 @@ class Window final : public Members, public net::Neighbours {
         int complement = 0;
         int any_op = 0;  // 1: some process has not promised accumulate_ops
     };
-    AtomicsAgreement state_atomics(MPI_Info hints);
+    AtomicsAgreement state_atomics(AtomicsWish wish);
     /// `checks` is known.
-    void choose_atomics(MPI_Info hints, const AtomicsAgreement& agreed);
+    void choose_atomics(AtomicsWish wish, const AtomicsAgreement& agreed);
     /// Bytes of this process for the window's bookkeeping.
     std::size_t own_bytes() const;
     /// Makes the window's record of statistics and its entry in the timeline, if OSC_STATS and OSC_TRACE ask for them;
@@ -129,7 +134,7 @@ class Window final : public Members, public net::Neighbours {
 
   private:
     const char* unfit_for_two_level() const;
-    std::string refusal_text(int refusal) const;
+    std::string atomics_refusal() const;
     /// The description of this process's memory for both channels.
     net::ExposedWindow exposed();
     struct Mapping {
@@ -144,6 +149,7 @@ class Window final : public Members, public net::Neighbours {
     std::unique_ptr<net::LockWords> lock_words_;
     std::unique_ptr<sync::TwoLevel> locks_;  // uses lock_words_
     net::AtomicsTable atomics_;
+    int atomics_refusal_ = 0;  // why this process refuses the provider's atomics: AtomicsRefusal
     fabric::Exposed exposed_;
     std::unique_ptr<net::Leases> leases_;  // dynamic windows: regions that origins have cached
     stats::Record* record_ = nullptr;
@@ -156,7 +162,9 @@ class Window final : public Members, public net::Neighbours {
     std::unique_ptr<reach::Net> accumulate_way_;       // in windows that use the provider's atomics: their way
 };
 
+/// Enters a window under its handle; the fast paths find it after serve_fast_paths() only, which takes no memory.
 void register_window(MPI_Win handle, Window* window);
+void serve_fast_paths(MPI_Win handle, Window* window);
 void unregister_window(MPI_Win handle);
 /// Calls visit(window) for every registered window, in no particular order. Thread-safe: no window is registered or
 /// unregistered until the last call has returned, and a window is destroyed only after unregister_window(), so each one

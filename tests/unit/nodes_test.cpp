@@ -16,7 +16,8 @@ struct ProcessAddress {
 };
 
 std::vector<std::int32_t> nodes_of(std::vector<ProcessAddress> cards, bool grown) {
-    EXPECT_EQ(osc::join_nodes(std::span(cards)), grown);
+    std::vector<std::int32_t> room(cards.size());
+    EXPECT_EQ(osc::join_nodes(std::span(cards), std::span(room)), grown);
     std::vector<std::int32_t> nodes;
     for (const ProcessAddress& card : cards)
         nodes.push_back(card.node);
