@@ -71,11 +71,12 @@ int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origi
                                   target_datatype, op)) ||
         !has_operands(origin_addr, result_addr, op))
         return slow::Get_accumulate(OSC_FETCH_ARGUMENTS, win);
-    if (!OSC_LIKELY(quick_fetch(target_datatype, find_front(win), target_count, target_rank, target_disp, op,
-                                origin_addr, result_addr)) &&
-        !try_update(find_front(win), op::OpKind::GetAccumulate, origin_addr, result_addr, target_count, target_datatype,
-                    op, target_rank, target_disp)) {
-        const bool again = opens(find_front(win), target_rank);
+    Window* const window = find_front(win);
+    if (!OSC_LIKELY(quick_fetch(target_datatype, window, target_count, target_rank, target_disp, op, origin_addr,
+                                result_addr)) &&
+        !try_update(window, op::OpKind::GetAccumulate, origin_addr, result_addr, target_count, target_datatype, op,
+                    target_rank, target_disp)) {
+        const bool again = opens(window, target_rank);
         return (again ? entry::Get_accumulate : slow::Get_accumulate)(OSC_FETCH_ARGUMENTS, win);
     }
     return succeed(Entry::Get_accumulate);
