@@ -1,5 +1,6 @@
 // The processes of a team that spans nodes, and how each is reached. A node keeps one table, in memory that its
-// processes share (invariant I6). The node's first process writes it before the others see it; no process changes it later.
+// processes share (invariant I6). The node's first process writes it before the others see it; no process changes it
+// later.
 #pragma once
 
 #include <cstddef>

@@ -216,7 +216,8 @@ Watch::Sign Watch::failed(int error, std::int64_t timeout_ns) {
     if (answered || (refused && !asks_host_)) return Sign::Gone;
     socket_.reset();
     const std::int64_t now = now_ns();
-    // A connection that the process has not accepted may be reset because the queue was full; the next attempt shows that.
+    // A connection that the process has not accepted may be reset because the queue was full; the next attempt shows
+    // that.
     if (refused || error == ECONNRESET || error == EPIPE)
         silent_ = 0;
     else if (connected_)
