@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "am_target.h"
 #include "net/target/agent_service.h"
+#include "net_target.h"
 
 namespace osc::test {
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "agent_target.h"
-#include "am_target.h"
+#include "net_target.h"
 
 namespace osc::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <thread>
 
-#include "am_target.h"
 #include "net/network_stack.h"
 #include "net/process_table.h"
+#include "net_target.h"
 #include "real_provider.h"
 
 namespace osc::test {

@@ -1,5 +1,5 @@
 // Which record may come in which frame: the target executes what an honest origin sends there, and nothing else.
-#include "am_target.h"
+#include "net_target.h"
 #include "sync/pscw.h"
 
 namespace osc::test {

@@ -2,7 +2,7 @@
 // how they share the queue with the processes of the node.
 #include <thread>
 
-#include "am_target.h"
+#include "net_target.h"
 
 namespace osc::test {
 namespace {

@@ -1,7 +1,7 @@
 // Rows of alike records between nodes (execute_alike): they do what single records do.
 #include <random>
 
-#include "am_target.h"
+#include "net_target.h"
 #include "sync/stripe.h"
 
 namespace osc::test {

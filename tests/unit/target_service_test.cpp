@@ -1,7 +1,7 @@
 // The execution of requests of other nodes on a window: what they do to memory, and what is refused.
 #include <algorithm>
 
-#include "am_target.h"
+#include "net_target.h"
 #include "sync/pscw.h"
 
 namespace osc::test {

@@ -10,7 +10,7 @@
 #include <ranges>
 #include <thread>
 
-#include "fabric_program.h"
+#include "net_program.h"
 
 namespace osc::test {
 namespace {

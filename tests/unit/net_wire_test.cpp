@@ -1,6 +1,6 @@
 // Messages between nodes, byte by byte: what is whole comes through as it was sent, everything else is refused.
-#include "am_target.h"
 #include "net/wire.h"
+#include "net_target.h"
 
 namespace osc::test {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric_processes.h"
+#include "net_processes.h"
 #include "op/kernels.h"
 
 namespace osc::test {

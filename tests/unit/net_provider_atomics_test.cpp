@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
-#include "fabric_processes.h"
 #include "net/origin/provider_atomics.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

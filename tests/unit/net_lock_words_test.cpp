@@ -5,8 +5,8 @@
 #include <random>
 #include <thread>
 
-#include "fabric_processes.h"
 #include "net/origin/lock_words.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

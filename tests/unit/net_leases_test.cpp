@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "am_target.h"
 #include "net/origin/region_cache.h"
+#include "net_target.h"
 
 namespace osc::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "fabric_processes.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "fabric_processes.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "fabric_processes.h"
 #include "net/origin/attached.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

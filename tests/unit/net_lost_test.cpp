@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric_processes.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {

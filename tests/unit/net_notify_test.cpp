@@ -6,7 +6,7 @@
 #include <memory>
 #include <random>
 
-#include "fabric_processes.h"
+#include "net_processes.h"
 
 namespace osc::test {
 namespace {
