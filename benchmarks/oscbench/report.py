@@ -1,5 +1,7 @@
 """The generated parts of docs/PERFORMANCE.md and docs/performance/seeds.md, each made from the JSON files that the measuring commands wrote."""
 
+import re
+
 from . import comparison, curves, seed_001, seed_003, seed_004
 from .comparison import ratio_text
 from .launch import HOST, LIBOSC, OPENMPI, SHM
@@ -120,7 +122,8 @@ def conditions(documents):
         table.append(["[%s](performance/%s)" % (name, FILES[name]), "`%s`" % d["command"], d["when"],
                       d["commit"][:10] + (" and changes" if d["changed"] else ""), str(d.get("rounds", 1)),
                       str(d["machine"]["load_at_start"])])
-    failed = ["- a start that failed (%s): %s" % (name, text) for name, d in documents.items() for text in d["trouble"]]
+    starts = (re.sub(r"round \d+", "every round", text) for name, d in documents.items() for text in d["trouble"])
+    failed = ["- starts that failed: %s" % text for text in dict.fromkeys(starts)]
     return "\n".join(lines) + "\n\n" + markdown(table) + "\n\n" + ("\n".join(failed) if failed else "No start failed.")
 
 
