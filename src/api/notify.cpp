@@ -145,7 +145,7 @@ int observe(Window& window, trace::Call call, stats::Sync sync, const char* func
             What&& what) {
     shm::t_call = function;
     const Observed seen(is_observed(window));
-    const int error = finish(window, function, what());
+    const int error = finish(window, function, base::attempt(what));
     seen.synchronisation(call, sync, &window, number, error);
     return error;
 }
@@ -200,7 +200,8 @@ OSC_EXPORT int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, "OSC_Win_get_num_notify");
     shm::t_call = "OSC_Win_get_num_notify";
-    return finish(*window, "OSC_Win_get_num_notify", get_number(*window, target_rank, num));
+    return finish(*window, "OSC_Win_get_num_notify",
+                  base::attempt([&] { return get_number(*window, target_rank, num); }));
 }
 
 OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) {

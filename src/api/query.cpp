@@ -42,7 +42,7 @@ template <class Unit>
 int shared_query(Window& window, const char* function, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
     void* base = nullptr;
     MPI_Aint unit = 1;
-    Fault fault = find_memory(window, rank, *size, unit, base);
+    Fault fault = base::attempt([&] { return find_memory(window, rank, *size, unit, base); });
     if (fault == Fault::None && !std::in_range<Unit>(unit))
         fault = fail(Fault::Disp, "the displacement unit does not fit an int; use MPI_Win_shared_query_c");
     if (fault == Fault::None) {
@@ -77,9 +77,12 @@ bool predefined_attribute(Window& window, int keyval, void*& value) {
 }
 
 // A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
-InfoInUse info_in_use(Window& window) {
-    const StateGuard guard(window.core);
-    return window.info;
+Fault info_in_use(Window& window, InfoInUse& info) {
+    return base::attempt([&] {
+        const StateGuard guard(window.core);
+        info = window.info;
+        return Fault::None;
+    });
 }
 
 // A status call of MPI 4.1 on several requests, which an older host lacks. A host need not look at libosc's requests by
@@ -137,8 +140,11 @@ int Win_get_group(MPI_Win win, MPI_Group* group) {
 
 int Win_get_info(MPI_Win win, MPI_Info* info_used) {
     OSC_ON_WINDOW(win, Win_get_info, (win, info_used));
+    InfoInUse info;
+    if (const Fault fault = info_in_use(*window, info); fault != Fault::None)
+        return finish(*window, "MPI_Win_get_info", fault);
     if (const int error = host::real().Info_create(info_used); error != MPI_SUCCESS) return error;
-    for (const auto& [key, value] : info_in_use(*window))
+    for (const auto& [key, value] : info)
         host::real().Info_set(*info_used, key.c_str(), value.c_str());
     return MPI_SUCCESS;
 }
@@ -147,14 +153,16 @@ int Win_set_info(MPI_Win win, MPI_Info info) {
     OSC_ON_WINDOW(win, Win_set_info, (win, info));
     if (info == MPI_INFO_NULL || !abi::may_be_info(info))
         return finish(*window, "MPI_Win_set_info", fail(Fault::Info, "the info is null, or no info object"));
-    for (;;) {
-        const InfoInUse before = info_in_use(*window);
-        InfoInUse now = read_info(info, window->flavor, before);
-        const StateGuard guard(window->core);
-        if (window->info != before) continue;  // another thread has set keys meanwhile
-        window->info = std::move(now);
-        return MPI_SUCCESS;
-    }
+    return finish(*window, "MPI_Win_set_info", base::attempt([&] {
+        for (InfoInUse before;;) {
+            if (const Fault fault = info_in_use(*window, before); fault != Fault::None) return fault;
+            InfoInUse now = read_info(info, window->flavor, before);
+            const StateGuard guard(window->core);
+            if (window->info != before) continue;  // another thread has set keys meanwhile
+            window->info = std::move(now);
+            return Fault::None;
+        }
+    }));
 }
 
 int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {

@@ -4,8 +4,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/first_fault.h"
 
 namespace osc::base {
@@ -27,6 +29,13 @@ const char* fault_text() {
 
 Fault out_of_memory() {
     return fail(Fault::NoMem, "the process has no memory left for libosc");
+}
+
+void await_memory(int tries, const std::bad_alloc& failure) {
+    constexpr int kMost = 500;  // of 10 ms each
+    if (tries > kMost) cannot_serve(failure);
+    const timespec pause{0, 10000000};
+    ::nanosleep(&pause, nullptr);
 }
 
 void FirstFault::keep(Fault fault) {

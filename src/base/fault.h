@@ -58,5 +58,21 @@ Fault attempt(F&& call) {
     }
 }
 
+/// After a failed allocation in insist(): pauses. Ends the process when there has been no memory for some seconds.
+void await_memory(int tries, const std::bad_alloc& failure);
+
+/// Calls `step` again until no allocation in it fails. For steps, which can be repeated, of a protocol that cannot be
+/// left in the middle: other processes await its end.
+template <class F>
+auto insist(F&& step) {
+    for (int tries = 1;; ++tries) {
+        try {
+            return step();
+        } catch (const std::bad_alloc& failure) {
+            await_memory(tries, failure);
+        }
+    }
+}
+
 }  // namespace base
 }  // namespace osc

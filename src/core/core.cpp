@@ -97,7 +97,8 @@ Fault Core::exchange_between_nodes() {
     shm::FenceCounts& counts = controls.fence_counts();
     sync::FenceSummary summary;
     summary.wants = counts.wants.exchange(0, std::memory_order_relaxed);
-    counts.take(size, [&](std::uint32_t rank, std::uint32_t closes) { summary.closes[rank] = closes; });
+    counts.take(
+        size, [&](std::uint32_t rank, std::uint32_t closes) { base::insist([&] { summary.closes[rank] = closes; }); });
     if (const Fault fault = remote_sync->barrier(members, summary); fault != Fault::None) return fault;
     counts.wanted = summary.wants;
     counts.any_closes = !summary.closes.empty();
@@ -129,12 +130,13 @@ bool Core::node_barrier(bool* is_last) {
         controls.local_count(size), [&] { return members.dead_in_collective() >= 0; }, is_last);
 }
 
-// A fault of one way must not keep the operations of another from being completed.
+// A fault of one way, or a failed allocation, must not keep the operations of another from being completed, nor a
+// process from entering the fence that follows.
 Fault Core::complete_all(std::uint32_t rank, reach::Completion until) {
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, rank);
     base::FirstFault first;
     for (reach::Reach* const way : reaches)
-        if (way != nullptr) first.note(way->complete(rank, until));
+        if (way != nullptr) first.note(base::attempt([&] { return way->complete(rank, until); }));
     return first.take();
 }
 

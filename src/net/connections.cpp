@@ -22,18 +22,13 @@ Connection* Connections::connect(const ProcessAddress& address) {
 }
 
 Connection* Connections::connect_locked(const ProcessAddress& address) {
-    std::unique_ptr<Connection>& entry = connections_[address.token];
-    if (entry != nullptr) return entry.get();
+    if (const auto found = connections_.find(address.token); found != connections_.end()) return found->second.get();
     auto made = std::make_unique<Connection>();
     made->token = address.token;
     made->secret = address.secret;
     made->lifeline = address.lifeline;
-    if (!endpoint_->insert(address.address, made->peer)) {
-        connections_.erase(address.token);
-        return nullptr;
-    }
-    entry = std::move(made);
-    return entry.get();
+    if (!endpoint_->insert(address.address, made->peer)) return nullptr;
+    return connections_.emplace(address.token, std::move(made)).first->second.get();
 }
 
 void Connections::admit(const ProcessTable& table) {

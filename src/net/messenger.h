@@ -29,7 +29,8 @@ class RequestTable {
     std::uint32_t add(Connection& to, ReplyHandler& handler) {
         const std::lock_guard lock(mutex_);
         if (free_.empty()) {
-            requests_.push_back({&to, &handler});
+            base::insist([&] { free_.reserve(requests_.size() + 1); });  // take() takes no memory
+            base::insist([&] { requests_.push_back({&to, &handler}); });
             return static_cast<std::uint32_t>(requests_.size() - 1);
         }
         const std::uint32_t number = free_.back();

@@ -1,10 +1,12 @@
 #include "progress/backlog.h"
 
+#include "base/fault.h"
+
 namespace osc::progress {
 
 void Backlog::enlist(DeferredWork& work) {
     const std::lock_guard lock(mutex_);
-    work_.push_back(&work);
+    base::insist([&] { work_.push_back(&work); });
     // In one order with the events that the caller looks for after this.
     count_.store(work_.size(), std::memory_order_seq_cst);
 }

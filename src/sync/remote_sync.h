@@ -35,7 +35,7 @@ struct FenceSummary {
     void add(const FenceSummary& more) {
         wants |= more.wants;
         for (const auto& [target, count] : more.closes)
-            closes[target] += count;
+            base::insist([&] { closes[target] += count; });
     }
 };
 

@@ -35,7 +35,12 @@ Fault Notifications::set(Window& window, std::uint32_t count) {
     NotifyBoard* board = own();
     if (count > 0 && (board == nullptr || board->room < count)) {
         const bool traced = trace::enabled();
-        const shm::ArenaBlock piece = shm::Arena::mine().allocate(NotifyBoard::bytes_for(count, traced), 64, true);
+        shm::ArenaBlock piece;
+        static_cast<void>(base::attempt([&] {
+            boards_.reserve(boards_.size() + 1);
+            piece = shm::Arena::mine().allocate(NotifyBoard::bytes_for(count, traced), 64, true);
+            return Fault::None;
+        }));
         board = piece ? new (piece.address) NotifyBoard(count, traced) : nullptr;
         if (board == nullptr) {
             first.note(fail(Fault::NoMem, "no shared memory for %u counters: %s", count, std::strerror(errno)));

@@ -45,11 +45,9 @@ int size_of(MPI_Comm comm) {
 }
 
 // Gathers the records of all processes; a host error code.
-int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<NodeRecord>& records) {
-    int size = 0;
+int gather(const Split& split, MPI_Comm by_host, bool info_given, std::span<NodeRecord> records) {
     int rank = 0;
     const host::Real& mpi = host::real();
-    mpi.Comm_size(split.comm, &size);
     mpi.Comm_rank(split.comm, &rank);
     // A process with MPI_UNDEFINED, or without a communicator from the host, shares memory with no other.
     const bool undefined = split.type == MPI_UNDEFINED;
@@ -66,7 +64,6 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::vector<No
     if (by_host != MPI_COMM_NULL) {
         if (const int error = host::least(by_host, rank, mine.node); error != MPI_SUCCESS) return error;
     }
-    records.resize(static_cast<std::size_t>(size));
     MPI_Request request = MPI_REQUEST_NULL;
     const int error =
         mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, split.comm, &request);
@@ -114,11 +111,20 @@ int grow(const Split& split, std::span<NodeRecord> records, MPI_Comm& by_host, b
 int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     const host::Real& mpi = host::real();
     grown = false;
-    if (!difference_in(split.comm).empty())
+    if (!base::insist([&] { return difference_in(split.comm).empty(); }))
         return mpi.Comm_split_type(split.comm, split.type, split.key, split.info, result);
-    // Some processes may give MPI_UNDEFINED, so the processes decide together.
-    const bool keeps_host = base::values().split_type == "host" || abi::simulates_nodes();
-    const int mine[] = {asks_for_shared_memory(split) ? 1 : 0, keeps_host ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};
+    std::vector<NodeRecord> records;
+    std::vector<std::int32_t> by_machine;
+    bool asks = false;
+    const Fault fault = base::attempt([&] {
+        asks = asks_for_shared_memory(split);
+        records.resize(static_cast<std::size_t>(size_of(split.comm)));
+        by_machine.resize(records.size());
+        return Fault::None;
+    });
+    // Some processes may give MPI_UNDEFINED, or have no memory, so the processes decide together.
+    const bool keeps_host = fault != Fault::None || base::values().split_type == "host" || abi::simulates_nodes();
+    const int mine[] = {asks ? 1 : 0, keeps_host ? 1 : 0, split.info != MPI_INFO_NULL ? 1 : 0};
     int all[] = {0, 0, 0};
     MPI_Request request = MPI_REQUEST_NULL;
     int error = mpi.Iallreduce(mine, all, 3, MPI_INT, MPI_MAX, split.comm, &request);
@@ -129,8 +135,6 @@ int split_type(const Split& split, MPI_Comm* result, bool& grown) {
     error = mpi.Comm_split_type(split.comm, split.type, split.key, split.info, &by_host);
     if (error != MPI_SUCCESS) return error;
     if (wants_shared_memory != 0 && host_decides == 0) {
-        std::vector<NodeRecord> records;
-        std::vector<std::int32_t> by_machine(static_cast<std::size_t>(size_of(split.comm)));
         error = gather(split, by_host, info_given != 0, records);
         if (error == MPI_SUCCESS && join_nodes(std::span(records), std::span(by_machine)))
             error = grow(split, records, by_host, grown);

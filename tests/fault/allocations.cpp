@@ -1,5 +1,8 @@
 // Each allocation of libosc fails once, on one rank after the other: calls that make or use a window return
 // MPI_ERR_NO_MEM, creations on all ranks alike, and the program goes on.
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -8,8 +11,9 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create",
              "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free", "MPI_Win_fence",
-             "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_post",
-             "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Put", "MPI_Rput", "MPI_Alloc_mem")
+             "MPI_Win_lock", "MPI_Win_flush", "MPI_Win_unlock", "MPI_Win_lock_all", "MPI_Win_unlock_all",
+             "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Put", "MPI_Rput",
+             "MPI_Alloc_mem", "MPI_Win_get_info", "MPI_Win_set_info")
 
 using osct::rank;
 using osct::size;
@@ -17,9 +21,13 @@ using osct::size;
 namespace {
 
 thread_local long t_fails_in = 0;  // the allocation of this thread that fails, counted down; 0: none
+thread_local const pthread_mutex_t* t_tried = nullptr;
+
+using OnMutex = int (*)(pthread_mutex_t*);
 
 void* allocated(void* piece) {
-    if (piece == nullptr || (t_fails_in > 0 && --t_fails_in == 0)) {
+    const bool counts = t_fails_in > 0 && t_tried == nullptr;
+    if (piece == nullptr || (counts && --t_fails_in == 0)) {
         std::free(piece);
         throw std::bad_alloc();
     }
@@ -27,6 +35,20 @@ void* allocated(void* piece) {
 }
 
 }  // namespace
+
+// A thread polls the network under a mutex that it has taken by trylock, and serves other processes meanwhile: without
+// memory for that the process ends. So no allocation fails there.
+extern "C" int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+    static const auto real = reinterpret_cast<OnMutex>(::dlsym(RTLD_NEXT, "pthread_mutex_trylock"));
+    const int error = real(mutex);
+    if (error == 0 && t_tried == nullptr) t_tried = mutex;
+    return error;
+}
+extern "C" int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+    static const auto real = reinterpret_cast<OnMutex>(::dlsym(RTLD_NEXT, "pthread_mutex_unlock"));
+    if (t_tried == mutex) t_tried = nullptr;
+    return real(mutex);
+}
 
 // All of the process, libosc's too, which the loader binds to the program's.
 void* operator new(std::size_t bytes) {
@@ -232,6 +254,7 @@ CASE(a_lock_epoch) {
         error([&] { return MPI_Put(&out, 1, MPI_LONG, osct::right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Rput(&out, 1, MPI_LONG, osct::right(), 2, 1, MPI_LONG, win, &request); });
         MPI_Wait(&request, MPI_STATUS_IGNORE);
+        error([&] { return MPI_Win_flush(osct::right(), win); });
         error([&] { return MPI_Win_unlock(osct::right(), win); });
         return static_cast<int>(error);
     });
@@ -272,6 +295,32 @@ CASE(posts_and_starts) {
         error([&] { return MPI_Win_wait(win); });
         return static_cast<int>(error);
     });
+}
+
+CASE(queries) {
+    const Returning comm;
+    long* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, comm, &base, &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (int failing = 0; failing < size(); ++failing) {
+        MPI_Info info = MPI_INFO_NULL;
+        MPI_Comm node = MPI_COMM_NULL;
+        refuse_each(
+            failing,
+            [&] {
+                FirstError error;
+                error([&] { return MPI_Win_get_info(win, &info); });
+                error([&] { return MPI_Win_set_info(win, info); });
+                error([&] { return MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node); });
+                return static_cast<int>(error);
+            },
+            [&](int) {
+                MPI_Info_free(&info);
+                MPI_Comm_free(&node);
+            });
+    }
+    CHECK_OK(MPI_Win_free(&win));
 }
 
 CASE(the_memory_of_a_window) {

@@ -30,7 +30,7 @@ Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) 
     base::FirstFault first;
     for (const std::uint32_t rank : targets) {
         if (!core.deferred.has(rank)) continue;
-        first.note(core.perform_deferred(rank));
+        first.note(base::attempt([&] { return core.perform_deferred(rank); }));
         first.note(core.complete_ops(rank));
     }
     return first.take();

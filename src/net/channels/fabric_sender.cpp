@@ -35,6 +35,8 @@ void FabricSender::make_messages() {
     void* first = made.data.get();
     std::size_t room = kTogether * bytes + kLine;
     auto* const data = static_cast<std::byte*>(std::align(kLine, kTogether * bytes, first, room));
+    blocks_.reserve(blocks_.size() + 1);
+    free_.reserve(kTogether * (blocks_.size() + 1));  // give_back() takes no memory
     void* const pinned = blocks_.size() < kPinned ? endpoint_->pin(data, kTogether * bytes) : nullptr;
     for (std::size_t i = 0; i < kTogether; ++i) {
         Message& message = made.messages[i];
@@ -68,11 +70,11 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
     if (when == When::Now) return send_in_order(message);
     const std::lock_guard lock(mutex_);
     to.lane.piggyback = message;
-    with_piggyback_.add(to);
+    base::insist([&] { with_piggyback_.add(to); });
 }
 
 void FabricSender::control(Connection& to, FrameKind kind) {
-    send(to, {.kind = kind}, claim());
+    send(to, {.kind = kind}, base::insist([this] { return claim(); }));
 }
 
 // Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it, or before a
@@ -99,13 +101,13 @@ Message* FabricSender::take_piggyback(Connection& to) {
 }
 
 void FabricSender::send_piggybacks() {
-    if (!has_piggybacks()) return;
-    std::vector<Connection*> peers;
-    {
-        const std::lock_guard lock(mutex_);
-        peers = with_piggyback_.all();
-    }
-    for (Connection* to : peers) {
+    while (has_piggybacks()) {
+        Connection* to = nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!with_piggyback_.empty()) to = with_piggyback_.all().front();
+        }
+        if (to == nullptr) return;
         const std::lock_guard order(to->lane.sending);
         if (Message* message = take_piggyback(*to); message != nullptr) send_in_order(message);
     }
@@ -115,8 +117,8 @@ void FabricSender::send_piggybacks() {
 void FabricSender::send_in_order(Message* message) {
     Connection& to = *message->connection;
     const auto keep = [&] {
-        if (to.lane.unsent.empty()) stuck_.add(to);
-        to.lane.unsent.push_back(message);
+        base::insist([&] { to.lane.unsent.push_back(message); });
+        if (to.lane.unsent.size() == 1) base::insist([&] { stuck_.add(to); });
     };
     {
         const std::lock_guard lock(mutex_);

@@ -39,18 +39,13 @@ Connection* RemoteWindow::connect(std::uint32_t rank) {
 
 Stream* RemoteWindow::stream(std::uint32_t target) {
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Stream>& entry = streams_[target];
-    if (entry == nullptr) {
-        Connection* to = connect(target);
-        if (to == nullptr) {
-            streams_.erase(target);
-            return nullptr;
-        }
-        const bool local = job_.node_of[target] == job_.node;
-        entry = std::make_unique<Stream>(StreamRoute{network_, *to, window_, me_, target}, protocol_, incomplete_,
+    if (const auto found = streams_.find(target); found != streams_.end()) return found->second.get();
+    Connection* to = connect(target);
+    if (to == nullptr) return nullptr;
+    const bool local = job_.node_of[target] == job_.node;
+    auto made = std::make_unique<Stream>(StreamRoute{network_, *to, window_, me_, target}, protocol_, incomplete_,
                                          local ? g_no_fence : fence_);
-    }
-    return entry.get();
+    return streams_.emplace(target, std::move(made)).first->second.get();
 }
 
 Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) {
@@ -81,12 +76,12 @@ Fault RemoteWindow::post(std::uint32_t origin) {
 
 // Sends steps that are not answered, past the operations of the stream.
 Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
-    Connection* to = connect(rank);
+    Connection* to = base::insist([&] { return connect(rank); });
     if (to == nullptr) return Fault::Other;
     while (!steps.empty()) {
         const std::span<const Record> part =
             steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
-        Message* message = network_.sender.claim();
+        Message* message = base::insist([&] { return network_.sender.claim(); });
         std::memcpy(message->body(), part.data(), part.size_bytes());
         message->bytes = part.size_bytes();
         network_.messenger.notice(*to, window_, me_, message);
@@ -96,7 +91,7 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
 }
 
 Fault RemoteWindow::complete(std::uint32_t target) {
-    Stream* to = stream(target);
+    Stream* to = base::insist([&] { return stream(target); });
     network_.engine.expect_wait();
     if (to == nullptr) return Fault::Other;
     return to->close(Opcode::Complete, SendQueue::When::Now, arrivals_->is_tested_by(target));
@@ -120,13 +115,14 @@ void RemoteWindow::announce_test(std::span<const std::uint32_t> origins) {
     {
         const std::lock_guard lock(mutex_);
         for (const std::uint32_t origin : origins)
-            if (announced_.insert(origin).second) unaware.push_back(origin);
+            if (base::insist([&] { return announced_.insert(origin).second; }))
+                base::insist([&] { unaware.push_back(origin); });
     }
     if (!unaware.empty()) ask(unaware, {Opcode::Tested, Basic::None, Op::None, 0, 0, 0});
 }
 
 Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
-    Stream* to = stream(target);
+    Stream* to = base::insist([&] { return stream(target); });
     network_.engine.expect_wait();
     const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
     return to != nullptr ? to->close(Opcode::FenceClose, when, false) : Fault::Other;
@@ -174,13 +170,14 @@ Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) 
         const std::uint32_t next = job_.leaders[meeting.next(distance)];
         const std::uint32_t before = job_.leaders[meeting.before(distance)];
         std::vector<Record> steps;
+        const auto add = [&](const Record& record) { base::insist([&] { steps.push_back(record); }); };
         meeting.take(
             news.closes, distance, [&](std::uint32_t process) { return job_.node_of[process]; },
             [&](std::uint32_t process, std::uint32_t closes) {
-                steps.push_back({Opcode::FenceCount, Basic::None, Op::None, 0, closes, process});
+                add({Opcode::FenceCount, Basic::None, Op::None, 0, closes, process});
             });
         const auto flags = static_cast<std::uint8_t>(news.wants);
-        steps.push_back({Opcode::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
+        add({Opcode::Barrier, Basic::None, Op::None, flags, round, static_cast<std::int64_t>(barrier)});
         if (const Fault fault = notify(next, steps); fault != Fault::None) return fault;
         network_.sender.send_piggybacks();  // messages for other processes
         int dead = -1;
@@ -201,14 +198,13 @@ Stream* RemoteWindow::used_stream(std::uint32_t target) {
 
 template <class F>
 Fault RemoteWindow::each(F&& f) {
-    std::vector<Stream*> streams;
-    {
+    const auto stream_from = [this](std::uint32_t rank) {
         const std::lock_guard lock(mutex_);
-        for (auto& [rank, stream] : streams_)
-            streams.push_back(stream.get());
-    }
+        const auto found = streams_.lower_bound(rank);
+        return found != streams_.end() ? found->second.get() : nullptr;
+    };
     base::FirstFault first;
-    for (Stream* stream : streams) {
+    for (Stream* stream = stream_from(0); stream != nullptr; stream = stream_from(stream->route.target + 1)) {
         const std::lock_guard lock(stream->mutex());
         first.note(f(*stream));
     }
@@ -255,10 +251,10 @@ void RemoteWindow::ask(std::span<const std::uint32_t> ranks, const Record& recor
                              });
     };
     for (const std::uint32_t rank : ranks) {
-        Connection* to = network_.connections.connect(job_.addresses[rank]);
+        Connection* to = base::insist([&] { return connect(rank); });
         if (to == nullptr || to->ended()) continue;
         await(kAsked - 1);
-        Message* message = network_.sender.claim();
+        Message* message = base::insist([&] { return network_.sender.claim(); });
         std::memcpy(message->body(), &record, sizeof record);
         message->bytes = sizeof record;
         answers.due.fetch_add(1, std::memory_order_relaxed);

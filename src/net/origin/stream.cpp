@@ -233,7 +233,7 @@ void Stream::end_epoch(Opcode end) {
         send();
         await_issued();
     }
-    add({end, Basic::None, Op::None, 0, 0, 0});
+    base::insist([&] { add({end, Basic::None, Op::None, 0, 0, 0}); });
 }
 
 Fault Stream::unlock() {

@@ -90,7 +90,7 @@ class StreamQueue {
     /// The serial of a request that is issued now.
     std::uint64_t next_serial() { return ++serial_; }
     void push(Request&& request) {
-        waiting_.push_back(std::move(request));
+        base::insist([&] { waiting_.push_back(std::move(request)); });
         publish();
     }
     void pop() {
