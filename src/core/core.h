@@ -195,11 +195,7 @@ class Core {
     reach::Reach* accumulate_way = nullptr;  // not null: of accumulates to all targets, by the provider's atomics
     op::Queue deferred;                      // operations that wait for their epoch's lock, post or fence
     bool can_defer = false;                  // operations on local targets may be queued
-    bool in_run = false;  // a way may have batched operations: the next synchronisation call ends that
-    struct Batching {
-        Access access = Access::None;
-        bool allowed = false;
-    } batching;                       // whether the strategy of such an epoch allows batches; with one thread
+    bool in_run = false;              // a way may have batched operations: the next synchronisation call ends that
     sync::Costs costs;                // of messages to other nodes; the same on all processes
     strategy::Strategies strategies;  // when operations are done
     strategy::LockOrder* lock_order = &strategy::g_lock_order;  // of all windows of this process
@@ -210,7 +206,6 @@ class Core {
     // Unanswered messages to agents of this node, one more while a fault of theirs is unreported; batches with
     // operations, or with an unreported fault; and streams to other nodes that have something unsent or in flight.
     std::atomic<std::uint32_t> incomplete{0};
-    const reach::Origin origin{me, size, members, controls, incomplete};  // as the ways know it
     std::atomic<std::uint32_t> unlocks{1};  // countdown to the next call of the host's progress
     std::atomic<std::uint32_t> order{1};    // see epoch::full_order
     /// Whether the fast paths may serve this window: they acquire locks at once, ignore the queue of operations, and
@@ -230,11 +225,21 @@ class Core {
     std::uint16_t trace = 0;           // OSC_TRACE: its place in the timeline's table of windows
     StateLock state;
 
+    const reach::Origin origin{me, size, members, controls, incomplete, order, batching_};  // as the ways know it
+
   private:
+    // Whether the strategy of the open epoch allows batches: asked once for a row of epochs of one kind.
+    struct Batching {
+        bool operator()(bool mapped);
+        Core& core;
+        Access access = Access::None;
+        bool allowed = false;
+    };
     reach::Outcome perform(Target& target, const op::Call& call, const reach::Extras& extras);
     Fault exchange_between_nodes();
     Fault complete_all(std::uint32_t rank, reach::Completion until);
     Target& know(Target& entry, std::uint32_t rank);
+    Batching batching_{*this};
     std::atomic<bool> known_{false};  // some target is described
     std::mutex know_mutex_;
 };

@@ -57,6 +57,18 @@ Fault Core::perform_deferred(std::uint32_t rank) {
     return first.take();
 }
 
+// Strategies do not change.
+bool Core::Batching::operator()(bool mapped) {
+    if (core.threaded) return false;
+    if (access != core.epoch.access) {
+        access = core.epoch.access;
+        const strategy::Strategy* const strategy = core.strategies.of_epoch(core);
+        allowed = core.ledger == nullptr && strategy != nullptr && strategy->allows_batches();
+    }
+    if (!allowed || (mapped && access == Access::Lock)) return false;
+    return core.in_run = true;
+}
+
 namespace epoch {
 
 using base::fail;
@@ -106,16 +118,6 @@ bool opens(Core& core, std::uint32_t rank) {
 
 namespace {
 
-// Strategies do not change, so an epoch's is asked once for a row of epochs of its kind.
-bool may_batch(Core& core) {
-    if (core.threaded) return false;
-    if (const Access access = core.epoch.access; access != core.batching.access) {
-        const strategy::Strategy* const strategy = core.strategies.of_epoch(core);
-        core.batching = {access, core.ledger == nullptr && strategy != nullptr && strategy->allows_batches()};
-    }
-    return core.batching.allowed;
-}
-
 bool is_open(Core& core, const Target& target) {
     const StateGuard guard(core);
     return is_prepared(core, target);
@@ -128,15 +130,8 @@ bool try_simple(Core& core, int rank, const op::Simple& what) {
     Target& target = core.targets[rank];
     if (target.block.load(std::memory_order_acquire) == nullptr) return false;
     if (core.provider_atomics && !what.is_transfer()) return false;
-    reach::Opening opening{.prepared = target.fast_limit.load(std::memory_order_relaxed) != 0 || is_open(core, target),
-                           .threaded = core.threaded};
-    if (!is_remote(target.way) && may_batch(core)) {
-        core.in_run = true;
-        opening.batches = true;
-        opening.batches_mapped = core.epoch.access != Access::Lock;
-        opening.order = core.order.load(std::memory_order_relaxed);
-    }
-    const reach::Outcome outcome = core.reach(target).simple(target, what, opening);
+    const bool prepared = target.fast_limit.load(std::memory_order_relaxed) != 0 || is_open(core, target);
+    const reach::Outcome outcome = core.reach(target).simple(target, what, prepared);
     if (!outcome.served) return false;
     note_path(outcome);
     // With other threads a flush may be about to make this target flushable.

@@ -34,12 +34,11 @@ void reopen(Target& target) {
 
 // Whether an update joins the run. A long run takes quick updates of its targets along. Most of a long run end at the
 // first test.
-bool Mapped::joins(Target& target, const op::Simple& what, const Opening& opening) {
-    if (__builtin_expect(target.batched && run_.goes_on(opening.order), 1)) return run_.lengthen();
+bool Mapped::joins(Target& target, const op::Simple& what) {
+    if (__builtin_expect(target.batched && run_.goes_on(), 1)) return run_.lengthen();
     const bool quick = is_quick(what);
     if (!target.batched && (quick || target.fast_limit.load(std::memory_order_relaxed) == 0)) return false;
-    if (!opening.batches_mapped) return false;
-    run_.look(opening.order);
+    if (!run_.look(true)) return false;
     if (target.batched && !run_.is_long()) {
         reopen(target);
         if (quick) return false;
@@ -50,12 +49,12 @@ bool Mapped::joins(Target& target, const op::Simple& what, const Opening& openin
     return true;
 }
 
-Outcome Mapped::simple(Target& target, const op::Simple& what, const Opening& opening) {
+Outcome Mapped::simple(Target& target, const op::Simple& what, bool /*prepared*/) {
     std::uint64_t offset = 0;
     if (!target.contains(what.disp, static_cast<std::int64_t>(what.bytes), target.full_limit, offset))
         return kNotServed;
     std::byte* const here = target.base + offset;
-    if (!is_batchable(what) || !joins(target, what, opening)) return load_or_store(target, what, here, offset);
+    if (!is_batchable(what) || !joins(target, what)) return load_or_store(target, what, here, offset);
     shm::ControlBlock& block = target.control();
     run_.batch().add(block.stripe_of(offset), batch_key(target, offset), element_at(here, what));
     return {.in_flight = true};

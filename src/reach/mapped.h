@@ -10,7 +10,7 @@ class Mapped final : public LocalReach {
   public:
     explicit Mapped(const Origin& origin) : LocalReach(origin), run_(origin) {}
 
-    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    Outcome simple(Target& target, const op::Simple& what, bool prepared) override;
     Fault complete(std::uint32_t /*rank*/, Completion /*until*/) override { return run_.take_fault(); }
     void end_run() override { run_.end(); }
     void leave_run(Target& target) override;
@@ -19,7 +19,7 @@ class Mapped final : public LocalReach {
     Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
 
   private:
-    bool joins(Target& target, const op::Simple& what, const Opening& opening);
+    bool joins(Target& target, const op::Simple& what);
 
     Run run_;
 };

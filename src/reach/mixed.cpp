@@ -16,11 +16,11 @@ Outcome Mixed::execute(Target& target, const op::Call& call, const Update& what,
     return transport.used_edges() ? edges.outcome(fault) : Outcome{.fault = fault};
 }
 
-Outcome Mixed::simple(Target& target, const op::Simple& what, const Opening& opening) {
-    const Outcome outcome = pages_.simple(target, what, opening);
+Outcome Mixed::simple(Target& target, const op::Simple& what, bool prepared) {
+    const Outcome outcome = pages_.simple(target, what, prepared);
     if (outcome.served) return outcome;
     const shm::ControlBlock& block = target.control();
-    return edges_.simple_outside(target, what, opening, block.shared_first, block.shared_end);
+    return edges_.simple_outside(target, what, prepared, block.shared_first, block.shared_end);
 }
 
 // Calls f(transport, disp, units) for each part of `units` units of `unit` bytes from `disp` on. A unit across an edge

@@ -12,7 +12,7 @@ class Mixed final : public LocalReach {
   public:
     Mixed(const Origin& origin, Mapped& pages, Private& edges) : LocalReach(origin), pages_(pages), edges_(edges) {}
 
-    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    Outcome simple(Target& target, const op::Simple& what, bool prepared) override;
     void leave_run(Target& target) override {
         pages_.leave_run(target);
         edges_.leave_run(target);

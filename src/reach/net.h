@@ -13,13 +13,14 @@ namespace osc::reach {
 
 class Net final : public Reach {
   public:
-    /// `dynamic`: targets have attached regions. `atomics`: not null for the way of accumulates by the provider.
-    /// `refuses_others`: accumulates that the provider lacks may meet its own at an element.
-    Net(net::RemoteWindow& window, bool dynamic, const net::AtomicsTable* atomics = nullptr,
+    /// `dynamic`: targets have attached regions. `threaded`: other threads may use the window. `atomics`: not null for
+    /// the way of accumulates by the provider. `refuses_others`: accumulates that the provider lacks may meet its own
+    /// at an element.
+    Net(net::RemoteWindow& window, bool dynamic, bool threaded, const net::AtomicsTable* atomics = nullptr,
         bool refuses_others = false)
-        : window_(window), dynamic_(dynamic), atomics_(atomics), refuses_others_(refuses_others) {}
+        : window_(window), dynamic_(dynamic), threaded_(threaded), atomics_(atomics), refuses_others_(refuses_others) {}
 
-    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    Outcome simple(Target& target, const op::Simple& what, bool prepared) override;
     Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) override;
     Outcome admit(Target& target, const op::Call& call, const Update& what) override;
     Fault complete(std::uint32_t rank, Completion until) override {
@@ -42,6 +43,7 @@ class Net final : public Reach {
 
     net::RemoteWindow& window_;
     const bool dynamic_;
+    const bool threaded_;
     const net::AtomicsTable* const atomics_;
     const bool refuses_others_;
 };

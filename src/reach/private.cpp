@@ -25,7 +25,7 @@ Outcome Private::execute(Target& target, const op::Call& call, const Update& wha
     return carrier.outcome(op::execute(call, what, start, carrier.transport()));
 }
 
-Outcome Private::simple_outside(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t first,
+Outcome Private::simple_outside(Target& target, const op::Simple& what, bool prepared, std::uint64_t first,
                                 std::uint64_t end) {
     const shm::ControlBlock& block = target.control();
     std::int64_t at = 0;
@@ -34,18 +34,18 @@ Outcome Private::simple_outside(Target& target, const op::Simple& what, const Op
     const auto offset = static_cast<std::uint64_t>(at);
     if (what.bytes > block.size || offset > block.size - what.bytes) return kNotServed;
     if (offset < end && offset + what.bytes > first) return kNotServed;
-    return join(target, what, opening, block.base + offset, offset);
+    return join(target, what, prepared, block.base + offset, offset);
 }
 
-Outcome Private::join(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t address,
+Outcome Private::join(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
                       std::uint64_t offset) {
     const bool is_put = what.kind == op::OpKind::Put;
     const bool fits =
         what.is_transfer() ? what.bytes <= (is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet) : is_batchable(what);
-    if (!fits || !opening.prepared || !opening.batches) return kNotServed;
+    if (!fits || !prepared) return kNotServed;
     const pid_t pid = pid_of(target.rank);
     if (pid == 0) return kNotServed;
-    run_.look(opening.order);
+    if (!run_.goes_on() && !run_.look(false)) return kNotServed;
     if (!run_.is_long()) target.unmapped_run = false;
     if (!run_.lengthen()) return kNotServed;
     target.unmapped_run = true;

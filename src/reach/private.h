@@ -25,16 +25,15 @@ class Private final : public LocalReach {
           pending_{origin.incomplete, Fault::None, {}},
           run_(origin) {}
 
-    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override {
-        return simple_outside(target, what, opening, 0, 0);
+    Outcome simple(Target& target, const op::Simple& what, bool prepared) override {
+        return simple_outside(target, what, prepared, 0, 0);
     }
     /// The same, except of operations that touch bytes [first, end) from displacement 0.
-    Outcome simple_outside(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t first,
+    Outcome simple_outside(Target& target, const op::Simple& what, bool prepared, std::uint64_t first,
                            std::uint64_t end);
     /// Adds a simple operation at `address` of the target's process, `offset` bytes from displacement 0, to the batch
     /// of a long run. Operations of a short one take the general path.
-    Outcome join(Target& target, const op::Simple& what, const Opening& opening, std::uint64_t address,
-                 std::uint64_t offset);
+    Outcome join(Target& target, const op::Simple& what, bool prepared, std::uint64_t address, std::uint64_t offset);
     void end_run() override { run_.end(); }
     void leave_run(Target& target) override {
         run_.leave();

@@ -29,15 +29,6 @@ struct Outcome {
 };
 inline constexpr Outcome kNotServed{.served = false};
 
-/// What the open epoch lets a simple operation do.
-struct Opening {
-    bool prepared = false;        // an earlier operation of the epoch has opened the target
-    bool threaded = false;        // other threads may use the window
-    bool batches = false;         // the operation may wait for the next synchronisation call on memory that is not
-    bool batches_mapped = false;  // mapped, and on memory that is
-    std::uint32_t order = 0;      // then: see Run
-};
-
 /// What an operation asks for beside its call.
 struct Extras {
     net::PendingOp* pending = nullptr;  // not null: the operation may still use its buffers when perform() returns,
@@ -70,8 +61,8 @@ class Reach {
 
     /// A simple operation (contiguous, of one predefined type): nearly every call that the fast paths leave. Not served
     /// if perform() must decide: the way gains nothing, the target is not open, or the operation is not allowed. In
-    /// windows whose strategies allow fast paths.
-    virtual Outcome simple(Target&, const op::Simple&, const Opening&) { return kNotServed; }
+    /// windows whose strategies allow fast paths. `prepared`: an earlier operation of the epoch has opened the target.
+    virtual Outcome simple(Target&, const op::Simple&, bool /*prepared*/) { return kNotServed; }
     /// Performs a call on a target that the epoch has opened. On return results are stored and the origin's buffers are
     /// free, unless the extras allow otherwise.
     virtual Outcome perform(Target& target, const op::Call& call, const Update& what, const Extras& extras) = 0;

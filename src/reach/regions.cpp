@@ -184,13 +184,13 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
 
 // By the region that the last operation on the target has found. A mapped place may change with every new copy of the
 // target's regions, so a batch does not keep it.
-Outcome Regions::simple(Target& target, const op::Simple& what, const Opening& opening) {
+Outcome Regions::simple(Target& target, const op::Simple& what, bool prepared) {
     const auto address = static_cast<std::uint64_t>(what.disp);
     shm::RegionView& view = *target.regions;
     if (std::byte* const here = view.last.find(target.control(), address, what.bytes); here != nullptr)
         return load_or_store(target, what, here, address);
     if (view.last_unmapped.find(target.control(), address, what.bytes) == nullptr) return kNotServed;
-    return unmapped_.join(target, what, opening, address, address);
+    return unmapped_.join(target, what, prepared, address, address);
 }
 
 }  // namespace osc::reach

@@ -20,7 +20,7 @@ class Regions final : public LocalReach {
     /// The view of a target's regions, for Target::regions. Lives as long as this object.
     shm::RegionView* view() { return views_.emplace_back(std::make_unique<shm::RegionView>()).get(); }
 
-    Outcome simple(Target& target, const op::Simple& what, const Opening& opening) override;
+    Outcome simple(Target& target, const op::Simple& what, bool prepared) override;
     void leave_run(Target& target) override { unmapped_.leave_run(target); }
 
   protected:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/first_fault.h"
+#include "base/function_ref.h"
 #include "local/batch.h"
 #include "local/locked.h"
 #include "op/simple.h"
@@ -18,13 +19,17 @@
 namespace osc::reach {
 
 /// The process whose operations go the ways of a window: process `me` of `size`. `incomplete` counts what a flush must
-/// complete (Core::incomplete).
+/// complete (Core::incomplete). `order` changes with each fast flush, which does not end the ways' runs. `may_batch`:
+/// whether the open epoch lets operations on memory that is `mapped` here, or on other memory, wait for the next
+/// synchronisation call, which ends the runs then.
 struct Origin {
     const std::uint32_t me;
     const std::uint32_t size;
     sync::Liveness& liveness;
     const shm::ControlTable& controls;
     std::atomic<std::uint32_t>& incomplete;
+    const std::atomic<std::uint32_t>& order;
+    const base::FunctionRef<bool(bool mapped)> may_batch;
 
     shm::Stripes stripes(shm::ControlBlock& target) const { return {target, me, liveness}; }
 };
@@ -34,16 +39,16 @@ class Run {
   public:
     explicit Run(const Origin& origin) : origin_(origin) {}
 
-    /// Whether the batch has operations of a long run, and no synchronisation call has come since. `order`: a number
-    /// that changes with these calls.
-    bool goes_on(std::uint32_t order) const {
-        return is_long_ && order == order_ && batch_ != nullptr && !batch_->is_empty();
-    }
+    /// Whether the batch has operations of a long run, and no synchronisation call has come since.
+    bool goes_on() const { return is_long_ && order() == order_ && batch_ != nullptr && !batch_->is_empty(); }
     /// A long run has come, and its operations are expected to continue.
     bool is_long() const { return is_long_; }
-    /// Ends the run if a synchronisation call has come since.
-    void look(std::uint32_t order) {
-        if (std::exchange(order_, order) != order) end();
+    /// Whether the open epoch allows a run; ends this one if a synchronisation call has come since.
+    bool look(bool mapped) {
+        if (!origin_.may_batch(mapped)) return false;
+        const std::uint32_t now = order();
+        if (std::exchange(order_, now) != now) end();
+        return true;
     }
     /// One more operation; whether it may wait in the batch.
     bool lengthen() {
@@ -74,6 +79,7 @@ class Run {
   private:
     static constexpr std::uint32_t kLong = 32;  // operations of a run that the next ones are expected to continue
 
+    std::uint32_t order() const { return origin_.order.load(std::memory_order_relaxed); }
     void begin();
     void perform() {
         if (batch_ != nullptr && !batch_->is_empty()) finish_batch();

@@ -81,7 +81,7 @@ void Window::choose_atomics(AtomicsWish wish, const AtomicsAgreement& agreed) {
     if (agreed.refusal == kNone && same) {
         core.provider_atomics = !core.checks;  // the target must see each operation to check asserts
         if (core.provider_atomics) {
-            accumulate_way_ = std::make_unique<reach::Net>(*net_, false, &atomics_, agreed.any_op != 0);
+            accumulate_way_ = std::make_unique<reach::Net>(*net_, false, core.threaded, &atomics_, agreed.any_op != 0);
             core.accumulate_way = accumulate_way_.get();
         }
     }

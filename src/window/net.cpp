@@ -34,7 +34,7 @@ void Window::serve_network(bool wants_two_level) {
     serving.board = &notifications.own_board();
     net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), core.id, core.me, protocol(), core.incomplete);
     core.remote_sync = net_.get();
-    net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC);
+    net_way_ = std::make_unique<reach::Net>(*net_, flavor == MPI_WIN_FLAVOR_DYNAMIC, core.threaded);
     core.reaches[static_cast<std::size_t>(Way::Net)] = net_way_.get();
     core.costs = team.costs();
     if (wants_two_level && unfit_for_two_level() == nullptr) {

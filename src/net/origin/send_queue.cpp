@@ -27,12 +27,12 @@ void SendQueue::open_fence(std::uint64_t fence) {
     must_confirm();
 }
 
-std::byte* SendQueue::append(const Record& record) {
-    const std::size_t needed = sizeof(Record) + padded(carried(record));
-    const std::size_t back = padded(returned(record));
+std::byte* SendQueue::append(const Record& record, std::size_t carries, std::size_t returns) {
+    const std::size_t needed = sizeof(Record) + padded(carries);
+    const std::size_t back = padded(returns);
     std::byte* at = filling_.message->body() + bytes();
     std::memcpy(at, &record, sizeof record);
-    if (carried(record) % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
+    if (carries % kAlign != 0) std::memset(at + needed - kAlign, 0, kAlign);
     filling_.message->bytes += needed;
     if (is_operation(record.opcode)) traffic_ += needed + back;
     returning_ += back;
@@ -42,8 +42,8 @@ std::byte* SendQueue::append(const Record& record) {
 }
 
 bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t more) {
-    const bool follows = filling() && records_ > 0 && last_.opcode == Opcode::Put && last_.bytes % kAlign == 0 &&
-                         disp == last_.disp + static_cast<std::int64_t>(last_.bytes);
+    const bool follows = disp == last_.disp + static_cast<std::int64_t>(last_.bytes) && filling() && records_ > 0 &&
+                         last_.opcode == Opcode::Put && last_.bytes % kAlign == 0;
     if (!follows || bytes() + padded(more) > body_) return false;
     std::byte* const end = filling_.message->body() + bytes();
     std::byte* const record = end - last_.bytes - sizeof(Record);

@@ -56,10 +56,10 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     /// Makes the message leave as soon as there is room in flight, without a further call of the program.
     void send_soon() { soon_ = true; }
     bool leaves_soon() const { return soon_ || awaits_completion(); }
-    /// Whether it has room for a record with its data, and its reply for what that returns.
-    bool fits(const Record& record) const {
-        return bytes() + sizeof(Record) + padded(carried(record)) <= body_ &&
-               returning_ + padded(returned(record)) <= body_ - sizeof(ReplyHead);
+    /// Whether it has room for a record that carries so much, and its reply for what that returns.
+    bool fits(std::size_t carries, std::size_t returns) const {
+        return bytes() + sizeof(Record) + padded(carries) <= body_ &&
+               returning_ + padded(returns) <= body_ - sizeof(ReplyHead);
     }
     void begin();
     /// Makes the target execute the message only after its fence of this number. Call directly after begin().
@@ -69,8 +69,8 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
         auto& segments = filling_.segments;
         if (segments.size() == segments.capacity()) segments.reserve(2 * segments.size() + 4);
     }
-    /// Adds a record to it; returns where the record's data goes.
-    std::byte* append(const Record& record);
+    /// Adds a record to it, of which carried() and returned() are known; returns where the record's data goes.
+    std::byte* append(const Record& record, std::size_t carries, std::size_t returns);
     /// Bytes that were added since the last call.
     std::uint64_t take_traffic() { return std::exchange(traffic_, 0); }
     /// Makes a put that follows the last record's a part of that record; false if it does not follow or fit.

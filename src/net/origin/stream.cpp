@@ -1,8 +1,10 @@
 #include "net/origin/stream.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "local/direct.h"
 
@@ -15,6 +17,12 @@ constexpr std::int64_t kLeftTo = 1000000000;    // ns that the provider has to f
 // The most data that a record carries or returns: a message may begin with the record of a fence (begin).
 std::size_t most_data(const NetworkStack& network) {
     return (network.largest_body() - 2 * sizeof(Record) - kAlign) / kAlign * kAlign;
+}
+
+// The length from which transfers go directly.
+std::size_t direct_from(NetworkStack& network, Protocol protocol) {
+    if (protocol == Protocol::Auto) return network.endpoint().direct_from();
+    return protocol == Protocol::Direct ? 0 : std::numeric_limits<std::size_t>::max();
 }
 
 // The opcodes of operations have the order of their kinds.
@@ -33,6 +41,7 @@ Stream::Stream(const StreamRoute& its_route, Protocol protocol, std::atomic<std:
       route(its_route),
       faults(its_route.target),
       protocol_(protocol),
+      direct_from_(direct_from(its_route.network, protocol)),
       fence_(fence),
       incomplete_(incomplete),
       messages_(route, faults),
@@ -57,32 +66,29 @@ void Stream::begin() {
 }
 
 // Puts a record into the message that is being filled and has room, or into a new one; returns where its data goes.
-[[gnu::always_inline]] inline std::byte* Stream::place(const Record& record) {
+[[gnu::always_inline]] inline std::byte* Stream::place(const Record& record, std::size_t carries, std::size_t returns) {
     if (!messages_.filling()) begin();
     mark();
     if (record.opcode > Opcode::Get && is_operation(record.opcode)) accumulates_ = messages_.issued() + 1;
-    return messages_.append(record);
+    return messages_.append(record, carries, returns);
 }
 
 // Makes room for a record in the message that is being filled; returns where its data goes.
 std::byte* Stream::add(const Record& record) {
     const bool alone = protocol_ == Protocol::Messages && messages_.waiting() == 0;
+    const std::size_t carries = carried(record);
+    const std::size_t returns = returned(record);
     // Other threads may fill the next message while this one waits.
-    while (messages_.filling() &&
-           (!messages_.fits(record) || (alone && messages_.records() > 0 && is_operation(messages_.last().opcode) &&
-                                        is_operation(record.opcode)))) {
+    while (messages_.filling() && (!messages_.fits(carries, returns) ||
+                                   (alone && messages_.records() > 0 && is_operation(messages_.last().opcode) &&
+                                    is_operation(record.opcode)))) {
         if (operation.completion != nullptr)
             queue_message();
         else
             push(++full_ % kAnswered == 0 || messages_.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply);
     }
-    if (returned(record) != 0) messages_.expect_more();
-    return place(record);
-}
-
-bool Stream::wants_direct(std::size_t bytes) const {
-    if (protocol_ == Protocol::Auto) return bytes >= route.network.endpoint().direct_from();
-    return protocol_ == Protocol::Direct;
+    if (returns != 0) messages_.expect_more();
+    return place(record, carries, returns);
 }
 
 // False if the operation goes by message.
@@ -168,13 +174,17 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
     const auto offset = static_cast<std::uint64_t>(record.disp);
     if (offset > there->size || bytes > there->size - offset) return false;
-    if (record.opcode == Opcode::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
+    if (kind == op::OpKind::Put && messages_.extend_put(record.disp, static_cast<const std::byte*>(origin), bytes))
         return true;
-    if (messages_.filling() && !messages_.fits(record)) return false;
+    const bool compares = kind == op::OpKind::CompareAndSwap;
+    const std::uint64_t carries = (origin != nullptr ? bytes : 0) + (compares ? bytes : 0);
+    const std::uint64_t returns = result != nullptr ? bytes : 0;
+    OSC_ASSERT(carries == carried(record) && returns == returned(record));
+    if (messages_.filling() && !messages_.fits(carries, returns)) return false;
     if (result != nullptr) messages_.expect_more();
-    std::byte* const to = place(record);
+    std::byte* const to = place(record, carries, returns);
     if (origin != nullptr) shm::move_bytes(to, origin, bytes);
-    if (how != nullptr && how->compare != nullptr) shm::move_bytes(to + bytes, how->compare, bytes);
+    if (compares) shm::move_bytes(to + bytes, how->compare, bytes);
     if (result != nullptr) messages_.expect({result, bytes, nullptr, 1}, nullptr);
     return true;
 }
@@ -410,10 +420,9 @@ bool Stream::proceed_notifications() {
     bool any = false;
     while (notifies_later() && transfers_.ended(notifications_.front().transfers)) {
         const Record record{Opcode::Notify, Basic::None, Op::None, 0, 0, notifications_.front().counter};
-        if (messages_.filling() && !messages_.fits(record))
-            messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
+        if (messages_.filling() && !messages_.fits(0, 0)) messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
         if (!messages_.filling()) messages_.begin();
-        messages_.append(record);
+        messages_.append(record, 0, 0);
         messages_.dispatch(FrameKind::Request, SendQueue::When::Now);
         notifications_.pop_front();
         notified_.fetch_add(1, std::memory_order_seq_cst);

@@ -97,7 +97,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     bool try_small(const op::Simple& simple, bool threaded);
 
     /// Whether a transfer of so many bytes goes directly, where it can.
-    bool wants_direct(std::size_t bytes) const;
+    bool wants_direct(std::size_t bytes) const { return bytes >= direct_from_; }
     /// Writes or reads `bytes` at `address` with `key`, by a lease if there is one.
     void transfer(bool write, std::uint64_t address, std::uint64_t key, void* memory, std::size_t bytes,
                   RegionCache::Kept* entry);
@@ -168,7 +168,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     static constexpr std::uint32_t kAnswered = 4;
 
     std::byte* add(const Record& record) override;
-    std::byte* place(const Record& record);
+    std::byte* place(const Record& record, std::size_t carries, std::size_t returns);
     void returns(const ReplySegment& segment) override;
     void begin();
     void notify();
@@ -213,6 +213,7 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     bool refused() const { return under_lock_ && messages_.refused(); }
 
     const Protocol protocol_;
+    const std::size_t direct_from_;
     const std::atomic<std::uint64_t>& fence_;
     std::atomic<std::uint32_t>& incomplete_;
     std::mutex mutex_;
