@@ -13,7 +13,7 @@ namespace osc::cma {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // below the system's limit for one call
-constexpr std::size_t kMostInPiece = kMostBytes / Batch::kPieces;
+constexpr std::size_t kMostInPiece = kMostBytes / PieceList::kPieces;
 
 ssize_t call(Direction direction, pid_t pid, const iovec* local, const iovec* remote, std::size_t count) {
     const auto access = direction == Direction::Read ? ::process_vm_readv : ::process_vm_writev;
@@ -54,7 +54,7 @@ Fault fault_of(int error, pid_t pid) {
 }
 
 // Makes the last piece longer; false if the bytes do not follow it.
-bool Batch::extend(const std::byte* remote, const std::byte* local, std::size_t bytes) {
+bool PieceList::extend(const std::byte* remote, const std::byte* local, std::size_t bytes) {
     if (count_ == 0) return false;
     iovec& here = local_[count_ - 1];
     iovec& there = remote_[count_ - 1];
@@ -66,7 +66,7 @@ bool Batch::extend(const std::byte* remote, const std::byte* local, std::size_t 
     return true;
 }
 
-void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
+void PieceList::add(std::uint64_t remote, void* local, std::size_t bytes) {
     if (bytes == 0 || error_ != 0) return;
     if (bytes > kMostInPiece) {  // goes alone
         error_ = finish();
@@ -80,7 +80,7 @@ void Batch::add(std::uint64_t remote, void* local, std::size_t bytes) {
     if (++count_ == kPieces) error_ = finish();
 }
 
-int Batch::finish() {
+int PieceList::finish() {
     std::size_t first = 0;
     while (error_ == 0 && first < count_) {
         const ssize_t moved = call(direction_, pid_, local_ + first, remote_ + first, count_ - first);

@@ -22,15 +22,15 @@ int transfer(Direction direction, pid_t pid, std::uint64_t remote, void* local, 
 /// The fault of an access to process `pid` that ended with `error`, with its text; None for 0.
 Fault fault_of(int error, pid_t pid);
 
-/// Collects pieces and moves them in batches. One per operation; not thread-safe.
-class Batch {
+/// Collects pieces and moves many in one call of the system. One per operation; not thread-safe.
+class PieceList {
   public:
     static constexpr std::size_t kPieces = 256;
 
-    Batch(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
+    PieceList(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
 
     /// Adds bytes: to the last piece if they follow it on both sides, else as a new piece, because the system's work
-    /// grows with the pieces. Moves the collected pieces when the batch is full. finish() reports errors.
+    /// grows with the pieces. Moves the pieces when there are kPieces. finish() reports errors.
     void add(std::uint64_t remote, void* local, std::size_t bytes);
 
     /// Pieces that are collected now.

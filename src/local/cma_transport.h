@@ -1,9 +1,14 @@
-// The transport to memory of another process of this node that is not mapped here: put and get use process_vm_*,
-// updates read, compute and write under the target's stripe lock.
+// The ways to memory of another process of this node that is not mapped here: put and get use process_vm_*, updates
+// read, compute and write under the target's stripe lock.
 #pragma once
 
+#include <array>
+#include <optional>
+
+#include "base/first_fault.h"
 #include "local/cma.h"
 #include "local/updates.h"
+#include "op/simple.h"
 #include "op/transport.h"
 
 namespace osc::cma {
@@ -29,10 +34,40 @@ class Cross final : public Transport {
 
     pid_t pid_;
     std::uint64_t base_;
-    Batch writes_;
-    Batch reads_;
+    PieceList writes_;
+    PieceList reads_;
     Updates updates_;
     Fault fault_ = Fault::None;
+};
+
+/// Simple operations of several calls on the memory of one process, performed together: a call of the system costs as
+/// much as the copies of dozens of them. One thread at a time.
+class Collected {
+  public:
+    static constexpr std::size_t kMostPut = 64;    // bytes: a put is copied
+    static constexpr std::size_t kMostGet = 1024;  // bytes: longer ones gain little
+
+    Collected(pid_t pid, std::uint64_t base, shm::Stripes stripes) : pid_(pid), base_(base), stripes_(stripes) {}
+
+    /// Adds an operation on the bytes at `disp`, an update of one element at the most. Its operands are copied; its
+    /// result is in use until finish().
+    void add(const op::Simple& what, std::int64_t disp);
+    /// Performs all operations. The first fault since the last call; operations behind a fault may be lost.
+    Fault finish();
+
+  private:
+    template <class T>
+    T* keep(const void* from, std::size_t bytes);
+    void perform();
+
+    const pid_t pid_;
+    const std::uint64_t base_;
+    const shm::Stripes stripes_;
+    std::optional<Cross> cross_;
+    const Update* how_ = nullptr;  // of the last update
+    base::FirstFault fault_;
+    std::size_t used_ = 0;                                 // bytes of copies_
+    alignas(Update) std::array<std::byte, 16384> copies_;  // puts without gaps, so that adjacent ones are one piece
 };
 
 }  // namespace osc::cma

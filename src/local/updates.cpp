@@ -5,16 +5,15 @@
 #include <array>
 #include <new>
 #include <numeric>
+#include <utility>
+
+#include "local/image.h"
 
 namespace osc::cma {
 namespace {
 
 // Portions from this length on are not collected: their data outweighs the two system calls.
 constexpr std::size_t kAlone = std::size_t{1} << (shm::kStripeShift - 1);
-
-// Shorter gaps between portions are read along with them, which is faster than another piece of the system call. A gap
-// is much shorter than a page, so it lies in pages with portions, which are mapped.
-constexpr std::uint64_t kGap = 256;
 
 // The most portions under one lock: each costs the system a large part of a microsecond.
 constexpr std::size_t kTogether = 512;
@@ -25,12 +24,27 @@ bool replaced_whole(Basic basic) {
     return basic != Basic::LongDouble && basic != Basic::CLongDouble && basic != Basic::LongDoubleInt;
 }
 
+// Adds the data of `count` elements at `address`, not their padding: other processes may write to it.
+void add_data(PieceList& writes, const Update& how, std::uint64_t address, std::byte* copy, std::size_t count) {
+    if (op::significant_size(how.basic) == how.width) return writes.add(address, copy, count * how.width);
+    const op::DataRuns runs = op::data_runs(how.basic);
+    for (std::size_t i = 0; i < count; ++i)
+        for (int p = 0; p < runs.count; ++p) {
+            const std::size_t skip = i * how.width + static_cast<std::size_t>(runs.run[p].offset);
+            writes.add(address + skip, copy + skip, runs.run[p].size);
+        }
+}
+
 }  // namespace
 
 void Updates::add(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
-    how_ = how;
-    Portion portion{static_cast<std::uint64_t>(disp), static_cast<const std::byte*>(origin),
-                    static_cast<std::byte*>(result), 0, 0};
+    Portion portion{static_cast<std::uint64_t>(disp),
+                    &how,
+                    static_cast<const std::byte*>(origin),
+                    static_cast<std::byte*>(result),
+                    nullptr,
+                    0,
+                    0};
     while (count > 0 && fault_ == Fault::None) {
         const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count);
         portion.count = static_cast<std::uint32_t>(n);
@@ -87,11 +101,16 @@ void Updates::execute() {
 }
 
 void Updates::execute_stripe(Order order) {
-    const auto lower = [this](std::uint16_t a, std::uint16_t b) { return portions_[a].disp < portions_[b].disp; };
+    const auto lower = [this](std::uint16_t a, std::uint16_t b) {
+        return portions_[a].disp != portions_[b].disp ? portions_[a].disp < portions_[b].disp : a < b;
+    };
     if (!std::is_sorted(order.begin(), order.end(), lower)) std::sort(order.begin(), order.end(), lower);
-    const auto overlap = [this](std::uint16_t a, std::uint16_t b) { return end(portions_[a]) > portions_[b].disp; };
+    const auto overlap = [this](std::uint16_t a, std::uint16_t b) {
+        return portions_[a].end() > portions_[b].disp &&
+               (portions_[a].disp != portions_[b].disp || portions_[a].end() != portions_[b].end());
+    };
     if (std::adjacent_find(order.begin(), order.end(), overlap) != order.end()) {
-        // The operation touches an element twice: execute the portions one by one, in the order of the datatype.
+        // Some portions share a part of their elements: execute all one by one, in the order of the calls.
         std::sort(order.begin(), order.end());
         for (std::size_t i = 0; i < order.size() && fault_ == Fault::None; ++i)
             run(portions_, order.subspan(i, 1));
@@ -101,85 +120,45 @@ void Updates::execute_stripe(Order order) {
         order = order.subspan(run(portions_, order));
 }
 
-// Calls f(portion, at) for each portion: its elements go to byte `at` of the buffer. The buffer has the short gaps of
-// the target's memory. Stops when f returns false.
-template <class F>
-void Updates::place(const Portion* portions, std::span<const std::uint16_t> order, F&& f) const {
-    std::size_t at = 0;
-    std::uint64_t last = portions[order.front()].disp;
-    for (const std::uint16_t number : order) {
-        const Portion& portion = portions[number];
-        const std::uint64_t gap = portion.disp - last;
-        if (gap <= kGap) at += gap;
-        if (!f(portion, at)) return;
-        at += portion.count * how_.width;
-        last = end(portion);
-    }
-}
-
 // Executes as many portions as fit in the buffer, at least one, and returns how many. The portions belong to one
-// stripe, do not overlap, and are in ascending order. The buffer and kTogether bound the time under the lock. One
-// portion always fits, although its last element may end behind the stripe's chunk.
-std::size_t Updates::run(const Portion* portions, std::span<const std::uint16_t> order) {
-    alignas(64) std::byte buffer[kRoom];
+// stripe, are in ascending order, and overlap only if they are the same elements, which then have one copy. The buffer
+// and kTogether bound the time under the lock. One portion always fits, although its last element may end behind the
+// stripe's chunk.
+std::size_t Updates::run(Portion* portions, std::span<const std::uint16_t> order) {
+    alignas(64) std::byte room[kRoom];
+    Image image(pid_, room);
     order = order.first(std::min(order.size(), kTogether));
     std::size_t taken = 0;
-    place(portions, order, [&](const Portion& portion, std::size_t at) {
-        return at + portion.count * how_.width <= kRoom && ++taken != 0;
-    });
-    order = order.first(taken);
     int error = 0;
     const Fault dead = shm::with_stripe(stripes_, stripes_.target.stripes[portions[order.front()].stripe].holder, [&] {
-        const bool returns = portions[order.front()].result != nullptr;
-        if (returns || how_.op != Op::Replace || !replaced_whole(how_.basic)) error = read(portions, order, buffer);
+        bool reads = false;
+        for (const std::uint16_t number : order) {
+            Portion& portion = portions[number];
+            portion.copy = image.place(base_ + portion.disp, portion.bytes());
+            if (portion.copy == nullptr) break;
+            ++taken;
+            reads |= portion.result != nullptr || portion.how->op != Op::Replace || !replaced_whole(portion.how->basic);
+        }
+        order = order.first(taken);
+        if (reads) error = image.read();
         if (error != 0) return;
         bool changed = false;
-        place(portions, order, [&](const Portion& portion, std::size_t at) {
-            changed = change(how_, buffer + at, portion.origin, portion.result, portion.count);
-            return true;
-        });
-        if (changed) error = write(portions, order, buffer);
+        for (const std::uint16_t number : order) {
+            const Portion& portion = portions[number];
+            changed |= change(*portion.how, portion.copy, portion.origin, portion.result, portion.count);
+        }
+        if (!changed) return;
+        PieceList writes(Direction::Write, pid_);
+        const std::byte* last = nullptr;
+        for (const std::uint16_t number : order) {
+            const Portion& portion = portions[number];
+            if (portion.copy != std::exchange(last, portion.copy))
+                add_data(writes, *portion.how, base_ + portion.disp, portion.copy, portion.count);
+        }
+        error = writes.finish();
     });
     fault_ = dead != Fault::None ? dead : fault_of(error, pid_);
     return taken;
-}
-
-int Updates::read(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
-    Batch batch(Direction::Read, pid_);
-    std::uint64_t begin = portions[order.front()].disp;
-    std::uint64_t last = begin;
-    std::size_t from = 0;
-    place(portions, order, [&](const Portion& portion, std::size_t at) {
-        if (portion.disp - last > kGap) {
-            batch.add(base_ + begin, buffer + from, last - begin);
-            begin = portion.disp;
-            from = at;
-        }
-        last = end(portion);
-        return true;
-    });
-    batch.add(base_ + begin, buffer + from, last - begin);
-    return batch.finish();
-}
-
-// Writes the data of the elements only. Other processes may write to the gaps between them and to their padding.
-int Updates::write(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const {
-    const bool padded = op::significant_size(how_.basic) != how_.width;
-    Batch batch(Direction::Write, pid_);
-    const op::DataRuns runs = padded ? op::data_runs(how_.basic) : op::DataRuns{};
-    place(portions, order, [&](const Portion& portion, std::size_t at) {
-        if (!padded) {
-            batch.add(base_ + portion.disp, buffer + at, portion.count * how_.width);
-            return true;
-        }
-        for (std::size_t i = 0; i < portion.count; ++i)
-            for (int p = 0; p < runs.count; ++p) {
-                const std::size_t skip = i * how_.width + static_cast<std::size_t>(runs.run[p].offset);
-                batch.add(base_ + portion.disp + skip, buffer + at + skip, runs.run[p].size);
-            }
-        return true;
-    });
-    return batch.finish();
 }
 
 }  // namespace osc::cma

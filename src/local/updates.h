@@ -1,6 +1,6 @@
-// The accumulates of one operation on memory that is not mapped here: each element is read, computed and written back
-// under the target's stripe locks. Portions are collected and sorted by lock, so that hundreds of small ones share one
-// lock and one system call each way.
+// The accumulates on memory that is not mapped here: each element is read, computed and written back under the target's
+// stripe locks. Portions are collected and sorted by lock, so that hundreds of small ones share one lock and one system
+// call each way.
 #pragma once
 
 #include <cstddef>
@@ -14,46 +14,45 @@
 
 namespace osc::cma {
 
-/// For one operation and one thread. Origin and result memory are in use until finish() has returned.
+/// For one thread. Operands, results and what add() gets as `how` are in use until finish() has returned.
 class Updates {
   public:
     /// `base`: address of displacement 0 in process `pid`.
     Updates(pid_t pid, std::uint64_t base, const shm::Stripes& stripes) : pid_(pid), base_(base), stripes_(stripes) {}
 
-    /// See Transport::update. All calls pass the same `how`.
+    /// See Transport::update. Updates of one element happen in the order of the calls.
     void add(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count);
-    /// Executes the remaining portions. Returns the first fault.
+    /// Executes the remaining portions. Returns the first fault, after which no portion is executed.
     Fault finish();
 
   private:
     /// Adjacent elements that are updated under one lock.
     struct Portion {
         std::uint64_t disp;
+        const Update* how;
         const std::byte* origin;  // null for Op::NoOp
         std::byte* result;        // null if the operation returns nothing
+        std::byte* copy;          // of the elements, in run()
         std::uint32_t count;
         std::uint32_t stripe;
+
+        std::size_t bytes() const { return count * how->width; }
+        std::uint64_t end() const { return disp + bytes(); }
     };
     using Order = std::span<std::uint16_t>;  // indices of portions
 
     static constexpr std::size_t kFew = 8;
     static constexpr std::size_t kMost = 2048;                                        // portions collected at a time
-    static constexpr std::size_t kRoom = (std::size_t{1} << shm::kStripeShift) + 64;  // see run()
+    static constexpr std::size_t kRoom = (std::size_t{4} << shm::kStripeShift) + 64;  // see run()
 
-    std::uint64_t end(const Portion& portion) const { return portion.disp + portion.count * how_.width; }
     bool grow();
     void execute();
     void execute_stripe(Order order);
-    std::size_t run(const Portion* portions, std::span<const std::uint16_t> order);
-    template <class F>
-    void place(const Portion* portions, std::span<const std::uint16_t> order, F&& f) const;
-    int read(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const;
-    int write(const Portion* portions, std::span<const std::uint16_t> order, std::byte* buffer) const;
+    std::size_t run(Portion* portions, std::span<const std::uint16_t> order);
 
     pid_t pid_;
     std::uint64_t base_;
     shm::Stripes stripes_;
-    Update how_{};
     Fault fault_ = Fault::None;
     std::size_t count_ = 0;
     std::size_t capacity_ = kFew;

@@ -45,7 +45,8 @@ class Transport {
     /// A put of `memory`, which stays as it is, if `write`; else a get to it.
     virtual void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) = 0;
 
-    /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order.
+    /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order. All
+    /// arguments are in use until finish().
     virtual void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) = 0;
 
     /// Ends the operation and returns the first fault. All of it is at the target on return, except that net::Stream

@@ -40,8 +40,8 @@ Outcome Private::simple_outside(Target& target, const op::Simple& what, bool pre
 Outcome Private::join(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
                       std::uint64_t offset) {
     const bool is_put = what.kind == op::OpKind::Put;
-    const bool fits =
-        what.is_transfer() ? what.bytes <= (is_put ? cma::Moves::kMostPut : cma::Moves::kMostGet) : is_batchable(what);
+    const bool fits = what.is_transfer() ? what.bytes <= (is_put ? cma::Collected::kMostPut : cma::Collected::kMostGet)
+                                         : is_batchable(what);
     if (!fits || !prepared) return kNotServed;
     const pid_t pid = pid_of(target.rank);
     if (pid == 0) return kNotServed;
@@ -49,16 +49,9 @@ Outcome Private::join(Target& target, const op::Simple& what, bool prepared, std
     if (!run_.is_long()) target.unmapped_run = false;
     if (!run_.lengthen()) return kNotServed;
     target.unmapped_run = true;
-    shm::Batch& batch = run_.batch();
-    if (is_put) {
-        batch.moves_of(pid).put(address, what.origin, what.bytes);
-    } else if (what.is_transfer()) {
-        batch.moves_of(pid).get(address, what.result, what.bytes);
-    } else {
-        batch.add_unmapped(target.control().stripe_of(offset), batch_key(target, offset),
-                           {pid, static_cast<unsigned>(what.bytes)},
-                           element_at(reinterpret_cast<std::byte*>(address), what));
-    }
+    run_.batch()
+        .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
+        .add(what, static_cast<std::int64_t>(offset));
     return {.in_flight = true, .path = stats::DataPath::ProcessVm};
 }
 

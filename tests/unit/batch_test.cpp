@@ -85,46 +85,62 @@ TEST(Batch, SwapsOnlyWhatIsEqual) {
     EXPECT_EQ(results[1], 5u);
 }
 
-// Memory of "another" process: process_vm_* reaches this one as well.
+// Operations on memory of "another" process: process_vm_* reaches this one as well. Displacements are addresses.
+struct Unmapped {
+    Unmapped() : ranks(2), batch(0, 2, ranks.lives()) {}
+    void add(const op::Simple& what, const void* address, std::size_t process = 1) {
+        batch.unmapped(process, ::getpid(), 0, {ranks.controls().block(1), 0, ranks.lives()})
+            .add(what, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
+    }
+    void append(std::uint64_t& word, std::uint64_t digit) {
+        const Update how{Basic::U64, Op::Sum, &test::append, nullptr, 8};
+        add({op::OpKind::Accumulate, 8, 0, &digit, nullptr, &how}, &word);
+    }
+    void put(std::uint64_t& word, std::uint64_t value) { add({op::OpKind::Put, 8, 0, &value}, &word); }
+    void get(const std::uint64_t& word, std::uint64_t& to) { add({op::OpKind::Get, 8, 0, nullptr, &to}, &word); }
+    void finish() {
+        EXPECT_EQ(batch.finish(), Fault::None);
+        for (const shm::Stripe& stripe : ranks.controls().block(1).stripes)
+            EXPECT_EQ(stripe.holder, 0u);
+    }
+
+    Ranks ranks;
+    shm::Batch batch;
+};
+
 TEST(Batch, UpdatesMemoryThatIsNotMapped) {
-    Ranks ranks(2);
-    auto& stripes = ranks.controls().block(1).stripes;
-    shm::Batch batch(0, 2, ranks.lives());
-    const shm::Batch::Unmapped here{::getpid(), 8};
+    Unmapped there;
     std::vector<std::uint64_t> words(4096);
     words[1] = 7;
     // Elements that are near each other, twice each, and then some that lie too far apart to be read together.
     for (const std::size_t last : {std::size_t{2}, words.size() - 1}) {
         for (const std::uint64_t digit : {1, 2, 3}) {
-            batch.add_unmapped(stripes[0].holder, 0, here, append_to(words[0], digit));
-            batch.add_unmapped(stripes[0].holder, 0, here, append_to(words[last], digit));
+            there.append(words[0], digit);
+            there.append(words[last], digit);
         }
         EXPECT_EQ(words[last], 0u);
-        EXPECT_EQ(batch.finish(), Fault::None);
+        there.finish();
         EXPECT_EQ(words[last], 123u);
     }
     EXPECT_EQ(words[0], 123123u);
     EXPECT_EQ(words[1], 7u);
     EXPECT_EQ(words[3], 0u);
-    EXPECT_EQ(stripes[0].holder, 0u);
 }
 
-// Elements of another width come behind those that a bucket has, also where they overlap.
+// Elements of another width come behind those that a batch has, also where they overlap.
 TEST(Batch, UpdatesOverlappingElementsThatAreNotMapped) {
-    Ranks ranks(2);
-    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripes[2].holder;
-    shm::Batch batch(0, 2, ranks.lives());
+    Unmapped there;
     std::vector<std::byte> bytes(64 * 1024);
     const auto add = [&](std::size_t at, unsigned width, std::uint64_t operand) {
-        const op::Kernel sum = op::kernel(Op::Sum, width == 8 ? Basic::U64 : Basic::U32);
-        batch.add_unmapped(stripe, 2, {::getpid(), width}, {bytes.data() + at, sum, {operand, 0, nullptr}});
+        const Update sum = update_of(Op::Sum, width == 8 ? Basic::U64 : Basic::U32);
+        there.add({op::OpKind::Accumulate, width, 0, &operand, nullptr, &sum}, bytes.data() + at);
     };
     add(0, 8, 1);
     add(4, 4, 2);
     add(0, 8, 3);
     add(4, 8, 5);
     add(60 * 1024, 8, 9);
-    EXPECT_EQ(batch.finish(), Fault::None);
+    there.finish();
     std::uint64_t first = 0;
     std::uint32_t third = 0;
     std::memcpy(&first, bytes.data(), 8);
@@ -136,9 +152,7 @@ TEST(Batch, UpdatesOverlappingElementsThatAreNotMapped) {
 
 // The bytes between two elements are read along only where they can be.
 TEST(Batch, UpdatesElementsOnBothSidesOfAHole) {
-    Ranks ranks(2);
-    std::atomic<std::uint32_t>& stripe = ranks.controls().block(1).stripes[0].holder;
-    shm::Batch batch(0, 2, ranks.lives());
+    Unmapped there;
     constexpr std::size_t kPage = 4096;
     void* const pages = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(pages, MAP_FAILED);
@@ -147,66 +161,83 @@ TEST(Batch, UpdatesElementsOnBothSidesOfAHole) {
     std::uint64_t& before = words[511];
     std::uint64_t& behind = words[1024];
     for (const std::uint64_t digit : {1, 2}) {
-        batch.add_unmapped(stripe, 0, {::getpid(), 8}, append_to(before, digit));
-        batch.add_unmapped(stripe, 0, {::getpid(), 8}, append_to(behind, digit));
+        there.append(before, digit);
+        there.append(behind, digit);
     }
-    EXPECT_EQ(batch.finish(), Fault::None);
+    there.finish();
     EXPECT_EQ(before, 12u);
     EXPECT_EQ(behind, 12u);
     ::munmap(pages, 3 * kPage);
 }
 
-TEST(Batch, MovesMemoryThatIsNotMapped) {
-    Ranks ranks(2);
-    shm::Batch batch(0, 2, ranks.lives());
-    std::vector<std::uint64_t> there(3000);
-    std::vector<std::uint64_t> here(3000);
-    const auto address = [&](std::size_t i) { return reinterpret_cast<std::uint64_t>(&there[i]); };
-    for (std::uint64_t i = 0; i < there.size(); ++i) {
-        std::uint64_t value = i + 1;
-        batch.moves_of(::getpid()).put(address(i), &value, sizeof value);
-        value = 0;
+// More operands than a batch has room for, each of another value and, by swaps, of another comparison.
+TEST(Batch, KeepsTheOperandsOfUnmappedOperations) {
+    Unmapped there;
+    const Update swap{Basic::U64, Op::None, nullptr, op::kernel(Op::Replace, Basic::U64), 8};
+    const Update sum = update_of(Op::Sum, Basic::U64);
+    std::vector<std::uint64_t> words(3000), results(3000);
+    for (std::size_t i = 0; i < words.size(); ++i)
+        words[i] = i;
+    for (std::uint64_t i = 0; i < words.size(); ++i) {
+        const std::uint64_t compare = i - i % 2;
+        const std::uint64_t next = 10 * i;
+        Update how = swap;
+        how.compare = &compare;
+        there.add({op::OpKind::CompareAndSwap, 8, 0, &next, &results[i], &how}, &words[i]);
+        there.add({op::OpKind::Accumulate, 8, 0, &i, nullptr, &sum}, &words[i]);
     }
-    EXPECT_FALSE(batch.is_empty());
-    EXPECT_NE(there[0], 0u);
-    EXPECT_EQ(there.back(), 0u);
-    EXPECT_EQ(batch.finish(), Fault::None);
-    EXPECT_TRUE(batch.is_empty());
-    EXPECT_EQ(there.back(), 3000u);
-    for (std::uint64_t i = 0; i < here.size(); ++i)
-        batch.moves_of(::getpid()).get(address(i), &here[i], sizeof here[i]);
-    EXPECT_EQ(here.back(), 0u);
-    EXPECT_EQ(batch.finish(), Fault::None);
-    EXPECT_EQ(here, there);
-    // Puts that follow one another in memory, or overlap, are performed in their order.
-    const std::uint64_t values[] = {11, 12, 13, 14};
-    for (const std::size_t at : {1, 2, 1, 2})
-        batch.moves_of(::getpid()).put(address(at), &values[at - 1], 8);
-    batch.moves_of(::getpid()).put(address(2), &values[2], 8);
-    batch.moves_of(::getpid()).put(address(3), &values[3], 8);
-    EXPECT_EQ(batch.finish(), Fault::None);
-    EXPECT_EQ(std::vector<std::uint64_t>(&there[0], &there[5]), (std::vector<std::uint64_t>{1, 11, 13, 14, 5}));
-    // After an error the next moves are performed again.
-    batch.moves_of(::getpid()).get(8, here.data(), 8);
-    EXPECT_NE(batch.finish(), Fault::None);
-    batch.moves_of(::getpid()).get(address(4), here.data(), 8);
-    EXPECT_EQ(batch.finish(), Fault::None);
-    EXPECT_EQ(here[0], 5u);
+    there.finish();
+    for (std::uint64_t i = 0; i < words.size(); ++i) {
+        ASSERT_EQ(results[i], i);
+        ASSERT_EQ(words[i], (i % 2 == 0 ? 10 * i : i) + i);
+    }
 }
 
+TEST(Batch, MovesMemoryThatIsNotMapped) {
+    Unmapped there;
+    std::vector<std::uint64_t> words(6000), here(6000);
+    // More than one call of the system moves, and more operands than there is room for.
+    for (std::size_t i = 0; i < words.size(); i += 2)
+        there.put(words[i], i + 1);
+    EXPECT_FALSE(there.batch.is_empty());
+    there.finish();
+    for (std::size_t i = 0; i < words.size(); ++i)
+        ASSERT_EQ(words[i], i % 2 == 0 ? i + 1 : 0) << i;
+    for (std::size_t i = 0; i < words.size(); i += 2)
+        there.get(words[i], here[i]);
+    there.finish();
+    EXPECT_TRUE(there.batch.is_empty());
+    EXPECT_EQ(here, words);
+    // Adjacent puts, and two of one place: the later one stays.
+    for (const std::size_t at : {1, 2, 1, 2})
+        there.put(words[at], at + 10);
+    there.put(words[2], 13);
+    there.put(words[3], 14);
+    there.finish();
+    EXPECT_EQ(std::vector<std::uint64_t>(&words[0], &words[5]), (std::vector<std::uint64_t>{1, 11, 13, 14, 5}));
+}
+
+// The operations on that process are lost, those on another one are not, nor the next ones.
 TEST(Batch, ReportsMemoryThatCannotBeReached) {
-    Ranks ranks(2);
-    auto& stripes = ranks.controls().block(1).stripes;
-    shm::Batch batch(0, 2, ranks.lives());
+    Unmapped there;
     std::uint64_t word = 0;
-    const shm::Batch::Unmapped here{::getpid(), 8};
-    const shm::ElementUpdate nowhere{reinterpret_cast<std::byte*>(std::uintptr_t{8}), &append, {1, 0, nullptr}};
-    batch.add_unmapped(stripes[0].holder, 0, here, nowhere);
-    batch.add_unmapped(stripes[1].holder, 1, here, append_to(word, 4));
-    EXPECT_NE(batch.finish(), Fault::None);
+    auto* const nowhere = reinterpret_cast<std::uint64_t*>(std::uintptr_t{8});
+    const Update sum = update_of(Op::Sum, Basic::U64);
+    const std::uint64_t four = 4;
+    there.append(*nowhere, 1);
+    there.add({op::OpKind::Accumulate, 8, 0, &four, nullptr, &sum}, &word, 0);
+    EXPECT_EQ(there.batch.finish(), Fault::Range);
     EXPECT_EQ(word, 4u);
-    EXPECT_EQ(stripes[0].holder, 0u);
-    EXPECT_EQ(batch.finish(), Fault::None);
+    there.finish();
+    there.append(word, 4);
+    there.finish();
+    EXPECT_EQ(word, 44u);
+    std::uint64_t back = 0;
+    there.get(*nowhere, back);
+    EXPECT_EQ(there.batch.finish(), Fault::Range);
+    there.get(word, back);
+    there.finish();
+    EXPECT_EQ(back, 44u);
 }
 
 // Adds one to the word at byte `disp` of rank `target`: to its lower half, of a type without fast path.

@@ -15,8 +15,8 @@
 namespace osc::test {
 namespace {
 
-using cma::Batch;
 using cma::Direction;
+using cma::PieceList;
 
 // A process with a copy of everything here, at the same addresses, that only waits to be killed.
 class Child {
@@ -48,12 +48,12 @@ TEST(Cma, MovesFiveThousandPieces) {
     const Child child;
     std::vector<int> here(kPieces);
     std::iota(here.begin(), here.end(), 1);
-    Batch writes(Direction::Write, child.pid());
+    PieceList writes(Direction::Write, child.pid());
     for (std::size_t i = 0; i < kPieces; ++i)
         writes.add(number(&there[2 * i]), &here[i], sizeof(int));
     ASSERT_EQ(writes.finish(), 0);
     std::vector<int> back(2 * kPieces);
-    Batch reads(Direction::Read, child.pid());
+    PieceList reads(Direction::Read, child.pid());
     for (std::size_t i = 0; i < 2 * kPieces; ++i)
         reads.add(number(&there[i]), &back[i], sizeof(int));
     ASSERT_EQ(reads.finish(), 0);
@@ -69,7 +69,7 @@ TEST(Cma, MixesLongAndShortPiecesInOrder) {
     const Child child;
     std::vector<char> here(there.size(), 'b');
     const char last = 'c';
-    Batch writes(Direction::Write, child.pid());
+    PieceList writes(Direction::Write, child.pid());
     writes.add(number(&there[5]), here.data(), 1);
     writes.add(number(there.data()), here.data(), here.size());
     writes.add(number(&there[5]), const_cast<char*>(&last), 1);
@@ -88,7 +88,7 @@ TEST(Cma, JoinsPiecesThatFollowOneAnother) {
     const Child child;
     std::vector<char> here(there.size());
     std::iota(here.begin(), here.end(), 'b');
-    Batch writes(Direction::Write, child.pid());
+    PieceList writes(Direction::Write, child.pid());
     const auto add = [&](std::size_t to, std::size_t from, std::size_t bytes) {
         writes.add(number(&there[to]), &here[from], bytes);
         std::copy_n(&here[from], bytes, &there[to]);
@@ -121,7 +121,7 @@ TEST(Cma, StopsAtAHoleAndSaysSo) {
     const Child child;
     std::vector<char> here(3 * page, 'x');
     EXPECT_EQ(cma::transfer(Direction::Write, child.pid(), number(pages), here.data(), here.size()), EFAULT);
-    Batch batch(Direction::Write, child.pid());
+    PieceList batch(Direction::Write, child.pid());
     batch.add(number(pages + 2 * page), here.data(), 8);
     batch.add(number(pages + page - 4), here.data(), 8);
     batch.add(number(pages), here.data(), 8);
@@ -132,7 +132,7 @@ TEST(Cma, StopsAtAHoleAndSaysSo) {
     // The error stays with the operation, and does not stay with the next one.
     batch.add(number(pages), here.data(), 8);
     EXPECT_EQ(batch.finish(), EFAULT);
-    Batch next(Direction::Write, child.pid());
+    PieceList next(Direction::Write, child.pid());
     next.add(number(pages), here.data(), 8);
     EXPECT_EQ(next.finish(), 0);
     ::munmap(pages, page);
