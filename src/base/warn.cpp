@@ -1,20 +1,16 @@
 // Claims of warnings.
 #include "base/warn.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdarg>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
 #include <set>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/abstract_name.h"
 #include "base/hash.h"
 #include "base/launcher.h"
 #include "base/log.h"
@@ -32,22 +28,12 @@ enum class Finders { Job, Group };
 bool claim(std::uint64_t text, int& claims, int most) {
     const std::string mine = launcher::job_on_node();
     if (mine.empty() || claims >= most) return true;
-    const int socket = above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (socket < 0) return true;
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    // The first byte stays 0: a name in no file system.
-    const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "libosc-%u-%016llx-%016llx",
-                                     static_cast<unsigned>(::getuid()), static_cast<unsigned long long>(hash_of(mine)),
-                                     static_cast<unsigned long long>(text));
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
-    if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0) {
-        ++claims;  // the socket stays open until the process ends
-        return true;
-    }
-    const bool taken = errno == EADDRINUSE;
-    ::close(socket);
-    return !taken;
+    char name[80];
+    std::snprintf(name, sizeof name, "libosc-%u-%016llx-%016llx", static_cast<unsigned>(::getuid()),
+                  static_cast<unsigned long long>(hash_of(mine)), static_cast<unsigned long long>(text));
+    const Claim claimed = claim_name(name);
+    if (claimed == Claim::Mine) ++claims;
+    return claimed != Claim::Taken;
 }
 
 bool may_print(std::uint64_t text, Finders finders) {

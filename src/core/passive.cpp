@@ -122,7 +122,7 @@ Fault unlock(Core& core, std::uint32_t rank) {
     base::FirstFault first;
     guard.unlocked([&] {
         first.note(perform_queued(core, rank));
-        first.note(release_remote(core, core.target(rank)));
+        release_remote(core, core.target(rank));
         first.note(core.complete_ops(rank));
     });
     core.lock_order->end(core, guard, rank);
@@ -166,7 +166,7 @@ Fault unlock_all(Core& core) {
     guard.unlocked([&] {
         first.note(perform_all_queued(core));
         for (const std::uint32_t rank : epoch.touched)
-            first.note(release_remote(core, core.target(rank)));
+            release_remote(core, core.target(rank));
         first.note(core.complete_ops());
         if (epoch.no_check) full_order(core);  // otherwise the releases of the locks order
     });

@@ -108,11 +108,11 @@ void drop(Core& core, Target& target) {
     }
 }
 
-Fault release_remote(Core& core, const Target& target) {
+void release_remote(Core& core, const Target& target) {
     if (core.is_local(target.rank) || target.held_lock == HeldLock::None || target.held_lock == HeldLock::NoCheck ||
         is_two_level(target.held_lock))
-        return Fault::None;
-    return core.remote_sync->unlock(target.rank);
+        return;
+    core.remote_sync->unlock(target.rank);
 }
 
 namespace {

@@ -30,7 +30,7 @@ Fault acquire_all_local(Core& core, StateGuard& guard);
 void drop(Core& core, Target& target);
 
 /// Releases the lock of a target on another node with the last message to it, which the caller then awaits.
-Fault release_remote(Core& core, const Target& target);
+void release_remote(Core& core, const Target& target);
 
 /// In a start epoch: awaits the post of a target of the group, once.
 Fault await_post(Core& core, StateGuard& guard, Target& target);

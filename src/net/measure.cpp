@@ -32,7 +32,7 @@ std::int64_t NetworkStack::round_trip(Connection& to, std::size_t bytes, std::in
     std::memset(message->body(), 0, bytes);
     message->bytes = bytes;
     const std::int64_t begin = now_ns();
-    messenger.ping(to, message);
+    sender.send(to, {.kind = FrameKind::Ping}, message);
     engine.wait([&] { return to.pongs.load(std::memory_order_acquire) != before || now_ns() > until; },
                 [&] { return now_ns() > until; });
     return now_ns() - begin;
@@ -84,7 +84,7 @@ bool NetworkStack::ask_sleeper(Connection& to) {
 }
 
 void NetworkStack::sleep_for(Connection& from) {
-    messenger.ping(from, sender.claim());
+    sender.control(from, FrameKind::Ping);
     static_cast<void>(await_pings(from, kWakePings, false));
 }
 

@@ -29,19 +29,11 @@ void Messenger::find_awaited(std::uint64_t window, const sync::WaitQuestion& wai
     service_.find_awaited(window, wait, awaited);
 }
 
-void Messenger::notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message) {
-    sender_.send(to, {.kind = FrameKind::Notice, .origin = origin, .window = window}, message);
-}
-
 void Messenger::request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
                         ReplyHandler& handler, FabricSender::When when) {
     const std::uint32_t number = requests_.add(to, handler);
     count(counts_.requests);
     sender_.send(to, {.kind = kind, .origin = origin, .window = window, .number = number}, message, when);
-}
-
-void Messenger::ping(Connection& to, Message* message) {
-    sender_.send(to, {.kind = FrameKind::Ping}, message);
 }
 
 bool Messenger::alive(Connection& peer) {

@@ -93,13 +93,9 @@ class Messenger final : public SendFailures, public fabric::Receiver, Answers {
     /// See TargetService.
     void find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited);
 
-    /// Sends a message that is not answered; takes it over.
-    void notice(Connection& to, std::uint64_t window, std::uint32_t origin, Message* message);
     /// Sends a request or query, whose reply goes to `handler`; takes the message over.
     void request(Connection& to, FrameKind kind, std::uint64_t window, std::uint32_t origin, Message* message,
                  ReplyHandler& handler, FabricSender::When when = FabricSender::When::Now);
-    /// Sends a ping with a body, whose answer Connection::pongs counts.
-    void ping(Connection& to, Message* message);
 
     /// False if the process is dead or its connection is lost. Otherwise asks it if it has been silent, without
     /// waiting.

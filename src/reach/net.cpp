@@ -39,9 +39,9 @@ Fault Net::open(Target& target, const op::Call& call, const Update& what, Opened
             net::NetworkStack::mine().endpoint().provider(), op::name(what.op), op::name(what.basic));
     opened.stream = find_stream(target);
     if (opened.stream == nullptr) return Fault::Other;
-    opened.lock = std::unique_lock(opened.stream->mutex());
+    opened.lock = std::unique_lock(opened.stream->mutex);
     net::Description there{};
-    if (const Fault fault = opened.stream->queries().describe(there); fault != Fault::None) return fault;
+    if (const Fault fault = opened.stream->queries.describe(there); fault != Fault::None) return fault;
     if (!dynamic_) return find_start(target.rank, there.size, there.unit, call, opened.start, opened.nothing);
     return find_address(call, opened.start, opened.nothing);
 }
@@ -67,7 +67,7 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
     stream.operation.notification = extras.notification;
     if (extras.pending != nullptr) *extras.pending = {stream.issue(), &stream, target.rank};
     net::Attached attached(stream);
-    const net::Description* const there = stream.queries().exposed();
+    const net::Description* const there = stream.queries.exposed();
     std::optional<net::ProviderAtomics> rows;
     if (by_provider && there != nullptr)
         rows.emplace(stream, net::NetworkStack::mine().endpoint(), there->base, there->key);
@@ -92,8 +92,8 @@ Outcome Net::simple(Target& target, const op::Simple& what, bool prepared) {
 Fault Net::count_counters(Target& target, std::uint32_t& count) {
     net::Stream* const stream = find_stream(target);
     if (stream == nullptr) return Fault::Other;
-    const std::lock_guard lock(stream->mutex());
-    return stream->queries().count_counters(count);
+    const std::lock_guard lock(stream->mutex);
+    return stream->queries.count_counters(count);
 }
 
 }  // namespace osc::reach

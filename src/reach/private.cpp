@@ -15,6 +15,7 @@ Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base) : pa
     if (way.pending_.incomplete.load(std::memory_order_acquire) != 0) fault_ = way.await_agents(net::kNoRank);
     net::AgentRoute* route = nullptr;
     if (fault_ == Fault::None) fault_ = way.connect(target, route);
+    way.asks_agents_.store(true, std::memory_order_relaxed);
     if (fault_ == Fault::None)
         agent_.emplace(net::Outbox::mine(), *route, target.control().served, base, target.rank, &way.pending_);
 }

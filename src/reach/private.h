@@ -47,7 +47,8 @@ class Private final : public LocalReach {
     Fault complete(std::uint32_t rank, Completion until) override {
         base::FirstFault first;
         first.note(run_.take_fault());
-        if (until == Completion::AtTarget) first.note(await_agents(rank));
+        if (until == Completion::AtTarget && asks_agents_.load(std::memory_order_relaxed))
+            first.note(await_agents(rank));
         return first.take();
     }
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
@@ -87,6 +88,7 @@ class Private final : public LocalReach {
     const std::uint64_t& window_;
     const Node& node_;
     net::IncompleteOps pending_;
+    std::atomic<bool> asks_agents_{false};  // an operation has gone to an agent
     Run run_;
 };
 

@@ -4,14 +4,13 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
+#include "base/abstract_name.h"
 #include "base/descriptor.h"
 
 namespace osc::shm {
@@ -21,19 +20,11 @@ namespace {
 constexpr std::chrono::milliseconds kSilence{200};
 
 struct Name {
-    sockaddr_un address{};
-    socklen_t length = 0;
+    explicit Name(std::uint64_t number) {
+        std::snprintf(text, sizeof text, "osc-%016llx", static_cast<unsigned long long>(number));
+    }
+    char text[24];
 };
-
-Name name_of(std::uint64_t number) {
-    Name name;
-    name.address.sun_family = AF_UNIX;
-    char* text = name.address.sun_path + 1;  // the leading zero makes it abstract
-    const int length =
-        std::snprintf(text, sizeof name.address.sun_path - 1, "osc-%016llx", static_cast<unsigned long long>(number));
-    name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
-    return name;
-}
 
 int make_socket() {
     return base::above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -100,11 +91,9 @@ pid_t pid_in_namespace(int connection) {
 
 FdExchange::FdExchange(std::uint64_t number) {
     if (!Arena::mine().show_life()) return;
-    const Name name = name_of(number);
     listener_ = make_socket();
     if (listener_ < 0) return;
-    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
-        ::listen(listener_, SOMAXCONN) != 0)
+    if (base::at_name(::bind, listener_, Name(number).text) != 0 || ::listen(listener_, SOMAXCONN) != 0)
         close_and_forget(listener_);
 }
 
@@ -139,10 +128,9 @@ void FdExchange::serve() {
 Fetched FdExchange::fetch(std::uint64_t number, PeerArena& peer) {
     const std::uint64_t token = peer.address().token;
     if (fetching_ < 0) {
-        const Name name = name_of(number);
         fetching_ = make_socket();
         if (fetching_ < 0) return Fetched::Never;
-        if (::connect(fetching_, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+        if (base::at_name(::connect, fetching_, Name(number).text) != 0) {
             const bool full = would_block();
             close_and_forget(fetching_);
             return full ? Fetched::NotYet : Fetched::Never;

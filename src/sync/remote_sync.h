@@ -46,9 +46,9 @@ class RemoteSync {
     virtual Fault lock(std::uint32_t target, LockKind kind, bool inside_lock_all) = 0;
     /// Waits until the requested lock of a target is granted or broken. A broken lock is an error of the next call that
     /// completes operations there. Thread-safe; blocks the calling thread only.
-    virtual Fault await_lock(std::uint32_t target) = 0;
+    virtual void await_lock(std::uint32_t target) = 0;
     /// Releases the lock after all earlier requests.
-    virtual Fault unlock(std::uint32_t target) = 0;
+    virtual void unlock(std::uint32_t target) = 0;
     /// Sends MPI_Win_post's message to `origin`.
     virtual Fault post(std::uint32_t origin) = 0;
     /// Sends MPI_Win_complete's message to `target`, behind the operations of the epoch.

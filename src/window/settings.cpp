@@ -1,13 +1,10 @@
 #include "window/settings.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/abstract_name.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/fault.h"
@@ -213,18 +211,8 @@ void announce_settings() {
     std::call_once(once, [] {
         const int rank = base::launcher::rank();
         if (rank < 0 || base::launcher::size() < 2 || !base::launcher::is_on_one_node() || family().empty()) return;
-        const int socket = base::above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-        if (socket < 0) return;
-        sockaddr_un name{};
-        name.sun_family = AF_UNIX;
-        // The first byte stays 0: a name in no file system.
-        const std::string text = name_of(rank, Settings::mine());
-        const std::size_t length = text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-        const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-        // The socket stays open until the process ends. A shell around the program may have claimed the name.
-        const bool claimed = ::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0;
-        g_has_name = claimed || errno == EADDRINUSE;
-        if (!claimed) ::close(socket);
+        // A shell around the program may have claimed the name.
+        g_has_name = base::claim_name(name_of(rank, Settings::mine())) != base::Claim::Failed;
         g_names = base::above_stdio(::open("/proc/net/unix", O_RDONLY | O_CLOEXEC));
     });
 }

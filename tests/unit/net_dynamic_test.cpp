@@ -38,9 +38,9 @@ class Dynamic {
     Fault operate(std::uint32_t origin, F&& op) {
         all.went_on();
         net::Stream& stream = all[origin].to(0);
-        const std::lock_guard lock(stream.mutex());
+        const std::lock_guard lock(stream.mutex);
         net::Description there{};
-        if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
+        if (const Fault fault = stream.queries.describe(there); fault != Fault::None) return fault;
         net::Attached attached(stream);
         op(attached);
         return attached.finish();

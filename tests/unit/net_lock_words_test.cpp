@@ -81,27 +81,23 @@ TEST(FabricAtomics, WordsAgreeWithTheModel) {
 int broken_exclusions(Words& of, std::uint64_t seed, int turns) {
     std::atomic<int> broken{0};
     std::vector<std::atomic<std::uint64_t>> counters(of.all.size());
-    std::vector<std::thread> threads;
-    for (std::uint32_t me = 0; me < of.all.size(); ++me)
-        threads.emplace_back([&, me] {
-            std::mt19937_64 random(seed * 100 + me);
-            TwoLevel& locks = *of.locks[me];
-            for (int i = 0; i < turns; ++i) {
-                const auto target = static_cast<std::uint32_t>(random() % of.all.size());
-                std::atomic<std::uint64_t>& counter = counters[target];
-                const auto kind = random() % 3;
-                const bool exclusive = kind == 0;
-                const LockKind one = exclusive ? LockKind::Exclusive : LockKind::Shared;
-                EXPECT_EQ(kind == 2 ? locks.lock_all() : locks.lock(target, one), Fault::None);
-                const std::uint64_t before = counter.load();
-                if (exclusive) counter.store(before + 1);
-                std::this_thread::yield();
-                if (counter.load() != before + (exclusive ? 1 : 0)) broken.fetch_add(1);
-                EXPECT_EQ(kind == 2 ? locks.unlock_all() : locks.unlock(target, one), Fault::None);
-            }
-        });
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(of.all.size(), [&](std::uint32_t me) {
+        std::mt19937_64 random(seed * 100 + me);
+        TwoLevel& locks = *of.locks[me];
+        for (int i = 0; i < turns; ++i) {
+            const auto target = static_cast<std::uint32_t>(random() % of.all.size());
+            std::atomic<std::uint64_t>& counter = counters[target];
+            const auto kind = random() % 3;
+            const bool exclusive = kind == 0;
+            const LockKind one = exclusive ? LockKind::Exclusive : LockKind::Shared;
+            EXPECT_EQ(kind == 2 ? locks.lock_all() : locks.lock(target, one), Fault::None);
+            const std::uint64_t before = counter.load();
+            if (exclusive) counter.store(before + 1);
+            std::this_thread::yield();
+            if (counter.load() != before + (exclusive ? 1 : 0)) broken.fetch_add(1);
+            EXPECT_EQ(kind == 2 ? locks.unlock_all() : locks.unlock(target, one), Fault::None);
+        }
+    });
     return broken.load();
 }
 
@@ -113,50 +109,29 @@ TEST(FabricAtomics, TwoLevelLocksExclude) {
     }
 }
 
-// A second addition executes between the load and the store of the first one. One of them is lost, and the sum shows
-// it. The system may run the threads one after the other, so the run is repeated until additions overlap.
 TEST(FabricAtomics, ASplitAtomicIsNoticed) {
-    const auto sum = [](fake::Flaw flaw) {
-        JobSetup setup = seeded_setup(1, Progress::Thread);
-        setup.behaviour.flaw = flaw;
-        setup.behaviour.flawed = 3;
-        setup.behaviour.full = 0;
+    const int each = times(200, 50);
+    const auto sum = [each](const JobSetup& setup) {
         Words of(setup);
-        std::vector<std::thread> threads;
-        for (std::uint32_t me = 0; me < 3; ++me)
-            threads.emplace_back([&, me] {
-                std::uint64_t before = 0;
-                for (int i = 0; i < times(200, 50); ++i)
-                    EXPECT_EQ(of.words[me]->add(0, Word::Local, 1, before), Fault::None);
-            });
-        for (std::thread& thread : threads)
-            thread.join();
+        in_threads(3, [&](std::uint32_t me) {
+            std::uint64_t before = 0;
+            for (int i = 0; i < each; ++i)
+                EXPECT_EQ(of.words[me]->add(0, Word::Local, 1, before), Fault::None);
+        });
         return of.value(0, Word::Local);
     };
-    const auto all = static_cast<std::uint64_t>(3 * times(200, 50));
-    EXPECT_EQ(sum(fake::Flaw::None), all);
-    std::uint64_t least = all;
-    for (int run = 0; run < 200 && least == all; ++run)
-        least = sum(fake::Flaw::SplitsAtomics);
-    EXPECT_LT(least, all);
+    expect_split_atomics_to_lose(seeded_setup(1, Progress::Thread), static_cast<std::uint64_t>(3 * each), sum);
 }
 
 // An atomic to the dead is given up, whatever the provider does with it.
 TEST(FabricAtomics, ADeadProcessIsAFault) {
-    // Atomics that never end are left to the provider.
-    static auto* const left = new std::vector<std::unique_ptr<Words>>;
-    for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
-        JobSetup setup = seeded_setup(2, Progress::Thread);
-        setup.timeout_ms = 300;
-        setup.behaviour.dead = dead;
-        left->push_back(std::make_unique<Words>(setup));
-        Words& of = *left->back();
+    at_once(with_dead_peers<Words>(seeded_setup(2, Progress::Thread)), [](Words& of) {
         std::uint64_t before = 0;
         EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::None);
         of.all.fabric().kill(1);
         EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::Dead);
         EXPECT_EQ(of.words[0]->add(2, Word::Local, 1, before), Fault::None);
-    }
+    });
 }
 
 // A process that has given up its window's words refuses the atomic. It lives: its other windows go on.

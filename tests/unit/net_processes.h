@@ -80,9 +80,9 @@ struct Process {
     template <class F>
     Fault operate(std::uint32_t target, F&& op) {
         net::Stream& stream = to(target);
-        const std::lock_guard lock(stream.mutex());
+        const std::lock_guard lock(stream.mutex);
         net::Description there{};
-        if (const Fault fault = stream.queries().describe(there); fault != Fault::None) return fault;
+        if (const Fault fault = stream.queries.describe(there); fault != Fault::None) return fault;
         op(stream);
         return stream.finish();
     }
@@ -90,9 +90,9 @@ struct Process {
     template <class F>
     net::SharedCompletion request(std::uint32_t target, F&& op) {
         net::Stream& stream = to(target);
-        const std::lock_guard lock(stream.mutex());
+        const std::lock_guard lock(stream.mutex);
         net::Description there{};
-        EXPECT_EQ(stream.queries().describe(there), Fault::None);
+        EXPECT_EQ(stream.queries.describe(there), Fault::None);
         net::SharedCompletion completion = stream.issue();
         op(stream);
         EXPECT_EQ(stream.finish(), Fault::None);
@@ -255,14 +255,49 @@ inline Process::~Process() {
     network.close();
 }
 
-/// Calls one(*member) for all members at once, each in a thread of its own.
-template <class Member, class One>
-void at_once(std::span<const std::unique_ptr<Member>> members, One&& one) {
+/// Calls f(0) to f(count - 1) at once, each in a thread of its own.
+template <class F>
+void in_threads(std::uint32_t count, F&& f) {
     std::vector<std::thread> threads;
-    for (const std::unique_ptr<Member>& member : members)
-        threads.emplace_back([&one, &member] { one(*member); });
+    for (std::uint32_t i = 0; i < count; ++i)
+        threads.emplace_back([&f, i] { f(i); });
     for (std::thread& thread : threads)
         thread.join();
+}
+
+/// Calls one(*member) for all members at once.
+template <class Member, class One>
+void at_once(std::span<const std::unique_ptr<Member>> members, One&& one) {
+    in_threads(static_cast<std::uint32_t>(members.size()), [&](std::uint32_t i) { one(*members[i]); });
+}
+
+/// Members for tests with a dead peer, one for each way in which the provider treats operations on it, and those of
+/// earlier calls. None is destroyed: operations that never end are left to the provider, with their fabric.
+template <class Member>
+std::span<const std::unique_ptr<Member>> with_dead_peers(JobSetup setup) {
+    static auto* const left = new std::vector<std::unique_ptr<Member>>;
+    setup.timeout_ms = 300;
+    setup.progress = Progress::Thread;
+    for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
+        setup.behaviour.dead = dead;
+        left->push_back(std::make_unique<Member>(setup));
+    }
+    return *left;
+}
+
+/// What three threads add to one number, sum(setup), is `all`; less if a second addition executes between the load and
+/// the store of the first one. The system may run the threads one after the other, so the run is repeated until
+/// additions overlap.
+template <class Sum>
+void expect_split_atomics_to_lose(JobSetup setup, std::uint64_t all, Sum&& sum) {
+    setup.behaviour.full = 0;
+    EXPECT_EQ(sum(setup), all);
+    setup.behaviour.flaw = fake::Flaw::SplitsAtomics;
+    setup.behaviour.flawed = 3;
+    std::uint64_t least = all;
+    for (int run = 0; run < 200 && least == all; ++run)
+        least = sum(setup);
+    EXPECT_LT(least, all);
 }
 
 }  // namespace osc::test

@@ -28,7 +28,7 @@ JobSetup setup_of(std::uint64_t seed, Progress progress) {
 template <class F>
 Fault accumulate(Process& process, std::uint32_t target, F&& f) {
     return process.operate(target, [&](net::Stream& stream) {
-        const net::Description* const there = stream.queries().exposed();
+        const net::Description* const there = stream.queries.exposed();
         ASSERT_NE(there, nullptr);
         net::ProviderAtomics rows(stream, process.network.endpoint(), there->base, there->key);
         f(stream, rows);
@@ -171,16 +171,13 @@ TEST(FabricRows, OrderAndResultsAgreeWithTheModel) {
     }
 }
 
-/// The sum of what three processes, the target among them, add to one element at the same time.
-std::int64_t sum_of_threads(fake::Flaw flaw, int each) {
-    JobSetup setup = setup_of(1, Progress::Thread);
-    setup.behaviour.flaw = flaw;
-    setup.behaviour.flawed = 3;
-    setup.behaviour.full = 0;
-    Processes all(setup);
-    std::vector<std::thread> threads;
-    for (std::uint32_t me = 0; me < all.size(); ++me)
-        threads.emplace_back([&, me] {
+// Three processes, the target among them, add to one element.
+TEST(FabricRows, NoAdditionIsLost) {
+    const Deadline deadline(280);
+    const int each = times(200, 50);
+    const auto sum = [each](const JobSetup& setup) {
+        Processes all(setup);
+        in_threads(3, [&](std::uint32_t me) {
             std::int64_t before = 0;
             for (int i = 0; i < each; ++i) {
                 EXPECT_EQ(add(all[me], 0, 64, 1, i % 2 == 0 ? &before : nullptr), Fault::None);
@@ -190,42 +187,24 @@ std::int64_t sum_of_threads(fake::Flaw flaw, int each) {
             }
             EXPECT_EQ(all[me].far->complete_ops(0), Fault::None);
         });
-    for (std::thread& thread : threads)
-        thread.join();
-    std::int64_t sum = 0;
-    EXPECT_EQ(add(all[1], 0, 64, 0, &sum), Fault::None);
-    EXPECT_EQ(all[1].far->complete_ops(0), Fault::None);
-    return sum;
-}
-
-// A fabric that splits atomics loses additions. The threads may not meet in one run, so it is repeated until they do.
-TEST(FabricRows, NoAdditionIsLost) {
-    const Deadline deadline(280);
-    const int each = times(200, 50);
-    EXPECT_EQ(sum_of_threads(fake::Flaw::None, each), 3 * each);
-    std::int64_t least = 3 * each;
-    for (int run = 0; run < 200 && least == 3 * each; ++run)
-        least = sum_of_threads(fake::Flaw::SplitsAtomics, each);
-    EXPECT_LT(least, 3 * each);
+        std::int64_t total = 0;
+        EXPECT_EQ(add(all[1], 0, 64, 0, &total), Fault::None);
+        EXPECT_EQ(all[1].far->complete_ops(0), Fault::None);
+        return static_cast<std::uint64_t>(total);
+    };
+    expect_split_atomics_to_lose(setup_of(1, Progress::Thread), static_cast<std::uint64_t>(3 * each), sum);
 }
 
 // Each operation ends, and the flush says that one has failed, whatever the provider does with the dead.
 TEST(FabricRows, ADeadTargetIsAFault) {
     const Deadline deadline(280);
-    // The provider keeps some operations, and may still write to their buffers.
-    struct Left {
-        explicit Left(const JobSetup& setup) : all(setup) {}
+    // The provider may still write to the buffers.
+    struct Member {
+        explicit Member(const JobSetup& setup) : all(setup) {}
         Processes all;
         std::int64_t before[40] = {};
     };
-    static auto* const left = new std::vector<std::unique_ptr<Left>>;
-    for (const fake::DeadPeer dead : {fake::DeadPeer::Errors, fake::DeadPeer::Full, fake::DeadPeer::Silent}) {
-        JobSetup setup = setup_of(2, Progress::Thread);
-        setup.timeout_ms = 300;
-        setup.behaviour.dead = dead;
-        left->push_back(std::make_unique<Left>(setup));
-    }
-    at_once<Left>(*left, [](Left& one) {
+    at_once(with_dead_peers<Member>(setup_of(2, Progress::Thread)), [](Member& one) {
         Processes& all = one.all;
         EXPECT_EQ(add(all[0], 1, 0, 1, nullptr), Fault::None);
         EXPECT_EQ(all[0].far->complete_ops(1), Fault::None);

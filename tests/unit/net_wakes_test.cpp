@@ -64,7 +64,7 @@ TEST(FabricWakes, DeferredMessagesThatLeave) {
         {
             const Waiting waiting(0, 0, 0);
             Waiter waiter(origin.network.engine);
-            std::unique_lock lock(flow.mutex());
+            std::unique_lock lock(flow.mutex);
             // Ends the requests in flight while no thread can send the next ones.
             for (std::uint32_t i = 0; i < 400; ++i)
                 all[i % 2].network.engine.try_poll();

@@ -61,16 +61,12 @@ class SpanningCore final : public Members, public Core {
             core.incomplete = 1;
             return Fault::None;
         }
-        Fault await_lock(std::uint32_t) override {
+        void await_lock(std::uint32_t) override {
             ++core.awaited;
             while (!core.granted.load())
                 std::this_thread::sleep_for(std::chrono::microseconds(100));
-            return Fault::None;
         }
-        Fault unlock(std::uint32_t) override {
-            ++core.requests;
-            return Fault::None;
-        }
+        void unlock(std::uint32_t) override { ++core.requests; }
         Fault post(std::uint32_t) override { return Fault::None; }
         Fault complete(std::uint32_t) override { return Fault::None; }
         bool awaits_complete(std::uint32_t) override { return core.tests; }

@@ -105,7 +105,7 @@ void FabricSender::send_piggybacks() {
         Connection* to = nullptr;
         {
             const std::lock_guard lock(mutex_);
-            if (!with_piggyback_.empty()) to = with_piggyback_.all().front();
+            if (!with_piggyback_.all.empty()) to = with_piggyback_.all.front();
         }
         if (to == nullptr) return;
         const std::lock_guard order(to->lane.sending);
@@ -153,7 +153,7 @@ void FabricSender::retry_unsent() {
 
 std::vector<Connection*> FabricSender::stuck_peers() {
     const std::lock_guard lock(mutex_);
-    return stuck_.all();
+    return stuck_.all;
 }
 
 bool FabricSender::is_stuck(const Connection& to) {

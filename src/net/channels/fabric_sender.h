@@ -79,26 +79,20 @@ class FabricSender {
     void send_piggybacks();
     /// Sends what the provider had no room for, if has_unsent(). Under the drive lock.
     void retry_unsent();
-    bool has_unsent() const { return !stuck_.empty(); }
-    bool has_piggybacks() const { return !with_piggyback_.empty(); }
+    bool has_unsent() const { return stuck_.count.load(std::memory_order_relaxed) != 0; }
+    bool has_piggybacks() const { return with_piggyback_.count.load(std::memory_order_relaxed) != 0; }
     /// Peers that the provider has no room for.
     std::vector<Connection*> stuck_peers();
     /// Whether messages to the peer wait for room.
     bool is_stuck(const Connection& to);
 
   private:
-    /// Changed under mutex_; empty() without it.
-    class PeerSet {
-      public:
-        void add(Connection& peer) { peers_.push_back(&peer), publish(); }
-        void remove(Connection& peer) { std::erase(peers_, &peer), publish(); }
-        const std::vector<Connection*>& all() const { return peers_; }
-        bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-
-      private:
-        void publish() { count_.store(peers_.size(), std::memory_order_relaxed); }
-        std::vector<Connection*> peers_;
-        std::atomic<std::size_t> count_{0};
+    /// Under mutex_, except `count`.
+    struct PeerSet {
+        void add(Connection& peer) { all.push_back(&peer), count = all.size(); }
+        void remove(Connection& peer) { std::erase(all, &peer), count = all.size(); }
+        std::vector<Connection*> all;
+        std::atomic<std::size_t> count{0};
     };
 
     void make_messages();

@@ -16,14 +16,14 @@ bool Attached::look_up(std::uint64_t address, Lease& lease) {
     for (std::uint32_t last = 0;;) {
         if (std::exchange(unsure, false)) stream_.confirm();
         if (regions.find(address, lease)) return true;
-        const TargetQueries::Turn turn(stream_.queries());
+        const TargetQueries::Turn turn(stream_.queries);
         if (turn.waited()) continue;
         // The regions attached when this process has its lock count, not those attached before.
         const bool sure = stream_.is_confirmed();
         Lease leases[kMostLeases];
         const std::uint32_t count = regions.ahead();
         regions.asks();
-        fault_ = stream_.queries().ask(
+        fault_ = stream_.queries.ask(
             {Opcode::Lookup, Basic::None, Op::None, 0, count, static_cast<std::int64_t>(address)}, leases);
         regions.answered(std::span(leases, fault_ == Fault::None ? count : 0));
         if (fault_ != Fault::None) return false;
@@ -68,9 +68,9 @@ bool Attached::directly(bool write, std::int64_t disp, void* memory, std::size_t
     Lease lease;
     if (!regions.find(address, lease)) return false;
     if (lease.exposed == kNotYet) {
-        const TargetQueries::Turn turn(stream_.queries());
+        const TargetQueries::Turn turn(stream_.queries);
         regions.asks();
-        const Fault fault = stream_.queries().ask(
+        const Fault fault = stream_.queries.ask(
             {Opcode::Expose, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(address)}, &lease);
         regions.answered(std::span(&lease, fault == Fault::None ? 1 : 0));
         if (fault != Fault::None) return false;  // the message reports it

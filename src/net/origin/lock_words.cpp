@@ -63,9 +63,9 @@ Fault LockWords::find(std::uint32_t rank, WordAddress& place) {
     } else {
         Stream* stream = far_.stream(rank);
         if (stream == nullptr) return Fault::Other;
-        const std::lock_guard lock(stream->mutex());
+        const std::lock_guard lock(stream->mutex);
         Description there{};
-        if (const Fault fault = stream->queries().describe(there); fault != Fault::None) return fault;
+        if (const Fault fault = stream->queries.describe(there); fault != Fault::None) return fault;
         place.base = there.words_base;
         place.key = there.words_key;
     }

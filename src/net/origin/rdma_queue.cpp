@@ -17,7 +17,7 @@ RdmaQueue::RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache&
 }
 
 void RdmaQueue::add(RdmaRequest&& request, bool confirmed, bool refused) {
-    request.serial = next_serial();
+    request.serial = ++serial_;
     if (waiting() == 0 && confirmed && start(request, refused) == Started::Yes) return;
     push(std::move(request));
 }

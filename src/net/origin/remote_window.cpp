@@ -24,7 +24,7 @@ RemoteWindow::RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t 
 RemoteWindow::~RemoteWindow() {
     for (auto& [rank, stream] : streams_) {
         {
-            const std::lock_guard lock(stream->mutex());
+            const std::lock_guard lock(stream->mutex);
             stream->complete_ops();
         }
         if (stream->abandon()) static_cast<void>(stream.release());  // the provider may still write into it
@@ -51,22 +51,23 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
 Fault RemoteWindow::lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) {
     Stream* to = stream(target);
     if (to == nullptr) return Fault::Other;
-    return to->lock(kind == sync::LockKind::Exclusive ? LockAsk::Exclusive
-                    : inside_lock_all                 ? LockAsk::Barging
-                                                      : LockAsk::Shared);
-}
-
-Fault RemoteWindow::await_lock(std::uint32_t target) {
-    Stream* to = stream(target);
-    if (to == nullptr) return Fault::Other;
-    const std::lock_guard lock(to->mutex());
-    to->confirm();
+    const std::lock_guard lock(to->mutex);
+    to->lock(kind == sync::LockKind::Exclusive ? LockAsk::Exclusive
+             : inside_lock_all                 ? LockAsk::Barging
+                                               : LockAsk::Shared);
     return Fault::None;
 }
 
-Fault RemoteWindow::unlock(std::uint32_t target) {
-    Stream* to = stream(target);
-    return to != nullptr ? to->unlock() : Fault::Other;
+void RemoteWindow::await_lock(std::uint32_t target) {
+    Stream* const to = used_stream(target);
+    const std::lock_guard lock(to->mutex);
+    to->confirm();
+}
+
+void RemoteWindow::unlock(std::uint32_t target) {
+    Stream* const to = used_stream(target);
+    const std::lock_guard lock(to->mutex);
+    to->end_epoch(Opcode::Unlock);
 }
 
 Fault RemoteWindow::post(std::uint32_t origin) {
@@ -84,7 +85,7 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
         Message* message = base::insist([&] { return network_.sender.claim(); });
         std::memcpy(message->body(), part.data(), part.size_bytes());
         message->bytes = part.size_bytes();
-        network_.messenger.notice(*to, window_, me_, message);
+        network_.sender.send(*to, {.kind = FrameKind::Notice, .origin = me_, .window = window_}, message);
         steps = steps.subspan(part.size());
     }
     return net::fault_of(to->end.load(std::memory_order_relaxed), rank);
@@ -94,17 +95,17 @@ Fault RemoteWindow::complete(std::uint32_t target) {
     Stream* to = base::insist([&] { return stream(target); });
     network_.engine.expect_wait();
     if (to == nullptr) return Fault::Other;
-    return to->close(Opcode::Complete, SendQueue::When::Now, arrivals_->is_tested_by(target));
+    const std::lock_guard lock(to->mutex);
+    to->close(Opcode::Complete, SendQueue::When::Now, arrivals_->is_tested_by(target));
+    return Fault::None;
 }
 
 // A host's message that follows MPI_Win_complete may overtake the complete, which MPI_Win_test shows and MPI_Win_wait
 // does not. A complete that this process sends before the target's query comes reaches the target before the answer: so
 // this function looks first whether the complete is sent, and then whether the query has come.
 bool RemoteWindow::awaits_complete(std::uint32_t target) {
-    Stream* to = stream(target);
-    if (to == nullptr) return false;
-    {
-        const std::lock_guard lock(to->mutex());
+    if (Stream* const to = used_stream(target); to != nullptr) {
+        const std::lock_guard lock(to->mutex);
         if (to->sends_later()) return true;
     }
     return arrivals_->is_tested_by(target);
@@ -124,8 +125,10 @@ void RemoteWindow::announce_test(std::span<const std::uint32_t> origins) {
 Fault RemoteWindow::close(std::uint32_t target, bool piggyback) {
     Stream* to = base::insist([&] { return stream(target); });
     network_.engine.expect_wait();
-    const auto when = piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now;
-    return to != nullptr ? to->close(Opcode::FenceClose, when, false) : Fault::Other;
+    if (to == nullptr) return Fault::Other;
+    const std::lock_guard lock(to->mutex);
+    to->close(Opcode::FenceClose, piggyback ? SendQueue::When::Piggyback : SendQueue::When::Now, false);
+    return Fault::None;
 }
 
 void RemoteWindow::opened(std::uint64_t fence, bool ahead) {
@@ -205,7 +208,7 @@ Fault RemoteWindow::each(F&& f) {
     };
     base::FirstFault first;
     for (Stream* stream = stream_from(0); stream != nullptr; stream = stream_from(stream->route.target + 1)) {
-        const std::lock_guard lock(stream->mutex());
+        const std::lock_guard lock(stream->mutex);
         first.note(f(*stream));
     }
     return first.take();
@@ -216,7 +219,7 @@ Fault RemoteWindow::complete_ops(std::uint32_t target) {
     if (target != shm::kEveryTarget) {
         Stream* const to = used_stream(target);
         if (to == nullptr) return Fault::None;
-        const std::lock_guard lock(to->mutex());
+        const std::lock_guard lock(to->mutex);
         return to->complete_ops();
     }
     // All are sent before any is awaited.
@@ -231,7 +234,7 @@ Fault RemoteWindow::complete_local(std::uint32_t target) {
     if (target == shm::kEveryTarget) return each([](Stream& stream) { return stream.complete_local(); });
     Stream* const to = used_stream(target);
     if (to == nullptr) return Fault::None;
-    const std::lock_guard lock(to->mutex());
+    const std::lock_guard lock(to->mutex);
     return to->complete_local();
 }
 

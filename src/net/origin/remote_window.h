@@ -39,8 +39,8 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     Stream* stream(std::uint32_t target);
 
     Fault lock(std::uint32_t target, sync::LockKind kind, bool inside_lock_all) override;
-    Fault await_lock(std::uint32_t target) override;
-    Fault unlock(std::uint32_t target) override;
+    void await_lock(std::uint32_t target) override;
+    void unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
     Fault complete(std::uint32_t target) override;
     bool awaits_complete(std::uint32_t target) override;

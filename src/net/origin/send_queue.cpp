@@ -87,7 +87,7 @@ void SendQueue::dispatch(FrameKind kind, When when) {
     if (!filling()) return;
     filling_.kind = kind;
     filling_.when = when;
-    filling_.serial = next_serial();
+    filling_.serial = ++serial_;
     records_ = 0;
     soon_ = false;
     if (waiting() > 0 || !launch(filling_)) push(std::exchange(filling_, {}));

@@ -45,12 +45,11 @@ Stream::Stream(const StreamRoute& its_route, Protocol protocol, std::atomic<std:
       fence_(fence),
       incomplete_(incomplete),
       messages_(route, faults),
-      transfers_(route, faults, regions),
-      queries_(*this) {}
+      transfers_(route, faults, regions) {}
 
 Stream::~Stream() {
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(mutex);
         complete_ops();
     }
     route.network.engine.backlog().withdraw(*this);
@@ -93,7 +92,7 @@ std::byte* Stream::add(const Record& record) {
 
 // False if the operation goes by message.
 bool Stream::transfer_directly(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
-    const Description* const there = queries_.exposed();
+    const Description* const there = queries.exposed();
     if (there == nullptr || !wants_direct(bytes)) return false;
     transfer(write, there->base + static_cast<std::uint64_t>(disp), there->key, memory, bytes, nullptr);
     return true;
@@ -166,9 +165,9 @@ bool Stream::try_small(const op::Simple& simple, bool threaded) {
         record.basic = how->basic;
         record.op = how->op;
     }
-    std::unique_lock lock(mutex(), std::defer_lock);
+    std::unique_lock lock(mutex, std::defer_lock);
     if (threaded || is_enlisted()) lock.lock();
-    const Description* const there = queries_.described();
+    const Description* const there = queries.described();
     if (there == nullptr || there->dynamic != 0 || protocol_ == Protocol::Messages || bytes > most_) return false;
     if (simple.is_transfer() && wants_direct(bytes)) return false;
     if (__builtin_mul_overflow(record.disp, static_cast<std::int64_t>(there->unit), &record.disp)) return false;
@@ -227,38 +226,28 @@ Fault Stream::finish() {
     return Fault::None;
 }
 
-Fault Stream::lock(LockAsk ask) {
-    const std::lock_guard lock(mutex());
+void Stream::lock(LockAsk ask) {
     add({Opcode::Lock, Basic::None, Op::None, 0, 0, static_cast<std::int64_t>(ask)});
     under_lock_ = true;
     messages_.must_confirm();
     messages_.accept_lock();  // the epoch before this one is settled
-    return Fault::None;
 }
 
-// Adds a record that ends an epoch. Direct transfers, and operations in flight that return data, must have ended
-// before. Those in the message that the record joins end with its reply.
+// Direct transfers, and operations in flight that return data, must have ended before. Those in the message that the
+// record joins end with its reply.
 void Stream::end_epoch(Opcode end) {
     if (messages_.awaits_data_in_flight() || transfers_.uses_memory() || notifies_later()) {
         send();
         await_issued();
     }
     base::insist([&] { add({end, Basic::None, Op::None, 0, 0, 0}); });
+    under_lock_ = under_lock_ && end != Opcode::Unlock;
 }
 
-Fault Stream::unlock() {
-    const std::lock_guard lock(mutex());
-    end_epoch(Opcode::Unlock);
-    under_lock_ = false;
-    return Fault::None;
-}
-
-Fault Stream::close(Opcode end, SendQueue::When when, bool awaited) {
-    const std::lock_guard lock(mutex());
+void Stream::close(Opcode end, SendQueue::When when, bool awaited) {
     end_epoch(end);
     const bool at_once = awaited || messages_.awaits_data();
     send(at_once ? FrameKind::Request : FrameKind::DelayedReply, when);
-    return Fault::None;
 }
 
 // A put or get that is awaited next, with nothing else issued, goes directly: the provider acknowledges it sooner than
@@ -267,7 +256,7 @@ bool Stream::send_alone() {
     if (!messages_.has_only_record() || protocol_ != Protocol::Auto || transfers_.waiting() > 0 || !all_ended() ||
         !is_confirmed())
         return false;
-    const Description* const there = queries_.exposed();
+    const Description* const there = queries.exposed();
     const Record record = messages_.last();
     if (there == nullptr || record.bytes > route.network.endpoint().largest_transfer()) return false;
     std::byte* memory = nullptr;
@@ -300,12 +289,12 @@ Fault Stream::complete_local() {
 }
 
 sync::Traffic Stream::take_traffic() {
-    const std::lock_guard lock(mutex());
+    const std::lock_guard lock(mutex);
     return {messages_.take_traffic(), std::exchange(direct_bytes_, 0)};
 }
 
 void Stream::forget_results() {
-    const std::lock_guard lock(mutex());
+    const std::lock_guard lock(mutex);
     messages_.forget_results();
 }
 
@@ -342,7 +331,7 @@ bool Stream::look(Completion& completion) {
     if (completion.ended()) return true;
     route.network.engine.poll();
     if (completion.ended()) return true;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const std::unique_lock lock(mutex, std::try_to_lock);
     if (const std::int64_t now = now_ns(); lock.owns_lock() && now - looked_ > kLookEvery) {
         looked_ = now;
         if (gone(gone_since_)) completion.give_up(route.to.end.load(std::memory_order_acquire));
@@ -443,7 +432,7 @@ void Stream::advance() {
 }
 
 progress::DeferredWork::Left Stream::resume() {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const std::unique_lock lock(mutex, std::try_to_lock);
     if (!lock.owns_lock()) return Left::Busy;
     if (proceed()) route.network.engine.ring();
     if (is_deferred()) return transfers_.no_room() ? Left::Busy : Left::Work;

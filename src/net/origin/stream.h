@@ -58,9 +58,6 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
            const std::atomic<std::uint64_t>& fence);
     ~Stream() override;
 
-    std::mutex& mutex() { return mutex_; }
-    TargetQueries& queries() { return queries_; }
-
     /// The state of one operation of one thread.
     struct CallState {
         SharedCompletion completion;                   // or null
@@ -72,10 +69,10 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     class Released {
       public:
         explicit Released(Stream& stream) : stream_(stream), operation_(std::exchange(stream.operation, {})) {
-            stream_.mutex_.unlock();
+            stream_.mutex.unlock();
         }
         ~Released() {
-            stream_.mutex_.lock();
+            stream_.mutex.lock();
             stream_.operation = std::move(operation_);
         }
         Released(const Released&) = delete;
@@ -107,11 +104,12 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// The accumulate that follows goes by message, behind the atomics of the provider that are in flight.
     void accumulate_by_message();
 
-    // These three take the mutex.
-    Fault lock(LockAsk ask);
-    Fault unlock();
-    /// Sends `end`, FenceClose or Complete, behind all operations. `awaited`: the caller awaits the reply next.
-    Fault close(Opcode end, SendQueue::When when, bool awaited);
+    /// Requests the target's lock: later operations execute under it.
+    void lock(LockAsk ask);
+    /// Adds `end`, FenceClose, Complete or Unlock, behind all operations.
+    void end_epoch(Opcode end);
+    /// The same, and sends it. `awaited`: the caller awaits the reply next.
+    void close(Opcode end, SendQueue::When when, bool awaited);
 
     // Operations with a request.
     /// Gives the next operation a completion, until issued().
@@ -151,6 +149,8 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     /// caller does not hold the mutex.
     bool abandon();
 
+    std::mutex mutex;
+    TargetQueries queries{*this};
     const StreamRoute route;
     StreamFault faults;
     RegionCache regions;
@@ -204,7 +204,6 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     }
     /// Waits until everything issued has ended.
     void await_issued();
-    void end_epoch(Opcode end);
     /// Waits until all transfers have started, or ended.
     void await_started();
     void await_notifications();
@@ -216,10 +215,8 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     const std::size_t direct_from_;
     const std::atomic<std::uint64_t>& fence_;
     std::atomic<std::uint32_t>& incomplete_;
-    std::mutex mutex_;
     SendQueue messages_;
     RdmaQueue transfers_;
-    TargetQueries queries_;
     bool under_lock_ = false;                 // requested, and not released
     std::uint64_t awaited_fence_ = 0;         // in the last FenceOpen
     std::uint32_t full_ = 0;                  // messages, since the window was made

@@ -87,8 +87,6 @@ class StreamQueue {
             if (place.serial.load(std::memory_order_seq_cst) == 0) return &place;
         return nullptr;
     }
-    /// The serial of a request that is issued now.
-    std::uint64_t next_serial() { return ++serial_; }
     void push(Request&& request) {
         base::insist([&] { waiting_.push_back(std::move(request)); });
         publish();
@@ -102,6 +100,7 @@ class StreamQueue {
     StreamFault& faults_;
     std::array<Place, kPlaces> places_;
     std::deque<Request> waiting_;
+    std::uint64_t serial_ = 0;  // see issued()
 
   private:
     void publish() {
@@ -109,7 +108,6 @@ class StreamQueue {
     }
 
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    std::uint64_t serial_ = 0;
     // The serial of the first in waiting_. A request has its place before it leaves waiting_, so a thread that reads
     // this first misses none.
     std::atomic<std::uint64_t> waiting_from_{kNone};
