@@ -1,5 +1,4 @@
 // Entry points that make and free windows and memory, and that make communicators of processes which share memory.
-// Build: -O2
 #include <pthread.h>
 
 #include <climits>

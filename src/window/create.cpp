@@ -1,7 +1,6 @@
 // Creation and free of windows. On a node both use shared memory only. Creation: the first process makes the control
 // table, and the team passes two barriers; then the window's processes pass those of the table. Free: the window passes
 // one barrier and counts departures.
-// Build: -O2
 #include "window/create.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Makes teams by one exchange over the user's communicator, and ends them: one file, because the steps of an exchange
 // share the records of its processes.
-// Build: -O2
 #include "window/team.h"
 
 #include <sched.h>
