@@ -113,7 +113,7 @@ int start_polled_request(const PolledRequest& functions, void* state, MPI_Reques
 extern const char* const kName;
 
 /// Whether a library has this ABI, by what `find` knows of its symbols. The ABI of the MPI 5 standard is recognised
-/// elsewhere (host/foreign.h).
+/// in host/real.cpp.
 bool is_host(void* (*find)(const char* symbol));
 
 /// Whether the user has the host simulate nodes. libosc then uses the host's nodes without joining any.

@@ -2,10 +2,11 @@
 // callbacks at MPI_Finalize (MPI 4.1 section 11.2.4), and is made anew if the program starts MPI again by a session.
 // Build: start
 #include <algorithm>
+#include <atomic>
+#include <string>
 #include <vector>
 
 #include "abi/abi.h"
-#include "api/job_line.h"
 #include "api/plugins.h"
 #include "api/serve.h"
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "base/options.h"
 #include "base/warn.h"
 #include "host/datatype.h"
+#include "net/network_stack.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
 #include "window/checker.h"
@@ -73,6 +75,22 @@ void report_job() {
     if (trace::enabled()) g_reports->timeline();
 }
 
+constexpr std::uint64_t kJobLine = 0x6a6f626c696e65;  // the claim of it, among the processes of a node
+
+// The line about the whole job that OSC_VERBOSE=1 prints.
+bool may_print_job() {
+    static std::atomic<bool> done{false};
+    return base::verbose("job") && !done.exchange(true) && base::claim_for_job(kJobLine);
+}
+
+// The job line of a job that has made no window.
+void describe_job_without_windows() {
+    int rank = 0;
+    host::real().Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && may_print_job())
+        base::say("libosc %s over %s: no window was made", OSC_VERSION_TEXT, host::describe_host().c_str());
+}
+
 void report() {
     if (g_checker != nullptr) g_checker->report_at_end();
     report_job();
@@ -104,6 +122,20 @@ int begin_world(int error) {
 }
 
 }  // namespace
+
+void describe_job(const Window& window) {
+    if (window.core.me != 0 || !may_print_job()) return;
+    const net::Job* const job = window.team.job();
+    std::string ways = window.team.local_size() > 1 || job == nullptr ? "load and store on a node" : "";
+    if (job != nullptr)
+        ways.append(ways.empty() ? "" : ", ")
+            .append("libfabric's ")
+            .append(net::NetworkStack::mine().endpoint().provider())
+            .append(" between nodes");
+    base::say("libosc %s over %s: %u ranks on %zu node%s, %s", OSC_VERSION_TEXT, host::describe_host().c_str(),
+              window.core.size, job != nullptr ? job->leaders.size() : std::size_t{1}, job != nullptr ? "s" : "",
+              ways.c_str());
+}
 
 bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
     const auto any_dead = [&] {

@@ -53,10 +53,6 @@ void drive(Window& window) {
     ::sched_yield();
 }
 
-Fault no_result() {
-    return fail(Fault::Arg, "the address for the result is null");
-}
-
 // The counters [first, first + count) of this process.
 Fault own_counters(Window& window, int first, int count, NotifyBoard*& board) {
     board = window.notifications.own();
@@ -249,67 +245,36 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
 
 #define OSC_TO int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype
 #define OSC_FROM const void *origin_addr, int origin_count, MPI_Datatype origin_datatype
+#define OSC_INTO void *origin_addr, int origin_count, MPI_Datatype origin_datatype
 #define OSC_RESULT void *result_addr, int result_count, MPI_Datatype result_datatype
-#define OSC_GENERAL(name, performs) \
-    return general(win, "OSC_" #name, trace::Call::name, stats::Kind::name, OSC_PERFORMS_##performs, notification_idx)
+#define OSC_COUNTER int notification_idx, MPI_Win win
 // Without a request the operation has a fast path: on memory that is mapped here it is done, then counted.
-#define OSC_FAST_TRANSFER(to, from)                                                                                 \
-    Window* const window = find_front(win);                                                                         \
-    NotifyBoard* const board = fast_board(window, target_rank, notification_idx);                                   \
-    std::uint64_t bytes = 0;                                                                                        \
-    std::byte* target = nullptr;                                                                                    \
-    if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) &&       \
-        OSC_LIKELY(origin_addr != nullptr) &&                                                                       \
-        OSC_LIKELY(                                                                                                 \
-            fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, bytes))) { \
-        fast::move_bytes(to, from, bytes);                                                                          \
-        board->increment(static_cast<std::uint32_t>(notification_idx));                                             \
-        return MPI_SUCCESS;                                                                                         \
+#define OSC_FAST(is_done)                                                                                     \
+    Window* const window = find_front(win);                                                                   \
+    NotifyBoard* const board = fast_board(window, target_rank, notification_idx);                             \
+    [[maybe_unused]] std::uint64_t bytes = 0;                                                                 \
+    [[maybe_unused]] std::byte* target = nullptr;                                                             \
+    if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) && \
+        OSC_LIKELY(origin_addr != nullptr) && OSC_LIKELY(is_done)) {                                          \
+        board->increment(static_cast<std::uint32_t>(notification_idx));                                       \
+        return MPI_SUCCESS;                                                                                   \
+    }
+#define OSC_MOVES(to, from)                                                                                \
+    fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, bytes) && \
+        (fast::move_bytes(to, from, bytes), true)
+#define OSC_NOTIFY(name, parameters, fast_path)                                                                       \
+    OSC_EXPORT int OSC_##name##_notify parameters {                                                                   \
+        fast_path return general(win, "OSC_" #name "_notify", trace::Call::name##_notify, stats::Kind::name##_notify, \
+                                 OSC_PERFORMS_##name, notification_idx);                                              \
     }
 
-OSC_EXPORT int OSC_Put_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win) {
-    OSC_FAST_TRANSFER(target, origin_addr)
-    OSC_GENERAL(Put_notify, Put);
-}
-
-OSC_EXPORT int OSC_Get_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
-                              int notification_idx, MPI_Win win) {
-    OSC_FAST_TRANSFER(origin_addr, target)
-    OSC_GENERAL(Get_notify, Get);
-}
-
-OSC_EXPORT int OSC_Accumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
-    Window* const window = find_front(win);
-    NotifyBoard* const board = fast_board(window, target_rank, notification_idx);
-    if (OSC_LIKELY(board != nullptr && origin_count == target_count && origin_datatype == target_datatype) &&
-        OSC_LIKELY(origin_addr != nullptr) &&
-        OSC_LIKELY(fast::quick_any<false>(origin_datatype, window, origin_count, target_rank, target_disp, op,
-                                          origin_addr, nullptr))) {
-        board->increment(static_cast<std::uint32_t>(notification_idx));
-        return MPI_SUCCESS;
-    }
-    OSC_GENERAL(Accumulate_notify, Accumulate);
-}
-
-OSC_EXPORT int OSC_Get_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win) {
-    OSC_GENERAL(Get_accumulate_notify, Get_accumulate);
-}
-
-OSC_EXPORT int OSC_Rput_notify(OSC_FROM, OSC_TO, int notification_idx, MPI_Win win, MPI_Request* request) {
-    OSC_GENERAL(Rput_notify, Rput);
-}
-
-OSC_EXPORT int OSC_Rget_notify(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, OSC_TO,
-                               int notification_idx, MPI_Win win, MPI_Request* request) {
-    OSC_GENERAL(Rget_notify, Rget);
-}
-
-OSC_EXPORT int OSC_Raccumulate_notify(OSC_FROM, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
-                                      MPI_Request* request) {
-    OSC_GENERAL(Raccumulate_notify, Raccumulate);
-}
-
-OSC_EXPORT int OSC_Rget_accumulate_notify(OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, int notification_idx, MPI_Win win,
-                                          MPI_Request* request) {
-    OSC_GENERAL(Rget_accumulate_notify, Rget_accumulate);
-}
+OSC_NOTIFY(Put, (OSC_FROM, OSC_TO, OSC_COUNTER), OSC_FAST(OSC_MOVES(target, origin_addr)))
+OSC_NOTIFY(Get, (OSC_INTO, OSC_TO, OSC_COUNTER), OSC_FAST(OSC_MOVES(origin_addr, target)))
+OSC_NOTIFY(Accumulate, (OSC_FROM, OSC_TO, MPI_Op op, OSC_COUNTER),
+           OSC_FAST(fast::quick_any<false>(origin_datatype, window, origin_count, target_rank, target_disp, op,
+                                           origin_addr, nullptr)))
+OSC_NOTIFY(Get_accumulate, (OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, OSC_COUNTER), )
+OSC_NOTIFY(Rput, (OSC_FROM, OSC_TO, OSC_COUNTER, MPI_Request* request), )
+OSC_NOTIFY(Rget, (OSC_INTO, OSC_TO, OSC_COUNTER, MPI_Request* request), )
+OSC_NOTIFY(Raccumulate, (OSC_FROM, OSC_TO, MPI_Op op, OSC_COUNTER, MPI_Request* request), )
+OSC_NOTIFY(Rget_accumulate, (OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, OSC_COUNTER, MPI_Request* request), )

@@ -10,7 +10,6 @@
 #include "base/warn.h"
 #include "core/epoch.h"
 #include "host/datatype.h"
-#include "host/errhandler.h"
 #include "host/host.h"
 #include "host/request.h"
 #include "shm/machine.h"

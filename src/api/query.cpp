@@ -1,5 +1,7 @@
 // Queries of windows: attributes, in C and for the host's Fortran layer, groups, info, shared_query.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "api/serve.h"
@@ -42,7 +44,9 @@ template <class Unit>
 int shared_query(Window& window, const char* function, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
     void* base = nullptr;
     MPI_Aint unit = 1;
-    Fault fault = base::attempt([&] { return find_memory(window, rank, *size, unit, base); });
+    const bool has_results = size != nullptr && disp_unit != nullptr && baseptr != nullptr;
+    Fault fault =
+        has_results ? base::attempt([&] { return find_memory(window, rank, *size, unit, base); }) : no_result();
     if (fault == Fault::None && !std::in_range<Unit>(unit))
         fault = fail(Fault::Disp, "the displacement unit does not fit an int; use MPI_Win_shared_query_c");
     if (fault == Fault::None) {
@@ -52,28 +56,19 @@ int shared_query(Window& window, const char* function, int rank, MPI_Aint* size,
     return finish(window, function, fault);
 }
 
-// The value that MPI_Win_get_attr returns in C for a predefined key (MPI 4.1 section 12.2.6); false for other keys.
-bool predefined_attribute(Window& window, int keyval, void*& value) {
-    // The values of create_flavor, size, unit and model are pointers to the value, the base is the pointer itself.
-    switch (keyval) {
-        case MPI_WIN_BASE:
-            value = window.shown_base();
-            return true;
-        case MPI_WIN_SIZE:
-            value = &window.bytes;
-            return true;
-        case MPI_WIN_DISP_UNIT:
-            value = &window.shown_unit;
-            return true;
-        case MPI_WIN_CREATE_FLAVOR:
-            value = &window.flavor;
-            return true;
-        case MPI_WIN_MODEL:
-            value = &window.model;
-            return true;
-        default:
-            return false;
-    }
+// A predefined attribute of a window; false for other keys. In C (MPI 4.1 section 12.2.6) all but the base are
+// addresses of the value.
+bool predefined_attribute(Window& window, int keyval, abi::Attribute& value) {
+    const std::pair<int, abi::Attribute> all[] = {
+        {MPI_WIN_BASE, {window.shown_base(), reinterpret_cast<MPI_Aint>(window.shown_base())}},
+        {MPI_WIN_SIZE, {&window.bytes, window.bytes}},
+        {MPI_WIN_DISP_UNIT, {&window.shown_unit, window.unit}},
+        {MPI_WIN_CREATE_FLAVOR, {&window.flavor, window.flavor}},
+        {MPI_WIN_MODEL, {&window.model, window.model}}};
+    const auto* const found = std::ranges::find(all, keyval, &std::pair<int, abi::Attribute>::first);
+    if (found == std::end(all)) return false;
+    value = found->second;
+    return true;
 }
 
 // A copy, because the host MPI, which reads and writes info objects, is never called under the window's state lock.
@@ -102,22 +97,8 @@ int get_status(const char* name, int (*call)(int, const MPI_Request*, Results...
 // The host's Fortran layer does not call MPI_Win_get_attr.
 bool abi::served_attribute(MPI_Win handle, int keyval, Attribute& value) {
     Window* const window = find_window(handle);
-    if (window == nullptr || !predefined_attribute(*window, keyval, value.pointer)) return false;
+    if (window == nullptr || !predefined_attribute(*window, keyval, value)) return false;
     count_served(Entry::Win_get_attr);
-    switch (keyval) {
-        case MPI_WIN_BASE:
-            value.integer = reinterpret_cast<MPI_Aint>(value.pointer);
-            break;
-        case MPI_WIN_SIZE:
-            value.integer = window->bytes;
-            break;
-        case MPI_WIN_DISP_UNIT:
-            value.integer = window->unit;
-            break;
-        default:  // pointers to an int
-            value.integer = *static_cast<const int*>(value.pointer);
-            break;
-    }
     return true;
 }
 
@@ -167,12 +148,13 @@ int Win_set_info(MPI_Win win, MPI_Info info) {
 
 int Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
     Window* const window = find_window(win);
-    void* value = nullptr;
+    abi::Attribute value{};
     if (window == nullptr && was_freed(win)) return raise_freed("MPI_Win_get_attr");
     if (window == nullptr || !predefined_attribute(*window, win_keyval, value))
         return host::real().Win_get_attr(win, win_keyval, attribute_val, flag);
     count_served(Entry::Win_get_attr);
-    std::memcpy(attribute_val, &value, sizeof value);
+    if (attribute_val == nullptr || flag == nullptr) return raise(*window, "MPI_Win_get_attr", no_result());
+    std::memcpy(attribute_val, &value.pointer, sizeof value.pointer);
     *flag = 1;
     return MPI_SUCCESS;
 }
@@ -182,21 +164,17 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     return host::real().Request_get_status(request, flag, status);
 }
 
-int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
-    return get_status("MPI_Request_get_status_all", host::real().Request_get_status_all, count, requests, flag,
-                      statuses);
-}
-
-int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-    return get_status("MPI_Request_get_status_any", host::real().Request_get_status_any, count, requests, index, flag,
-                      status);
-}
-
-int Request_get_status_some(int count, const MPI_Request* requests, int* completed, int* indices,
-                            MPI_Status* statuses) {
-    return get_status("MPI_Request_get_status_some", host::real().Request_get_status_some, count, requests, completed,
-                      indices, statuses);
-}
+#define OSC_GET_STATUS(name, parameters, ...)                                             \
+    int name parameters {                                                                 \
+        return get_status("MPI_" #name, host::real().name, count, requests, __VA_ARGS__); \
+    }
+OSC_GET_STATUS(Request_get_status_all, (int count, const MPI_Request* requests, int* flag, MPI_Status* statuses), flag,
+               statuses)
+OSC_GET_STATUS(Request_get_status_any,
+               (int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status), index, flag, status)
+OSC_GET_STATUS(Request_get_status_some,
+               (int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses), completed,
+               indices, statuses)
 
 }  // namespace entry
 }  // namespace osc

@@ -3,7 +3,7 @@
 #include "api/serve.h"
 
 #include "base/log.h"
-#include "host/errhandler.h"
+#include "host/host.h"
 #include "window/checker.h"
 
 namespace osc {
@@ -22,17 +22,13 @@ void abort_job(int error) {
 
 int raise(Window& window, const char* function, Fault fault) {
     const int error = error_class(fault);
-    const host::Real& mpi = host::real();
     if (window.core.ledger != nullptr) g_checker->fault(window, function, fault);
     if (host::window_errors_are_fatal(window.handle)) {
-        char name[MPI_MAX_OBJECT_NAME] = "";
-        int length = 0;
-        mpi.Win_get_name(window.handle, name, &length);
-        base::say("window 0x%x%s%s%s, rank %u of it: %s: %s", static_cast<unsigned>(window.handle),
-                  length > 0 ? " \"" : "", name, length > 0 ? "\"" : "", window.core.me, function, base::fault_text());
+        base::say("%s, rank %u of it: %s: %s", host::name_of(window.handle).c_str(), window.core.me, function,
+                  base::fault_text());
         abort_job(error);
     }
-    mpi.Win_call_errhandler(window.handle, error);
+    host::real().Win_call_errhandler(window.handle, error);
     return error;
 }
 
@@ -49,6 +45,10 @@ int raise(const char* function, Fault fault) {
     int world_model = 0;
     host::real().Initialized(&world_model);
     return world_model ? raise(MPI_COMM_SELF, function, error_class(fault)) : error_class(fault);
+}
+
+Fault no_result() {
+    return base::fail(Fault::Arg, "the address for the result is null");
 }
 
 int raise_freed(const char* function) {

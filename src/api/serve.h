@@ -48,6 +48,13 @@ int raise(const char* function, Fault fault);
 /// from then on also those of libraries that are loaded later. Thread-safe.
 void redirect_plugins();
 
+/// Prints the line about the whole job, once a job, for the first window that this process makes; only its rank 0
+/// prints. Thread-safe.
+void describe_job(const Window& window);
+
+/// Fault::Arg, for a null address in place of one where a result goes.
+Fault no_result();
+
 /// MPI_ERR_WIN for the handle of a window that libosc has freed.
 int raise_freed(const char* function);
 

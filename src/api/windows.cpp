@@ -8,18 +8,14 @@
 #include <new>
 #include <unordered_set>
 
-#include "api/job_line.h"
 #include "api/serve.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/warn.h"
 #include "core/epoch.h"
-#include "host/errhandler.h"
 #include "report/report.h"
-#include "window/device.h"
 #include "window/request.h"
 #include "window/settings.h"
-#include "window/split.h"
 
 namespace osc {
 namespace {
@@ -31,8 +27,7 @@ using base::fail;
 Fault check_arguments(MPI_Aint size, MPI_Aint unit, bool has_results) {
     if (size < 0) return fail(Fault::Size, "size %lld is negative", static_cast<long long>(size));
     if (unit <= 0) return fail(Fault::Disp, "displacement unit %lld is not positive", static_cast<long long>(unit));
-    if (!has_results) return fail(Fault::Arg, "the address for the result is null");
-    return Fault::None;
+    return has_results ? Fault::None : no_result();
 }
 
 bool is_intercommunicator(MPI_Comm comm, int& error) {
@@ -42,45 +37,34 @@ bool is_intercommunicator(MPI_Comm comm, int& error) {
 }
 
 const char* memory_name(shm::Memory memory) {
-    switch (memory) {
-        case shm::Memory::None:
-            return "no memory";
-        case shm::Memory::Shared:
-            return "shared";
-        case shm::Memory::Private:
-            return "not shared";
-        case shm::Memory::Mixed:
-            return "shared but for its first and last bytes";
-        case shm::Memory::Dynamic:
-            return "regions to be attached";
-    }
-    return "";
+    constexpr const char* kNames[] = {"no memory", "shared", "not shared", "shared but for its first and last bytes",
+                                      "regions to be attached"};
+    return kNames[static_cast<std::size_t>(memory)];
 }
 
 // Creates the window; false if the host must create it.
 bool served(const Request& request, const char* function, MPI_Win* win, void** base, int& error) {
     const bool inter = is_intercommunicator(request.comm, error);
     if (error != MPI_SUCCESS) return true;
+    const auto raised = [&](int what) {
+        error = raise(request.comm, function, what);
+        return true;
+    };
     if (inter) {
         fail(Fault::Other, "a window needs an intracommunicator");
-        error = raise(request.comm, function, MPI_ERR_COMM);
-        return true;
+        return raised(MPI_ERR_COMM);
     }
     shm::t_call = function;
     Window* window = nullptr;
     const char* reason = nullptr;
     error = create_window(request, window, reason);
-    if (error != MPI_SUCCESS) {
-        error = raise(request.comm, function, error);
-        return true;
-    }
+    if (error != MPI_SUCCESS) return raised(error);
     if (window == nullptr) {
         int rank = 0;
         host::real().Comm_rank(request.comm, &rank);
         if (base::values().fallback == "error") {
             fail(Fault::Other, "%s, and OSC_FALLBACK=error forbids to leave the window to the host MPI", reason);
-            error = raise(request.comm, function, MPI_ERR_OTHER);
-            return true;
+            return raised(MPI_ERR_OTHER);
         }
         if (rank == reporter_in(request.comm))
             base::warn_for_group("%s: the host MPI serves this window, because %s", function, reason);
@@ -94,7 +78,6 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         report::start();
         redirect_plugins();
         describe_job(*window);
-        return Fault::None;
     }));
     if (base::verbose("windows"))
         base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
@@ -161,10 +144,7 @@ Fault allocate(std::size_t bytes, std::size_t alignment, void*& base) {
     // Without shared memory use the heap. The host's function would not do: MPICH 4.0.2 returns 0x10 when it fails.
     if (base == nullptr && ::posix_memalign(&base, alignment, bytes) != 0)
         return fail(Fault::NoMem, "no memory for %zu bytes", bytes);
-    const Fault fault = base::attempt([&] {
-        all.add(base);
-        return Fault::None;
-    });
+    const Fault fault = base::attempt([&] { all.add(base); });
     if (fault != Fault::None && !shm::Arena::mine().release(base)) std::free(base);
     return fault;
 }

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <map>
 #include <vector>
 
 #include "base/control_groups.h"
+#include "base/log.h"
 
 namespace osc::base {
 namespace {
@@ -128,14 +128,11 @@ CoreSharing core_sharing(std::span<const CoreAllowance> processes) {
 std::string CoreSharing::text() const {
     if (limit == Limit::None) return "each process has a core";
     if (limit == Limit::Unknown) return "the system does not say which cores the processes may use";
-    char text[128];
     if (limit == Limit::Quota)
-        std::snprintf(text, sizeof text, "the quota of %zu process%s is %.2f cores", processes,
-                      processes == 1 ? "" : "es", static_cast<double>(milli_cores) / 1000);
-    else
-        std::snprintf(text, sizeof text, "%zu processes share %llu core%s", processes,
-                      static_cast<unsigned long long>(milli_cores / 1000), milli_cores == 1000 ? "" : "s");
-    return text;
+        return format("the quota of %zu process%s is %.2f cores", processes, processes == 1 ? "" : "es",
+                      static_cast<double>(milli_cores) / 1000);
+    return format("%zu processes share %llu core%s", processes, static_cast<unsigned long long>(milli_cores / 1000),
+                  milli_cores == 1000 ? "" : "s");
 }
 
 }  // namespace osc::base

@@ -17,4 +17,10 @@ void occupy_stdio();
 /// Writes all of `text`, also if signals interrupt it. False with errno.
 bool write_all(int descriptor, std::string_view text);
 
+/// Whether the process has a device of CUDA, HIP, Level Zero, XPMEM, Slingshot or InfiniBand, an io_uring or a
+/// userfaultfd open. The device or the kernel may access any of the process's memory. That a library of theirs is
+/// loaded does not mean it: UCX and hwloc load them on every machine. `folder` has a symbolic link to each open file.
+/// True if the folder cannot be read. Thread-safe.
+bool has_open_device(const char* folder = "/proc/thread-self/fd");
+
 }  // namespace osc::base

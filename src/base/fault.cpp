@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/first_fault.h"
 
 namespace osc::base {
 namespace {

@@ -4,35 +4,14 @@
 
 #include <cstddef>
 #include <new>
+#include <type_traits>
 
 namespace osc {
 
 enum class Fault {
     None,
-    Arg,
-    Assert,
-    Attach,
-    AttachRefused,  // libosc cannot attach the memory, but the program may ask for it
-    Base,
-    Buffer,
-    Count,
-    Dead,  // a process that this call needs has died, or the connection to it is lost
-    Disp,
-    Flavor,
-    Group,
-    Info,
-    LockType,
-    NoMem,
-    Op,
-    Other,
-    Range,
-    Rank,
-    Shared,
-    Size,
-    Sync,
-    Truncate,
-    Type,
-    Win,
+#define OSC_FAULT(id, error) id,
+#include "base/faults.def"
 };
 
 namespace base {
@@ -48,11 +27,13 @@ const char* fault_text();
 /// Fault::NoMem, with its line.
 Fault out_of_memory();
 
-/// The fault of `call`, also if an allocation in it fails. `call` returns a Fault.
+/// The fault of `call`, also if an allocation in it fails. `call` returns a Fault, or nothing.
 template <class F>
 Fault attempt(F&& call) {
     try {
-        return call();
+        if constexpr (std::is_same_v<decltype(call()), Fault>) return call();
+        call();
+        return Fault::None;
     } catch (const std::bad_alloc&) {
         return out_of_memory();
     }
@@ -73,6 +54,25 @@ auto insist(F&& step) {
         }
     }
 }
+
+/// The first fault of several steps, of which later ones may fail too.
+class FirstFault {
+  public:
+    /// Keeps the fault that a call of this thread has just returned, with its line, if it is the first one.
+    void note(Fault fault) {
+        if (fault != Fault::None && !is_set()) keep(fault);
+    }
+    bool is_set() const { return fault_ != Fault::None; }
+    /// Returns the fault, once, as if it had just arisen.
+    Fault take() { return is_set() ? raise() : Fault::None; }
+
+  private:
+    void keep(Fault fault);
+    Fault raise();
+
+    Fault fault_ = Fault::None;
+    char text_[kLongestFault];  // once there is a fault; an allocation could fail
+};
 
 }  // namespace base
 }  // namespace osc

@@ -28,10 +28,9 @@ enum class Finders { Job, Group };
 bool claim(std::uint64_t text, int& claims, int most) {
     const std::string mine = launcher::job_on_node();
     if (mine.empty() || claims >= most) return true;
-    char name[80];
-    std::snprintf(name, sizeof name, "libosc-%u-%016llx-%016llx", static_cast<unsigned>(::getuid()),
-                  static_cast<unsigned long long>(hash_of(mine)), static_cast<unsigned long long>(text));
-    const Claim claimed = claim_name(name);
+    const Claim claimed =
+        claim_name(format("libosc-%u-%016llx-%016llx", static_cast<unsigned>(::getuid()),
+                          static_cast<unsigned long long>(hash_of(mine)), static_cast<unsigned long long>(text)));
     if (claimed == Claim::Mine) ++claims;
     return claimed != Claim::Taken;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "core/strategies/strategy.h"
 #include "op/queue.h"
 #include "reach/reach.h"

@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "sync/pscw.h"
 
 namespace osc::strategy {

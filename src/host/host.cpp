@@ -18,6 +18,24 @@ constinit thread_local std::atomic<std::uint32_t> t_until_progress{1};
 
 namespace {
 
+bool ends_program(MPI_Errhandler handler) {
+    return handler == MPI_ERRORS_ARE_FATAL
+#ifdef MPI_ERRORS_ABORT
+           || handler == MPI_ERRORS_ABORT
+#endif
+        ;
+}
+
+// Whether the error handler that `get` returns ends the program.
+template <class Handle>
+bool are_fatal(int (*get)(Handle, MPI_Errhandler*), Handle of) {
+    MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
+    get(of, &handler);
+    const bool fatal = ends_program(handler);
+    free_handler(handler);
+    return fatal;
+}
+
 // Completed requests between two drives of the host.
 constexpr std::uint32_t kProgressEvery = 1024;
 
@@ -97,6 +115,33 @@ std::optional<std::string> info_value(MPI_Info info, const char* key) {
     int found = 0;
     if (info != MPI_INFO_NULL) real().Info_get(info, key, sizeof text - 1, text, &found);
     return found ? std::optional<std::string>(text) : std::nullopt;
+}
+
+int least(MPI_Comm comm, int mine, int& result) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = real().Iallreduce(&mine, &result, 1, MPI_INT, MPI_MIN, comm, &request);
+    return error == MPI_SUCCESS ? wait(request) : error;
+}
+
+int node_of(MPI_Comm comm, int rank) {
+    MPI_Comm node = MPI_COMM_NULL;
+    if (real().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
+    int first = rank;
+    const int error = least(node, rank, first);
+    real().Comm_free(&node);
+    return error == MPI_SUCCESS ? first : -1;
+}
+
+void free_handler(MPI_Errhandler& handler) {
+    if (!ends_program(handler) && handler != MPI_ERRORS_RETURN) real().Errhandler_free(&handler);
+}
+
+bool window_errors_are_fatal(MPI_Win window) {
+    return are_fatal(real().Win_get_errhandler, window);
+}
+
+bool comm_errors_are_fatal(MPI_Comm comm) {
+    return are_fatal(real().Comm_get_errhandler, comm);
 }
 
 bool world_lives() {

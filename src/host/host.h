@@ -1,5 +1,5 @@
 // Small services of the host MPI that the other rooms need: a private self-communicator for window handles, progress,
-// waiting for a collective, thread level, completed requests, error reports.
+// small collectives, thread level, completed requests, error handlers.
 #pragma once
 
 #include <mpi.h>
@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/core_sharing.h"
+#include "base/log.h"
 #include "host/real.h"
 #include "shm/activity.h"
 #include "shm/compare.h"
@@ -47,6 +49,21 @@ int wait(MPI_Request& request, F&& meanwhile) {
 inline int wait(MPI_Request& request) {
     return wait(request, [] { return true; });
 }
+
+/// Every process's value, by rank; collective over `comm`. A host error code, as the results of the next two.
+template <class T>
+int gather(MPI_Comm comm, const T& mine, T* all) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = real().Iallgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm, &request);
+    return error == MPI_SUCCESS ? wait(request) : error;
+}
+
+/// Computes the minimum of a value over the processes of `comm`; collective.
+int least(MPI_Comm comm, int mine, int& result);
+
+/// The rank in `comm` of the first process that shares a node of the host with this one, which is rank `rank` of
+/// `comm`; -1 if the host does not know. Collective over `comm`.
+int node_of(MPI_Comm comm, int rank);
 
 /// Whether the program runs at MPI_THREAD_MULTIPLE; asked once, after initialisation.
 bool threads();
@@ -87,8 +104,24 @@ std::string set_wait_policy(const base::CoreSharing& sharing);
 int count_session(int more);
 int sessions();
 
+/// A window in messages: window 0xa0000000 "halo", with the name that the program has given it.
+inline std::string name_of(MPI_Win window) {
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    real().Win_get_name(window, name, &length);
+    const char* const quote = length > 0 ? "\"" : "";
+    return base::format("window 0x%x%s%s%s%s", static_cast<unsigned>(window), length > 0 ? " " : "", quote, name,
+                        quote);
+}
+
 /// The value of an info key, or its first 255 characters; none also if `info` is MPI_INFO_NULL. Thread-safe.
 std::optional<std::string> info_value(MPI_Info info, const char* key);
+
+/// Whether the error handler there ends the program.
+bool window_errors_are_fatal(MPI_Win window);
+bool comm_errors_are_fatal(MPI_Comm comm);
+/// Gives back a handler that a query of the host has returned; predefined ones stay.
+void free_handler(MPI_Errhandler& handler);
 
 /// Whether MPI_Init has been called and MPI_Finalize has not ended. Thread-safe.
 bool world_lives();

@@ -1,16 +1,16 @@
-// Finds the host MPI.
-// Build: start
+// Finds the host MPI. Libraries with another ABI than libosc is built for are recognised by functions and data that
+// only they have: libosc reads none of their handles, and calls only what may be called at any time. Build: start
 #include "host/real.h"
 
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <vector>
 
-#include "host/foreign.h"
 #include "host/lacking.h"
 
 namespace osc::host {
@@ -59,6 +59,33 @@ void* library_symbol(const char* symbol) {
     return g_library != nullptr ? loader_dlsym()(g_library, symbol) : nullptr;
 }
 
+// MPI 5.0 limits the version text to MPI_MAX_LIBRARY_VERSION_STRING, which is 8192 in its ABI and less in Open MPI's.
+constexpr std::size_t kLongestVersion = 8192;
+
+// The version of the standard ABI that the library has; below 1 if its ABI is another one (MPI 5.0 section 20.2).
+int standard_abi() {
+    using GetVersion = int (*)(int* major, int* minor);
+    const auto get = reinterpret_cast<GetVersion>(library_symbol("PMPI_Abi_get_version"));
+    int major = -1;
+    int minor = -1;
+    if (get == nullptr || get(&major, &minor) != 0) return -1;
+    return major;
+}
+
+// The text up to its first comma or line break: further lines say how the library was built.
+std::string version_of() {
+    using GetVersion = int (*)(char* text, int* length);
+    const auto get = reinterpret_cast<GetVersion>(library_symbol("PMPI_Get_library_version"));
+    std::vector<char> text(kLongestVersion + 1, '\0');
+    int length = 0;
+    if (get == nullptr || get(text.data(), &length) != 0) return {};
+    std::string version(text.data());
+    version.resize(std::min(version.size(), version.find_first_of(",\n")));
+    for (char& character : version)
+        if (character == '\t') character = ' ';
+    return version;
+}
+
 void fill(Real& table) {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     table.name = reinterpret_cast<decltype(table.name)>(host_symbol("PMPI_" #name));
@@ -76,13 +103,20 @@ Host find_host() {
     if (found != Host::None) return found;
     g_library = next_symbol(kHostFunction) != nullptr ? open_next(kHostFunction) : open_hidden(kHostFunction);
     if (host_symbol(kHostFunction) == nullptr) return Host::None;
-    found = is_foreign(&library_symbol) ? Host::Foreign : Host::Ours;
-    if (found == Host::Ours) fill(detail::g_real);
+    const bool ours = abi::is_host(&library_symbol) && standard_abi() < 1;
+    found = ours ? Host::Ours : Host::Foreign;
+    if (ours) fill(detail::g_real);
     return found;
 }
 
 std::string describe_host() {
-    return describe(&library_symbol);
+    std::string text = version_of();
+    if (text.empty()) text = "an MPI library";
+    if (standard_abi() >= 1) text += " with the ABI of the MPI standard";
+    Dl_info info{};
+    if (::dladdr(library_symbol(kHostFunction), &info) != 0 && info.dli_fname != nullptr)
+        text += std::string(", ") + info.dli_fname;
+    return text;
 }
 
 void* host_symbol(const char* symbol) {

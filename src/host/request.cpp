@@ -6,7 +6,6 @@
 
 #include <sched.h>
 
-#include "host/errhandler.h"
 #include "host/host.h"
 
 namespace osc::host {

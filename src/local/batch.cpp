@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "sync/stripe.h"
 
 namespace osc::shm {

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "local/cma.h"
 #include "local/updates.h"
 #include "op/simple.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "base/function_ref.h"
 #include "local/batch.h"
 #include "local/locked.h"

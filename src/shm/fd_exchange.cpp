@@ -12,6 +12,7 @@
 
 #include "base/abstract_name.h"
 #include "base/descriptor.h"
+#include "base/log.h"
 
 namespace osc::shm {
 namespace {

@@ -2,7 +2,8 @@
 #include "sync/costs.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "base/log.h"
 
 namespace osc::sync {
 
@@ -27,10 +28,8 @@ std::uint32_t wanted(const Predicted& predicted, const Traffic& traffic) {
 }
 
 std::string text_of(const Costs& costs) {
-    char text[128];
-    std::snprintf(text, sizeof text, "a message's way %.1f us, %.2f ns a byte, %u round%s of messages in a barrier",
-                  costs.way / 1e3, costs.byte, costs.rounds, costs.rounds == 1 ? "" : "s");
-    return text;
+    return base::format("a message's way %.1f us, %.2f ns a byte, %u round%s of messages in a barrier", costs.way / 1e3,
+                        costs.byte, costs.rounds, costs.rounds == 1 ? "" : "s");
 }
 
 }  // namespace osc::sync

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "base/wait_time.h"
 #include "shm/wait.h"
 

@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "base/core_sharing.h"
+#include "base/log.h"
 #include "base/random.h"
-#include "base/ranks.h"
 #include "local/cma.h"
 #include "tools/check.h"
 

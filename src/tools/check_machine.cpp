@@ -19,6 +19,7 @@
 #include <fstream>
 
 #include "base/control_groups.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/system_file.h"
 #include "local/cma.h"
@@ -266,10 +267,8 @@ void check_cores(Findings& findings) {
     const std::vector<base::CpuQuota> quotas = base::cpu_quotas();
     if (quotas.empty()) return;
     const double quota = static_cast<double>(quotas[0].milli_cores) / 1000;
-    char cores[32];
-    std::snprintf(cores, sizeof cores, "%.2f", quota);
     data = {{"cores", quota}};
-    const std::string allowed = std::string("the control group may use ") + cores + " cores";
+    const std::string allowed = base::format("the control group may use %.2f cores", quota);
     if (quota < mine)
         add(findings, "cpu_quota", State::Problem, allowed + " of " + std::to_string(mine),
             "a process that polls is stopped when the quota is used up; raise it (Docker: --cpus), or run fewer ranks",

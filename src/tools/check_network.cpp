@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/log.h"
 #include "fabric/endpoint.h"
 #include "tools/check.h"
 
@@ -181,8 +182,7 @@ std::unique_ptr<fabric::Endpoint> check_provider(Findings& findings, const std::
                                  {"registration", endpoint->registration()},
                                  {"direct_from_bytes", endpoint->direct_from()},
                                  {"largest_transfer_bytes", endpoint->largest_transfer()}};
-    char time[64];
-    std::snprintf(time, sizeof time, "%.1f us", ns / 1000);
+    const std::string time = base::format("%.1f us", ns / 1000);
     if (ns <= 0)
         add(findings, "provider", State::Problem, std::string(endpoint->provider()) + ": " + trouble,
             "libosc cannot use it: choose another one with OSC_OFI_PROVIDER", data);

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/ranks.h"
+#include "base/log.h"
 #include "tools/check.h"
 
 namespace osc::tools {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/log.h"
 #include "shm/activity.h"
 #include "stats/report.h"
 #include "trace/align.h"
@@ -258,10 +259,8 @@ void Merge::write_event(Output& out, std::size_t number, std::uint32_t thread, c
     };
     const auto arrow = [&](const char* phase) {
         if (!std::binary_search(arrows_.begin(), arrows_.end(), event.value)) return;
-        char id[32];
-        std::snprintf(id, sizeof id, "0x%llx", static_cast<unsigned long long>(event.value));
         Json shown = make_event(phase, "message", "message", number, thread, event.begin);
-        shown["id"] = id;
+        shown["id"] = base::format("0x%llx", static_cast<unsigned long long>(event.value));
         if (*phase == 'f') shown["bp"] = "e";
         out.event(shown);
     };

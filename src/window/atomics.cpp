@@ -1,6 +1,7 @@
-// The mechanism of a window's accumulates between nodes: messages, or the provider's atomics. The processes agree on it
-// at creation, and all accumulates on a type that the provider has go by it, also those on the own process and on the
-// node.
+// Whether a window between nodes uses the network's atomics: for its locks, which are queues on the nodes or two-level
+// locks, and for its accumulates, which are messages or the provider's atomics. The processes agree on both at
+// creation, and all accumulates on a type that the provider has go by one mechanism, also those on the own process and
+// on the node.
 #include <cstdint>
 #include <string>
 
@@ -92,6 +93,38 @@ void Window::choose_atomics(AtomicsWish wish, const AtomicsAgreement& agreed) {
                             : same                    ? "messages, because OSC_CHECK is on"
                                    : "messages, because the processes' providers have different atomics";
     base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), core.size, why.c_str());
+}
+
+// The reason why the window cannot have two-level locks, the same on all processes; null if it can.
+const char* Window::unfit_for_two_level() const {
+    if (team.job() == nullptr) return "the window is on one node";
+    if (team.job()->leaders.size() < core.size) return "two processes of the window share a node";
+    if (core.size > sync::kMostTallied) return "the window has more than 2047 processes";
+    return nullptr;
+}
+
+bool Window::lacks_lock_words() const {
+    return lock_words_ != nullptr && lock_words_->flaw()[0] != '\0';
+}
+
+void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
+    const char* const unfit = unfit_for_two_level();
+    if (wants_two_level && unfit == nullptr && !lacking) {
+        locks_ = std::make_unique<sync::TwoLevel>(*lock_words_, core.me, core.size, *this);
+        core.two_level = locks_.get();
+        core.strategies.lock = strategy::make_two_level_lock(core.strategies.lock->allows_batches());
+        // A lock word that is never free, so that the fast path of MPI_Win_lock fails, as on remote targets.
+        core.mine().lock.word.store(sync::kBroken | sync::kExclusive, std::memory_order_relaxed);
+    }
+    info.emplace_back("osc_lock_scheme", core.two_level != nullptr ? "two_level" : "queued");
+    if (!wants_two_level || core.me != 0 || !base::verbose("strategy")) return;
+    const std::string why = core.two_level != nullptr ? "two-level, by the network's atomics"
+                            : unfit != nullptr        ? std::string("queued, because ") + unfit
+                            : lacks_lock_words()
+                                ? std::string("queued, because ") + net::NetworkStack::mine().endpoint().provider() +
+                                      " " + lock_words_->flaw()
+                                : "queued, because the network of another process has no atomics";
+    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), core.size, why.c_str());
 }
 
 }  // namespace osc

@@ -13,10 +13,8 @@
 #include "base/warn.h"
 #include "core/epoch.h"
 #include "host/datatype.h"
-#include "host/errhandler.h"
 #include "host/host.h"
 #include "window/checker.h"
-#include "window/device.h"
 #include "window/registry.h"
 
 namespace osc {
@@ -192,18 +190,13 @@ class Creation {
         met_ = pass_barrier(header().barrier, team_);
         place_shared_memory();
         start_agents();
-        if (spans_)
-            step([&] {
-                window_->serve_network(wishes_.two_level != 0);
-                return Fault::None;
-            });
+        if (spans_) step([&] { window_->serve_network(wishes_.two_level != 0); });
         if (const int error = agree_on_outcome(); error != MPI_SUCCESS) return abandon(error);
         serve_fast_paths(window_->handle, window_.get());
         // A record or a line that is missing is no fault of the window.
         static_cast<void>(base::attempt([&] {
             window_->say_strategies();
             window_->describe_statistics();
-            return Fault::None;
         }));
         result = window_.release();
         return MPI_SUCCESS;
@@ -282,10 +275,7 @@ class Creation {
         met_ = pass_barrier(shared.barrier, team_);
         const std::uint64_t offset = shared.controls.load(std::memory_order_acquire);
         if (met_ && offset != 0)
-            step([&] {
-                window_->core.controls.address = window_->map(team_.leader(), offset, bytes);
-                return Fault::None;
-            });
+            step([&] { window_->core.controls.address = window_->map(team_.leader(), offset, bytes); });
         const bool mapped = window_ != nullptr && window_->core.controls.address != nullptr;
         if (mapped) {
             raise_to(header().fence_strategy, static_cast<std::uint32_t>(wishes_.fences));
@@ -380,10 +370,7 @@ class Creation {
     // The node's word, then the largest value of all nodes.
     int agree_on_outcome() {
         Outcome outcome{};
-        step([&] {
-            outcome.atomics = window_->state_atomics(atomics_wish_);
-            return Fault::None;
-        });
+        step([&] { outcome.atomics = window_->state_atomics(atomics_wish_); });
         outcome.error = spans_ && !met_ ? MPI_ERR_OTHER
                                         : std::max(error_class(fault_),
                                                    static_cast<int>(header().error.load(std::memory_order_acquire)));
@@ -393,7 +380,6 @@ class Creation {
             step([&] {
                 window_->choose_lock_scheme(wishes_.two_level != 0, outcome.lacks_lock_words != 0);
                 window_->choose_atomics(atomics_wish_, outcome.atomics);
-                return Fault::None;
             });
             // Two-level locks and provider atomics take memory.
             if (spans_ && (wishes_.two_level != 0 || outcome.atomics.refusal == 0)) {
@@ -430,14 +416,21 @@ class Creation {
 
 }  // namespace
 
+int error_class(Fault fault) {
+    constexpr int kClasses[] = {
+        MPI_SUCCESS,
+#define OSC_FAULT(id, error) MPI_ERR_##error,
+#include "base/faults.def"
+    };
+    return kClasses[static_cast<std::size_t>(fault)];
+}
+
 int create_window(Request request, Window*& result, const char*& reason) {
     result = nullptr;
     Team* team = nullptr;
     bool atomics = false;
-    if (const Fault fault = base::attempt([&] {
-            atomics = wants_two_level(request.info) || wanted_atomics(request.info) == AtomicsWish::Provider;
-            return Fault::None;
-        });
+    if (const Fault fault = base::attempt(
+            [&] { atomics = wants_two_level(request.info) || wanted_atomics(request.info) == AtomicsWish::Provider; });
         request.fault == Fault::None)
         request.fault = fault;
     if (const int error = Team::of(request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED, atomics, team, reason);

@@ -51,4 +51,10 @@ void adopt_memory(Window& window, const Request& request, shm::ControlBlock& blo
 Fault attach_memory(Window& window, const void* base, std::size_t bytes, shm::SharedPart& shared,
                     std::string& kept_private);
 
+/// Whether `address` lies in device memory, which the processor cannot load and store (the host serves windows over
+/// it): by the device libraries (of CUDA, HIP and Level Zero) that the process has loaded; libosc loads none. Managed
+/// and pinned memory does not count, because the processor can access it. Takes a fraction of a microsecond if no such
+/// library is loaded. Thread-safe.
+bool in_device_memory(const void* address);
+
 }  // namespace osc

@@ -1,7 +1,5 @@
 // Asks the device libraries whether an address is device memory. The types and constants used are part of their binary
 // interfaces and are written out here, so that libosc builds without their headers.
-#include "window/device.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
@@ -13,6 +11,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "window/create.h"
 
 namespace osc {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -17,65 +16,66 @@
 namespace osc {
 namespace {
 
-struct Key {
-    const char* name;
-    const char* fallback;
-    const char* allowed;  // the values accepted: "bool", "ops", "order", "alignment", or "fixed" (none)
-};
-
-const Key kKeys[] = {
-    {"no_locks", "false", "bool"},
-    {"accumulate_ordering", "rar,raw,war,waw", "order"},
-    {"accumulate_ops", "same_op_no_op", "ops"},
-    {"mpi_accumulate_granularity", "0", "fixed"},  // the library's choice: the size of its stripes is fixed
-    {"same_size", "false", "bool"},
-    {"same_disp_unit", "false", "bool"},
-};
-const Key kAlignment = {"mpi_minimum_memory_alignment", "64", "alignment"};
-const Key kNoncontig = {"alloc_shared_noncontig", "false", "bool"};
-
-bool in_order_list(const char* value) {
-    if (std::strcmp(value, "none") == 0) return true;
-    for (const char* word = value;; word += 4) {
-        if (std::strncmp(word, "rar", 3) != 0 && std::strncmp(word, "raw", 3) != 0 &&
-            std::strncmp(word, "war", 3) != 0 && std::strncmp(word, "waw", 3) != 0)
-            return false;
-        if (word[3] != ',') return word[3] == '\0';
-    }
+bool is_bool(std::string_view value) {
+    return value == "true" || value == "false";
 }
 
-// Read at creation only. Indexed by strategy::SyncKind.
-constexpr const char* kStrategyKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
+bool is_ops(std::string_view value) {
+    return value == "same_op" || value == "same_op_no_op";
+}
+
+bool is_order(std::string_view value) {
+    for (std::string_view rest = value; !rest.empty();)
+        if (const std::string_view word = base::next_word(rest, ',');
+            word != "rar" && word != "raw" && word != "war" && word != "waw")
+            return value == "none";
+    return !value.empty() && value.back() != ',';
+}
 
 // The alignment that a value names: a power of two up to 1 TiB, as a decimal number. Else 0.
-std::size_t alignment_in(const char* value) {
-    if (std::strspn(value, "0123456789") != std::strlen(value)) return 0;
-    const unsigned long long number = std::strtoull(value, nullptr, 10);
+std::size_t alignment_in(const std::string& value) {
+    if (value.empty() || value.find_first_not_of("0123456789") != value.npos) return 0;
+    const unsigned long long number = std::strtoull(value.c_str(), nullptr, 10);
     return number <= (1ull << 40) && std::has_single_bit(number) ? number : 0;
 }
 
-bool acceptable(const Key& key, const char* value) {
-    if (std::strcmp(key.allowed, "bool") == 0)
-        return std::strcmp(value, "true") == 0 || std::strcmp(value, "false") == 0;
-    if (std::strcmp(key.allowed, "ops") == 0)
-        return std::strcmp(value, "same_op") == 0 || std::strcmp(value, "same_op_no_op") == 0;
-    if (std::strcmp(key.allowed, "order") == 0) return in_order_list(value);
-    if (std::strcmp(key.allowed, "fixed") == 0) return false;
-    return alignment_in(value) != 0;
+bool is_alignment(std::string_view value) {
+    return alignment_in(std::string(value)) != 0;
 }
+
+struct Key {
+    const char* name;
+    const char* fallback;
+    bool (*accepts)(std::string_view value);  // null: no value, because the library chooses
+};
+
+const Key kKeys[] = {
+    {"no_locks", "false", is_bool},
+    {"accumulate_ordering", "rar,raw,war,waw", is_order},
+    {"accumulate_ops", "same_op_no_op", is_ops},
+    {"mpi_accumulate_granularity", "0", nullptr},  // the size of stripes is fixed
+    {"same_size", "false", is_bool},
+    {"same_disp_unit", "false", is_bool},
+};
+const Key kAlignment = {"mpi_minimum_memory_alignment", "64", is_alignment};
+const Key kNoncontig = {"alloc_shared_noncontig", "false", is_bool};
+
+// Read at creation only. Indexed by strategy::SyncKind.
+constexpr const char* kStrategyKeys[] = {"osc_fence", "osc_pscw", "osc_lock"};
 
 void take(const Key& key, MPI_Info info, const InfoInUse& before, InfoInUse& now) {
     std::string value = key.fallback;
     for (const auto& [name, old] : before)
         if (name == key.name) value = old;
-    if (const auto given = host::info_value(info, key.name); given && acceptable(key, given->c_str())) value = *given;
+    if (const auto given = host::info_value(info, key.name); given && key.accepts != nullptr && key.accepts(*given))
+        value = *given;
     now.emplace_back(key.name, std::move(value));
 }
 
 }  // namespace
 
 std::size_t wanted_alignment(MPI_Info info) {
-    return std::max<std::size_t>(64, alignment_in(host::info_value(info, kAlignment.name).value_or("").c_str()));
+    return std::max<std::size_t>(64, alignment_in(host::info_value(info, kAlignment.name).value_or("")));
 }
 
 InfoInUse read_info(MPI_Info info, int flavor, const InfoInUse& before) {
@@ -113,8 +113,7 @@ AtomicsWish wanted_atomics(MPI_Info info) {
 }
 
 bool promises_ops(MPI_Info info) {
-    const auto given = host::info_value(info, "accumulate_ops");
-    return given == "same_op" || given == "same_op_no_op";
+    return is_ops(host::info_value(info, "accumulate_ops").value_or(""));
 }
 
 std::string wanted_adoption(MPI_Info info) {

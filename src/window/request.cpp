@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "host/errhandler.h"
 #include "host/host.h"
 #include "host/request.h"
 #include "net/origin/stream.h"

@@ -22,7 +22,6 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/ranks.h"
 #include "host/host.h"
 
 namespace osc {
@@ -50,10 +49,8 @@ const std::string& family() {
 }
 
 std::string name_of(int rank, const Settings& settings) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%d-%x-%x-%llx", rank, settings.version, settings.switches,
-                  static_cast<unsigned long long>(settings.fake_nodes));
-    return family() + text;
+    return family() + base::format("%d-%x-%x-%llx", rank, settings.version, settings.switches,
+                                   static_cast<unsigned long long>(settings.fake_nodes));
 }
 
 // The settings in the names of this job's processes on this node, by the launcher's ranks.
@@ -262,7 +259,6 @@ int compare_settings(MPI_Comm comm, bool has_memory, std::string& differs) {
         known = !all.empty() && std::find(all.begin(), all.end(), Settings::unknown()) == all.end();
         if (known) differs = difference(all);
         all.resize(static_cast<std::size_t>(size));
-        return Fault::None;
     });
     if (!known || differs.empty()) {
         // The largest of each value, and of its negative: the processes agree if they are the same.
@@ -280,8 +276,7 @@ int compare_settings(MPI_Comm comm, bool has_memory, std::string& differs) {
         if (error != MPI_SUCCESS) return error;
         if (most[0] != 0) return MPI_ERR_NO_MEM;
         if (most[1] == -most[4] && most[2] == -most[5] && most[3] == -most[6]) return MPI_SUCCESS;
-        error = mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm, &request);
-        if (error == MPI_SUCCESS) error = host::wait(request);
+        error = host::gather(comm, mine, all.data());
         if (error != MPI_SUCCESS) return error;
         differs = difference(all);
     }

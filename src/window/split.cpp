@@ -1,8 +1,6 @@
 // MPI_Comm_split_type. The host splits first, so that it checks the arguments. If processes on one machine got
 // different communicators, they are split again by machine, and the new communicator is tested: its team must be able
 // to map the memory of all its processes. If that fails, the host's result stands.
-#include "window/split.h"
-
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -10,7 +8,6 @@
 #include "abi/abi.h"
 #include "base/options.h"
 #include "host/host.h"
-#include "host/nodes.h"
 #include "shm/machine.h"
 #include "window/nodes.h"
 #include "window/settings.h"
@@ -50,12 +47,11 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::span<Node
     const host::Real& mpi = host::real();
     mpi.Comm_rank(split.comm, &rank);
     // A process with MPI_UNDEFINED, or without a communicator from the host, shares memory with no other.
-    const bool undefined = split.type == MPI_UNDEFINED;
     NodeRecord mine{rank, by_host == MPI_COMM_NULL ? 1 : 0, by_host == MPI_COMM_NULL ? 0 : shm::machine_number()};
     if (info_given) {
         // Older hosts split nodes further by info keys. The user asked for that, so the result stands.
         MPI_Comm whole = MPI_COMM_NULL;
-        const int type = undefined ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
+        const int type = split.type == MPI_UNDEFINED ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
         if (const int error = mpi.Comm_split_type(split.comm, type, 0, MPI_INFO_NULL, &whole); error != MPI_SUCCESS)
             return error;
         if (size_of(by_host) < size_of(whole)) mine.final = 1;
@@ -64,10 +60,7 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::span<Node
     if (by_host != MPI_COMM_NULL) {
         if (const int error = host::least(by_host, rank, mine.node); error != MPI_SUCCESS) return error;
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error =
-        mpi.Iallgather(&mine, sizeof mine, MPI_BYTE, records.data(), sizeof mine, MPI_BYTE, split.comm, &request);
-    return error == MPI_SUCCESS ? host::wait(request) : error;
+    return host::gather(split.comm, mine, records.data());
 }
 
 // Whether all processes of `comm` can map each other's memory.

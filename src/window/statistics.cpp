@@ -9,16 +9,10 @@ namespace osc {
 namespace {
 
 const char* made_by(int flavor) {
-    switch (flavor) {
-        case MPI_WIN_FLAVOR_ALLOCATE:
-            return "MPI_Win_allocate";
-        case MPI_WIN_FLAVOR_SHARED:
-            return "MPI_Win_allocate_shared";
-        case MPI_WIN_FLAVOR_DYNAMIC:
-            return "MPI_Win_create_dynamic";
-        default:
-            return "MPI_Win_create";
-    }
+    return flavor == MPI_WIN_FLAVOR_ALLOCATE  ? "MPI_Win_allocate"
+           : flavor == MPI_WIN_FLAVOR_SHARED  ? "MPI_Win_allocate_shared"
+           : flavor == MPI_WIN_FLAVOR_DYNAMIC ? "MPI_Win_create_dynamic"
+                                              : "MPI_Win_create";
 }
 
 }  // namespace

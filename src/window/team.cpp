@@ -19,7 +19,6 @@
 #include "base/random.h"
 #include "base/warn.h"
 #include "host/host.h"
-#include "host/nodes.h"
 #include "local/cma.h"
 #include "shm/fd_exchange.h"
 #include "shm/machine.h"
@@ -85,10 +84,8 @@ bool ensure_keyval(int& keyval) {
     return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &keyval, nullptr) == MPI_SUCCESS;
 }
 
-// The node of this process: the rank in `comm` of the first process on it, by the host or, if `made_up`, by
-// OSC_DEBUG=fake_nodes. -1 if the host does not know.
-int node_of(MPI_Comm comm, bool made_up, int rank, int size) {
-    if (!made_up) return host::node_of(comm, rank);
+// host::node_of() of a node that OSC_DEBUG=fake_nodes makes up.
+int made_up_node(int rank, int size) {
     const long nodes = std::min<long>(base::values().fake_nodes, size);
     const long node = rank * nodes / size;
     return static_cast<int>((node * size + nodes - 1) / nodes);
@@ -121,7 +118,6 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         host::real().Comm_size(comm, &size);
         making.records.resize(static_cast<std::size_t>(size));
         making.by_machine.resize(static_cast<std::size_t>(size));
-        return Fault::None;
     });
     std::string differs;
     why = "the exchange over the communicator failed";
@@ -193,10 +189,7 @@ int Team::make(Making& making, const char*& why) {
         error = exchange(making, false);
     }
     if (error != MPI_SUCCESS || making.visibility != kAll) return give_up(making, error, why);
-    static_cast<void>(base::attempt([&] {
-        choose_waits();
-        return Fault::None;
-    }));
+    static_cast<void>(base::attempt([&] { choose_waits(); }));
     return MPI_SUCCESS;
 }
 
@@ -204,10 +197,7 @@ int Team::make(Making& making, const char*& why) {
 // others alone: it takes part in the next agreement on the visibility.
 int Team::exchange(Making& making, bool joins) {
     const Record mine = introduce(making, joins);
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, making.records.data(), sizeof mine, MPI_BYTE,
-                                        making.comm, &request);
-    if (error == MPI_SUCCESS) error = host::wait(request);
+    int error = host::gather(making.comm, mine, making.records.data());
     if (error != MPI_SUCCESS) {
         if (making.made != nullptr) release_shared(std::exchange(making.made, nullptr));
         return error;
@@ -218,7 +208,6 @@ int Team::exchange(Making& making, bool joins) {
         if (base::attempt([&] {
                 lay_out(making);
                 making.visibility = reach_node(making);
-                return Fault::None;
             }) != Fault::None)
             making.visibility = kNoMemory;
     } else if (making.no_memory) {
@@ -248,7 +237,7 @@ Team::Record Team::introduce(Making& making, bool joins) {
     const auto rank = static_cast<int>(me_);
     Record mine{};
     const bool made_up = std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
-    mine.node = node_of(making.comm, made_up, rank, static_cast<int>(size_));
+    mine.node = made_up ? made_up_node(rank, static_cast<int>(size_)) : host::node_of(making.comm, rank);
     mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
     mine.atomics = making.atomics ? 1 : 0;
     mine.meeting = base::random64();
@@ -256,21 +245,20 @@ Team::Record Team::introduce(Making& making, bool joins) {
     if (base::attempt([&] {
             if (!arena.open()) {
                 mine.error = errno;
-                return Fault::None;
+                return;
             }
-            if (host::self_comm(making.comm) == MPI_COMM_NULL || mine.node < 0) return Fault::None;
+            if (host::self_comm(making.comm) == MPI_COMM_NULL || mine.node < 0) return;
             if (rank == mine.node) {
                 const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
                 if (!piece) {
                     mine.error = errno;
-                    return Fault::None;
+                    return;
                 }
                 making.made = new (piece.address) TeamShared;
                 mine.shared_offset = piece.offset;
             }
             mine.arena = arena.address();
             mine.ready = 1;
-            return Fault::None;
         }) != Fault::None)
         mine.error = ENOMEM;
     return mine;
@@ -338,10 +326,7 @@ int Team::pass_arenas(Making& making) {
         error != MPI_SUCCESS || making.visibility == kNone)
         return error;
     int mine = kNoMemory;
-    static_cast<void>(base::attempt([&] {
-        mine = fetch_arenas(making, passing) ? reach_node(making) : kNone;
-        return Fault::None;
-    }));
+    static_cast<void>(base::attempt([&] { mine = fetch_arenas(making, passing) ? reach_node(making) : kNone; }));
     passing.abandon();
     MPI_Request request = MPI_REQUEST_NULL;
     const int error = host::real().Iallreduce(&mine, &making.visibility, 1, MPI_INT, MPI_MIN, making.comm, &request);

@@ -13,7 +13,6 @@
 #include "base/options.h"
 #include "base/warn.h"
 #include "host/host.h"
-#include "host/nodes.h"
 #include "window/team.h"
 
 namespace osc {
@@ -72,7 +71,6 @@ int Team::agree_on_provider(MPI_Comm comm, bool atomics, int from, int& visibili
         int mine = kNoProvider;
         const Fault fault = base::attempt([&] {
             if (can_change && open_network(atomics, from)) mine = net::NetworkStack::mine().endpoint().preference();
-            return Fault::None;
         });
         struct {
             int highest, minus_lowest, no_memory;
@@ -169,7 +167,6 @@ int Team::prove_waking(Making& making, bool& wakes) {
         if (me_ == leader() && (first || (node % 2 == 1 && nodes % 2 == 1 && last)))
             reaches = connect(node + 1, behind);
         if (me_ == leader() && !first) reaches = connect(node - 1, before) && reaches;
-        return Fault::None;
     });
     struct {
         int unproven, unreachable, no_memory;
@@ -192,7 +189,6 @@ int Team::prove_waking(Making& making, bool& wakes) {
             if (node % 2 == 1) woke = network.ask_sleeper(*before);
             if (behind != nullptr) woke = network.ask_sleeper(*behind) && woke;
         }
-        return Fault::None;
     });
     some = {woke ? 0 : 1, 0, fault != Fault::None ? 1 : 0};
     return agree();
@@ -201,10 +197,7 @@ int Team::prove_waking(Making& making, bool& wakes) {
 // All processes exchange their addresses; each node keeps them in one table.
 int Team::exchange_addresses(Making& making) {
     const net::ProcessAddress mine = net::NetworkStack::mine().address();
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error = host::real().Iallgather(&mine, sizeof mine, MPI_BYTE, making.addresses.data(), sizeof mine, MPI_BYTE,
-                                        making.comm, &request);
-    if (error == MPI_SUCCESS) error = host::wait(request);
+    int error = host::gather(making.comm, mine, making.addresses.data());
     const auto agree = [&](Fault fault) {
         const int seen = fault == Fault::None ? kAll : fault == Fault::NoMem ? kNoMemory : kNone;
         error = host::least(making.comm, seen, making.visibility);
@@ -267,7 +260,6 @@ int Team::measure_network(Making& making) {
             slowest.kilobyte = static_cast<int>(cost.byte * 1024);
             const bool accepted = progress::reach(next.lifeline, kConnectMs) == progress::Reached::Accepted;
             slowest.no_lifeline = accepted ? 0 : 1;
-            return Fault::None;
         }) != Fault::None)
         slowest.no_memory = 1;
     const int error = largest(making.comm, slowest);

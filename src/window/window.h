@@ -37,7 +37,7 @@ using InfoInUse = std::vector<std::pair<std::string, std::string>>;
 enum class AtomicsWish { Messages, Auto, Provider };
 
 /// Makes the ways to targets' memory (window.cpp), and serves this process's memory to agents and other nodes
-/// (agent.cpp, net.cpp, lock_scheme.cpp): all depend on one flavour, base and net_.
+/// (serve.cpp, atomics.cpp): all depend on one flavour, base and net_.
 class Window final : public Members, public net::Neighbours {
   public:
     /// A window of the processes of `owner`; takes over one reference to `owner`.

@@ -6,7 +6,7 @@
  * channels of their own. Origin 0 accesses under the window's lock, which the owner takes to detach, as a right program
  * may; the other one's accesses are under way at any time.
  * Claims: no access begins or ends with a key that is revoked; everybody comes to his end, above all detach.
- * CODE: src/window/net.cpp src/net/target/leases.h src/net/target/leases.cpp src/net/target/target_service.cpp
+ * CODE: src/window/serve.cpp src/net/target/leases.h src/net/target/leases.cpp src/net/target/target_service.cpp
  * CODE: src/net/origin/region_cache.h src/net/origin/region_cache.cpp src/net/origin/attached.h
  * CODE: src/net/origin/attached.cpp
  * MUTATIONS: REVOKED_FIRST HOLDERS_TAKEN_FIRST NOTED_LATE CROSSING_FORGOTTEN ANSWERED_IN_USE FOUND_THEN_USED

@@ -55,6 +55,26 @@ CASE(every_class) {
     MPI_Comm_free(&comm);
 }
 
+CASE(null_results) {
+    HOST_CANNOT("the host alone does not check all of these");
+    Returning window;
+    const MPI_Win win = window.handle();
+    void* base = nullptr;
+    MPI_Aint bytes = 0;
+    int number = 0;
+    CHECK_CLASS(MPI_Win_get_attr(win, MPI_WIN_BASE, nullptr, &number), MPI_ERR_ARG);
+    CHECK_CLASS(MPI_Win_get_attr(win, MPI_WIN_SIZE, static_cast<void*>(&base), nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(MPI_Win_shared_query(win, 0, nullptr, &number, static_cast<void*>(&base)), MPI_ERR_ARG);
+    CHECK_CLASS(MPI_Win_shared_query(win, 0, &bytes, nullptr, static_cast<void*>(&base)), MPI_ERR_ARG);
+    CHECK_CLASS(MPI_Win_shared_query_c(win, 0, &bytes, &bytes, nullptr), MPI_ERR_ARG);
+    const Group own(rank());
+    CHECK_OK(MPI_Win_post(own, 0, win));
+    CHECK_CLASS(MPI_Win_test(win, nullptr), MPI_ERR_ARG);
+    CHECK_OK(MPI_Win_start(own, 0, win));
+    CHECK_OK(MPI_Win_complete(win));
+    CHECK_OK(MPI_Win_wait(win));
+}
+
 // After a returned error the window serves the next call as if there had been none.
 CASE(windows_work_on_after_errors) {
     HOST_CANNOT("the host alone does not check all of these");

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/options.h"
@@ -197,6 +198,34 @@ TEST(Options, EveryRowHasANameAndAShortMeaning) {
         EXPECT_GT(help.substr(0, help.find_first_of(".;")).size(), 10u) << rows[i].name;
         EXPECT_LT(help.substr(0, help.find_first_of(".;")).size(), 95u) << rows[i].name;
     }
+}
+
+TEST(Nearest, Distances) {
+    EXPECT_EQ(base::edit_distance("", ""), 0u);
+    EXPECT_EQ(base::edit_distance("", "abc"), 3u);
+    EXPECT_EQ(base::edit_distance("abc", ""), 3u);
+    EXPECT_EQ(base::edit_distance("FENSE", "FENCE"), 1u);
+    EXPECT_EQ(base::edit_distance("LCOK", "LOCK"), 1u);
+    EXPECT_EQ(base::edit_distance("kitten", "sitting"), 3u);
+    EXPECT_EQ(base::edit_distance("SPIN", "SPIN"), 0u);
+    EXPECT_EQ(base::edit_distance("abcdef", "badcfe"), 3u);
+}
+
+TEST(Nearest, TheOptionThatWasMeant) {
+    std::size_t count = 0;
+    const base::Option* rows = base::table(count);
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; i < count; ++i)
+        if (!rows[i].is_debug()) names.emplace_back(rows[i].name);
+    const auto meant = [&](std::string_view word) { return std::string(base::nearest(word, names, "OSC_")); };
+    EXPECT_EQ(meant("OSC_FENSE"), "OSC_FENCE");
+    EXPECT_EQ(meant("OSC_PROVIDER"), "OSC_OFI_PROVIDER");
+    EXPECT_EQ(meant("OSC_LOCKS"), "OSC_LOCK");
+    EXPECT_EQ(meant("OSC_SHARED_HEAP"), "OSC_SHARE_HEAP");
+    EXPECT_EQ(meant("OSC_DISABLED"), "OSC_DISABLE");
+    EXPECT_EQ(meant("OSC_"), "");
+    EXPECT_EQ(meant("OSC_X"), "");
+    EXPECT_EQ(meant("OSC_SOUND_PORT"), "");
 }
 
 }  // namespace

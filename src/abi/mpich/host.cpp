@@ -132,16 +132,10 @@ bool may_be_info(MPI_Info info) noexcept {
 }
 
 int modern_combiner(int combiner) noexcept {
-    switch (combiner) {
-        case MPI_COMBINER_HVECTOR_INTEGER:
-            return MPI_COMBINER_HVECTOR;
-        case MPI_COMBINER_HINDEXED_INTEGER:
-            return MPI_COMBINER_HINDEXED;
-        case MPI_COMBINER_STRUCT_INTEGER:
-            return MPI_COMBINER_STRUCT;
-        default:
-            return combiner;
-    }
+    return combiner == MPI_COMBINER_HVECTOR_INTEGER    ? MPI_COMBINER_HVECTOR
+           : combiner == MPI_COMBINER_HINDEXED_INTEGER ? MPI_COMBINER_HINDEXED
+           : combiner == MPI_COMBINER_STRUCT_INTEGER   ? MPI_COMBINER_STRUCT
+                                                       : combiner;
 }
 
 }  // namespace osc::abi

@@ -2,7 +2,6 @@
 // strategy that the cost model (sync/costs.h) predicts as faster for the epoch that has ended. Each process votes at
 // the fence, and one vote for "immediate" outweighs all for "deferred". The votes travel with the fence's own messages,
 // so all processes decide alike.
-#include <cstdio>
 #include <utility>
 
 #include "base/log.h"
@@ -19,12 +18,10 @@ class AutomaticFence final : public FenceStrategy {
     std::string explain(const Core& core) const override {
         if (core.remote_sync == nullptr) return "immediate, on one node";
         if (changes_ == 0) return "deferred until an epoch would have been faster without";
-        char text[192];
-        std::snprintf(text, sizeof text,
-                      "%s since fence %llu, %llu changes; the last vote here: %.1f us immediate, %.1f us deferred",
-                      immediate_now_ ? "immediate" : "deferred", static_cast<unsigned long long>(changed_),
-                      static_cast<unsigned long long>(changes_), vote_.immediate / 1e3, vote_.deferred / 1e3);
-        return text;
+        return base::format(
+            "%s since fence %llu, %llu changes; the last vote here: %.1f us immediate, %.1f us deferred",
+            immediate_now_ ? "immediate" : "deferred", static_cast<unsigned long long>(changed_),
+            static_cast<unsigned long long>(changes_), vote_.immediate / 1e3, vote_.deferred / 1e3);
     }
 
     void prepare(Core& core, StateGuard& guard, const FenceCall& call) override {

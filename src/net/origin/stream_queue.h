@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/first_fault.h"
+#include "base/fault.h"
 #include "net/network_stack.h"
 #include "shm/activity.h"
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/open_devices.h"
+#include "base/descriptor.h"
 #include "base/options.h"
 #include "plugins/adopt/adoption.h"
 #include "plugins/adopt/history.h"

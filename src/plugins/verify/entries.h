@@ -20,7 +20,7 @@ void verify_calls();
 /// Checker::fault(), with a text.
 void report_mistake(Window& window, const char* function, Fault fault, const std::string& text);
 inline void report_unless_none(Window& window, const char* function, Fault fault) {
-    if (fault != Fault::None) report_mistake(window, function, fault, base::fault_text());
+    if (fault != Fault::None) report_mistake(window, function, fault, plugin::g_libosc.fault_text());
 }
 
 /// The call that this thread is in, beside check::t_call_site; for reports that are made below the entry points.
@@ -65,9 +65,6 @@ void forget_ledger(const check::Ledger& ledger);
 void report_open_requests();
 /// Checker::report_at_end().
 void report_at_end();
-
-/// The window's name for a report: window 0xa0000000 "halo".
-std::string name_for_report(MPI_Win handle);
 
 /// The window and its ledger; null for windows that the checker does not watch (the host serves them).
 inline Window* watched(MPI_Win win) {

@@ -1,7 +1,6 @@
 // The names under which the checker's code calls libosc.so, beside those of all plugins.
 #include "plugins/libosc.h"
 
-#include "base/fault.h"
 #include "base/warn.h"
 #include "shm/machine.h"
 
@@ -10,9 +9,6 @@ namespace osc {
 using plugin::g_libosc;
 
 namespace base {
-const char* fault_text() {
-    return g_libosc.fault_text();
-}
 bool claim_for_job(std::uint64_t key) {
     return g_libosc.claim_for_job(key);
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -53,27 +52,20 @@ bool is_valid(const Access& access) {
 }
 
 std::string text_of(Bytes where, bool addresses) {
-    char text[64];
-    std::snprintf(text, sizeof text, addresses ? "addresses [0x%llx, 0x%llx)" : "bytes [%lld, %lld)",
-                  static_cast<unsigned long long>(where.lo), static_cast<unsigned long long>(where.hi));
-    return text;
+    return addresses
+               ? base::format("addresses [0x%llx, 0x%llx)", static_cast<unsigned long long>(where.lo),
+                              static_cast<unsigned long long>(where.hi))
+               : base::format("bytes [%lld, %lld)", static_cast<long long>(where.lo), static_cast<long long>(where.hi));
 }
 
 std::string reason_of(const Conflict& conflict) {
     const Access& a = conflict.accesses[0];
     const Access& b = conflict.accesses[1];
-    switch (conflict.clash) {
-        case Clash::Types:
-            return std::string("; accumulates of different types: ") + op::name(a.basic) + ", " + op::name(b.basic);
-        case Clash::Operations:
-            return std::string("; accumulates of different operations: ") + op::name(a.op) + ", " + op::name(b.op);
-        case Clash::Elements:
-            return "; accumulates whose elements overlap in part";
-        case Clash::None:
-        case Clash::Update:
-            break;
-    }
-    return "";
+    if (conflict.clash == Clash::Types)
+        return std::string("; accumulates of different types: ") + op::name(a.basic) + ", " + op::name(b.basic);
+    if (conflict.clash == Clash::Operations)
+        return std::string("; accumulates of different operations: ") + op::name(a.op) + ", " + op::name(b.op);
+    return conflict.clash == Clash::Elements ? "; accumulates whose elements overlap in part" : "";
 }
 
 }  // namespace

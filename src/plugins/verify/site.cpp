@@ -17,7 +17,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string_view>
@@ -26,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 extern "C" char** environ;
 
@@ -80,9 +80,7 @@ constexpr std::int64_t kLimit = 30'000'000'000;  // ns that the tool may take; a
 constexpr std::size_t kMostText = 64 * 1024;
 
 std::string hexadecimal(std::uint64_t number) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
-    return text;
+    return base::format("0x%llx", static_cast<unsigned long long>(number));
 }
 
 // The environment without what would load libosc, or another tool, into the child.

@@ -9,15 +9,6 @@ namespace osc {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local CurrentCall* t_current_call = nullptr;
 
-std::string name_for_report(MPI_Win handle) {
-    char name[MPI_MAX_OBJECT_NAME] = "";
-    int length = 0;
-    host::real().Win_get_name(handle, name, &length);
-    char number[32];
-    std::snprintf(number, sizeof number, "window 0x%x", static_cast<unsigned>(handle));
-    return length > 0 ? std::string(number) + " \"" + name + "\"" : number;
-}
-
 namespace {
 
 // Rule::Count: not a mistake of the program.
@@ -64,7 +55,7 @@ namespace {
 class Verifier final : public Checker {
   public:
     void fault(Window& window, const char* function, Fault fault) override {
-        report_mistake(window, function, fault, base::fault_text());
+        report_mistake(window, function, fault, plugin::g_libosc.fault_text());
     }
     int notified(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Win win, int counter,
                  MPI_Request* request, base::FunctionRef<int(const Buffers&)> below) override {

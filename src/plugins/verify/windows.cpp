@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/options.h"
+#include "host/host.h"
 #include "plugins/verify/entries.h"
 #include "plugins/verify/race_exchange.h"
 
@@ -14,7 +15,7 @@ namespace {
 void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     Window* const window = plugin::g_libosc.find_window(win);
     if (window == nullptr) return;
-    window->core.ledger = new check::Ledger([win] { return name_for_report(win); }, {call, site});
+    window->core.ledger = new check::Ledger([win] { return host::name_of(win); }, {call, site});
     if (window->core.all_check) watch_races(*window, comm);
     if (base::values().check == "2") watch_memory(*window);
 }
