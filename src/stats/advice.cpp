@@ -1,8 +1,8 @@
 // What the figures of a job say against the program, with the remedy. Rules read counts; only those about waiting read
 // times, and then as shares of the window's life.
 #include <algorithm>
-#include <cstdio>
 
+#include "base/log.h"
 #include "stats/report.h"
 
 namespace osc::stats {
@@ -18,9 +18,7 @@ double share(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
-    return text;
+    return base::format("%.0f %%", 100 * share);
 }
 
 std::string count(std::uint64_t number) {
@@ -43,10 +41,9 @@ void one_operation_per_lock(const WindowReport& window, Findings& findings) {
     const std::uint64_t locks = window.value(Sync::Win_lock, kCallsMade);
     const std::uint64_t all = window.operations();
     if (locks < kFew || all == 0 || share(all, locks) > 1.5) return;
-    char text[96];
-    std::snprintf(text, sizeof text, "%.1f operations per MPI_Win_lock (%llu locks)", share(all, locks),
-                  static_cast<unsigned long long>(locks));
-    findings.push_back({window.title(), text,
+    findings.push_back({window.title(),
+                        base::format("%.1f operations per MPI_Win_lock (%llu locks)", share(all, locks),
+                                     static_cast<unsigned long long>(locks)),
                         "call MPI_Win_lock_all once, and MPI_Win_flush where a result is needed, in place of a lock "
                         "around each element; atomics need no exclusive lock"});
 }

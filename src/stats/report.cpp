@@ -2,55 +2,16 @@
 #include "stats/report.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
 
 namespace osc::stats {
+
+using nlohmann::json;
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Member, rank, values)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WindowReport, id, processes, name, made_by, fence, pscw, lock, members)
+
 namespace {
-
-void put_text(std::vector<std::uint64_t>& words, const std::string& text) {
-    words.push_back(text.size());
-    for (std::size_t at = 0; at < text.size(); at += sizeof(std::uint64_t)) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, text.data() + at, std::min(text.size() - at, sizeof word));
-        words.push_back(word);
-    }
-}
-
-// Reads what encode() wrote; 0 behind the end.
-class Reader {
-  public:
-    explicit Reader(std::span<const std::uint64_t> words) : words_(words) {}
-    std::uint64_t next() { return at_ < words_.size() ? words_[at_++] : 0; }
-    std::string text() {
-        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(next(), left() * sizeof(std::uint64_t))),
-                         '\0');
-        for (std::size_t at = 0; at < text.size(); at += sizeof(std::uint64_t)) {
-            const std::uint64_t word = next();
-            std::memcpy(text.data() + at, &word, std::min(text.size() - at, sizeof word));
-        }
-        return text;
-    }
-    /// The length of a list.
-    std::size_t length() { return static_cast<std::size_t>(std::min<std::uint64_t>(next(), left())); }
-
-  private:
-    std::size_t left() const { return words_.size() - at_; }
-    std::span<const std::uint64_t> words_;
-    std::size_t at_ = 0;
-};
-
-void encode(std::vector<std::uint64_t>& words, const Record& record) {
-    words.insert(words.end(), {record.id, record.rank, record.processes});
-    for (const std::string* text : {&record.name, &record.made_by, &record.fence, &record.pscw, &record.lock})
-        put_text(words, *text);
-    const std::size_t length = words.size();
-    words.push_back(0);
-    for (std::size_t i = 0; i < kValues; ++i) {
-        if (record.value(i) == 0) continue;
-        words.insert(words.end(), {i, record.value(i)});
-        ++words[length];
-    }
-}
 
 template <class Each>
 std::uint64_t sum_of(const WindowReport& window, Each&& each) {
@@ -119,39 +80,42 @@ std::string WindowReport::title() const {
     return std::string("window ").append(std::to_string(number)) + " (" + made_by + ")";
 }
 
-std::vector<std::uint64_t> encode(std::span<const std::uint64_t> totals) {
-    std::vector<std::uint64_t> words{totals.size()};
-    words.insert(words.end(), totals.begin(), totals.end());
-    const std::size_t records = words.size();
-    words.push_back(0);
+// Padded: the host's counts are ints, and words are fewer than bytes.
+std::vector<std::uint8_t> encode(std::span<const std::uint64_t> totals) {
+    std::vector<WindowReport> windows;
     visit([&](const Record& record) {
-        encode(words, record);
-        ++words[records];
+        Member member;
+        member.rank = record.rank;
+        for (std::uint32_t i = 0; i < kValues; ++i)
+            if (record.value(i) != 0) member.values.emplace_back(i, record.value(i));
+        windows.push_back({record.id,
+                           record.processes,
+                           record.name,
+                           record.made_by,
+                           record.fence,
+                           record.pscw,
+                           record.lock,
+                           {std::move(member)}});
     });
-    return words;
+    std::vector<std::uint8_t> bytes =
+        json::to_cbor({{"totals", std::vector(totals.begin(), totals.end())}, {"windows", windows}});
+    bytes.resize((bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t));
+    return bytes;
 }
 
-void add(Report& report, std::uint32_t world_rank, std::span<const std::uint64_t> words) {
-    Reader reader(words);
+void add(Report& report, std::uint32_t world_rank, std::span<const std::uint8_t> bytes) {
+    const json got = json::from_cbor(bytes.begin(), bytes.end(), false, false);
     ++report.reporting;
-    const std::size_t totals = reader.length();
-    report.totals.resize(std::max(report.totals.size(), totals));
-    for (std::size_t i = 0; i < totals; ++i)
-        report.totals[i] += reader.next();
-    for (std::size_t records = reader.length(); records > 0; --records) {
-        const std::uint64_t id = reader.next();
-        Member member{static_cast<std::uint32_t>(reader.next()), world_rank, {}};
-        WindowReport here;
-        here.id = id;
-        here.processes = static_cast<std::uint32_t>(reader.next());
-        for (std::string* text : {&here.name, &here.made_by, &here.fence, &here.pscw, &here.lock})
-            *text = reader.text();
-        for (std::size_t values = reader.length(); values > 0; --values) {
-            const auto index = static_cast<std::uint32_t>(reader.next());
-            member.values.emplace_back(index, reader.next());
-        }
+    if (got.is_discarded()) return;
+    const auto totals = got["totals"].get<std::vector<std::uint64_t>>();
+    report.totals.resize(std::max(report.totals.size(), totals.size()));
+    std::transform(totals.begin(), totals.end(), report.totals.begin(), report.totals.begin(), std::plus<>());
+    for (WindowReport& here : got["windows"].get<std::vector<WindowReport>>()) {
+        Member member = std::move(here.members.front());
+        member.world_rank = world_rank;
+        here.members.clear();
         const auto known = std::find_if(report.windows.begin(), report.windows.end(),
-                                        [&](const WindowReport& window) { return window.id == id; });
+                                        [&](const WindowReport& window) { return window.id == here.id; });
         if (known == report.windows.end()) {
             here.members.push_back(std::move(member));
             report.windows.push_back(std::move(here));

@@ -1,4 +1,4 @@
-// The statistics of a job: the records of all its processes, matched by window. A process encodes its records as words;
+// The statistics of a job: the records of all its processes, matched by window. A process encodes its records;
 // the first one decodes and adds up what it gets from all of them. The table, the JSON and the advice read a Report.
 #pragma once
 
@@ -58,11 +58,11 @@ struct Report {
     std::vector<WindowReport> windows;  // by their creation
 };
 
-/// The records of this process and `totals`.
-std::vector<std::uint64_t> encode(std::span<const std::uint64_t> totals);
+/// The records of this process and `totals`, as CBOR in whole words.
+std::vector<std::uint8_t> encode(std::span<const std::uint64_t> totals);
 
-/// Adds what `world_rank` encoded. Call it in ascending order of ranks.
-void add(Report& report, std::uint32_t world_rank, std::span<const std::uint64_t> words);
+/// Adds what `world_rank` encoded; counts it alone if the bytes are cut. Call it in ascending order of ranks.
+void add(Report& report, std::uint32_t world_rank, std::span<const std::uint8_t> bytes);
 /// Puts members and numbers in order, after the last add().
 void finish(Report& report);
 

@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/log.h"
 #include "stats/report.h"
 
 namespace osc::stats {
@@ -29,16 +30,12 @@ std::string amount(std::uint64_t bytes) {
     auto value = static_cast<double>(bytes);
     for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit)
         value /= 1024;
-    char text[64];
-    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-    return text;
+    return base::format("%.*f %s", unit == 0 ? 0 : 1, value, kUnits[unit]);
 }
 
 // A number of nanoseconds in a column of milliseconds; "-" if no call was timed.
 std::string milliseconds(std::uint64_t nanoseconds, std::uint64_t timed) {
-    char text[32] = "-";
-    if (timed != 0) std::snprintf(text, sizeof text, "%.3f", static_cast<double>(nanoseconds) / 1e6);
-    return text;
+    return timed != 0 ? base::format("%.3f", static_cast<double>(nanoseconds) / 1e6) : "-";
 }
 
 unsigned long long wide(std::uint64_t value) {
@@ -73,8 +70,7 @@ void add_window(Lines& lines, const WindowReport& window) {
     for (const Kind kind : kAll<Kind>)
         for (const DataPath path : kAll<DataPath>) {
             if (window.of(kind, path) == 0) continue;
-            char kib[32];
-            std::snprintf(kib, sizeof kib, "%.1f", static_cast<double>(window.of(kind, path, kBytes)) / 1024);
+            const std::string kib = base::format("%.1f", static_cast<double>(window.of(kind, path, kBytes)) / 1024);
             const std::uint64_t timed = window.of(kind, path, kTimedOperations);
             row(name_of(kind), std::to_string(window.of(kind, path)), name_of(path), kib,
                 milliseconds(window.of(kind, path, kOperationNs), timed),

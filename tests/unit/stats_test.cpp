@@ -200,9 +200,9 @@ TEST(Report, EncodedRecordsAddUp) {
     };
     describe_as(first, "");
     describe_as(second, "eleven char");
-    const std::vector<std::uint64_t> words = encode(std::vector<std::uint64_t>{5, 6});
+    const std::vector<std::uint8_t> bytes = encode(std::vector<std::uint64_t>{5, 6});
     Report report;
-    add(report, 0, words);
+    add(report, 0, bytes);
     host_served().operation(Kind::Accumulate, DataPath::Host, 3);
     add(report, 1, encode(std::vector<std::uint64_t>{1, 1}));
     finish(report);
@@ -218,10 +218,13 @@ TEST(Report, EncodedRecordsAddUp) {
     EXPECT_EQ(report.windows[1].members[1].world_rank, 1u);
     EXPECT_EQ(report.windows[2].id, kHostServed);
     EXPECT_EQ(report.windows[2].operations(), 1u);
-    // A cut or empty text gives what there is of it.
+    // Of a cut or empty text nothing counts but the process.
     Report cut;
-    for (std::size_t length = 0; length < words.size(); ++length)
-        add(cut, 0, std::span(words).first(length));
+    const std::size_t whole = bytes.size() - sizeof(std::uint64_t);
+    for (std::size_t length = 0; length <= whole; ++length)
+        add(cut, 0, std::span(bytes).first(length));
+    EXPECT_EQ(cut.reporting, whole + 1);
+    EXPECT_TRUE(cut.windows.empty());
 }
 
 TEST(Json, EscapesAndKeepsTheOrder) {

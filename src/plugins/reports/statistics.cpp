@@ -29,12 +29,12 @@ namespace {
 
 using plugin::g_libosc;
 
-using Words = std::vector<std::uint64_t>;
+constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 // The memory of the collectives. If a process dies they never end, and the host may use it for ever.
 struct Gathering {
-    Words mine, all;
-    std::vector<int> lengths, offsets;
+    std::vector<std::uint8_t> mine, all;
+    std::vector<int> lengths, offsets;  // in words
     int length = 0;
 };
 
@@ -42,7 +42,7 @@ struct Gathering {
 bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>& windows) {
     const host::Real& mpi = host::real();
     MPI_Request request = MPI_REQUEST_NULL;
-    data.length = static_cast<int>(data.mine.size());
+    data.length = static_cast<int>(data.mine.size() / kWord);
     data.lengths.resize(static_cast<std::size_t>(processes));
     if (mpi.Iallgather(&data.length, 1, MPI_INT, data.lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request) !=
             MPI_SUCCESS ||
@@ -50,7 +50,7 @@ bool gather(Gathering& data, int rank, int processes, const std::vector<Window*>
         return false;
     data.offsets.resize(data.lengths.size());
     std::exclusive_scan(data.lengths.begin(), data.lengths.end(), data.offsets.begin(), 0);
-    if (rank == 0) data.all.resize(static_cast<std::size_t>(data.offsets.back() + data.lengths.back()));
+    if (rank == 0) data.all.resize(static_cast<std::size_t>(data.offsets.back() + data.lengths.back()) * kWord);
     return mpi.Igatherv(data.mine.data(), data.length, MPI_UINT64_T, data.all.data(), data.lengths.data(),
                         data.offsets.data(), MPI_UINT64_T, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
            g_libosc.await_all(request, windows);
@@ -83,7 +83,8 @@ void report_statistics() {
         if (!complete) stats::add(report, 0, data->mine);
         for (std::size_t from = 0; complete && from < data->lengths.size(); ++from)
             stats::add(report, static_cast<std::uint32_t>(from),
-                       {data->all.data() + data->offsets[from], static_cast<std::size_t>(data->lengths[from])});
+                       {data->all.data() + static_cast<std::size_t>(data->offsets[from]) * kWord,
+                        static_cast<std::size_t>(data->lengths[from]) * kWord});
         stats::finish(report);
         const std::vector<stats::Finding> findings = stats::advise(report);
         base::write_all(STDERR_FILENO, stats::table_of(report, findings, g_libosc.counter_names()));
