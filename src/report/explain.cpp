@@ -2,8 +2,7 @@
 // walk ends at processes that do not wait inside libosc; if it meets a process of its path again, it has found a
 // deadlock.
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 namespace osc::report {
 namespace {
 
+using base::format;
 using shm::WaitKind;
 using shm::WaitNote;
 using sync::Relation;
@@ -25,15 +25,6 @@ using sync::Relation;
 constexpr std::int64_t kBudget = 1'500'000'000;  // ns for one report
 constexpr std::int64_t kPerProcess = 400'000'000;
 constexpr std::size_t kMostProcesses = 32;
-
-[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
-    char line[400];
-    va_list args;
-    va_start(args, text);
-    std::vsnprintf(line, sizeof line, text, args);
-    va_end(args);
-    return line;
-}
 
 // The window of a note, if this process is in it and no other thread can free it.
 Window* find_window(const WaitNote& note, const Window* own) {
@@ -85,54 +76,60 @@ std::string purpose(const WaitNote& note) {
     }
 }
 
-const char* relation_text(Relation relation, bool is_self) {
-    switch (relation) {
-        case Relation::HoldsExclusive:
-            return is_self ? "holds the lock exclusively itself" : "holds the lock exclusively";
-        case Relation::HoldsShared:
-            return is_self ? "holds the lock shared itself" : "holds the lock shared";
-        case Relation::HasNotPosted:
-            return "has not called MPI_Win_post";
-        case Relation::HasNotCompleted:
-            return "has not called MPI_Win_complete";
-        case Relation::HasNotStarted:
-            return "has not called MPI_Win_start and MPI_Win_complete";
-        case Relation::HasNotEntered:
-            return "has not entered it";
-        case Relation::InsideBarrier:
-            return "awaits the other nodes";
-        case Relation::HasNotAnswered:
-            return "has not answered";
-        case Relation::MayNotify:
-            return "may notify it";
-    }
-    return "";
+// By Relation: its text, that of the process itself, and its weight. In a cycle the relation with the greatest weight
+// names the mistake.
+struct RelationText {
+    const char* text;
+    const char* of_self;
+    int weight;
+};
+constexpr RelationText kRelations[] = {
+    {"holds the lock exclusively", "holds the lock exclusively itself", 0},
+    {"holds the lock shared", "holds the lock shared itself", 0},
+    {"has not called MPI_Win_post", nullptr, 4},
+    {"has not called MPI_Win_complete", nullptr, 3},
+    {"has not called MPI_Win_start and MPI_Win_complete", nullptr, 3},
+    {"has not entered it", nullptr, 2},
+    {"awaits the other nodes", nullptr, 2},
+    {"has not answered", nullptr, 1},
+    {"may notify it", nullptr, 0},
+};
+static_assert(std::size(kRelations) == static_cast<std::size_t>(Relation::MayNotify) + 1);
+
+const RelationText& text_of(Relation relation) {
+    return kRelations[static_cast<std::size_t>(relation)];
 }
 
-// What a wait that cannot end is called. In a cycle the relation with the greatest weight names it.
 int weight(Relation relation) {
-    switch (relation) {
-        case Relation::HasNotPosted:
-            return 4;
-        case Relation::HasNotCompleted:
-        case Relation::HasNotStarted:
-            return 3;
-        case Relation::HasNotEntered:
-        case Relation::InsideBarrier:
-            return 2;
-        case Relation::HasNotAnswered:
-            return 1;
-        default:
-            return 0;
-    }
+    return text_of(relation).weight;
 }
 
+// What a wait that cannot end is called.
 const char* mistake(Relation relation) {
     constexpr const char* kNames[] = {"a cycle of locks", "a cycle of waits",
                                       "a fence or free that only some processes have entered",
                                       "a post without its complete", "a start without its post"};
     return kNames[weight(relation)];
 }
+
+// By Doing.
+constexpr const char* kDoings[] = {
+    "",
+    "it is inside MPI_Finalize",
+    "it is inside the host MPI, outside libosc",
+    "it computes outside MPI",
+    "it runs outside libosc: it computes, or is inside the host MPI",
+    "it sleeps in a system call outside MPI",
+    "it is in an uninterruptible system call (a disk or a file server) outside MPI",
+    "it is stopped by a signal (SIGSTOP); SIGCONT continues it",
+    "it is stopped by a debugger",
+    "it is dead",
+    "it does not answer, but its node does: it is stopped, its network thread gets no core, or the adapters' link is "
+    "down",
+    "neither it nor its node answers: the node is down, or the network is cut",
+    "the system does not show what it does",
+};
+static_assert(std::size(kDoings) == static_cast<std::size_t>(Doing::Unknown) + 1);
 
 struct Step {  // of the path from this process to the one that the walk is at
     std::uint64_t identity;
@@ -163,41 +160,12 @@ class Walk {
 };
 
 std::string Walk::state(const Findings& found) {
-    switch (found.doing) {
-        case Doing::Waits: {
-            const WaitNote& wait = found.view.wait;
-            Window* const window = find_window(wait, own_);
-            return format("it waits in %s for %s%s%s, %s so far", wait.call, purpose(wait).c_str(),
-                          window != nullptr ? " in " : "", window != nullptr ? name_of(*window).c_str() : "",
-                          seconds(now_ns() - wait.since).c_str());
-        }
-        case Doing::Finalizes:
-            return "it is inside MPI_Finalize";
-        case Doing::InHost:
-            return "it is inside the host MPI, outside libosc";
-        case Doing::Computes:
-            return "it computes outside MPI";
-        case Doing::Runs:
-            return "it runs outside libosc: it computes, or is inside the host MPI";
-        case Doing::Sleeps:
-            return "it sleeps in a system call outside MPI";
-        case Doing::SleepsOnDisk:
-            return "it is in an uninterruptible system call (a disk or a file server) outside MPI";
-        case Doing::Stopped:
-            return "it is stopped by a signal (SIGSTOP); SIGCONT continues it";
-        case Doing::Traced:
-            return "it is stopped by a debugger";
-        case Doing::Ended:
-            return "it is dead";
-        case Doing::Silent:
-            return "it does not answer, but its node does: it is stopped, its network thread gets no core, or the "
-                   "adapters' link is down";
-        case Doing::Unreachable:
-            return "neither it nor its node answers: the node is down, or the network is cut";
-        case Doing::Unknown:
-            break;
-    }
-    return "the system does not show what it does";
+    if (found.doing != Doing::Waits) return kDoings[static_cast<std::size_t>(found.doing)];
+    const WaitNote& wait = found.view.wait;
+    Window* const window = find_window(wait, own_);
+    return format("it waits in %s for %s%s%s, %s so far", wait.call, purpose(wait).c_str(),
+                  window != nullptr ? " in " : "", window != nullptr ? name_of(*window).c_str() : "",
+                  seconds(now_ns() - wait.since).c_str());
 }
 
 void Walk::say_deadlock(Relation named, const std::string& what, bool certain, std::vector<std::string>& lines) {
@@ -233,8 +201,9 @@ void Walk::explain(std::vector<std::string>& lines) {
         const bool is_self = found.view.identity == path.front().identity;
         const bool waits = found.doing == Doing::Waits;
         const std::string pid = found.view.pid > 0 ? format(" (pid %d)", found.view.pid) : "";
-        lines.push_back(indent +
-                        format("rank %u%s %s: ", rank, pid.c_str(), relation_text(relation, rank == last.rank)) +
+        const RelationText& texts = text_of(relation);
+        const char* const how = rank == last.rank && texts.of_self != nullptr ? texts.of_self : texts.text;
+        lines.push_back(indent + format("rank %u%s %s: ", rank, pid.c_str(), how) +
                         (is_self ? "this process" : state(found)));
         const auto before = std::find_if(path.begin(), path.end(), [&](const Step& step) {
             return step.identity == found.view.identity && step.identity != 0;

@@ -1,11 +1,13 @@
 // What the processes of a window do, and which of them a wait is for; asked without their help.
 #pragma once
 
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "report/remote.h"
+#include "net/target/inspection.h"
 #include "sync/awaited.h"
 #include "window/window.h"
 
@@ -44,6 +46,14 @@ class Peers {
 
   private:
     bool view(Window& window, std::uint32_t rank, shm::ProcessView& seen);
+    struct Inquiry {
+        net::InspectQuestion question;
+        std::uint32_t first;   // the process that is asked
+        std::uint32_t second;  // the one that is asked too if the first does not answer soon; equal to `first`: none
+    };
+    /// Asks all at the same time, and polls the network until all are answered, or for 1.5 s. Network threads answer,
+    /// so no peer's program needs to help. The answers in the same order; none from processes that did not answer.
+    static std::vector<std::optional<net::Inspection>> ask(Window& window, std::span<const Inquiry> inquiries);
     Inquiry inquiry(Window& window, std::uint32_t rank, const sync::WaitQuestion& wait) const;
     void ask_all(Window& window, const std::vector<Inquiry>& inquiries, sync::Awaited& awaited);
 
