@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.h"
 #include "fabric/choose.h"
 
 namespace osc::fabric {
@@ -32,9 +33,8 @@ fs::path pci_of(const fi_info& offer, const std::string& system) {
     if (offer.nic == nullptr || offer.nic->bus_attr == nullptr || offer.nic->bus_attr->bus_type != FI_BUS_PCI)
         return {};
     const fi_pci_attr& at = offer.nic->bus_attr->attr.pci;
-    char name[32];
-    std::snprintf(name, sizeof name, "%04x:%02x:%02x.%x", at.domain_id, at.bus_id, at.device_id, at.function_id);
-    return fs::path(system) / "bus/pci/devices" / name;
+    return fs::path(system) / "bus/pci/devices" /
+           base::format("%04x:%02x:%02x.%x", at.domain_id, at.bus_id, at.device_id, at.function_id);
 }
 
 // Whether a network interface belongs to the adapter, or a software adapter is made over it.

@@ -1,6 +1,4 @@
 // libosc_ofi.so: a provider's attributes as text.
-#include "fabric/describe.h"
-
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -222,5 +223,15 @@ Endpoint* open(const Wishes& wishes, std::string& why, const char* folder = null
 
 /// The function osc_ofi_open of libosc_ofi.so. `why` has `room` bytes.
 using OpenFunction = Endpoint*(const Wishes* wishes, char* why, std::size_t room);
+
+/// What libfabric says of a provider, for osc_info; libosc itself relies on probe.h's tests instead. Loads
+/// libosc_ofi.so. Always has "version", libfabric's; with an endpoint of the kind that libosc needs also "provider"
+/// (its full name), "registration", "order", "ordered_writes", "copied", "pieces" and "progress", all in libfabric's
+/// words; else "missing": the first requirement without which there is one, or "the provider". Empty with the reason in
+/// `why` if the library cannot be loaded. `folder`: see open().
+std::map<std::string, std::string> describe(const char* provider, std::string& why, const char* folder);
+
+/// The function osc_ofi_describe of libosc_ofi.so: lines "name=value".
+using DescribeFunction = void(const char* provider, char* text, std::size_t room);
 
 }  // namespace osc::fabric

@@ -28,7 +28,7 @@ static_assert(sizeof(fi_context2) == sizeof(Operation::provider));
 inline constexpr std::uint64_t kUncached = std::uint64_t{1} << 60;
 
 /// Endpoint over libfabric; most of its functions are that interface's. fabric.cpp opens and closes the endpoint,
-/// registrations.cpp registers memory, posts.cpp posts operations, rows.cpp atomics,
+/// registrations.cpp registers memory, posts.cpp posts operations,
 /// completions.cpp receives messages and ends operations.
 class Libfabric final : public Endpoint {
   public:

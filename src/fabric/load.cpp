@@ -11,7 +11,6 @@
 
 #include "base/beside.h"
 #include "base/descriptor.h"
-#include "fabric/describe.h"
 #include "fabric/endpoint.h"
 
 namespace osc::fabric {

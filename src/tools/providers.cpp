@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "fabric/describe.h"
 #include "fabric/endpoint.h"
 #include "tools/check.h"
 
