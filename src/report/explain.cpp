@@ -49,31 +49,20 @@ std::string seconds(std::int64_t ns) {
 }
 
 std::string purpose(const WaitNote& note) {
-    switch (note.kind) {
-        case WaitKind::Lock:
-            return format("the lock of rank %u", note.target);
-        case WaitKind::Post:
-            return format("the post of rank %u", note.target);
-        case WaitKind::Completes:
-            return "MPI_Win_complete of its origins";
-        case WaitKind::Barrier:
-            return "the other processes to enter it";
-        case WaitKind::TargetFence:
-            return format("rank %u to enter the fence", note.target);
-        case WaitKind::Closes:
-            return "the ends of other nodes' operations";
-        case WaitKind::Operations:
-            return note.target == shm::kEveryTarget ? "its operations to complete"
-                                                    : format("its operations at rank %u to complete", note.target);
-        case WaitKind::Notification:
-            return format("its notification counter %u%s to reach %u", note.target,
-                          std::string_view(note.call) == "OSC_Win_wait_any_notify" ? " or a later one" : "",
-                          note.barriers);
-        case WaitKind::Creation:
-            return "the other processes of the communicator";
-        default:
-            return "other processes";
-    }
+    const bool of_every = note.target == shm::kEveryTarget;
+    const bool of_any = std::string_view(note.call) == "OSC_Win_wait_any_notify";
+    if (note.kind == WaitKind::Lock) return format("the lock of rank %u", note.target);
+    if (note.kind == WaitKind::Post) return format("the post of rank %u", note.target);
+    if (note.kind == WaitKind::Completes) return "MPI_Win_complete of its origins";
+    if (note.kind == WaitKind::Barrier) return "the other processes to enter it";
+    if (note.kind == WaitKind::TargetFence) return format("rank %u to enter the fence", note.target);
+    if (note.kind == WaitKind::Closes) return "the ends of other nodes' operations";
+    if (note.kind == WaitKind::Operations && of_every) return "its operations to complete";
+    if (note.kind == WaitKind::Operations) return format("its operations at rank %u to complete", note.target);
+    if (note.kind == WaitKind::Notification)
+        return format("its notification counter %u%s to reach %u", note.target, of_any ? " or a later one" : "",
+                      note.barriers);
+    return note.kind == WaitKind::Creation ? "the other processes of the communicator" : "other processes";
 }
 
 // By Relation: its text, that of the process itself, and its weight. In a cycle the relation with the greatest weight

@@ -6,6 +6,20 @@
 namespace osc::trace {
 namespace {
 
+// The calls that open and close epochs other than a fence's.
+struct Rule {
+    Call call;
+    Epoch::Type type;
+    bool opens;
+};
+constexpr Rule kRules[] = {
+    {Call::Win_start, Epoch::Type::Access, true},        {Call::Win_complete, Epoch::Type::Access, false},
+    {Call::Win_post, Epoch::Type::Exposure, true},       {Call::Win_wait, Epoch::Type::Exposure, false},
+    {Call::Win_test, Epoch::Type::Exposure, false},      {Call::Win_lock, Epoch::Type::Lock, true},
+    {Call::Win_unlock, Epoch::Type::Lock, false},        {Call::Win_lock_all, Epoch::Type::LockAll, true},
+    {Call::Win_unlock_all, Epoch::Type::LockAll, false},
+};
+
 std::uint64_t place_of(Epoch::Type type, std::uint32_t target) {
     return static_cast<std::uint64_t>(type) << 32 | (type == Epoch::Type::Lock ? target : 0);
 }
@@ -30,45 +44,20 @@ bool Epochs::close(Epoch::Type type, const Event& call, std::uint64_t at) {
 void Epochs::add(const Event& call) {
     using Type = Epoch::Type;
     if ((call.detail & kFailed) != 0 || call.kind >= static_cast<std::uint8_t>(Call::Count)) return;
-    // A fence's epoch ends without another fence where an epoch of another kind begins.
-    const auto begin = [&](Type type, bool exclusive = false) {
-        close(Type::Fence, call, call.begin);
-        open(type, call, call.begin, exclusive);
-    };
-    switch (static_cast<Call>(call.kind)) {
-        case Call::Win_fence: {
-            const bool closed = close(Type::Fence, call, call.end);
-            if ((call.detail & kNoSucceed) == 0) open(Type::Fence, call, closed ? call.end : call.begin);
-            return;
+    if (call.is(Call::Win_fence)) {
+        const bool closed = close(Type::Fence, call, call.end);
+        if ((call.detail & kNoSucceed) == 0) open(Type::Fence, call, closed ? call.end : call.begin);
+    }
+    if (call.is(Call::Win_free)) close(Type::Fence, call, call.begin);
+    for (const auto& [which, type, opens] : kRules) {
+        if (!call.is(which) || (which == Call::Win_test && (call.detail & kExposureOver) == 0)) continue;
+        if (!opens) {
+            close(type, call, call.end);
+            continue;
         }
-        case Call::Win_start:
-            return begin(Type::Access);
-        case Call::Win_post:
-            return begin(Type::Exposure);
-        case Call::Win_lock:
-            return begin(Type::Lock, (call.detail & kExclusive) != 0);
-        case Call::Win_lock_all:
-            return begin(Type::LockAll);
-        case Call::Win_complete:
-            close(Type::Access, call, call.end);
-            return;
-        case Call::Win_wait:
-            close(Type::Exposure, call, call.end);
-            return;
-        case Call::Win_test:
-            if ((call.detail & kExposureOver) != 0) close(Type::Exposure, call, call.end);
-            return;
-        case Call::Win_unlock:
-            close(Type::Lock, call, call.end);
-            return;
-        case Call::Win_unlock_all:
-            close(Type::LockAll, call, call.end);
-            return;
-        case Call::Win_free:
-            close(Type::Fence, call, call.begin);
-            return;
-        default:
-            return;
+        // A fence's epoch ends without another fence where an epoch of another kind begins.
+        close(Type::Fence, call, call.begin);
+        open(type, call, call.begin, type == Type::Lock && (call.detail & kExclusive) != 0);
     }
 }
 
@@ -83,18 +72,8 @@ std::vector<Epoch> Epochs::finish(std::uint64_t end) {
 }
 
 std::string name_of(const Epoch& epoch) {
-    switch (epoch.type) {
-        case Epoch::Type::Fence:
-            return "fence epoch";
-        case Epoch::Type::Access:
-            return "access epoch";
-        case Epoch::Type::Exposure:
-            return "exposure epoch";
-        case Epoch::Type::LockAll:
-            return "lock_all epoch";
-        case Epoch::Type::Lock:
-            break;
-    }
+    constexpr const char* kNames[] = {"fence epoch", "access epoch", "exposure epoch", "", "lock_all epoch"};
+    if (epoch.type != Epoch::Type::Lock) return kNames[static_cast<std::size_t>(epoch.type)];
     return std::string(epoch.exclusive ? "exclusive" : "shared") + " lock epoch at " + std::to_string(epoch.target);
 }
 

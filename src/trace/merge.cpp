@@ -46,30 +46,23 @@ constexpr CallName kCalls[] = {
 };
 static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::Count));
 
-// What a record of Kind::Wait waited for.
+// By shm::WaitKind: what a record of Kind::Wait waited for. A text that ends with a space goes on with the number.
+constexpr std::string_view kWaits[] = {"wait",
+                                       "wait",
+                                       "wait for the lock of ",
+                                       "wait for the post of ",
+                                       "wait for completes",
+                                       "wait for the others",
+                                       "wait for the fence of ",
+                                       "wait for closes",
+                                       "wait for operations at ",
+                                       "wait for notification counter "};
+
 std::string name_of_wait(const Event& wait) {
-    using shm::WaitKind;
-    const auto target = [&](const char* text) { return text + std::to_string(wait.number); };
-    switch (static_cast<WaitKind>(wait.detail)) {
-        case WaitKind::Lock:
-            return target("wait for the lock of ");
-        case WaitKind::Post:
-            return target("wait for the post of ");
-        case WaitKind::Completes:
-            return "wait for completes";
-        case WaitKind::Barrier:
-            return "wait for the others";
-        case WaitKind::TargetFence:
-            return target("wait for the fence of ");
-        case WaitKind::Closes:
-            return "wait for closes";
-        case WaitKind::Operations:
-            return wait.number == shm::kEveryTarget ? "wait for operations" : target("wait for operations at ");
-        case WaitKind::Notification:
-            return target("wait for notification counter ");
-        default:
-            return "wait";
-    }
+    if (static_cast<shm::WaitKind>(wait.detail) == shm::WaitKind::Operations && wait.number == shm::kEveryTarget)
+        return "wait for operations";
+    std::string name(kWaits[wait.detail < std::size(kWaits) ? wait.detail : 0]);
+    return name.back() == ' ' ? name + std::to_string(wait.number) : name;
 }
 
 // In us, as the format has times.

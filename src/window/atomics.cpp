@@ -31,25 +31,17 @@ constexpr std::uint64_t kRowAlignment = 8;  // of the longest type that provider
 }  // namespace
 
 std::string Window::atomics_refusal() const {
-    const auto provider = [] { return std::string(net::NetworkStack::mine().endpoint().provider()); };
-    switch (atomics_refusal_) {
-        case kOneNode:
-            return "the window is on one node";
-        case kDynamic:
-            return "the window is dynamic";
-        case kNoHardware:
-            return provider() + " has no atomics in hardware";
-        case kLacking: {
-            const char* flaw = net::NetworkStack::mine().endpoint().atomics_flaw();
-            return provider() + " " + (flaw[0] != '\0' ? flaw : "has no atomics on rows of elements");
-        }
-        case kNotExposed:
-            return provider() + " registers no memory";
-        case kMisaligned:
-            return "the memory does not begin at a multiple of 8 bytes";
-        default:
-            return "another process does not ask for them, or lacks them";
-    }
+    if (atomics_refusal_ == kOneNode) return "the window is on one node";
+    if (atomics_refusal_ == kDynamic) return "the window is dynamic";
+    if (atomics_refusal_ == kMisaligned) return "the memory does not begin at a multiple of 8 bytes";
+    if (atomics_refusal_ == kNone || atomics_refusal_ == kNotAsked)
+        return "another process does not ask for them, or lacks them";
+    const fabric::Endpoint& endpoint = net::NetworkStack::mine().endpoint();
+    const std::string flaw = endpoint.atomics_flaw();
+    return std::string(endpoint.provider()) + (atomics_refusal_ == kNoHardware   ? " has no atomics in hardware"
+                                               : atomics_refusal_ == kNotExposed ? " registers no memory"
+                                               : flaw.empty()                    ? " has no atomics on rows of elements"
+                                                                                 : " " + flaw);
 }
 
 Window::AtomicsAgreement Window::state_atomics(AtomicsWish wish) {

@@ -71,19 +71,9 @@ void look_at_alignment(Window& window, const Operation& operation, const op::Typ
 
 // Arithmetic, order or logic.
 bool is_arithmetic(Op op) {
-    switch (op) {
-        case Op::None:
-        case Op::Band:
-        case Op::Bor:
-        case Op::Bxor:
-        case Op::Minloc:
-        case Op::Maxloc:
-        case Op::Replace:
-        case Op::NoOp:
-            return false;
-        default:
-            return true;
-    }
+    using enum Op;
+    const auto is_one_of = [op](auto... ops) { return ((op == ops) || ...); };
+    return !is_one_of(None, Band, Bor, Bxor, Minloc, Maxloc, Replace, NoOp);
 }
 
 std::size_t bytes_of(MPI_Datatype type, MPI_Count count) {

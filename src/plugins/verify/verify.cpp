@@ -13,25 +13,14 @@ namespace {
 
 // Rule::Count: not a mistake of the program.
 check::Rule rule_of(Fault fault) {
-    switch (fault) {
-        case Fault::Sync:
-            return check::Rule::Epoch;
-        case Fault::Assert:
-            return check::Rule::Assert;
-        case Fault::Disp:
-        case Fault::Range:
-            return check::Rule::Range;
-        case Fault::Truncate:
-            return check::Rule::Signature;
-        case Fault::None:
-        case Fault::AttachRefused:
-        case Fault::Dead:
-        case Fault::NoMem:
-        case Fault::Other:
-            return check::Rule::Count;
-        default:
-            return check::Rule::Argument;
-    }
+    using enum Fault;
+    const auto is_one_of = [fault](auto... faults) { return ((fault == faults) || ...); };
+    if (is_one_of(None, AttachRefused, Dead, NoMem, Other)) return check::Rule::Count;
+    if (is_one_of(Disp, Range)) return check::Rule::Range;
+    return fault == Sync       ? check::Rule::Epoch
+           : fault == Assert   ? check::Rule::Assert
+           : fault == Truncate ? check::Rule::Signature
+                               : check::Rule::Argument;
 }
 
 }  // namespace
