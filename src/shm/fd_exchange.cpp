@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/abstract_name.h"
@@ -20,12 +19,9 @@ namespace {
 // A client that sends nothing for so long is disconnected, so that others are served. A slow client connects again.
 constexpr std::chrono::milliseconds kSilence{200};
 
-struct Name {
-    explicit Name(std::uint64_t number) {
-        std::snprintf(text, sizeof text, "osc-%016llx", static_cast<unsigned long long>(number));
-    }
-    char text[24];
-};
+std::string name_of(std::uint64_t number) {
+    return base::format("osc-%016llx", static_cast<unsigned long long>(number));
+}
 
 int make_socket() {
     return base::above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -94,7 +90,7 @@ FdExchange::FdExchange(std::uint64_t number) {
     if (!Arena::mine().show_life()) return;
     listener_ = make_socket();
     if (listener_ < 0) return;
-    if (base::at_name(::bind, listener_, Name(number).text) != 0 || ::listen(listener_, SOMAXCONN) != 0)
+    if (base::at_name(::bind, listener_, name_of(number)) != 0 || ::listen(listener_, SOMAXCONN) != 0)
         close_and_forget(listener_);
 }
 
@@ -131,7 +127,7 @@ Fetched FdExchange::fetch(std::uint64_t number, PeerArena& peer) {
     if (fetching_ < 0) {
         fetching_ = make_socket();
         if (fetching_ < 0) return Fetched::Never;
-        if (base::at_name(::connect, fetching_, Name(number).text) != 0) {
+        if (base::at_name(::connect, fetching_, name_of(number)) != 0) {
             const bool full = would_block();
             close_and_forget(fetching_);
             return full ? Fetched::NotYet : Fetched::Never;
