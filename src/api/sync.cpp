@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api/serve.h"
-#include "core/check.h"
+#include "core/asserts.h"
 #include "core/epoch.h"
 #include "shm/compare.h"
 

@@ -34,16 +34,16 @@ inline std::int64_t waited_ns() {
 }
 
 /// Surrounds a wait. Of nested ones the outermost counts.
-class WaitScope {
+class TimedWait {
   public:
-    WaitScope() : timed_(detail::g_waits_timed.load(std::memory_order_relaxed)) {
+    TimedWait() : timed_(detail::g_waits_timed.load(std::memory_order_relaxed)) {
         if (__builtin_expect(timed_, 0) && detail::t_waits++ == 0) begin();
     }
-    ~WaitScope() {
+    ~TimedWait() {
         if (__builtin_expect(timed_, 0) && --detail::t_waits == 0) end();
     }
-    WaitScope(const WaitScope&) = delete;
-    WaitScope& operator=(const WaitScope&) = delete;
+    TimedWait(const TimedWait&) = delete;
+    TimedWait& operator=(const TimedWait&) = delete;
 
   private:
     void begin() {

@@ -111,7 +111,7 @@ Fault complete(Core& core) {
         for (const std::uint32_t rank : epoch.group)
             first.note(core.perform_deferred(rank));
         for (const std::uint32_t rank : epoch.group)
-            first.note(core.is_local(rank) ? core.complete_ops(rank) : core.remote_sync->complete(rank));
+            first.note(core.is_local(rank) ? core.complete_ops(rank) : core.remote_sync->send_complete(rank));
         for (const std::uint32_t rank : epoch.group) {
             if (core.is_local(rank)) continue;
             first.note(core.remote_sync->awaits_complete(rank) ? core.complete_ops(rank) : core.complete_local(rank));

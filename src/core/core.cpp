@@ -132,7 +132,7 @@ bool Core::node_barrier(bool* is_last) {
 
 // A fault of one way, or a failed allocation, must not keep the operations of another from being completed, nor a
 // process from entering the fence that follows.
-Fault Core::complete_all(std::uint32_t rank, reach::Completion until) {
+Fault Core::complete_by_ways(std::uint32_t rank, reach::Completion until) {
     const shm::WaitScope waits(shm::WaitKind::Operations, id, me, rank);
     base::FirstFault first;
     for (reach::Reach* const way : reaches)

@@ -131,12 +131,11 @@ class Core {
 
     /// Waits until this process's operations at `rank`, or kEveryTarget, are complete at their targets, or use no
     /// buffer of this process; returns their first fault.
-    Fault complete(std::uint32_t rank, reach::Completion until) {
+    Fault complete_ops(std::uint32_t rank = kEveryTarget, reach::Completion until = reach::Completion::AtTarget) {
         if (__builtin_expect(incomplete.load(std::memory_order_acquire) == 0, 1)) return Fault::None;
-        return complete_all(rank, until);
+        return complete_by_ways(rank, until);
     }
-    Fault complete_ops(std::uint32_t rank = kEveryTarget) { return complete(rank, reach::Completion::AtTarget); }
-    Fault complete_local(std::uint32_t rank = kEveryTarget) { return complete(rank, reach::Completion::AtOrigin); }
+    Fault complete_local(std::uint32_t rank = kEveryTarget) { return complete_ops(rank, reach::Completion::AtOrigin); }
     static constexpr std::uint32_t kEveryTarget = reach::kEveryTarget;
 
     bool is_local(std::uint32_t rank) const { return controls.is_local(rank); }
@@ -237,7 +236,7 @@ class Core {
     };
     reach::Outcome perform(Target& target, const op::Call& call, const reach::Extras& extras);
     Fault exchange_between_nodes();
-    Fault complete_all(std::uint32_t rank, reach::Completion until);
+    Fault complete_by_ways(std::uint32_t rank, reach::Completion until);
     Target& know(Target& entry, std::uint32_t rank);
     Batching batching_{*this};
     std::atomic<bool> known_{false};  // some target is described

@@ -194,7 +194,7 @@ Fault flush(Core& core, std::uint32_t rank, reach::Completion until) {
     full_order(core);
     base::FirstFault first;
     first.note(rank == Core::kEveryTarget ? perform_all_queued(core) : perform_queued(core, rank));
-    first.note(after_flush(core, core.complete(rank, until)));
+    first.note(after_flush(core, core.complete_ops(rank, until)));
     return first.take();
 }
 

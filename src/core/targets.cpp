@@ -33,7 +33,7 @@ void forget_shared(Core& core, std::uint32_t rank) {
 }  // namespace
 
 void wait_for_other_thread() {
-    const base::WaitScope waits;
+    const base::TimedWait waits;
     shm::poll_host();
     const timespec pause{0, 50000};
     ::nanosleep(&pause, nullptr);

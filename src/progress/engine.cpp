@@ -200,7 +200,7 @@ bool ProgressEngine::wait(base::FunctionRef<bool()> done, base::FunctionRef<bool
     OSC_ASSERT(!base::t_helper_thread);  // a handler never waits for a message
     bool ended = done();
     if (ended) return true;
-    const base::WaitScope waits;
+    const base::TimedWait waits;
     const auto over = [&] { return done() || (resume_backlog() && done()); };
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an

@@ -63,7 +63,7 @@ bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef
 }
 
 bool wait_until(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
-    const base::WaitScope waits;
+    const base::TimedWait waits;
     void (*const network)() = wait_policy().network;
     for (int i = wait_policy().spin; i > 0; --i) {
         if (done()) return true;

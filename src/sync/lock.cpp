@@ -195,7 +195,7 @@ LockReply take_or_queue(LockContext& context, std::uint32_t target, LockKind kin
 
 // A second thread of a process polls while the first one waits with the process's cell.
 LockResult poll_for(LockContext& context, std::uint32_t target, LockKind kind) {
-    const base::WaitScope waits;
+    const base::TimedWait waits;
     const shm::WaitPolicy policy = shm::wait_policy();
     for (int round = 1;; ++round) {
         if (take_polling(context, target, kind)) return LockResult::Granted;

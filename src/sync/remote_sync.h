@@ -52,8 +52,9 @@ class RemoteSync {
     /// Sends MPI_Win_post's message to `origin`.
     virtual Fault post(std::uint32_t origin) = 0;
     /// Sends MPI_Win_complete's message to `target`, behind the operations of the epoch.
-    virtual Fault complete(std::uint32_t target) = 0;
-    /// After complete(): whether MPI_Win_complete awaits the target's reply, because the target calls MPI_Win_test.
+    virtual Fault send_complete(std::uint32_t target) = 0;
+    /// After send_complete(): whether MPI_Win_complete awaits the target's reply, because the target calls
+    /// MPI_Win_test.
     virtual bool awaits_complete(std::uint32_t target) = 0;
     /// This process calls MPI_Win_test, once per window and origin: returns when the completes that these origins have
     /// sent are here, and the origins await the reply to each later one.

@@ -16,7 +16,7 @@ std::uint64_t stripe_waits() {
 
 bool stripe_wait(std::atomic<std::uint32_t>& holder, std::uint32_t me, Liveness& liveness, std::uint32_t& dead) {
     g_waits.fetch_add(1, std::memory_order_relaxed);
-    const base::WaitScope waits;
+    const base::TimedWait waits;
     for (shm::SectionWait wait;;) {
         std::uint32_t seen = holder.load(std::memory_order_relaxed);
         if ((seen & kLostStripe) != 0) {

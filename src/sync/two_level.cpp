@@ -29,7 +29,7 @@ class BackOff {
         : random_(rank + static_cast<std::uint32_t>(Clock::now().time_since_epoch().count())) {}
 
     void pause() {
-        const base::WaitScope waits;
+        const base::TimedWait waits;
         const auto limit = limit_.count();
         limit_ = std::min(2 * limit_, kLongest);
         const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit / 2 + random_() % (limit / 2));

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "core/check.h"
+#include "core/asserts.h"
 #include "spanning_core.h"
 #include "thread_ranks.h"
 

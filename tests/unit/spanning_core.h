@@ -68,7 +68,7 @@ class SpanningCore final : public Members, public Core {
         }
         void unlock(std::uint32_t) override { ++core.requests; }
         Fault post(std::uint32_t) override { return Fault::None; }
-        Fault complete(std::uint32_t) override { return Fault::None; }
+        Fault send_complete(std::uint32_t) override { return Fault::None; }
         bool awaits_complete(std::uint32_t) override { return core.tests; }
         void announce_test(std::span<const std::uint32_t>) override {}
         Fault close(std::uint32_t, bool) override { return Fault::None; }

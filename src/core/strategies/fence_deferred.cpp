@@ -25,8 +25,8 @@ Fault end_operations(Core& core, const std::vector<std::uint32_t>& targets) {
     return first.take();
 }
 
-// After the barrier: performs the queued operations.
-Fault perform_all_queued(Core& core, const std::vector<std::uint32_t>& targets) {
+// After the barrier: performs and completes the queued operations.
+Fault complete_queued(Core& core, const std::vector<std::uint32_t>& targets) {
     base::FirstFault first;
     for (const std::uint32_t rank : targets) {
         if (!core.deferred.has(rank)) continue;
@@ -80,7 +80,7 @@ class DeferredFence final : public FenceStrategy {
         first.note(end_operations(core, call.targets));
         if (!core.deferred.targets().empty()) queued.store(fence, std::memory_order_relaxed);
         if (!core.barrier()) return false;
-        first.note(perform_all_queued(core, call.targets));
+        first.note(complete_queued(core, call.targets));
         if (!await_incoming(core, queued.load(std::memory_order_relaxed) == fence)) return false;
         first.note(core.complete_local());
         late = first.take();

@@ -91,7 +91,7 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
     return net::fault_of(to->end.load(std::memory_order_relaxed), rank);
 }
 
-Fault RemoteWindow::complete(std::uint32_t target) {
+Fault RemoteWindow::send_complete(std::uint32_t target) {
     Stream* to = base::insist([&] { return stream(target); });
     network_.engine.expect_wait();
     if (to == nullptr) return Fault::Other;

@@ -42,7 +42,7 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     void await_lock(std::uint32_t target) override;
     void unlock(std::uint32_t target) override;
     Fault post(std::uint32_t origin) override;
-    Fault complete(std::uint32_t target) override;
+    Fault send_complete(std::uint32_t target) override;
     bool awaits_complete(std::uint32_t target) override;
     void announce_test(std::span<const std::uint32_t> origins) override;
     Fault close(std::uint32_t target, bool piggyback) override;

@@ -1,7 +1,7 @@
 // Checks asserts. An extra barrier behind each fence exchanges the asserts of all processes. Two words of each control
 // block check MPI_MODE_NOPUT: `no_put` says that no process may update, `updated` names a process that has.
 // Build: osc_core_cold
-#include "core/check.h"
+#include "core/asserts.h"
 
 namespace osc::epoch {
 namespace {
