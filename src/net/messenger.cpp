@@ -72,7 +72,7 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
                 request.kind = FrameKind::Request;
                 reply_when_ = FabricSender::When::Piggyback;
             }
-            if (frame.kind == FrameKind::Request || frame.kind == FrameKind::Query) ++served_;
+            if (frame.kind == FrameKind::Request || frame.kind == FrameKind::Query) engine_.serves();
             service_.request(request, body);
             reply_when_ = FabricSender::When::Now;
             return engine_.ring();
@@ -90,7 +90,7 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
             engine_.ring();
             return sender_.control(from, FrameKind::Pong);
         case FrameKind::ProgressHint:
-            ++served_;
+            engine_.serves();
             return engine_.expect_direct();
         case FrameKind::Pong:
             from.pongs.fetch_add(1, std::memory_order_release);

@@ -111,8 +111,6 @@ class Messenger final : public SendFailures, public fabric::Receiver, Answers {
     void resume_waiting();
     /// Whether some still wait, which no event announces the end of.
     bool waits() const { return waits_; }
-    /// How many messages came whose senders wait for this process.
-    std::uint64_t served() const { return served_; }
     /// Looks for the dead among the peers that something here waits for.
     void look_for_dead();
     /// Looks at the peers in doubt.
@@ -136,7 +134,6 @@ class Messenger final : public SendFailures, public fabric::Receiver, Answers {
     // Under the drive lock.
     TargetService service_;
     bool waits_ = false;
-    std::uint64_t served_ = 0;
     FabricSender::When reply_when_ = FabricSender::When::Now;  // of the request that is being handled
 };
 

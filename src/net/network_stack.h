@@ -90,7 +90,6 @@ class NetworkStack final : progress::Driven {
     }
     void ignore_events() override { endpoint_->ignore_events(); }
     bool await(int milliseconds) override { return endpoint_->await(milliseconds); }
-    std::uint64_t served() const override { return messenger.served(); }
     bool retries_soon() const override { return messenger.waits() || sender.has_unsent() || connections.unsettled(); }
     void wake() override { endpoint_->wake(); }
     bool has_transfers() const override { return rdma.active(); }

@@ -243,10 +243,10 @@ void ProgressEngine::run() {
             restart_direct(now);
             continue;
         }
-        const std::uint64_t served = driven_.served();
+        const std::uint64_t served = served_;
         const int events = drive();
         now = now_ns();
-        if (std::exchange(parked, false)) park_.was_missed(driven_.served() != served);
+        if (std::exchange(parked, false)) park_.was_missed(served_ != served);
         if (events > 0)
             last_event = now;
         else if (now - last_event <= Policy::kThreadSpin || now <= direct_until_.load(std::memory_order_relaxed))

@@ -36,9 +36,6 @@ class Driven {
     /// Whether something awaits a change that no event announces: a sleep ends after Policy::kRetrySleepMs.
     virtual bool retries_soon() const = 0;
 
-    /// How many messages came whose senders wait for this process.
-    virtual std::uint64_t served() const { return 0; }
-
     // A sleep in two parts, during the second of which another thread may poll; see fabric::Endpoint. Without it the
     // network thread calls sleep().
     virtual bool watch(int /*timer*/) { return false; }
@@ -101,6 +98,9 @@ class ProgressEngine {
     /// A peer announced direct accesses.
     void expect_direct();
 
+    /// Under the drive lock: a message came whose sender waits for this process.
+    void serves() { ++served_; }
+
     Backlog& backlog() { return backlog_; }
     /// For statistics: sleeps of the network thread, and polls of host_polls().
     std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
@@ -144,6 +144,7 @@ class ProgressEngine {
     std::mutex drive_;
     std::int64_t drove_ = 0;    // when a thread polled last; under drive_
     std::int64_t checked_ = 0;  // when check_peers() was called last; under drive_
+    std::uint64_t served_ = 0;  // calls of serves(); under drive_
 
     // Threads in wait() or seize(). A thread counts itself before it reads thread_state_, and the network thread sets
     // Asleep before it reads this: either the network thread stays awake or the other thread wakes it.

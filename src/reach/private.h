@@ -19,11 +19,7 @@ class Private final : public LocalReach {
   public:
     /// Of window number `window`.
     Private(const Origin& origin, const std::uint64_t& window, const Node& node)
-        : LocalReach(origin),
-          window_(window),
-          node_(node),
-          pending_{origin.incomplete, Fault::None, {}},
-          run_(origin) {}
+        : LocalReach(origin), window_(window), node_(node), pending_{origin.incomplete}, run_(origin) {}
 
     Outcome simple(Target& target, const op::Simple& what, bool prepared) override {
         return simple_outside(target, what, prepared, 0, 0);

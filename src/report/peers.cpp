@@ -23,12 +23,11 @@ class Reply final : public net::ReplyHandler {
         if (peer == nullptr || peer->ended()) return nullptr;
         auto reply = std::make_shared<Reply>();
         reply->self_ = reply;
-        net::Message* message = network.sender.claim();
-        net::Record record;
-        record.opcode = net::Opcode::Inspect;
-        std::memcpy(message->body(), &record, sizeof record);
-        std::memcpy(message->body() + sizeof record, &question, sizeof question);
-        message->bytes = sizeof record + sizeof question;
+        const struct {
+            net::Record record{.opcode = net::Opcode::Inspect};
+            net::InspectQuestion question;
+        } body{.question = question};
+        net::Message* message = network.sender.claim(&body, sizeof body);
         network.messenger.request(*peer, net::FrameKind::Query, window.core.id, window.core.me, message, *reply);
         return reply;
     }

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <ctime>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "base/fault.h"
@@ -163,11 +162,10 @@ Fault TwoLevel::leave() {
 Fault TwoLevel::lock(std::uint32_t target, LockKind kind) {
     if (kind == LockKind::Shared) return join(target, Word::Local, Side::Sharing);
     if (const Fault fault = enter(); fault != Fault::None) return fault;
-    const Fault fault = exclude(target);
-    if (fault == Fault::None) return Fault::None;
-    const std::string text = base::fault_text();
-    static_cast<void>(leave());
-    return fail(fault, "%s", text.c_str());
+    base::FirstFault first;
+    first.note(exclude(target));
+    if (first.is_set()) static_cast<void>(leave());
+    return first.take();
 }
 
 Fault TwoLevel::unlock(std::uint32_t target, LockKind kind) {

@@ -18,7 +18,7 @@ using shm::kEveryTarget;
 // What a window keeps of its operations.
 struct Account {
     std::atomic<std::uint32_t> incomplete{0};
-    net::IncompleteOps ops{incomplete, Fault::None, {}};
+    net::IncompleteOps ops{incomplete};
 };
 
 // More threads than slots share one outbox; each sees its own operations in order. A slot that becomes free wakes a

@@ -1,6 +1,4 @@
 // MPI_Win_lock holds the lock when it returns.
-#include <string>
-
 #include "core/core.h"
 #include "core/strategies/registry.h"
 #include "core/targets.h"
@@ -28,15 +26,15 @@ class ImmediateLock final : public LockStrategy {
                                    bool inside_lock_all) {
         const Fault asked = acquire(core, guard, target, kind, inside_lock_all);
         if (asked != Fault::None || core.is_local(target.rank) || target.held_lock == HeldLock::NoCheck) return asked;
-        const Fault fault = guard.unlocked([&] { return core.complete_ops(target.rank); });
-        if (fault == Fault::None) return fault;
-        const std::string text = base::fault_text();
+        base::FirstFault first;
+        first.note(guard.unlocked([&] { return core.complete_ops(target.rank); }));
+        if (!first.is_set()) return Fault::None;
         guard.unlocked([&] {
-            static_cast<void>(core.remote_sync->unlock(target.rank));
+            core.remote_sync->unlock(target.rank);
             return core.complete_ops(target.rank);
         });
         target.held_lock = HeldLock::None;
-        return base::fail(fault, "%s", text.c_str());
+        return first.take();
     }
 };
 

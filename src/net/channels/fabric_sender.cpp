@@ -24,6 +24,13 @@ Message* FabricSender::claim() {
     return message;
 }
 
+Message* FabricSender::claim(const void* body, std::size_t bytes) {
+    Message* message = claim();
+    std::memcpy(message->body(), body, bytes);
+    message->bytes = bytes;
+    return message;
+}
+
 // Under mutex_. A device has few registrations, so only the first messages keep one.
 void FabricSender::make_messages() {
     constexpr std::size_t kTogether = 8;

@@ -66,8 +66,9 @@ class FabricSender {
     void open(fabric::Endpoint& endpoint, std::uint64_t token);
     std::uint64_t token() const { return token_; }
 
-    /// A buffer for a message, for send().
+    /// A buffer for a message, for send(); with a body.
     Message* claim();
+    Message* claim(const void* body, std::size_t bytes);
     void give_back(Message* message);
     /// Sends `message` behind all earlier ones to `to`, and takes it over. Of `frame` the caller sets kind, origin,
     /// window and number. Piggyback: it goes with the next message to the peer, or by send_piggybacks().

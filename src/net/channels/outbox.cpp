@@ -168,9 +168,8 @@ void Outbox::end(std::size_t which, Status status) {
     tracked_.erase(tracked_.begin() + static_cast<std::ptrdiff_t>(which));
     tracked_count_.fetch_sub(1, std::memory_order_relaxed);
     IncompleteOps& owner = *message.owner;
-    if (owner.fault == Fault::None && status != Status::Done) {
-        owner.fault = fault_of(status, message.rank);
-        owner.text = base::fault_text();
+    if (!owner.fault.is_set() && status != Status::Done) {
+        owner.fault.note(fault_of(status, message.rank));
         owner.incomplete.fetch_add(1, std::memory_order_relaxed);
     }
     owner.incomplete.fetch_sub(1, std::memory_order_release);
@@ -212,9 +211,8 @@ Fault Outbox::complete_ops(IncompleteOps& owner, std::uint32_t rank) {
         else
             await(lock, static_cast<std::size_t>(next - tracked_.begin()));
     }
-    if (owner.fault == Fault::None) return Fault::None;
-    owner.incomplete.fetch_sub(1, std::memory_order_relaxed);
-    return base::fail(std::exchange(owner.fault, Fault::None), "%s", owner.text.c_str());
+    if (owner.fault.is_set()) owner.incomplete.fetch_sub(1, std::memory_order_relaxed);
+    return owner.fault.take();
 }
 
 }  // namespace osc::net

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,8 +32,7 @@ struct AgentRoute {
 struct IncompleteOps {
     /// Messages that are not known to be answered, and one more while a fault is unreported.
     std::atomic<std::uint32_t>& incomplete;
-    Fault fault = Fault::None;
-    std::string text;  // of the fault
+    base::FirstFault fault{};
 };
 
 /// A sent message that its sender does not await.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace osc::net {
@@ -105,10 +104,11 @@ void Attached::update(const Update& how, std::int64_t disp, const void* origin, 
 
 Fault Attached::finish() {
     if (fault_ == Fault::None) return stream_.finish();
-    const std::string text = base::fault_text();
+    base::FirstFault first;
+    first.note(fault_);
     stream_.operation.notification = kNoNotification;
     stream_.finish();
-    return base::fail(fault_, "%s", text.c_str());
+    return first.take();
 }
 
 }  // namespace osc::net

@@ -2,7 +2,6 @@
 #include "net/origin/remote_window.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "sync/dissemination.h"
@@ -82,9 +81,7 @@ Fault RemoteWindow::notify(std::uint32_t rank, std::span<const Record> steps) {
     while (!steps.empty()) {
         const std::span<const Record> part =
             steps.first(std::min(steps.size(), network_.largest_body() / sizeof(Record)));
-        Message* message = base::insist([&] { return network_.sender.claim(); });
-        std::memcpy(message->body(), part.data(), part.size_bytes());
-        message->bytes = part.size_bytes();
+        Message* message = base::insist([&] { return network_.sender.claim(part.data(), part.size_bytes()); });
         network_.sender.send(*to, {.kind = FrameKind::Notice, .origin = me_, .window = window_}, message);
         steps = steps.subspan(part.size());
     }
@@ -257,9 +254,7 @@ void RemoteWindow::ask(std::span<const std::uint32_t> ranks, const Record& recor
         Connection* to = base::insist([&] { return connect(rank); });
         if (to == nullptr || to->ended()) continue;
         await(kAsked - 1);
-        Message* message = base::insist([&] { return network_.sender.claim(); });
-        std::memcpy(message->body(), &record, sizeof record);
-        message->bytes = sizeof record;
+        Message* message = base::insist([&] { return network_.sender.claim(&record, sizeof record); });
         answers.due.fetch_add(1, std::memory_order_relaxed);
         network_.messenger.request(*to, FrameKind::Query, window_, me_, message, answers);
     }

@@ -33,9 +33,7 @@ Fault TargetQueries::ask(const Record& record, void* to) {
         stream_.faults.note(route.to.end.load(std::memory_order_relaxed));
         return stream_.faults.take();
     }
-    Message* message = route.network.sender.claim();
-    std::memcpy(message->body(), &record, sizeof record);
-    message->bytes = sizeof record;
+    Message* message = route.network.sender.claim(&record, sizeof record);
     reply_.to = to;
     reply_.bytes = returned(record);
     reply_.open.store(true, std::memory_order_relaxed);
