@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "base/fault.h"
+#include "local/locked.h"
 #include "sync/stripe.h"
 
 namespace osc::shm {
@@ -68,9 +68,7 @@ Fault Batch::finish() {
         bucket->stripe = nullptr;
     }
     used_.clear();
-    if (const std::uint32_t dead = std::exchange(dead_, kNobody); dead != kNobody)
-        first.note(
-            base::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", dead));
+    if (const std::uint32_t dead = std::exchange(dead_, kNobody); dead != kNobody) first.note(fault_of_dead(dead));
     return first.take();
 }
 

@@ -1,12 +1,81 @@
 // Put, get and updates across address spaces.
 #include "local/cma_transport.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
+
+#include "local/direct.h"
+#include "local/image.h"
+#include "op/copy.h"
 
 namespace osc::cma {
+namespace {
+
+// Bytes that are read with gaps at a time; of a get whose pieces need not be sorted.
+constexpr std::size_t kRoom = std::size_t{32} << 10;
+constexpr std::size_t kWhole = std::size_t{64} << 10;
+
+}  // namespace
+
+void Gets::perform() {
+    const std::span<Get> gets(gets_, std::exchange(count_, 0));
+    if (gets.empty() || error_ != 0) return;
+    if (gets.size() == 1) {
+        error_ = transfer(Direction::Read, pid_, gets[0].address, gets[0].to, gets[0].bytes);
+        return;
+    }
+    if (!std::ranges::is_sorted(gets, {}, &Get::address)) std::ranges::sort(gets, {}, &Get::address);
+    alignas(64) std::byte room[kRoom];
+    const auto near = [](std::uint64_t end, const Get& next) { return next.address <= end + Image::kLongestGap; };
+    std::uint64_t last = 0;  // end of the get before
+    for (auto next = gets.begin(); next != gets.end() && error_ == 0;) {
+        Image image(pid_, room);
+        const auto first = next;
+        for (; next != gets.end(); last = next++->end()) {
+            const bool alone = !near(last, *next) && (next + 1 == gets.end() || !near(next->end(), next[1]));
+            if (alone || next->bytes > Image::kLongestGap) {
+                image.add(next->address, next->to, next->bytes);
+            } else if (next->copy = image.place(next->address, next->bytes); next->copy == nullptr) {
+                break;
+            }
+        }
+        error_ = image.read();
+        if (error_ != 0) return;
+        for (const Get& get : std::span(first, next))
+            if (get.copy != nullptr) shm::move_bytes(get.to, get.copy, get.bytes);
+    }
+}
 
 void Cross::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
-    (write ? writes_ : reads_).add(base_ + static_cast<std::uint64_t>(disp), memory, bytes);
+    const std::uint64_t address = base_ + static_cast<std::uint64_t>(disp);
+    if (write)
+        writes_.add(address, memory, bytes);
+    else
+        gets_.add(address, memory, bytes);
+}
+
+void Cross::move_all(const op::Call& call, std::int64_t start) {
+    if (call.kind != op::OpKind::Get || !get_with_gaps(call, start)) Transport::move_all(call, start);
+}
+
+// Reads all from the first to the last byte of a get, as Image does where it finds short gaps, and copies from there
+// without looking at each piece. False if that does not pay, or if there is a hole.
+[[gnu::noinline]] bool Cross::get_with_gaps(const op::Call& call, std::int64_t start) {
+    const op::Operand& there = call.target;
+    op::Bounds bounds;
+    const op::Shape& shape = there.layout->data();
+    const std::size_t joined = shape.wraps() ? there.count - 1 : 0;  // pieces of two elements
+    const std::size_t pieces = shape.blocks() * there.count - joined;
+    if (pieces < 2 || !there.layout->bounds(there.count, bounds)) return false;
+    const auto bytes = static_cast<std::size_t>(bounds.hi - bounds.lo);
+    if (bytes > std::min(kWhole, pieces * Image::kLongestGap)) return false;
+    alignas(64) std::byte room[kWhole];
+    const std::uint64_t address = base_ + static_cast<std::uint64_t>(start + bounds.lo);
+    if (transfer(Direction::Read, pid_, address, room, bytes) != 0) return false;
+    op::copy(*call.origin.layout, call.origin.count, call.origin.base, *there.layout, there.count, room - bounds.lo);
+    return true;
 }
 
 void Cross::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
@@ -16,7 +85,7 @@ void Cross::update(const Update& how, std::int64_t disp, const void* origin, voi
 Fault Cross::finish() {
     note(updates_.finish());
     note(fault_of(writes_.finish(), pid_));
-    note(fault_of(reads_.finish(), pid_));
+    note(fault_of(gets_.finish(), pid_));
     return fault_;
 }
 

@@ -8,26 +8,60 @@
 #include "base/fault.h"
 #include "local/cma.h"
 #include "local/updates.h"
+#include "op/call.h"
 #include "op/simple.h"
 #include "op/transport.h"
 
 namespace osc::cma {
 
+/// Gets, which happen in any order. Those that lie near one another are read with the gaps between them.
+class Gets {
+  public:
+    explicit Gets(pid_t pid) : pid_(pid) {}
+
+    /// Collects a get; performs all when there are many. `to` is in use until finish().
+    void add(std::uint64_t address, void* to, std::size_t bytes) {
+        gets_[count_] = {address, static_cast<std::byte*>(to), bytes, nullptr};
+        if (++count_ == kMost) perform();
+    }
+    /// Performs the remaining gets. Returns 0 or the first errno.
+    int finish() {
+        perform();
+        return error_;
+    }
+
+  private:
+    struct Get {
+        std::uint64_t address;
+        std::byte* to;
+        std::size_t bytes;
+        const std::byte* copy;  // null: read to its place
+
+        std::uint64_t end() const { return address + bytes; }
+    };
+    static constexpr std::size_t kMost = 512;
+
+    void perform();
+
+    pid_t pid_;
+    std::size_t count_ = 0;
+    int error_ = 0;
+    Get gets_[kMost];
+};
+
 class Cross final : public Transport {
   public:
     /// `base`: address of displacement 0 in process `pid`.
     Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
-        : pid_(pid),
-          base_(base),
-          writes_(Direction::Write, pid),
-          reads_(Direction::Read, pid),
-          updates_(pid, base, stripes) {}
+        : pid_(pid), base_(base), writes_(Direction::Write, pid), gets_(pid), updates_(pid, base, stripes) {}
 
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
+    void move_all(const op::Call& call, std::int64_t start) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
 
   private:
+    bool get_with_gaps(const op::Call& call, std::int64_t start);
     void note(Fault fault) {
         if (fault_ == Fault::None) fault_ = fault;
     }
@@ -35,7 +69,7 @@ class Cross final : public Transport {
     pid_t pid_;
     std::uint64_t base_;
     PieceList writes_;
-    PieceList reads_;
+    Gets gets_;
     Updates updates_;
     Fault fault_ = Fault::None;
 };

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/fault.h"
@@ -19,21 +21,53 @@ struct Stripes {
 };
 
 /// The number of elements, of `count` elements of `width` bytes from byte `at` on, whose first byte lies in the chunk
-/// of `at`: one lock covers them.
-inline std::size_t count_in_chunk(std::uint64_t at, std::size_t width, std::size_t count) {
-    const std::uint64_t end = ((at >> kStripeShift) + 1) << kStripeShift;
+/// of `at`, or in the first `chunks` from there.
+inline std::size_t count_in_chunk(std::uint64_t at, std::size_t width, std::size_t count, std::uint64_t chunks = 1) {
+    const std::uint64_t end = ((at >> kStripeShift) + chunks) << kStripeShift;
     return std::min<std::size_t>(count, (end - at + width - 1) / width);
+}
+
+inline Fault fault_of_dead(std::uint32_t rank) {
+    return base::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", rank);
 }
 
 /// Calls `f` under the lock `holder`. Fault::Dead if its holder died.
 template <class F>
 Fault with_stripe(const Stripes& stripes, std::atomic<std::uint32_t>& holder, F&& f) {
     std::uint32_t dead = 0;
-    if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead))
-        return base::fail(Fault::Dead, "rank %u died in the middle of an accumulate; its target's data is lost", dead);
+    if (!sync::stripe_lock(holder, stripes.me, stripes.liveness, dead)) return fault_of_dead(dead);
     f();
     sync::stripe_unlock(holder);
     return Fault::None;
+}
+
+/// Chunks whose locks a thread may hold together.
+inline constexpr std::size_t kMostChunks = 4;
+
+/// Calls `f` under the locks of the chunks that bytes `first` to `last` lie in, kMostChunks at the most. Takes them in
+/// ascending order of the stripes' numbers, which every process does: so no two wait for each other. Fault::Dead if the
+/// holder of one died.
+template <class F>
+Fault with_stripes(const Stripes& stripes, std::uint64_t first, std::uint64_t last, F&& f) {
+    OSC_ASSERT((last >> kStripeShift) - (first >> kStripeShift) < kMostChunks);
+    std::array<std::uint32_t, kMostChunks> numbers;
+    std::size_t count = 0;
+    for (std::uint64_t chunk = first >> kStripeShift; chunk <= last >> kStripeShift; ++chunk)
+        numbers[count++] = ControlBlock::stripe_number(chunk << kStripeShift);
+    const auto begin = numbers.begin();
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    std::sort(begin, end);
+    const auto distinct = std::unique(begin, end);
+    std::uint32_t dead = 0;
+    auto next = begin;
+    while (next != distinct &&
+           sync::stripe_lock(stripes.target.stripes[*next].holder, stripes.me, stripes.liveness, dead))
+        ++next;
+    const bool all = next == distinct;
+    if (all) f();
+    while (next != begin)
+        sync::stripe_unlock(stripes.target.stripes[*--next].holder);
+    return all ? Fault::None : fault_of_dead(dead);
 }
 
 /// Calls f(first, n) for consecutive runs of the `count` elements of `width` bytes at byte `disp`, each run under the

@@ -12,7 +12,7 @@
 namespace osc::cma {
 namespace {
 
-// Portions from this length on are not collected: their data outweighs the two system calls.
+// Portions from this length on are not collected: a chunk has room for few of them.
 constexpr std::size_t kAlone = std::size_t{1} << (shm::kStripeShift - 1);
 
 // The most portions under one lock: each costs the system a large part of a microsecond.
@@ -46,10 +46,11 @@ void Updates::add(const Update& how, std::int64_t disp, const void* origin, void
                     0,
                     0};
     while (count > 0 && fault_ == Fault::None) {
-        const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count);
+        const bool alone = count * how.width >= kAlone;
+        const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count, alone ? shm::kMostChunks : 1);
         portion.count = static_cast<std::uint32_t>(n);
         portion.stripe = shm::ControlBlock::stripe_number(portion.disp);
-        if (n * how.width >= kAlone) {
+        if (alone) {
             execute();
             if (fault_ == Fault::None) run(&portion, std::array<std::uint16_t, 1>{0});
         } else {
@@ -121,16 +122,19 @@ void Updates::execute_stripe(Order order) {
 }
 
 // Executes as many portions as fit in the buffer, at least one, and returns how many. The portions belong to one
-// stripe, are in ascending order, and overlap only if they are the same elements, which then have one copy. The buffer
-// and kTogether bound the time under the lock. One portion always fits, although its last element may end behind the
-// stripe's chunk.
+// stripe, are in ascending order, and overlap only if they are the same elements, which then have one copy; or it is
+// one portion of several chunks. The buffer and kTogether bound the time under the locks. One portion always fits,
+// although its last element may end behind the last chunk.
+//
+// Gaps are read, and never written: puts take no lock, so another process may put to a gap between the two calls.
 std::size_t Updates::run(Portion* portions, std::span<const std::uint16_t> order) {
     alignas(64) std::byte room[kRoom];
     Image image(pid_, room);
     order = order.first(std::min(order.size(), kTogether));
     std::size_t taken = 0;
     int error = 0;
-    const Fault dead = shm::with_stripe(stripes_, stripes_.target.stripes[portions[order.front()].stripe].holder, [&] {
+    const Portion& front = portions[order.front()];
+    const Fault dead = shm::with_stripes(stripes_, front.disp, front.end() - front.how->width, [&] {
         bool reads = false;
         for (const std::uint16_t number : order) {
             Portion& portion = portions[number];

@@ -26,7 +26,7 @@ class Updates {
     Fault finish();
 
   private:
-    /// Adjacent elements that are updated under one lock.
+    /// Adjacent elements that are updated together: of one chunk, if not alone.
     struct Portion {
         std::uint64_t disp;
         const Update* how;
@@ -42,8 +42,8 @@ class Updates {
     using Order = std::span<std::uint16_t>;  // indices of portions
 
     static constexpr std::size_t kFew = 8;
-    static constexpr std::size_t kMost = 2048;                                        // portions collected at a time
-    static constexpr std::size_t kRoom = (std::size_t{4} << shm::kStripeShift) + 64;  // see run()
+    static constexpr std::size_t kMost = 2048;                                          // portions collected at a time
+    static constexpr std::size_t kRoom = (shm::kMostChunks << shm::kStripeShift) + 64;  // see run()
 
     bool grow();
     void execute();

@@ -9,14 +9,15 @@
 #include "op/copy.h"
 
 namespace osc::op {
+
+// Computed as a number: the base may be MPI_BOTTOM, which is null, with offsets that are addresses.
+static std::byte* at(void* base, std::ptrdiff_t offset) {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
+}
+
 namespace {
 
 using base::fail;
-
-// Computed as a number: the base may be MPI_BOTTOM, which is null, with offsets that are addresses.
-std::byte* at(void* base, std::ptrdiff_t offset) {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
-}
 
 std::size_t total(const Operand& operand) {
     return operand.layout->size() * operand.count;
@@ -170,10 +171,7 @@ Fault execute(const Call& call, const Update& what, std::int64_t start, Transpor
     switch (call.kind) {
         case OpKind::Put:
         case OpKind::Get:
-            for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
-                          [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
-                              target.move(call.kind == OpKind::Put, start + there, at(call.origin.base, here), bytes);
-                          });
+            target.move_all(call, start);
             return target.finish();
         case OpKind::Accumulate:
         case OpKind::GetAccumulate:
@@ -186,3 +184,14 @@ Fault execute(const Call& call, const Update& what, std::int64_t start, Transpor
 }
 
 }  // namespace osc::op
+
+namespace osc {
+
+void Transport::move_all(const op::Call& call, std::int64_t start) {
+    op::for_each_pair(*call.origin.layout, call.origin.count, *call.target.layout, call.target.count,
+                      [&](std::ptrdiff_t here, std::ptrdiff_t there, std::size_t bytes) {
+                          move(call.kind == op::OpKind::Put, start + there, op::at(call.origin.base, here), bytes);
+                      });
+}
+
+}  // namespace osc

@@ -34,6 +34,10 @@ inline bool change(const Update& how, void* target, const void* origin, void* re
     return true;
 }
 
+namespace op {
+struct Call;
+}
+
 class Transport {
   public:
     virtual ~Transport() = default;
@@ -44,6 +48,10 @@ class Transport {
     void get(std::int64_t disp, void* to, std::size_t bytes) { move(false, disp, to, bytes); }
     /// A put of `memory`, which stays as it is, if `write`; else a get to it.
     virtual void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) = 0;
+
+    /// A put or get, whose target's displacements count from `start`: move() for each piece that is contiguous on both
+    /// sides.
+    virtual void move_all(const op::Call& call, std::int64_t start);
 
     /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order. All
     /// arguments are in use until finish().

@@ -1,6 +1,7 @@
-// The lock around every accumulate-family operation on a stripe of a target's memory (invariant I1). A thread holds it
-// for one chunk at most and never holds two, so it cannot deadlock; a plain store releases it. Waiters spin, then
-// yield, then sleep: the holder releases within a few hundred nanoseconds unless it was preempted or has died.
+// The lock around every accumulate-family operation on a stripe of a target's memory (invariant I1). A thread that
+// takes several (shm::with_stripes) takes them in ascending order, so no two wait for each other; a plain store
+// releases one. Waiters spin, then yield, then sleep: the holder releases within some microseconds unless it was
+// preempted or has died.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
-// Accumulates across address spaces, against the same ones by load and store. The process is its own target, and its
+// Operations across address spaces, against the same ones by load and store. The process is its own target, and its
 // system calls are counted and cut short here.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,8 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "local/cma_transport.h"
 #include "local/direct.h"
-#include "local/updates.h"
+#include "op/copy.h"
 #include "thread_ranks.h"
 
 namespace {
@@ -109,6 +111,157 @@ TEST_F(CmaUpdates, ManySmallPiecesTakeFewCalls) {
     EXPECT_LE(compare(update_of(Op::Sum, Basic::I64), pieces, 64 * 80000, 0, false), 400);
 }
 
+// Four chunks at a time: a call each way. The last chunk's last element ends behind it.
+TEST_F(CmaUpdates, LongPiecesTakeFewCalls) {
+    EXPECT_EQ(compare(update_of(Op::Sum, Basic::I64), {{0, 8192}}, 65536, 0, false), 4);
+    EXPECT_EQ(compare(update_of(Op::Replace, Basic::I64), {{0, 8192}}, 65536, 0, false), 2);
+    for (const std::int64_t disp : {8, 4095, 8191, 32767, 511 * 8192})
+        EXPECT_LE(compare(update_of(Op::Sum, Basic::I64), {{disp, 8192}}, 65536 + 512 * 8192, 0, true), 6) << disp;
+}
+
+// Two ranges with the same stripes in different orders, by more threads than processors: none waits for ever.
+TEST_F(CmaUpdates, LongPiecesTakeTheirLocksInOneOrder) {
+    const Deadline deadline(100);
+    constexpr std::int64_t kFar = std::int64_t{272} << shm::kStripeShift;
+    constexpr std::size_t kElements = std::size_t{shm::kMostChunks} << (shm::kStripeShift - 3);
+    ASSERT_EQ(shm::ControlBlock::stripe_number(0), shm::ControlBlock::stripe_number(kFar + (1 << shm::kStripeShift)));
+    ASSERT_EQ(shm::ControlBlock::stripe_number(1 << shm::kStripeShift), shm::ControlBlock::stripe_number(kFar));
+    std::vector<std::int64_t> memory(kFar / 8 + kElements);
+    const std::vector<std::int64_t> ones(kElements, 1);
+    const Update what = update_of(Op::Sum, Basic::I64);
+    std::vector<std::thread> ranks;
+    for (std::uint32_t rank = 0; rank < 8; ++rank)
+        ranks.emplace_back([&, rank] {
+            const shm::Stripes stripes{*block_, rank, alive_};
+            for (int n = 0; n < 2000; ++n) {
+                cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes);
+                updates.add(what, (n + rank) % 2 == 0 ? 0 : kFar, ones.data(), nullptr, kElements);
+                EXPECT_EQ(updates.finish(), Fault::None);
+            }
+        });
+    for (std::thread& rank : ranks)
+        rank.join();
+    for (std::size_t i = 0; i < kElements; ++i)
+        ASSERT_EQ(memory[i] + memory[kFar / 8 + i], 16000) << i;
+}
+
+// The locks that were taken before are released.
+TEST_F(CmaUpdates, ALongPieceMeetsADeadHolder) {
+    const Waiting waiting(10, 1, 10);
+    std::vector<std::int64_t> memory(8192), ones(8192, 1);
+    std::uint32_t dead = 0;
+    ASSERT_TRUE(sync::stripe_lock(block_->stripes[2].holder, 5, alive_, dead));
+    alive_.kill(5);
+    cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), {*block_, 0, alive_});
+    updates.add(update_of(Op::Sum, Basic::I64), 0, ones.data(), nullptr, ones.size());
+    EXPECT_EQ(updates.finish(), Fault::Dead);
+    for (const shm::Stripe& stripe : block_->stripes)
+        EXPECT_EQ(stripe.holder != 0, &stripe == &block_->stripes[2]);
+    EXPECT_EQ(memory, std::vector<std::int64_t>(8192));
+}
+
+class CmaGets : public CmaUpdates {
+  protected:
+    /// Gets one element of `from` at `there` by process_vm_*.
+    Fault get(const op::Operand& origin, const op::Layout& from, const void* there) {
+        op::Call call;
+        call.kind = op::OpKind::Get;
+        call.origin = origin;
+        call.target = {nullptr, 1, &from};
+        cma::Cross cross(::getpid(), reinterpret_cast<std::uint64_t>(there), {*block_, 0, alive_});
+        const int before = g_calls;
+        const Fault fault = op::execute(call, {}, 0, cross);
+        calls_ = g_calls - before;
+        return fault;
+    }
+
+    int calls_ = 0;
+};
+
+// Vectors of both directions, blocks in any order, near and far, that overlap at the target or not, and spans of one
+// step and of many: to memory that is contiguous, and to memory that is not.
+TEST_F(CmaGets, ShapesAgreeWithCopies) {
+    constexpr std::size_t kBytes = std::size_t{1} << 20;
+    std::vector<std::byte> there(kBytes);
+    for (std::byte& byte : there)
+        byte = static_cast<std::byte>(random_());
+    const auto below = [&](std::size_t most) { return static_cast<std::size_t>(random_()) % most; };
+    const op::Layout byte = op::Layout::leaf(Basic::U8);
+    for (int round = 0; round < 600; ++round) {
+        g_short = round % 16 == 15;
+        op::LayoutBuilder builder;
+        const std::size_t pieces = 1 + below(std::size_t{1} << below(11));
+        const std::size_t most = std::size_t{1} << below(13);
+        const std::size_t longest = std::min<std::size_t>(std::size_t{1} << below(14), kBytes / pieces / 2);
+        std::size_t total = 0;
+        if (round % 3 == 0) {
+            const std::size_t bytes = 1 + below(std::max<std::size_t>(1, std::min(most, kBytes / pieces / 2)));
+            const auto stride = static_cast<std::ptrdiff_t>(below(bytes + longest));
+            const bool back = below(2) == 0;
+            total = pieces * bytes;
+            builder.add_strided(back ? static_cast<std::ptrdiff_t>(pieces - 1) * stride : 0, pieces, bytes,
+                                back ? -stride : stride, byte);
+        } else {
+            std::vector<std::pair<std::size_t, std::size_t>> blocks;
+            for (std::size_t i = 0, at = 0; i < pieces && at + most < kBytes; ++i) {
+                blocks.emplace_back(at, 1 + below(most));
+                at += round % 5 == 0 ? below(blocks.back().second) : blocks.back().second + below(longest);
+            }
+            if (round % 3 == 2) std::shuffle(blocks.begin(), blocks.end(), random_);
+            for (const auto& [at, bytes] : blocks) {
+                builder.add(static_cast<std::ptrdiff_t>(at), bytes, byte);
+                total += bytes;
+            }
+        }
+        const op::Layout from = builder.finish(0);
+        builder.add_strided(0, total, 1, round % 2 == 0 ? 1 : 3, byte);
+        const op::Layout to = builder.finish(0);
+        std::vector<std::byte> here(3 * total), expected(3 * total);
+        op::copy(to, 1, expected.data(), from, 1, there.data());
+        EXPECT_EQ(get({here.data(), 1, &to}, from, there.data()), Fault::None);
+        ASSERT_TRUE(here == expected) << round;
+    }
+}
+
+TEST_F(CmaGets, ShapesTakeFewCalls) {
+    std::vector<std::int64_t> there(100000), here(20000);
+    const op::Layout word = op::Layout::leaf(Basic::I64);
+    for (const auto& [pieces, stride, most] :
+         {std::tuple{1000, 16, 1}, {1000, -16, 1}, {20000, 16, 40}, {1000, 264, 10}, {16, 2048, 1}}) {
+        op::LayoutBuilder builder;
+        builder.add_strided(stride < 0 ? 16 * pieces : 0, static_cast<std::size_t>(pieces), 1, stride, word);
+        const op::Layout from = builder.finish(0);
+        EXPECT_EQ(get({here.data(), static_cast<std::size_t>(pieces), &word}, from, there.data()), Fault::None);
+        EXPECT_LE(calls_, most) << pieces << " pieces, " << stride;
+    }
+}
+
+// The memory between two pieces need not exist; that of a piece must.
+TEST_F(CmaGets, AHoleBetweenPieces) {
+    constexpr std::size_t kPage = 4096;
+    void* const pages = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    auto* const words = static_cast<std::int64_t*>(pages);
+    for (std::size_t i = 0; i < 3 * kPage / 8; ++i)
+        words[i] = static_cast<std::int64_t>(i);
+    ASSERT_EQ(::munmap(words + 512, kPage), 0);
+    const op::Layout word = op::Layout::leaf(Basic::I64);
+    for (const std::ptrdiff_t second : {1024, 1023}) {
+        op::LayoutBuilder builder;
+        builder.add_strided(400 * 8, 56, 1, 16, word);
+        builder.add_strided(second * 8, 56, 1, 16, word);
+        const op::Layout from = builder.finish(0);
+        std::vector<std::int64_t> here(112);
+        const Fault fault = get({here.data(), 112, &word}, from, words);
+        EXPECT_EQ(fault, second == 1024 ? Fault::None : Fault::Range);
+        for (int i = 0; i < 56 && fault == Fault::None; ++i) {
+            EXPECT_EQ(here[static_cast<std::size_t>(i)], 400 + 2 * i);
+            EXPECT_EQ(here[static_cast<std::size_t>(56 + i)], second + 2 * i);
+        }
+    }
+    ::munmap(pages, 3 * kPage);
+}
+
 TEST_F(CmaUpdates, AgreeWithLoadAndStore) {
     struct Kind {
         Op op;
@@ -148,6 +301,7 @@ TEST_F(CmaUpdates, RepeatedElementsKeepTheirOrder) {
         }
 }
 
+// Nothing is written to what lies between the elements: another process may put there.
 TEST_F(CmaUpdates, ExcludeOtherPaths) {
     constexpr int kEach = 300;
     constexpr std::size_t kElements = 1500;
@@ -170,10 +324,13 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
                 EXPECT_EQ(remote.finish(), Fault::None);
             }
         });
+    for (std::int64_t round = 0; round < kEach; ++round)
+        for (std::size_t i = 1; i < memory.size(); i += 2)
+            EXPECT_EQ(std::atomic_ref(memory[i]).exchange(round + 1), round) << i;
     for (std::thread& rank : ranks)
         rank.join();
     for (std::size_t i = 0; i < memory.size(); ++i)
-        ASSERT_EQ(memory[i], i % 2 == 0 ? 3 * kEach : 0) << i;
+        ASSERT_EQ(memory[i], i % 2 == 0 ? 3 * kEach : kEach) << i;
 }
 
 // An unmapped page: the error is returned, and no stripe lock stays held.
