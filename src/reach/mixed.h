@@ -2,6 +2,7 @@
 // does not. Each piece of an operation goes by load and store, or as to private memory.
 #pragma once
 
+#include "base/function_ref.h"
 #include "local/direct.h"
 #include "reach/mapped.h"
 #include "reach/private.h"
@@ -27,15 +28,25 @@ class Mixed final : public LocalReach {
     Private& edges_;
 };
 
-class MixedTransport final : public Transport {
+/// A transport that passes each part of an operation on to another one.
+class SplitTransport : public Transport {
+  public:
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) final;
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) final;
+
+  protected:
+    using Part = base::FunctionRef<void(Transport& by, std::int64_t disp, std::size_t units)>;
+    /// Calls `part` for each part of `units` units of `unit` bytes from `disp` on.
+    virtual void split(std::int64_t disp, std::size_t units, std::size_t unit, Part part) = 0;
+};
+
+class MixedTransport final : public SplitTransport {
   public:
     /// Displacements [first, end) are mapped here, with displacement `first` at `mapped`. `edges` is the transport to
     /// any displacement of the target. Both count as one mechanism: they take the same stripes.
     MixedTransport(std::byte* mapped, std::int64_t first, std::int64_t end, shm::Stripes stripes, Transport& edges)
         : mapped_(mapped, stripes, first), edges_(edges), first_(first), end_(end) {}
 
-    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
-    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
     /// The same for the mapped part alone.
     Fault finish_mapped() { return mapped_.finish(); }
@@ -43,11 +54,7 @@ class MixedTransport final : public Transport {
     bool used_edges() const { return used_edges_; }
 
   private:
-    bool is_mapped(std::int64_t disp, std::size_t bytes) const {
-        return disp >= first_ && disp + static_cast<std::int64_t>(bytes) <= end_;
-    }
-    template <class F>
-    void split(std::int64_t disp, std::size_t units, std::size_t unit, F&& f);
+    void split(std::int64_t disp, std::size_t units, std::size_t unit, Part part) override;
 
     shm::Direct mapped_;
     Transport& edges_;

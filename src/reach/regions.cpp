@@ -21,7 +21,7 @@ struct MappedPart {
 };
 
 // The transport of one operation. Displacements are addresses of the target.
-class RegionsTransport final : public Transport {
+class RegionsTransport final : public SplitTransport {
   public:
     // `view` notes the places that are found; `notes_unmapped`: also of regions of which nothing is mapped here.
     // `arena` of the target's process; null: the target is this process.
@@ -34,19 +34,14 @@ class RegionsTransport final : public Transport {
           stripes_(stripes),
           unmapped_(unmapped) {}
 
-    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
-    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
     // Whether some bytes lay in no mapped part.
     bool used_unmapped() const { return used_unmapped_; }
 
   private:
     MappedPart locate(const shm::Region& region);
-    // Calls f(transport, disp, bytes) for each part of [disp, disp + bytes) that lies in one region.
-    template <class F>
-    void split(std::int64_t disp, std::size_t bytes, std::size_t width, F&& f);
-    template <class F>
-    void by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t bytes, F&& f);
+    void split(std::int64_t disp, std::size_t units, std::size_t unit, Part part) override;
+    void by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t units, std::size_t unit, Part part);
 
     const std::shared_ptr<const shm::AttachedRegions> regions_;
     shm::RegionView& view_;
@@ -71,25 +66,25 @@ MappedPart RegionsTransport::locate(const shm::Region& region) {
 }
 
 // Displacements stay addresses of the target, so that an element has the same stripe on every path.
-template <class F>
-void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t bytes, F&& f) {
+void RegionsTransport::by_load_and_store(const MappedPart& mapped, std::int64_t disp, std::size_t units,
+                                         std::size_t unit, Part part) {
     const auto first = static_cast<std::int64_t>(mapped.first);
     const auto end = static_cast<std::int64_t>(mapped.end);
-    if (disp >= first && disp + static_cast<std::int64_t>(bytes) <= end) {
+    if (disp >= first && disp + static_cast<std::int64_t>(units * unit) <= end) {
         shm::Direct whole(mapped.here, stripes_, first);
-        f(static_cast<Transport&>(whole), disp, bytes);
+        part(whole, disp, units);
         fault_ = whole.finish();
         return;
     }
     MixedTransport parts(mapped.here, first, end, stripes_, unmapped_);
-    f(static_cast<Transport&>(parts), disp, bytes);
+    part(parts, disp, units);
     fault_ = parts.finish_mapped();
     used_unmapped_ |= parts.used_edges();
 }
 
-// No element of `width` bytes may lie across the end of a region.
-template <class F>
-void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t width, F&& f) {
+// Each part lies in one region. No unit may lie across the end of a region.
+void RegionsTransport::split(std::int64_t disp, std::size_t units, std::size_t unit, Part part) {
+    std::size_t bytes = units * unit;
     // A refused piece changes nothing, so the regions of all its bytes are found before the first byte moves.
     const shm::Region* first = nullptr;
     for (std::uint64_t seen = 0; seen < bytes;) {
@@ -102,7 +97,7 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t w
         }
         if (seen == 0) first = region;
         seen += region->base + region->size - address;
-        if (seen < bytes && seen % width != 0) {
+        if (seen < bytes && seen % unit != 0) {
             fault_ = base::fail(Fault::Range, "an element lies across the end of an attached region");
             return;
         }
@@ -111,33 +106,14 @@ void RegionsTransport::split(std::int64_t disp, std::size_t bytes, std::size_t w
         const auto address = static_cast<std::uint64_t>(disp);
         const shm::Region* region =
             first != nullptr ? std::exchange(first, nullptr) : shm::find_region(regions_->list(), address);
-        const std::size_t part = std::min<std::size_t>(bytes, region->base + region->size - address);
+        const std::size_t length = std::min<std::size_t>(bytes, region->base + region->size - address);
         if (const MappedPart mapped = locate(*region); mapped.here != nullptr)
-            by_load_and_store(mapped, disp, part, f);
+            by_load_and_store(mapped, disp, length / unit, unit, part);
         else
-            f(unmapped_, disp, part), used_unmapped_ = true;
-        disp += static_cast<std::int64_t>(part);
-        bytes -= part;
+            part(unmapped_, disp, length / unit), used_unmapped_ = true;
+        disp += static_cast<std::int64_t>(length);
+        bytes -= length;
     }
-}
-
-void RegionsTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
-    auto* data = static_cast<std::byte*>(memory);
-    split(disp, bytes, 1, [&](Transport& by, std::int64_t at, std::size_t part) {
-        by.move(write, at, data, part);
-        data += part;
-    });
-}
-
-void RegionsTransport::update(const Update& how, std::int64_t disp, const void* origin, void* result,
-                              std::size_t count) {
-    const auto* from = static_cast<const std::byte*>(origin);
-    auto* back = static_cast<std::byte*>(result);
-    split(disp, count * how.width, how.width, [&](Transport& to, std::int64_t at, std::size_t part) {
-        to.update(how, at, from, back, part / how.width);
-        if (from != nullptr) from += part;
-        if (back != nullptr) back += part;
-    });
 }
 
 Fault RegionsTransport::finish() {
