@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
-#include <thread>
 
 #include "net/origin/provider_atomics.h"
 #include "net_processes.h"

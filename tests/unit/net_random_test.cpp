@@ -8,7 +8,6 @@
 
 #include <cstdlib>
 #include <ranges>
-#include <thread>
 
 #include "net_program.h"
 
@@ -96,30 +95,26 @@ class RandomRun {
     /// Each program in a thread of its own.
     std::string threaded(int operations) {
         threaded_ = true;
-        std::vector<std::thread> threads;
-        for (std::uint32_t me = 0; me < kProcesses; ++me)
-            threads.emplace_back([this, me, operations] {
-                std::mt19937_64 random(me + 1);
-                Program& program = *programs_[me];
-                for (int i = 0; i < operations / static_cast<int>(kProcesses) && program.wrong().empty(); ++i) {
-                    const auto target = static_cast<std::uint32_t>((me + 1 + random() % (kProcesses - 1)) % kProcesses);
-                    // One lock at a time: a cycle of waits would be the program's own.
-                    const bool one = std::ranges::none_of(std::views::iota(0u, kProcesses), [&](std::uint32_t rank) {
-                        return program.locks(rank) != Program::Locks::None;
-                    });
-                    if (random() % 16 != 0)
-                        program.operate(target);
-                    else if (program.locks(target) != Program::Locks::None)
-                        program.unlock(target);
-                    else if (one)
-                        program.lock(target, random() % 2 == 0 ? Program::Locks::Exclusive : Program::Locks::Shared);
-                }
-                for (std::uint32_t target = 0; target < kProcesses; ++target)
-                    if (target != me && program.locks(target) != Program::Locks::None) program.unlock(target);
-                program.settle_all();
-            });
-        for (std::thread& thread : threads)
-            thread.join();
+        in_threads(kProcesses, [&](std::uint32_t me) {
+            std::mt19937_64 random(me + 1);
+            Program& program = *programs_[me];
+            for (int i = 0; i < operations / static_cast<int>(kProcesses) && program.wrong().empty(); ++i) {
+                const auto target = static_cast<std::uint32_t>((me + 1 + random() % (kProcesses - 1)) % kProcesses);
+                // One lock at a time: a cycle of waits would be the program's own.
+                const bool one = std::ranges::none_of(std::views::iota(0u, kProcesses), [&](std::uint32_t rank) {
+                    return program.locks(rank) != Program::Locks::None;
+                });
+                if (random() % 16 != 0)
+                    program.operate(target);
+                else if (program.locks(target) != Program::Locks::None)
+                    program.unlock(target);
+                else if (one)
+                    program.lock(target, random() % 2 == 0 ? Program::Locks::Exclusive : Program::Locks::Shared);
+            }
+            for (std::uint32_t target = 0; target < kProcesses; ++target)
+                if (target != me && program.locks(target) != Program::Locks::None) program.unlock(target);
+            program.settle_all();
+        });
         return outcome();
     }
 
