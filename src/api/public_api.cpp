@@ -17,7 +17,7 @@ namespace osc {
 
 namespace {
 
-const char* const kNames[] = {
+const char* const kEntryNames[] = {
 #define OSC_ENTRY(kind, name, parameters, arguments) "MPI_" #name,
 #include "api/entries.def"
 };
@@ -25,7 +25,7 @@ const char* const kNames[] = {
 // `calls` of the function `name`; 0 without such a function.
 unsigned long long count_of(std::uint64_t (&calls)(Entry), const char* name) {
     for (unsigned i = 0; name != nullptr && i < kEntries; ++i)
-        if (std::strcmp(kNames[i], name) == 0) return calls(static_cast<Entry>(i));
+        if (std::strcmp(kEntryNames[i], name) == 0) return calls(static_cast<Entry>(i));
     return 0;
 }
 
@@ -69,7 +69,7 @@ void report_counters() {
         const unsigned long long served = served_calls(static_cast<Entry>(i));
         const unsigned long long forwarded = forwarded_calls(static_cast<Entry>(i));
         if (served + forwarded == 0) continue;
-        line += std::string(" ") + kNames[i] + "=" + std::to_string(served);
+        line += std::string(" ") + kEntryNames[i] + "=" + std::to_string(served);
         if (forwarded != 0) line += "+" + std::to_string(forwarded) + " by the host";
     }
     base::say("served:%s", line.c_str());

@@ -10,7 +10,7 @@ namespace osc {
 
 enum class Fault {
     None,
-#define OSC_FAULT(id, error) id,
+#define OSC_FAULT_KIND(id, error) id,
 #include "base/faults.def"
 };
 

@@ -419,7 +419,7 @@ class Creation {
 int error_class(Fault fault) {
     constexpr int kClasses[] = {
         MPI_SUCCESS,
-#define OSC_FAULT(id, error) MPI_ERR_##error,
+#define OSC_FAULT_KIND(id, error) MPI_ERR_##error,
 #include "base/faults.def"
     };
     return kClasses[static_cast<std::size_t>(fault)];
