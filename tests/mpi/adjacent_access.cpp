@@ -20,15 +20,14 @@ CASE(stores_between_accumulates) {
     MPI_Type_commit(&odd);
     const std::vector<short> ones(kWords / 2, 1);
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, kWords * sizeof(short));
-        const MPI_Win win = window.handle();
-        volatile short* const own = window.base<short>();
+        Window win(kind, kWords * sizeof(short));
+        volatile short* const own = win.base<short>();
         MPI_Win_lock_all(0, win);
         for (short round = 1; round <= kRounds; ++round) {
             for (std::size_t i = 0; i < kWords; i += 2)
                 own[i] = static_cast<short>(-round);
             for (int target = 0; target < size(); ++target)
-                CHECK_OK(MPI_Accumulate(ones.data(), kWords / 2, MPI_SHORT, target, window.at(target, sizeof(short)), 1,
+                CHECK_OK(MPI_Accumulate(ones.data(), kWords / 2, MPI_SHORT, target, win.at(target, sizeof(short)), 1,
                                         odd, MPI_SUM, win));
             MPI_Win_flush_all(win);
             for (std::size_t i = 0; i < kWords; i += 2)
@@ -36,53 +35,47 @@ CASE(stores_between_accumulates) {
         }
         MPI_Win_unlock_all(win);
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_ALL(window.base<short>(), kWords, [](std::size_t i) { return i % 2 ? kRounds * size() : -kRounds; });
+        CHECK_ALL(win.base<short>(), kWords, [](std::size_t i) { return i % 2 ? kRounds * size() : -kRounds; });
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Type_free(&odd);
 }
 
 // All processes put different bytes to the same location. Its value is undefined, but no byte around it changes.
-CASE(conflicting_puts) {
+CASE_BY_KIND(conflicting_puts) {
     constexpr std::size_t kBytes = 64, kFirst = 19, kLength = 23;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, kBytes);
-        const MPI_Win win = window.handle();
-        std::fill_n(window.base<char>(), kBytes, 'g');
-        const std::vector<char> out(kLength, static_cast<char>('A' + rank()));
-        MPI_Win_fence(0, win);
-        const int n = kLength;
-        for (int round = 0; round < 100; ++round)
-            CHECK_OK(MPI_Put(out.data(), n, MPI_CHAR, 0, window.at(0, kFirst), n, MPI_CHAR, win));
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-        const char* const bytes = window.base<char>();
-        CHECK_ALL(bytes, kFirst, [](std::size_t) { return 'g'; });
-        CHECK_ALL(bytes + kFirst + kLength, kBytes - kFirst - kLength, [](std::size_t) { return 'g'; });
-        // Each byte has a value that some process wrote.
-        if (rank() == 0)
-            for (std::size_t i = kFirst; i < kFirst + kLength; ++i)
-                CHECK(bytes[i] >= 'A' && bytes[i] < 'A' + size());
-    }
+    Window win(kind, kBytes);
+    std::fill_n(win.base<char>(), kBytes, 'g');
+    const std::vector<char> out(kLength, static_cast<char>('A' + rank()));
+    MPI_Win_fence(0, win);
+    const int n = kLength;
+    for (int round = 0; round < 100; ++round)
+        CHECK_OK(MPI_Put(out.data(), n, MPI_CHAR, 0, win.at(0, kFirst), n, MPI_CHAR, win));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    const char* const bytes = win.base<char>();
+    CHECK_ALL(bytes, kFirst, [](std::size_t) { return 'g'; });
+    CHECK_ALL(bytes + kFirst + kLength, kBytes - kFirst - kLength, [](std::size_t) { return 'g'; });
+    // Each byte has a value that some process wrote.
+    if (rank() == 0)
+        for (std::size_t i = kFirst; i < kFirst + kLength; ++i)
+            CHECK(bytes[i] >= 'A' && bytes[i] < 'A' + size());
 }
 
-CASE(accumulates_that_overlap) {
+CASE_BY_KIND(accumulates_that_overlap) {
     constexpr std::size_t kLongs = 40;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, kLongs * sizeof(long));
-        const MPI_Win win = window.handle();
-        const std::vector<long> ones(kLongs, 1);
-        MPI_Win_fence(0, win);
-        // Pieces [k, k + 10) for k = 0 to 30.
-        for (std::size_t k = 0; k + 10 <= kLongs; ++k)
-            CHECK_OK(MPI_Accumulate(ones.data(), 10, MPI_LONG, right(), window.at(right(), k * sizeof(long)), 10,
-                                    MPI_LONG, MPI_SUM, win));
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-        CHECK_ALL(window.base<long>(), kLongs, [](std::size_t i) {
-            const std::size_t first = i < 10 ? 0 : i - 9;
-            const std::size_t last = i < 30 ? i : 30;
-            return static_cast<long>(last - first + 1);
-        });
-    }
+    Window win(kind, kLongs * sizeof(long));
+    const std::vector<long> ones(kLongs, 1);
+    MPI_Win_fence(0, win);
+    // Pieces [k, k + 10) for k = 0 to 30.
+    for (std::size_t k = 0; k + 10 <= kLongs; ++k)
+        CHECK_OK(MPI_Accumulate(ones.data(), 10, MPI_LONG, right(), win.at(right(), k * sizeof(long)), 10, MPI_LONG,
+                                MPI_SUM, win));
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_ALL(win.base<long>(), kLongs, [](std::size_t i) {
+        const std::size_t first = i < 10 ? 0 : i - 9;
+        const std::size_t last = i < 30 ? i : 30;
+        return static_cast<long>(last - first + 1);
+    });
 }
 
 // The process holds an exclusive lock on a peer with mapped memory when MPI_Win_lock returns, so counting by plain
@@ -159,48 +152,44 @@ CASE(sync_orders_loads_and_stores) {
 
 // Request-based operations are atomic and ordered with plain ones: all tickets differ, and the operations of one origin
 // at one location take effect in program order.
-CASE(requests_are_atomic_and_ordered) {
+CASE_BY_KIND(requests_are_atomic_and_ordered) {
     constexpr int kEach = 100;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, 64 + 8 * static_cast<std::size_t>(size()));
-        const MPI_Win win = window.handle();
-        const long one = 1;
-        long sum = 0;
-        MPI_Win_lock_all(0, win);
-        for (int i = 0; i < kEach; ++i) {
-            MPI_Request requests[3];
-            long ticket = -1, seen = -1;
-            const long value = i * 3 + 1, later = value + 1;
-            const MPI_Aint own = window.at(0, 64 + 8 * static_cast<std::size_t>(rank()));
-            CHECK_OK(MPI_Rget_accumulate(&one, 1, MPI_LONG, &ticket, 1, MPI_LONG, 0, window.at(0, 0), 1, MPI_LONG,
-                                         MPI_SUM, win, &requests[0]));
-            CHECK_OK(MPI_Raccumulate(&value, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_REPLACE, win, &requests[1]));
-            CHECK_OK(MPI_Accumulate(&later, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_REPLACE, win));
-            CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_LONG, &seen, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_NO_OP, win,
-                                         &requests[2]));
-            CHECK_OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
-            MPI_Win_flush(0, win);
-            CHECK_EQ(seen, later);
-            sum += ticket;
-        }
-        MPI_Win_unlock_all(win);
-        MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-        const long all = static_cast<long>(kEach) * size();
-        CHECK_EQ(sum, all * (all - 1) / 2);
+    Window win(kind, 64 + 8 * static_cast<std::size_t>(size()));
+    const long one = 1;
+    long sum = 0;
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < kEach; ++i) {
+        MPI_Request requests[3];
+        long ticket = -1, seen = -1;
+        const long value = i * 3 + 1, later = value + 1;
+        const MPI_Aint own = win.at(0, 64 + 8 * static_cast<std::size_t>(rank()));
+        CHECK_OK(MPI_Rget_accumulate(&one, 1, MPI_LONG, &ticket, 1, MPI_LONG, 0, win.at(0, 0), 1, MPI_LONG, MPI_SUM,
+                                     win, &requests[0]));
+        CHECK_OK(MPI_Raccumulate(&value, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_REPLACE, win, &requests[1]));
+        CHECK_OK(MPI_Accumulate(&later, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_REPLACE, win));
+        CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_LONG, &seen, 1, MPI_LONG, 0, own, 1, MPI_LONG, MPI_NO_OP, win,
+                                     &requests[2]));
+        CHECK_OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+        MPI_Win_flush(0, win);
+        CHECK_EQ(seen, later);
+        sum += ticket;
     }
+    MPI_Win_unlock_all(win);
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    const long all = static_cast<long>(kEach) * size();
+    CHECK_EQ(sum, all * (all - 1) / 2);
 }
 
 // Unlock completes the operation, not its request, which a wait of its own ends without error.
 CASE(requests_outlive_their_epoch) {
-    Window window(osct::WindowKind::Allocate, 64);
-    const MPI_Win win = window.handle();
+    Window win(osct::WindowKind::Allocate, 64);
     const int out = rank() + 80;
     int in = -1;
     MPI_Request requests[2];
     MPI_Win_lock_all(0, win);
-    CHECK_OK(MPI_Rput(&out, 1, MPI_INT, right(), window.at(right(), 0), 1, MPI_INT, win, &requests[0]));
+    CHECK_OK(MPI_Rput(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win, &requests[0]));
     CHECK_OK(MPI_Win_flush(right(), win));
-    CHECK_OK(MPI_Rget(&in, 1, MPI_INT, right(), window.at(right(), 0), 1, MPI_INT, win, &requests[1]));
+    CHECK_OK(MPI_Rget(&in, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win, &requests[1]));
     MPI_Win_unlock_all(win);
     for (MPI_Request& request : requests) {
         CHECK(request != MPI_REQUEST_NULL);

@@ -175,19 +175,18 @@ CASE(names) {
     Window window(osct::WindowKind::Allocate, 64);
     char name[MPI_MAX_OBJECT_NAME] = "x";
     int length = -1;
-    CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
+    CHECK_OK(MPI_Win_get_name(window, name, &length));
     CHECK(std::strcmp(name, "") == 0);
     CHECK_EQ(length, 0);
-    CHECK_OK(MPI_Win_set_name(window.handle(), "halo of the east"));
-    CHECK_OK(MPI_Win_get_name(window.handle(), name, &length));
+    CHECK_OK(MPI_Win_set_name(window, "halo of the east"));
+    CHECK_OK(MPI_Win_get_name(window, name, &length));
     CHECK(std::strcmp(name, "halo of the east") == 0);
     CHECK_EQ(length, 16);
-    CHECK(MPI_Win_f2c(MPI_Win_c2f(window.handle())) == window.handle());
+    CHECK(MPI_Win_f2c(MPI_Win_c2f(window)) == window);
 }
 
 CASE(error_handlers) {
-    Window window(osct::WindowKind::Allocate, 64);
-    const MPI_Win win = window.handle();
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Errhandler mine = MPI_ERRHANDLER_NULL, now = MPI_ERRHANDLER_NULL;
     CHECK_OK(MPI_Win_get_errhandler(win, &now));
     CHECK(now == MPI_ERRORS_ARE_FATAL);

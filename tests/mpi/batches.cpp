@@ -32,14 +32,14 @@ using Ends = std::function<void(const Window&)>;
 
 void ends_run(const Ends& call) {
     Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    CHECK_OK(MPI_Win_lock_all(0, window.handle()));
+    CHECK_OK(MPI_Win_lock_all(0, window));
     // Once from the start of an epoch, and once behind a long run.
     for (const std::int64_t total : {kRun, 2 * kRun}) {
         begin_run(window);
         call(window);
         CHECK_EQ(look(window, 0), total);
     }
-    CHECK_OK(MPI_Win_unlock_all(window.handle()));
+    CHECK_OK(MPI_Win_unlock_all(window));
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -59,7 +59,7 @@ CASE(synchronisation_performs_a_batch) {
 
 CASE(the_end_of_an_active_epoch_performs_a_batch) {
     Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    MPI_Win win = window.handle();
+    MPI_Win win = window;
     CHECK_OK(MPI_Win_fence(0, win));
     begin_run(window);
     CHECK_OK(MPI_Win_fence(0, win));
@@ -152,7 +152,7 @@ CASE(other_operations_on_the_target_come_behind_a_batch) {
 // A wrong argument in the middle of a run is an error of its own call.
 CASE(errors_in_a_run) {
     Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    MPI_Win win = window.handle();
+    MPI_Win win = window;
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     const std::int64_t one = 1;
     CHECK_OK(MPI_Win_lock_all(0, win));
@@ -297,15 +297,15 @@ CASE(generated_calls_agree_with_a_model) {
         Window window(kind, kWords * sizeof(std::int64_t));
         Story story(window, target, 100 * seed + static_cast<unsigned>(rank()));
         for (int epoch = 0; epoch < 4; ++epoch) {
-            CHECK_OK(MPI_Win_lock_all(0, window.handle()));
+            CHECK_OK(MPI_Win_lock_all(0, window));
             story.go(calls / 16);
-            CHECK_OK(MPI_Win_unlock_all(window.handle()));
+            CHECK_OK(MPI_Win_unlock_all(window));
         }
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_lock_all(0, window.handle()));
+        CHECK_OK(MPI_Win_lock_all(0, window));
         std::vector<std::int64_t> found(kWords);
-        CHECK_OK(MPI_Get(found.data(), kWords, MPI_INT64_T, target, 0, kWords, MPI_INT64_T, window.handle()));
-        CHECK_OK(MPI_Win_unlock_all(window.handle()));
+        CHECK_OK(MPI_Get(found.data(), kWords, MPI_INT64_T, target, 0, kWords, MPI_INT64_T, window));
+        CHECK_OK(MPI_Win_unlock_all(window));
         CHECK_ALL(found.data(), kWords, [&](std::size_t i) { return story.model()[i]; });
         MPI_Barrier(MPI_COMM_WORLD);
     }

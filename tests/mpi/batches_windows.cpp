@@ -36,7 +36,7 @@ CASE(notified_operations_come_behind_a_batch) {
     CHECK_EQ(look(window, 0), kRun);
     CHECK_EQ(look(window, 8), operand);
     begin_run(window);
-    CHECK_OK(OSC_Accumulate_notify(&operand, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, 0, window.handle()));
+    CHECK_OK(OSC_Accumulate_notify(&operand, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, 0, window));
     CHECK_EQ(window.await(0, 2), 2);
     CHECK_EQ(look(window, 0), 2 * kRun + operand);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -47,22 +47,22 @@ CASE(runs_of_two_windows) {
     Window one(WindowKind::Allocate, kWords * sizeof(std::int64_t));
     Window two(WindowKind::Allocate, kWords * sizeof(std::int64_t));
     const std::int64_t ones[] = {1, 1};
-    CHECK_OK(MPI_Win_lock_all(0, one.handle()));
-    CHECK_OK(MPI_Win_lock_all(0, two.handle()));
+    CHECK_OK(MPI_Win_lock_all(0, one));
+    CHECK_OK(MPI_Win_lock_all(0, two));
     start_run(one, rank());
     start_run(two, rank());
     for (int i = 0; i < kRun; ++i)
         for (const Window* window : {&one, &two})
             CHECK_OK(MPI_Accumulate(ones, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, window->handle()));
     if (osct::served_by_osc()) CHECK(look(one, 0) < kRun);
-    CHECK_OK(MPI_Win_flush(rank(), one.handle()));
+    CHECK_OK(MPI_Win_flush(rank(), one));
     CHECK_EQ(look(one, 0), kRun);
     if (osct::served_by_osc()) CHECK(look(two, 0) < kRun);
-    CHECK_OK(MPI_Accumulate(ones, 2, MPI_INT64_T, rank(), byte_of(8), 2, MPI_INT64_T, MPI_SUM, one.handle()));
+    CHECK_OK(MPI_Accumulate(ones, 2, MPI_INT64_T, rank(), byte_of(8), 2, MPI_INT64_T, MPI_SUM, one));
     if (osct::served_by_osc()) CHECK(look(two, 0) < kRun);
-    CHECK_OK(MPI_Win_unlock_all(two.handle()));
+    CHECK_OK(MPI_Win_unlock_all(two));
     CHECK_EQ(look(two, 0), kRun);
-    CHECK_OK(MPI_Win_unlock_all(one.handle()));
+    CHECK_OK(MPI_Win_unlock_all(one));
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -83,51 +83,48 @@ CASE(runs_of_many_windows) {
 // The pointer shows the run's updates after a synchronisation call, as before MPI_Win_shared_query.
 CASE(pointers_to_memory_given_in_a_run) {
     Window window(WindowKind::Shared, kWords * sizeof(std::int64_t));
-    CHECK_OK(MPI_Win_lock_all(0, window.handle()));
+    CHECK_OK(MPI_Win_lock_all(0, window));
     for (const std::int64_t total : {kRun, 2 * kRun}) {
         begin_run(window);
         MPI_Aint bytes = 0;
         int unit = 0;
         std::int64_t* words = nullptr;
-        CHECK_OK(MPI_Win_shared_query(window.handle(), rank(), &bytes, &unit, &words));
-        CHECK_OK(MPI_Win_flush(rank(), window.handle()));
+        CHECK_OK(MPI_Win_shared_query(window, rank(), &bytes, &unit, &words));
+        CHECK_OK(MPI_Win_flush(rank(), window));
         CHECK_EQ(std::atomic_ref<std::int64_t>(words[0]).load(), total);
     }
-    CHECK_OK(MPI_Win_unlock_all(window.handle()));
+    CHECK_OK(MPI_Win_unlock_all(window));
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // The neighbour's memory, to its first and last word: mapped here whole, in part (worlds.cmake) or not at all.
-CASE(memory_of_every_kind) {
+CASE_BY_KIND(memory_of_every_kind) {
     constexpr std::size_t kMany = 16 * 1024;
     const int target = (rank() + 1) % size();
-    for (const WindowKind kind : osct::kAllWindowKinds) {
-        if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) continue;
-        Window window(kind, kMany * sizeof(std::int64_t));
-        std::mt19937 random(static_cast<unsigned>(rank()));
-        std::vector<std::int64_t> model(kMany);
-        const auto at = [&](std::size_t word) { return window.at(target, word * sizeof(std::int64_t)); };
-        CHECK_OK(MPI_Win_lock_all(0, window.handle()));
-        for (int i = 0; i < 2000; ++i) {
-            const std::size_t places[] = {0, kMany - 1, random() % kMany, random() % 512, kMany - 1 - random() % 512};
-            const std::size_t word = places[random() % 5];
-            const std::int64_t operand = random();
-            CHECK_OK(
-                MPI_Accumulate(&operand, 1, MPI_INT64_T, target, at(word), 1, MPI_INT64_T, MPI_BXOR, window.handle()));
-            model[word] ^= operand;
-            if (i % 500 != 499) continue;
-            std::int64_t seen = 0;
-            CHECK_OK(MPI_Fetch_and_op(nullptr, &seen, MPI_INT64_T, target, at(word), MPI_NO_OP, window.handle()));
-            CHECK_OK(MPI_Win_flush_local(target, window.handle()));
-            CHECK_EQ(seen, model[word]);
-        }
-        CHECK_OK(MPI_Win_flush(target, window.handle()));
-        std::vector<std::int64_t> found(kMany);
-        CHECK_OK(MPI_Get(found.data(), kMany, MPI_INT64_T, target, at(0), kMany, MPI_INT64_T, window.handle()));
-        CHECK_OK(MPI_Win_unlock_all(window.handle()));
-        CHECK_ALL(found.data(), kMany, [&](std::size_t i) { return model[i]; });
-        MPI_Barrier(MPI_COMM_WORLD);
+    if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) return;
+    Window window(kind, kMany * sizeof(std::int64_t));
+    std::mt19937 random(static_cast<unsigned>(rank()));
+    std::vector<std::int64_t> model(kMany);
+    const auto at = [&](std::size_t word) { return window.at(target, word * sizeof(std::int64_t)); };
+    CHECK_OK(MPI_Win_lock_all(0, window));
+    for (int i = 0; i < 2000; ++i) {
+        const std::size_t places[] = {0, kMany - 1, random() % kMany, random() % 512, kMany - 1 - random() % 512};
+        const std::size_t word = places[random() % 5];
+        const std::int64_t operand = random();
+        CHECK_OK(MPI_Accumulate(&operand, 1, MPI_INT64_T, target, at(word), 1, MPI_INT64_T, MPI_BXOR, window));
+        model[word] ^= operand;
+        if (i % 500 != 499) continue;
+        std::int64_t seen = 0;
+        CHECK_OK(MPI_Fetch_and_op(nullptr, &seen, MPI_INT64_T, target, at(word), MPI_NO_OP, window));
+        CHECK_OK(MPI_Win_flush_local(target, window));
+        CHECK_EQ(seen, model[word]);
     }
+    CHECK_OK(MPI_Win_flush(target, window));
+    std::vector<std::int64_t> found(kMany);
+    CHECK_OK(MPI_Get(found.data(), kMany, MPI_INT64_T, target, at(0), kMany, MPI_INT64_T, window));
+    CHECK_OK(MPI_Win_unlock_all(window));
+    CHECK_ALL(found.data(), kMany, [&](std::size_t i) { return model[i]; });
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 void many_origins_on(WindowKind kind) {
@@ -135,15 +132,14 @@ void many_origins_on(WindowKind kind) {
     Window window(kind, kWords * sizeof(std::int64_t));
     std::mt19937 random(static_cast<unsigned>(rank()));
     const std::int64_t one = 1;
-    CHECK_OK(MPI_Win_lock_all(0, window.handle()));
+    CHECK_OK(MPI_Win_lock_all(0, window));
     for (int target = 0; target < size(); ++target)
         start_run(window, target);
     for (int i = 0; i < kAdds; ++i) {
         const std::size_t word = random() % 2 * 1024 + random() % 4;
-        CHECK_OK(
-            MPI_Accumulate(&one, 1, MPI_INT64_T, i % size(), byte_of(word), 1, MPI_INT64_T, MPI_SUM, window.handle()));
+        CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, i % size(), byte_of(word), 1, MPI_INT64_T, MPI_SUM, window));
     }
-    CHECK_OK(MPI_Win_unlock_all(window.handle()));
+    CHECK_OK(MPI_Win_unlock_all(window));
     MPI_Barrier(MPI_COMM_WORLD);
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < kWords; ++i)
@@ -215,7 +211,7 @@ CASE(updates_of_memory_that_is_not_mapped) {
     const std::int64_t one = 1;
     for (const WindowKind kind : {WindowKind::Create, WindowKind::Dynamic}) {
         Window window(kind, kWords * sizeof(std::int64_t));
-        MPI_Win win = window.handle();
+        MPI_Win win = window;
         const bool reached = reached_by_process_vm(window, target);
         for (const EpochKind& epoch : every_epoch(target, targets, origins)) {
             // The fences of a dynamic window are immediate.
@@ -247,7 +243,7 @@ CASE(updates_of_memory_that_is_not_mapped) {
 CASE(runs_under_two_locks) {
     SKIP_IF(size() < 3);
     Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
-    MPI_Win win = window.handle();
+    MPI_Win win = window;
     const std::int64_t one = 1;
     std::int64_t total = 0;
     for (const int first : {1, 2}) {
@@ -326,46 +322,43 @@ CASE(runs_at_the_edges_of_adopted_memory) {
 
 // Long runs of short puts and gets on the neighbour's memory of every kind. A put's origin is free at once, as it is
 // without a batch; what a get returns is there after the flush.
-CASE(runs_of_puts_and_gets) {
+CASE_BY_KIND(runs_of_puts_and_gets) {
     const int target = (rank() + 1) % size();
     const int origin = (rank() + size() - 1) % size();
-    for (const WindowKind kind : osct::kAllWindowKinds) {
-        if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) continue;
-        Window window(kind, kWords * sizeof(std::int64_t));
-        MPI_Win win = window.handle();
-        const auto at = [&](std::size_t word) { return window.at(target, word * sizeof(std::int64_t)); };
-        std::vector<std::int64_t> found(kWords);
-        CHECK_OK(MPI_Win_lock_all(0, win));
-        for (int round = 0; round < 2; ++round) {
-            const auto value = [&](int of, std::size_t word) {
-                return static_cast<std::int64_t>(word) + 100000 * of + 10000 * round;
-            };
-            for (std::size_t i = 0; i < kWords; i += 2) {
-                std::int64_t pair[] = {value(rank(), i), value(rank(), i + 1)};
-                CHECK_OK(MPI_Put(pair, 2, MPI_INT64_T, target, at(i), 2, MPI_INT64_T, win));
-                pair[0] = pair[1] = -1;
-            }
-            CHECK_OK(MPI_Win_flush(target, win));
-            MPI_Barrier(MPI_COMM_WORLD);
-            CHECK_OK(MPI_Win_sync(win));
-            for (std::size_t i = 0; i < kWords; ++i)
-                CHECK_EQ(look(window, i), value(origin, i));
-            for (std::size_t i = 0; i < kWords; ++i)
-                CHECK_OK(MPI_Get(&found[i], 1, MPI_INT64_T, target, at(i), 1, MPI_INT64_T, win));
-            CHECK_OK(round == 0 ? MPI_Win_flush_all(win) : MPI_Win_flush_local(target, win));
-            CHECK_ALL(found.data(), kWords, [&](std::size_t i) { return value(rank(), i); });
-            MPI_Barrier(MPI_COMM_WORLD);
+    if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) return;
+    Window win(kind, kWords * sizeof(std::int64_t));
+    const auto at = [&](std::size_t word) { return win.at(target, word * sizeof(std::int64_t)); };
+    std::vector<std::int64_t> found(kWords);
+    CHECK_OK(MPI_Win_lock_all(0, win));
+    for (int round = 0; round < 2; ++round) {
+        const auto value = [&](int of, std::size_t word) {
+            return static_cast<std::int64_t>(word) + 100000 * of + 10000 * round;
+        };
+        for (std::size_t i = 0; i < kWords; i += 2) {
+            std::int64_t pair[] = {value(rank(), i), value(rank(), i + 1)};
+            CHECK_OK(MPI_Put(pair, 2, MPI_INT64_T, target, at(i), 2, MPI_INT64_T, win));
+            pair[0] = pair[1] = -1;
         }
-        CHECK_OK(MPI_Win_unlock_all(win));
+        CHECK_OK(MPI_Win_flush(target, win));
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_OK(MPI_Win_sync(win));
+        for (std::size_t i = 0; i < kWords; ++i)
+            CHECK_EQ(look(win, i), value(origin, i));
+        for (std::size_t i = 0; i < kWords; ++i)
+            CHECK_OK(MPI_Get(&found[i], 1, MPI_INT64_T, target, at(i), 1, MPI_INT64_T, win));
+        CHECK_OK(round == 0 ? MPI_Win_flush_all(win) : MPI_Win_flush_local(target, win));
+        CHECK_ALL(found.data(), kWords, [&](std::size_t i) { return value(rank(), i); });
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    CHECK_OK(MPI_Win_unlock_all(win));
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // A wrong displacement or rank in the middle of a run is an error of its own call, and the others of the run are done.
 CASE(errors_in_a_run_of_puts) {
     const int target = (rank() + 1) % size();
     Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
-    MPI_Win win = window.handle();
+    MPI_Win win = window;
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     const std::int64_t seven = 7;
     const auto put = [&](int to, MPI_Aint at) { return MPI_Put(&seven, 1, MPI_INT64_T, to, at, 1, MPI_INT64_T, win); };

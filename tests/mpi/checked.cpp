@@ -46,48 +46,48 @@ CASE(true_asserts_are_no_errors) {
     const Group origins(left());
     const Group targets(right());
     for (long turn = 1; turn <= 20; ++turn) {
-        CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
         win.put(right(), turn);
-        CHECK_OK(MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, win.handle()));
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, win));
         CHECK_EQ(win.of(left()), turn);
-        CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(origins, 0, win));
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_start(targets, MPI_MODE_NOCHECK, win.handle()));
+        CHECK_OK(MPI_Win_start(targets, MPI_MODE_NOCHECK, win));
         win.put(right(), -turn);
-        CHECK_OK(MPI_Win_complete(win.handle()));
-        CHECK_OK(MPI_Win_wait(win.handle()));
+        CHECK_OK(MPI_Win_complete(win));
+        CHECK_OK(MPI_Win_wait(win));
         CHECK_EQ(win.of(left()), -turn);
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), MPI_MODE_NOCHECK, win.handle()));
-    CHECK_OK(MPI_Win_unlock(rank(), win.handle()));
+    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), MPI_MODE_NOCHECK, win));
+    CHECK_OK(MPI_Win_unlock(rank(), win));
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win.handle()));
+    CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     win.put(right(), 7);
-    CHECK_OK(MPI_Win_unlock_all(win.handle()));
+    CHECK_OK(MPI_Win_unlock_all(win));
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 CASE(operations_before_a_fence_that_denies_them) {
     Returning win;
-    CHECK_OK(MPI_Win_fence(0, win.handle()));
+    CHECK_OK(MPI_Win_fence(0, win));
     if (rank() == 0) win.put(size() - 1, 5);
-    const int error = MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle());
+    const int error = MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
     CHECK_EQ(osct::error_class(error), rank() == 0 ? MPI_ERR_ASSERT : MPI_SUCCESS);
     if (rank() == size() - 1) CHECK_EQ(win.of(0), 5L);
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 }
 
 CASE(asserts_that_not_all_processes_give) {
     SKIP_IF(size() < 2);
     Returning win;
     const bool first = rank() == 0;
-    CHECK_EQ(osct::error_class(MPI_Win_fence(first ? MPI_MODE_NOPRECEDE : 0, win.handle())), MPI_ERR_ASSERT);
+    CHECK_EQ(osct::error_class(MPI_Win_fence(first ? MPI_MODE_NOPRECEDE : 0, win)), MPI_ERR_ASSERT);
     win.put(right(), 3);
-    CHECK_EQ(osct::error_class(MPI_Win_fence(first ? 0 : MPI_MODE_NOSUCCEED, win.handle())), MPI_ERR_ASSERT);
+    CHECK_EQ(osct::error_class(MPI_Win_fence(first ? 0 : MPI_MODE_NOSUCCEED, win)), MPI_ERR_ASSERT);
     CHECK_EQ(win.of(left()), 3L);
-    CHECK_OK(MPI_Win_fence(0, win.handle()));
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+    CHECK_OK(MPI_Win_fence(0, win));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 }
 
 // The fence or wait that ends the epoch reports the update, in the process that gave MPI_MODE_NOPUT. Gets are no
@@ -97,34 +97,34 @@ CASE(updates_against_a_promise) {
     const long one = 1;
     const int target = size() - 1;
     for (const bool accumulates : {false, true}) {
-        CHECK_OK(MPI_Win_fence(rank() == target ? MPI_MODE_NOPUT : 0, win.handle()));
+        CHECK_OK(MPI_Win_fence(rank() == target ? MPI_MODE_NOPUT : 0, win));
         long got = 0;
-        MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
-        CHECK_OK(MPI_Win_fence(rank() == target ? MPI_MODE_NOPUT : 0, win.handle()));
+        MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win);
+        CHECK_OK(MPI_Win_fence(rank() == target ? MPI_MODE_NOPUT : 0, win));
         if (rank() == 0) {
             if (accumulates)
-                MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, MPI_SUM, win.handle());
+                MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, MPI_SUM, win);
             else
                 win.put(target, 41);
         }
-        const int error = MPI_Win_fence(0, win.handle());
+        const int error = MPI_Win_fence(0, win);
         CHECK_EQ(osct::error_class(error), rank() == target ? MPI_ERR_ASSERT : MPI_SUCCESS);
         if (rank() == target) CHECK_EQ(win.of(0), accumulates ? 42L : 41L);
     }
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
     const Group origins(left());
     const Group targets(right());
     for (const bool tests : {false, true}) {
-        CHECK_OK(MPI_Win_post(origins, MPI_MODE_NOPUT, win.handle()));
-        CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(origins, MPI_MODE_NOPUT, win));
+        CHECK_OK(MPI_Win_start(targets, 0, win));
         win.put(right(), 9);
-        CHECK_OK(MPI_Win_complete(win.handle()));
+        CHECK_OK(MPI_Win_complete(win));
         int error = MPI_SUCCESS;
         int done = tests ? 0 : 1;
         while (done == 0 && error == MPI_SUCCESS)
-            error = MPI_Win_test(win.handle(), &done);
+            error = MPI_Win_test(win, &done);
         CHECK_EQ(done, 1);
-        if (!tests) error = MPI_Win_wait(win.handle());
+        if (!tests) error = MPI_Win_wait(win);
         CHECK_EQ(osct::error_class(error), MPI_ERR_ASSERT);
         CHECK_EQ(win.of(left()), 9L);
     }
@@ -135,17 +135,17 @@ CASE(a_start_before_the_post) {
     Returning win;
     if (rank() == 0) {
         const Group target(1);
-        const int error = MPI_Win_start(target, MPI_MODE_NOCHECK, win.handle());
+        const int error = MPI_Win_start(target, MPI_MODE_NOCHECK, win);
         CHECK_EQ(osct::error_class(error), osct::same_node(1) ? MPI_ERR_ASSERT : MPI_SUCCESS);
         MPI_Barrier(MPI_COMM_WORLD);
         win.put(1, 6);
-        CHECK_OK(MPI_Win_complete(win.handle()));
+        CHECK_OK(MPI_Win_complete(win));
     } else {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == 1) {
             const Group origin(0);
-            CHECK_OK(MPI_Win_post(origin, MPI_MODE_NOCHECK, win.handle()));
-            CHECK_OK(MPI_Win_wait(win.handle()));
+            CHECK_OK(MPI_Win_post(origin, MPI_MODE_NOCHECK, win));
+            CHECK_OK(MPI_Win_wait(win));
             CHECK_EQ(win.of(0), 6L);
         }
     }
@@ -156,22 +156,22 @@ CASE(locks_that_another_holds) {
     SKIP_IF(size() < 2);
     Returning win;
     const bool seen = osct::same_node(0);
-    if (rank() == 0) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
+    if (rank() == 0) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Request request = MPI_REQUEST_NULL;
     if (rank() == 1) {
         // The holder releases the lock some time later: MPI_Win_lock waits for it in spite of the assert.
         MPI_Isend(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
-        const int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, MPI_MODE_NOCHECK, win.handle());
+        const int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, MPI_MODE_NOCHECK, win);
         CHECK_EQ(osct::error_class(error), seen ? MPI_ERR_ASSERT : MPI_SUCCESS);
         win.put(0, 8);
-        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+        CHECK_OK(MPI_Win_unlock(0, win));
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     } else if (rank() == 0) {
         MPI_Recv(nullptr, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         osct::compute(0.3);
         CHECK_EQ(win.of(1), 0L);
-        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+        CHECK_OK(MPI_Win_unlock(0, win));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 0) CHECK_EQ(win.of(1), 8L);
@@ -181,15 +181,15 @@ CASE(locks_that_another_holds) {
 CASE(exclusive_lock_during_lock_all_without_locks) {
     SKIP_IF(size() < 2);
     Returning win;
-    if (rank() == 0) CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win.handle()));
+    if (rank() == 0) CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 1) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
         win.put(0, 9);
-        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+        CHECK_OK(MPI_Win_unlock(0, win));
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) CHECK_OK(MPI_Win_unlock_all(win.handle()));
+    if (rank() == 0) CHECK_OK(MPI_Win_unlock_all(win));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 0) CHECK_EQ(win.of(1), 9L);
 }

@@ -109,12 +109,12 @@ void use(const Window& window, int round) {
     const long word = 100 * round + rank();
     const long one = 1;
     const int to = (rank() + 1) % size();
-    CHECK_OK(MPI_Win_fence(0, window.handle()));
-    CHECK_OK(MPI_Put(&word, 1, MPI_LONG, to, window.at(to, 0), 1, MPI_LONG, window.handle()));
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window.handle()));
-    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.handle()));
-    CHECK_OK(MPI_Accumulate(&one, 1, MPI_LONG, to, window.at(to, 8), 1, MPI_LONG, MPI_SUM, window.handle()));
-    CHECK_OK(MPI_Win_unlock(to, window.handle()));
+    CHECK_OK(MPI_Win_fence(0, window));
+    CHECK_OK(MPI_Put(&word, 1, MPI_LONG, to, window.at(to, 0), 1, MPI_LONG, window));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window));
+    CHECK_OK(MPI_Accumulate(&one, 1, MPI_LONG, to, window.at(to, 8), 1, MPI_LONG, MPI_SUM, window));
+    CHECK_OK(MPI_Win_unlock(to, window));
 }
 
 bool is_listed(const std::map<int, std::string>& files, const char* what) {

@@ -42,16 +42,16 @@ CASE(a_late_process_connects_few) {
     Window win(osct::WindowKind::Allocate, 64);
     CHECK(most() <= 1);
     come_late();
-    MPI_Win_fence(0, win.handle());
+    MPI_Win_fence(0, win);
     CHECK(most() <= 1);
     // A put connects to its target alone.
     const long value = rank();
     const int target = (rank() + on_this_node() + 1) % size();
-    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle()));
-    MPI_Win_fence(0, win.handle());
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win));
+    MPI_Win_fence(0, win);
     CHECK(most() <= 3);
     come_late();
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     CHECK(most() <= 3);
     come_late();
 }

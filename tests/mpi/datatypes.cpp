@@ -86,7 +86,7 @@ CASE(each_layout_with_each) {
     std::vector<MPI_Datatype> types = layouts();
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, kSpan);
-        const MPI_Win w = win.handle();
+        const MPI_Win w = win;
         const int target = (rank() + 1) % size();
         const MPI_Aint at = win.at(target, kBefore);
         constexpr int kAll = static_cast<int>(kSpan);
@@ -153,58 +153,56 @@ CASE(five_thousand_pieces) {
     const auto covered = [](std::size_t i) { return i % 4 < 1 + i / 4 % 2; };
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, out.size() * 4);
-        MPI_Win_lock_all(0, win.handle());
-        CHECK_OK(MPI_Put(out.data(), 1, pieces, target, win.at(target, 0), 1, pieces, win.handle()));
-        MPI_Win_flush(target, win.handle());
+        MPI_Win_lock_all(0, win);
+        CHECK_OK(MPI_Put(out.data(), 1, pieces, target, win.at(target, 0), 1, pieces, win));
+        MPI_Win_flush(target, win);
         const int all = kPieces * 4;
-        MPI_Get(in.data(), all, MPI_INT, target, win.at(target, 0), all, MPI_INT, win.handle());
-        MPI_Win_flush(target, win.handle());
+        MPI_Get(in.data(), all, MPI_INT, target, win.at(target, 0), all, MPI_INT, win);
+        MPI_Win_flush(target, win);
         CHECK_ALL(in.data(), in.size(), [&](std::size_t i) { return covered(i) ? static_cast<int>(i) + rank() : 0; });
         std::fill(in.begin(), in.end(), -1);
-        MPI_Get(in.data(), total, MPI_INT, target, win.at(target, 0), 1, pieces, win.handle());
-        MPI_Win_flush(target, win.handle());
+        MPI_Get(in.data(), total, MPI_INT, target, win.at(target, 0), 1, pieces, win);
+        MPI_Win_flush(target, win);
         std::size_t next = 0;
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (covered(i)) CHECK_EQ(in[next++], static_cast<int>(i) + rank());
         }
-        MPI_Win_unlock_all(win.handle());
+        MPI_Win_unlock_all(win);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Type_free(&pieces);
 }
 
-CASE(freed_while_queued) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 1024);
-        const int target = (rank() + 1) % size();
-        std::vector<int> out(64);
-        MPI_Win_lock_all(0, win.handle());
-        for (int round = 0; round < 50; ++round) {
-            for (std::size_t i = 0; i < out.size(); ++i)
-                out[i] = round * 100 + static_cast<int>(i);
-            MPI_Datatype from, to, unrelated;
-            MPI_Type_vector(8, 1, 8, MPI_INT, &from);
-            MPI_Type_vector(4, 2, 5, MPI_INT, &to);
-            MPI_Type_commit(&from);
-            MPI_Type_commit(&to);
-            MPI_Put(out.data(), 1, from, target, win.at(target, 0), 1, to, win.handle());
-            MPI_Accumulate(out.data(), 1, from, target, win.at(target, 512), 1, to, MPI_REPLACE, win.handle());
-            MPI_Type_free(&from);
-            MPI_Type_free(&to);
-            // Takes the freed handle over, for other pieces.
-            MPI_Type_vector(3, 9, 11, MPI_DOUBLE, &unrelated);
-            MPI_Type_commit(&unrelated);
-            MPI_Win_flush(target, win.handle());
-            MPI_Type_free(&unrelated);
-            for (std::size_t place : {0, 512}) {
-                int in[20];
-                MPI_Get(in, 20, MPI_INT, target, win.at(target, place), 20, MPI_INT, win.handle());
-                MPI_Win_flush(target, win.handle());
-                for (int i = 0; i < 8; ++i)
-                    CHECK_EQ(in[i / 2 * 5 + i % 2], round * 100 + i * 8);
-            }
+CASE_BY_KIND(freed_while_queued) {
+    Window win(kind, 1024);
+    const int target = (rank() + 1) % size();
+    std::vector<int> out(64);
+    MPI_Win_lock_all(0, win);
+    for (int round = 0; round < 50; ++round) {
+        for (std::size_t i = 0; i < out.size(); ++i)
+            out[i] = round * 100 + static_cast<int>(i);
+        MPI_Datatype from, to, unrelated;
+        MPI_Type_vector(8, 1, 8, MPI_INT, &from);
+        MPI_Type_vector(4, 2, 5, MPI_INT, &to);
+        MPI_Type_commit(&from);
+        MPI_Type_commit(&to);
+        MPI_Put(out.data(), 1, from, target, win.at(target, 0), 1, to, win);
+        MPI_Accumulate(out.data(), 1, from, target, win.at(target, 512), 1, to, MPI_REPLACE, win);
+        MPI_Type_free(&from);
+        MPI_Type_free(&to);
+        // Takes the freed handle over, for other pieces.
+        MPI_Type_vector(3, 9, 11, MPI_DOUBLE, &unrelated);
+        MPI_Type_commit(&unrelated);
+        MPI_Win_flush(target, win);
+        MPI_Type_free(&unrelated);
+        for (std::size_t place : {0, 512}) {
+            int in[20];
+            MPI_Get(in, 20, MPI_INT, target, win.at(target, place), 20, MPI_INT, win);
+            MPI_Win_flush(target, win);
+            for (int i = 0; i < 8; ++i)
+                CHECK_EQ(in[i / 2 * 5 + i % 2], round * 100 + i * 8);
         }
-        MPI_Win_unlock_all(win.handle());
-        MPI_Barrier(MPI_COMM_WORLD);
     }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
 }

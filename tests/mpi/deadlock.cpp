@@ -34,64 +34,58 @@ void sender_waits_for_receiver(Blocked blocked, Release release) {
 
 }  // namespace
 
-CASE(lock) {
+CASE_BY_KIND(lock) {
     SKIP_IF(size() < 2);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        if (rank() == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
-        MPI_Barrier(MPI_COMM_WORLD);
-        int value = -1;
-        sender_waits_for_receiver(
-            [&] {
-                MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
-                MPI_Get(&value, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win.handle());
-                MPI_Win_unlock(0, win.handle());
-                CHECK_EQ(value, 99);
-            },
-            [&] {
-                win.base<int>()[0] = 99;
-                MPI_Win_unlock(0, win.handle());
-            });
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
+    Window win(kind, 64);
+    if (rank() == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    int value = -1;
+    sender_waits_for_receiver(
+        [&] {
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+            MPI_Get(&value, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win);
+            MPI_Win_unlock(0, win);
+            CHECK_EQ(value, 99);
+        },
+        [&] {
+            win.base<int>()[0] = 99;
+            MPI_Win_unlock(0, win);
+        });
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
-CASE(fence) {
+CASE_BY_KIND(fence) {
     SKIP_IF(size() < 2);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        MPI_Win_fence(0, win.handle());
-        const auto fence = [&] { MPI_Win_fence(0, win.handle()); };
-        sender_waits_for_receiver(fence, fence);
-        if (rank() > 1) fence();
-    }
+    Window win(kind, 64);
+    MPI_Win_fence(0, win);
+    const auto fence = [&] { MPI_Win_fence(0, win); };
+    sender_waits_for_receiver(fence, fence);
+    if (rank() > 1) fence();
 }
 
-CASE(start_and_wait) {
+CASE_BY_KIND(start_and_wait) {
     SKIP_IF(size() < 2);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        const Group zero(0), one(1);
-        sender_waits_for_receiver(
-            [&] {
-                MPI_Win_start(zero, 0, win.handle());
-                MPI_Win_complete(win.handle());
-            },
-            [&] {
-                MPI_Win_post(one, 0, win.handle());
-                MPI_Win_wait(win.handle());
-            });
-        // The exposing side waits too.
-        sender_waits_for_receiver(
-            [&] {
-                MPI_Win_post(zero, 0, win.handle());
-                MPI_Win_wait(win.handle());
-            },
-            [&] {
-                MPI_Win_start(one, 0, win.handle());
-                MPI_Win_complete(win.handle());
-            });
-    }
+    Window win(kind, 64);
+    const Group zero(0), one(1);
+    sender_waits_for_receiver(
+        [&] {
+            MPI_Win_start(zero, 0, win);
+            MPI_Win_complete(win);
+        },
+        [&] {
+            MPI_Win_post(one, 0, win);
+            MPI_Win_wait(win);
+        });
+    // The exposing side waits too.
+    sender_waits_for_receiver(
+        [&] {
+            MPI_Win_post(zero, 0, win);
+            MPI_Win_wait(win);
+        },
+        [&] {
+            MPI_Win_start(one, 0, win);
+            MPI_Win_complete(win);
+        });
 }
 
 CASE(window_free) {

@@ -32,7 +32,7 @@ CASE(every_class) {
     HOST_CANNOT("the host alone gives other classes, or does not check");
     const osct::WithoutObject without_object;
     Returning window, dynamic(osct::WindowKind::Dynamic);
-    const MPI_Win win = window.handle();
+    const MPI_Win win = window;
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -50,15 +50,14 @@ CASE(every_class) {
     CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, right(), 1000, 1, MPI_INT, win), MPI_ERR_RMA_RANGE);
     CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, right(), -1, 1, MPI_INT, win), MPI_ERR_DISP);
     MPI_Win_unlock_all(win);
-    CHECK_CLASS(MPI_Win_attach(dynamic.handle(), dynamic.base(), 8), MPI_ERR_RMA_ATTACH);
+    CHECK_CLASS(MPI_Win_attach(dynamic, dynamic.base(), 8), MPI_ERR_RMA_ATTACH);
     CHECK_CLASS(MPI_Win_attach(win, memory, 8), MPI_ERR_RMA_FLAVOR);
     MPI_Comm_free(&comm);
 }
 
 CASE(null_results) {
     HOST_CANNOT("the host alone does not check all of these");
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     void* base = nullptr;
     MPI_Aint bytes = 0;
     int number = 0;
@@ -76,62 +75,59 @@ CASE(null_results) {
 }
 
 // After a returned error the window serves the next call as if there had been none.
-CASE(windows_work_on_after_errors) {
+CASE_BY_KIND(windows_work_on_after_errors) {
     HOST_CANNOT("the host alone does not check all of these");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Returning window(kind);
-        const MPI_Win win = window.handle();
-        int value = 0, result = 0;
-        const Group own(rank());
-        const MPI_Aint there = window.at(right(), 0);
-        const std::function<int()> wrong[] = {
-            [&] { return MPI_Win_unlock(0, win); },
-            [&] { return MPI_Win_lock(-1, 0, 0, win); },
-            [&] { return MPI_Win_complete(win); },
-            [&] { return MPI_Win_wait(win); },
-            [&] { return MPI_Win_fence(-1, win); },
-            [&] { return MPI_Put(&value, 1, MPI_INT, right(), there, 1, MPI_INT, win); },
-            [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, size(), 0, win); },
-            [&] { return MPI_Win_post(MPI_GROUP_NULL, 0, win); },
-            [&] { return MPI_Win_start(own, MPI_MODE_NOPUT, win); },
-        };
-        const std::function<int()> wrong_while_locked[] = {
-            [&] { return MPI_Put(&value, 1, MPI_INT, size(), there, 1, MPI_INT, win); },
-            [&] { return MPI_Put(&value, -1, MPI_INT, right(), there, 1, MPI_INT, win); },
-            [&] { return MPI_Put(&value, 1, MPI_DATATYPE_NULL, right(), there, 1, MPI_INT, win); },
-            [&] { return MPI_Get(&value, 1, MPI_INT, right(), window.at(right(), 128), 1, MPI_INT, win); },
-            [&] { return MPI_Accumulate(&value, 1, MPI_INT, right(), there, 1, MPI_INT, MPI_OP_NULL, win); },
-            [&] { return MPI_Fetch_and_op(&value, &result, MPI_FLOAT, right(), there, MPI_BAND, win); },
-            [&] { return MPI_Compare_and_swap(&value, &value, &result, MPI_FLOAT, right(), there, win); },
-            [&] { return MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win); },
-            [&] { return MPI_Win_fence(0, win); },
-        };
-        int done = 0;
-        const auto put_and_check = [&] {
-            const int out = rank() * 100 + ++done;
-            int in = -1;
-            CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), there, 1, MPI_INT, win));
-            CHECK_OK(MPI_Win_flush(right(), win));
-            CHECK_OK(MPI_Get(&in, 1, MPI_INT, right(), there, 1, MPI_INT, win));
-            CHECK_OK(MPI_Win_flush(right(), win));
-            CHECK_EQ(in, out);
-        };
-        for (const auto& call : wrong) {
-            CHECK(call() != MPI_SUCCESS);
-            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win));
-            put_and_check();
-            CHECK_OK(MPI_Win_unlock(right(), win));
-        }
+    Returning win(kind);
+    int value = 0, result = 0;
+    const Group own(rank());
+    const MPI_Aint there = win.at(right(), 0);
+    const std::function<int()> wrong[] = {
+        [&] { return MPI_Win_unlock(0, win); },
+        [&] { return MPI_Win_lock(-1, 0, 0, win); },
+        [&] { return MPI_Win_complete(win); },
+        [&] { return MPI_Win_wait(win); },
+        [&] { return MPI_Win_fence(-1, win); },
+        [&] { return MPI_Put(&value, 1, MPI_INT, right(), there, 1, MPI_INT, win); },
+        [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, size(), 0, win); },
+        [&] { return MPI_Win_post(MPI_GROUP_NULL, 0, win); },
+        [&] { return MPI_Win_start(own, MPI_MODE_NOPUT, win); },
+    };
+    const std::function<int()> wrong_while_locked[] = {
+        [&] { return MPI_Put(&value, 1, MPI_INT, size(), there, 1, MPI_INT, win); },
+        [&] { return MPI_Put(&value, -1, MPI_INT, right(), there, 1, MPI_INT, win); },
+        [&] { return MPI_Put(&value, 1, MPI_DATATYPE_NULL, right(), there, 1, MPI_INT, win); },
+        [&] { return MPI_Get(&value, 1, MPI_INT, right(), win.at(right(), 128), 1, MPI_INT, win); },
+        [&] { return MPI_Accumulate(&value, 1, MPI_INT, right(), there, 1, MPI_INT, MPI_OP_NULL, win); },
+        [&] { return MPI_Fetch_and_op(&value, &result, MPI_FLOAT, right(), there, MPI_BAND, win); },
+        [&] { return MPI_Compare_and_swap(&value, &value, &result, MPI_FLOAT, right(), there, win); },
+        [&] { return MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win); },
+        [&] { return MPI_Win_fence(0, win); },
+    };
+    int done = 0;
+    const auto put_and_check = [&] {
+        const int out = rank() * 100 + ++done;
+        int in = -1;
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), there, 1, MPI_INT, win));
+        CHECK_OK(MPI_Win_flush(right(), win));
+        CHECK_OK(MPI_Get(&in, 1, MPI_INT, right(), there, 1, MPI_INT, win));
+        CHECK_OK(MPI_Win_flush(right(), win));
+        CHECK_EQ(in, out);
+    };
+    for (const auto& call : wrong) {
+        CHECK(call() != MPI_SUCCESS);
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win));
-        for (const auto& call : wrong_while_locked) {
-            // A target that is asked by message may be the one to refuse.
-            CHECK(call() != MPI_SUCCESS || MPI_Win_flush(right(), win) != MPI_SUCCESS);
-            put_and_check();
-        }
+        put_and_check();
         CHECK_OK(MPI_Win_unlock(right(), win));
-        CHECK_OK(MPI_Win_fence(0, win));
-        CHECK_OK(MPI_Win_fence(0, win));
     }
+    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win));
+    for (const auto& call : wrong_while_locked) {
+        // A target that is asked by message may be the one to refuse.
+        CHECK(call() != MPI_SUCCESS || MPI_Win_flush(right(), win) != MPI_SUCCESS);
+        put_and_check();
+    }
+    CHECK_OK(MPI_Win_unlock(right(), win));
+    CHECK_OK(MPI_Win_fence(0, win));
+    CHECK_OK(MPI_Win_fence(0, win));
 }
 
 CASE(handles_that_are_no_windows) {
@@ -204,8 +200,7 @@ CASE(memory_that_was_not_allocated) {
 
 CASE(locks_out_of_turn) {
     HOST_CANNOT("the host alone does not check all of these");
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     CHECK_CLASS(MPI_Win_unlock(right(), win), MPI_ERR_RMA_SYNC);
     CHECK_CLASS(MPI_Win_unlock_all(win), MPI_ERR_RMA_SYNC);
     MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win);
@@ -230,8 +225,7 @@ CASE(locks_out_of_turn) {
 
 CASE(fences_out_of_turn) {
     HOST_CANNOT("the host alone does not check all of these");
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     int value = 0;
     MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win);
     CHECK_CLASS(MPI_Win_fence(0, win), MPI_ERR_RMA_SYNC);
@@ -258,8 +252,7 @@ CASE(fences_out_of_turn) {
 
 CASE(start_and_post_out_of_turn) {
     HOST_CANNOT("the host alone does not check all of these");
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     int flag = 0;
     CHECK_CLASS(MPI_Win_complete(win), MPI_ERR_RMA_SYNC);
     CHECK_CLASS(MPI_Win_wait(win), MPI_ERR_RMA_SYNC);
@@ -277,23 +270,20 @@ CASE(start_and_post_out_of_turn) {
     CHECK_CLASS(MPI_Win_test(win, &flag), MPI_ERR_RMA_SYNC);
 }
 
-CASE(targets_outside_the_started_group) {
+CASE_BY_KIND(targets_outside_the_started_group) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host alone does not check this");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Returning window(kind);
-        const MPI_Win win = window.handle();
-        const Group origins(left()), targets(right());
-        const int out = rank() + 5, no = -1;
-        MPI_Win_post(origins, 0, win);
-        MPI_Win_start(targets, 0, win);
-        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), window.at(right(), 0), 1, MPI_INT, win));
-        CHECK_CLASS(MPI_Put(&no, 1, MPI_INT, rank(), window.at(rank(), 4), 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
-        CHECK_OK(MPI_Win_complete(win));
-        MPI_Win_wait(win);
-        CHECK_EQ(window.base<int>()[0], left() + 5);
-        CHECK_EQ(window.base<int>()[1], 0);
-    }
+    Returning win(kind);
+    const Group origins(left()), targets(right());
+    const int out = rank() + 5, no = -1;
+    MPI_Win_post(origins, 0, win);
+    MPI_Win_start(targets, 0, win);
+    CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
+    CHECK_CLASS(MPI_Put(&no, 1, MPI_INT, rank(), win.at(rank(), 4), 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
+    CHECK_OK(MPI_Win_complete(win));
+    MPI_Win_wait(win);
+    CHECK_EQ(win.base<int>()[0], left() + 5);
+    CHECK_EQ(win.base<int>()[1], 0);
 }
 
 CASE(groups_with_foreign_processes) {
@@ -323,8 +313,7 @@ CASE(groups_with_foreign_processes) {
 
 CASE(requests_outside_epochs) {
     HOST_CANNOT("the host alone does not check this");
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     int value = 1, result = 0;
     const auto refused = [&] {
         MPI_Request r = MPI_REQUEST_NULL;
@@ -352,14 +341,13 @@ CASE(requests_outside_epochs) {
     MPI_Win_complete(win);
     MPI_Win_wait(win);
     refused();
-    CHECK_EQ(window.base<int>()[0], 0);
-    CHECK_EQ(window.base<int>()[1], 1);
+    CHECK_EQ(win.base<int>()[0], 0);
+    CHECK_EQ(win.base<int>()[1], 1);
     MPI_Group_free(&all);
 }
 
 CASE(predefined_attributes_are_fixed) {
-    Returning window;
-    const MPI_Win win = window.handle();
+    Returning win;
     int mine = 0;
     for (const int key : {MPI_WIN_BASE, MPI_WIN_SIZE, MPI_WIN_DISP_UNIT, MPI_WIN_CREATE_FLAVOR, MPI_WIN_MODEL}) {
         void *before = nullptr, *after = nullptr;
@@ -380,7 +368,7 @@ CASE(segments_of_ranks_that_are_not_there) {
     int unit = -1;
     void* base = nullptr;
     for (const int peer : {size(), -100})
-        CHECK_CLASS(MPI_Win_shared_query(window.handle(), peer, &bytes, &unit, &base), MPI_ERR_RANK);
+        CHECK_CLASS(MPI_Win_shared_query(window, peer, &bytes, &unit, &base), MPI_ERR_RANK);
 }
 
 CASE(dynamic_windows_have_no_segment) {
@@ -389,8 +377,8 @@ CASE(dynamic_windows_have_no_segment) {
     MPI_Aint bytes = -1;
     int unit = -1;
     void* base = nullptr;
-    CHECK_CLASS(MPI_Win_shared_query(window.handle(), rank(), &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
-    CHECK_CLASS(MPI_Win_shared_query(window.handle(), MPI_PROC_NULL, &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
+    CHECK_CLASS(MPI_Win_shared_query(window, rank(), &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
+    CHECK_CLASS(MPI_Win_shared_query(window, MPI_PROC_NULL, &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
 }
 
 CASE(units_beyond_int_and_no_info) {

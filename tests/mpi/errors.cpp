@@ -13,7 +13,7 @@ namespace {
 constexpr osct::WindowKind kAllocate = osct::WindowKind::Allocate;
 
 Window& returning(Window& win) {
-    MPI_Win_set_errhandler(win.handle(), MPI_ERRORS_RETURN);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     return win;
 }
 

@@ -228,11 +228,11 @@ CASE(many_requests_at_a_time) {
     const int target = (rank() + 1) % size();
     std::int64_t out[kRequests], in[kRequests];
     MPI_Request requests[2 * kRequests];
-    MPI_Win_lock_all(0, win.handle());
+    MPI_Win_lock_all(0, win);
     for (int i = 0; i < kRequests; ++i) {
         out[i] = 100 * rank() + i;
         in[i] = -1;
-        CHECK_OK(MPI_Rput(&out[i], 1, MPI_INT64_T, target, 8 * i, 1, MPI_INT64_T, win.handle(), &requests[i]));
+        CHECK_OK(MPI_Rput(&out[i], 1, MPI_INT64_T, target, 8 * i, 1, MPI_INT64_T, win, &requests[i]));
     }
     // Copies of a handle, completed in another order and by several calls.
     CHECK_OK(MPI_Wait(&requests[3], MPI_STATUS_IGNORE));
@@ -246,13 +246,13 @@ CASE(many_requests_at_a_time) {
     flag = 0;
     CHECK_OK(MPI_Test(&requests[3], &flag, MPI_STATUS_IGNORE));
     CHECK_EQ(flag, 1);
-    MPI_Win_flush_all(win.handle());
+    MPI_Win_flush_all(win);
     for (int i = 0; i < kRequests; ++i)
-        CHECK_OK(MPI_Rget(&in[i], 1, MPI_INT64_T, target, 8 * i, 1, MPI_INT64_T, win.handle(), &requests[i]));
+        CHECK_OK(MPI_Rget(&in[i], 1, MPI_INT64_T, target, 8 * i, 1, MPI_INT64_T, win, &requests[i]));
     for (MPI_Request* request = requests; request < requests + kRequests; ++request)
         CHECK_OK(MPI_Wait(request, MPI_STATUS_IGNORE));
     CHECK_ALL(in, kRequests, [&](std::size_t i) { return 100 * rank() + static_cast<int>(i); });
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
 }
 
 // A program polls with a get and its request until another process stores a value. That process first receives a
@@ -266,20 +266,20 @@ CASE(polling_with_requests_drives_the_host) {
     if (rank() == 0) {
         std::int64_t seen = 0;
         MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_CHAR, 1, 0, MPI_COMM_WORLD, &sending);
-        MPI_Win_lock_all(0, win.handle());
+        MPI_Win_lock_all(0, win);
         while (seen == 0) {
-            MPI_Rget(&seen, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win.handle(), &request);
+            MPI_Rget(&seen, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         }
-        MPI_Win_unlock_all(win.handle());
+        MPI_Win_unlock_all(win);
         CHECK_OK(MPI_Wait(&sending, MPI_STATUS_IGNORE));
         CHECK_EQ(seen, 1);
     } else if (rank() == 1) {
         MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         const std::int64_t one = 1;
-        MPI_Win_lock_all(0, win.handle());
-        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, MPI_REPLACE, win.handle());
-        MPI_Win_unlock_all(win.handle());
+        MPI_Win_lock_all(0, win);
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, MPI_REPLACE, win);
+        MPI_Win_unlock_all(win);
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -329,13 +329,13 @@ CASE(requests_of_the_host) {
     CHECK(in == out && status.MPI_TAG == 5 && count == 1);
 
     // A completed one-sided request in the calls that libosc leaves to the host.
-    MPI_Win_lock_all(0, win.handle());
+    MPI_Win_lock_all(0, win);
     for (int call = 0; call < 7; ++call) {
         MPI_Status statuses[2];
         MPI_Request made[2];
         int indices[2], index = -1;
         for (MPI_Request& each : made)
-            CHECK_OK(MPI_Rput(&out, 1, MPI_INT, rank(), 0, 1, MPI_INT, win.handle(), &each));
+            CHECK_OK(MPI_Rput(&out, 1, MPI_INT, rank(), 0, 1, MPI_INT, win, &each));
         if (call == 0) CHECK_OK(MPI_Waitall(2, made, statuses));
         if (call == 1) CHECK_OK(MPI_Testall(2, made, &flag, statuses));
         if (call == 2) CHECK_OK(MPI_Waitsome(2, made, &count, indices, statuses));
@@ -347,7 +347,7 @@ CASE(requests_of_the_host) {
         for (MPI_Request& each : made)
             CHECK_OK(MPI_Wait(&each, MPI_STATUS_IGNORE));
     }
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
 }
 
 CASE(invalid_requests_are_errors) {

@@ -47,12 +47,12 @@ CASE(operations_wait_for_the_targets_fence) {
                 for (std::size_t i = 0; i < 2 * block * static_cast<std::size_t>(size()); ++i)
                     mine[i] = -turn;
             }
-            CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
-            CHECK_OK(MPI_Put(out.data(), count, MPI_LONG, late, win.at(late, 8 * count * rank()), count, MPI_LONG,
-                             win.handle()));
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
+            CHECK_OK(
+                MPI_Put(out.data(), count, MPI_LONG, late, win.at(late, 8 * count * rank()), count, MPI_LONG, win));
             CHECK_OK(MPI_Get(in.data(), count, MPI_LONG, late, win.at(late, 8 * count * (size() + rank())), count,
-                             MPI_LONG, win.handle()));
-            CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+                             MPI_LONG, win));
+            CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
             CHECK_ALL(in.data(), block, [&](std::size_t) { return -turn; });
             if (rank() == late)
                 CHECK_ALL(mine, block * static_cast<std::size_t>(size()),
@@ -69,7 +69,7 @@ CASE(each_epoch_is_whole_when_its_fence_returns) {
     long* const mine = win.base<long>();
     mine[0] = 0;
     long expected = 0;
-    CHECK_OK(MPI_Win_fence(0, win.handle()));
+    CHECK_OK(MPI_Win_fence(0, win));
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
         std::mt19937 random(static_cast<unsigned>(epoch) * 7919u);
         const bool idle = random() % 5 == 0;
@@ -87,19 +87,18 @@ CASE(each_epoch_is_whole_when_its_fence_returns) {
                 if (origin != rank()) continue;
                 const long one = 1;
                 for (int i = 0; i < many; ++i)
-                    MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, MPI_SUM, win.handle());
-                if (writes)
-                    MPI_Put(block.data(), kLarge, MPI_LONG, target, win.at(target, 8), kLarge, MPI_LONG, win.handle());
+                    MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, MPI_SUM, win);
+                if (writes) MPI_Put(block.data(), kLarge, MPI_LONG, target, win.at(target, 8), kLarge, MPI_LONG, win);
             }
         }
         // Some epochs are two_fences from the next: nothing follows the one fence, and nothing precedes the other.
         const bool two_fences = epoch % 3 == 2;
-        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOSUCCEED : 0, win.handle()));
+        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOSUCCEED : 0, win));
         CHECK_EQ(mine[0], expected);
         if (writer >= 0) CHECK_ALL(mine + 1, std::size_t{kLarge}, [&](std::size_t) { return epoch; });
-        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOPRECEDE : 0, win.handle()));
+        CHECK_OK(MPI_Win_fence(two_fences ? MPI_MODE_NOPRECEDE : 0, win));
     }
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 }
 
 // Epochs of large transfers with empty ones between them. The run with OSC_VERBOSE=strategy sees one change of
@@ -110,9 +109,9 @@ CASE(empty_epochs_cast_no_vote) {
     for (int turn = 1; turn <= 6; ++turn) {
         const std::vector<unsigned char> block(kBytes, static_cast<unsigned char>(turn));
         const int target = (rank() + 1) % size();
-        CHECK_OK(MPI_Win_fence(0, win.handle()));
-        MPI_Put(block.data(), kBytes, MPI_BYTE, target, win.at(target, 0), kBytes, MPI_BYTE, win.handle());
-        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        CHECK_OK(MPI_Win_fence(0, win));
+        MPI_Put(block.data(), kBytes, MPI_BYTE, target, win.at(target, 0), kBytes, MPI_BYTE, win);
+        CHECK_OK(MPI_Win_fence(0, win));
         CHECK_ALL(win.base<unsigned char>(), std::size_t{kBytes}, [&](std::size_t) { return turn; });
     }
 }
@@ -120,20 +119,20 @@ CASE(empty_epochs_cast_no_vote) {
 // The same word is written by another process in each epoch, by load and store or by message: the last one counts.
 CASE(epochs_come_one_after_the_other) {
     Window win(osct::WindowKind::Allocate, longs(1));
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
     for (int epoch = 0; epoch < 300; ++epoch) {
         const long value = epoch;
         if (epoch % size() == rank())
             for (int target = 0; target < size(); ++target)
-                MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
-        CHECK_OK(MPI_Win_fence(0, win.handle()));
+                MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win);
+        CHECK_OK(MPI_Win_fence(0, win));
         long seen = -1;
         const int other = (rank() + epoch) % size();
-        MPI_Get(&seen, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win.handle());
-        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        MPI_Get(&seen, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win);
+        CHECK_OK(MPI_Win_fence(0, win));
         CHECK_EQ(seen, value);
     }
-    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+    CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 }
 
 // Operations under a lock are complete after a later fence, also after the window's first one.
@@ -142,10 +141,10 @@ CASE(a_fence_orders_operations_under_locks) {
         Window win(osct::WindowKind::Allocate, longs(1));
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         const long value = turn * 100 + rank();
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win.handle()));
-        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, win.at(right, 0), 1, MPI_LONG, win.handle()));
-        CHECK_OK(MPI_Win_unlock(right, win.handle()));
-        CHECK_OK(MPI_Win_fence(0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, win.at(right, 0), 1, MPI_LONG, win));
+        CHECK_OK(MPI_Win_unlock(right, win));
+        CHECK_OK(MPI_Win_fence(0, win));
         CHECK_EQ(win.base<long>()[0], turn * 100 + left);
     }
 }
@@ -157,24 +156,24 @@ CASE(locks_after_a_fence_see_the_whole_epoch) {
     Window win(osct::WindowKind::Allocate, longs(kLongs));
     const long one = 1;
     for (int turn = 1; turn <= 60; ++turn) {
-        CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win.handle()));
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
         for (int step = 0; step < size(); ++step) {
             const int target = (rank() + step) % size();
             for (int i = 0; i < kLongs; ++i)
-                MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 8 * i), 1, MPI_LONG, MPI_SUM, win.handle());
+                MPI_Accumulate(&one, 1, MPI_LONG, target, win.at(target, 8 * i), 1, MPI_LONG, MPI_SUM, win);
         }
-        CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle()));
+        CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
         const int target = (rank() + turn) % size();
         std::vector<long> seen(kLongs);
         if (turn % 2 == 0)
-            MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle());
+            MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win);
         else
-            MPI_Win_lock_all(MPI_MODE_NOCHECK, win.handle());
-        MPI_Get(seen.data(), kLongs, MPI_LONG, target, win.at(target, 0), kLongs, MPI_LONG, win.handle());
+            MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+        MPI_Get(seen.data(), kLongs, MPI_LONG, target, win.at(target, 0), kLongs, MPI_LONG, win);
         if (turn % 2 == 0)
-            MPI_Win_unlock(target, win.handle());
+            MPI_Win_unlock(target, win);
         else
-            MPI_Win_unlock_all(win.handle());
+            MPI_Win_unlock_all(win);
         CHECK_ALL(seen.data(), std::size_t{kLongs}, [&](std::size_t) { return static_cast<long>(turn) * size(); });
         MPI_Barrier(MPI_COMM_WORLD);  // they read what the next turn changes
     }
@@ -189,9 +188,9 @@ CASE(an_epoch_with_a_put_is_few_messages) {
     const int other = 1 - rank();
     const auto pairs = [&](int count) {
         for (long i = 0; i < count; ++i) {
-            CHECK_OK(MPI_Win_fence(0, win.handle()));
-            CHECK_OK(MPI_Put(&i, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win.handle()));
-            CHECK_OK(MPI_Win_fence(0, win.handle()));
+            CHECK_OK(MPI_Win_fence(0, win));
+            CHECK_OK(MPI_Put(&i, 1, MPI_LONG, other, win.at(other, 0), 1, MPI_LONG, win));
+            CHECK_OK(MPI_Win_fence(0, win));
             CHECK_EQ(win.base<long>()[0], i);
         }
     };

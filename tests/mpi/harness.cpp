@@ -301,9 +301,9 @@ void fail(const char* file, int line, const std::string& what) {
 }
 
 void note_skip(const char* why) {
-    skipped = true;
+    const bool first = !std::exchange(skipped, true);
     if (std::strstr(why, "size()") || std::strstr(why, "shares_memory")) left_to_others = true;
-    if (world_rank == 0) std::printf("         %s: not run: %s\n", current, why);
+    if (world_rank == 0 && first) std::printf("         %s: not run: %s\n", current, why);
 }
 
 int error_class(int error) {

@@ -54,19 +54,16 @@ void exchange(MPI_Win win, const long* base, long rounds) {
 
 }  // namespace
 
-CASE(defaults) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, 64);
-        const MPI_Win win = window.handle();
-        CHECK_EQ(info_value(win, "no_locks"), std::string("false"));
-        CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("rar,raw,war,waw"));
-        CHECK_EQ(info_value(win, "accumulate_ops"), std::string("same_op_no_op"));
-        CHECK_EQ(info_value(win, "mpi_accumulate_granularity"), std::string("0"));
-        CHECK_EQ(info_value(win, "same_size"), std::string("false"));
-        CHECK_EQ(info_value(win, "same_disp_unit"), std::string("false"));
-        if (kind == osct::WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
-            CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string("false"));
-    }
+CASE_BY_KIND(defaults) {
+    Window win(kind, 64);
+    CHECK_EQ(info_value(win, "no_locks"), std::string("false"));
+    CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("rar,raw,war,waw"));
+    CHECK_EQ(info_value(win, "accumulate_ops"), std::string("same_op_no_op"));
+    CHECK_EQ(info_value(win, "mpi_accumulate_granularity"), std::string("0"));
+    CHECK_EQ(info_value(win, "same_size"), std::string("false"));
+    CHECK_EQ(info_value(win, "same_disp_unit"), std::string("false"));
+    if (kind == osct::WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
+        CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string("false"));
 }
 
 CASE(values_that_are_taken) {
@@ -93,15 +90,15 @@ CASE(values_that_are_taken) {
             CHECK_OK(MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win));
             CHECK_EQ(info_value(win, key), std::string(value));
             CHECK_OK(MPI_Win_free(&win));
-            set(window.handle(), key, value);
-            CHECK_EQ(info_value(window.handle(), key), std::string(value));
+            set(window, key, value);
+            CHECK_EQ(info_value(window, key), std::string(value));
         }
     }
     for (const auto& [key, values] : refused) {
-        const std::string before = info_value(window.handle(), key);
+        const std::string before = info_value(window, key);
         for (const char* value : values) {
-            set(window.handle(), key, value);
-            CHECK_EQ(info_value(window.handle(), key), before);
+            set(window, key, value);
+            CHECK_EQ(info_value(window, key), before);
         }
     }
 }
@@ -125,7 +122,7 @@ CASE(set_info_leaves_other_keys_unchanged) {
     CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("none"));
     // One window's hints are not another's.
     Window other(osct::WindowKind::Allocate, 64);
-    CHECK_EQ(info_value(other.handle(), "accumulate_ops"), std::string("same_op_no_op"));
+    CHECK_EQ(info_value(other, "accumulate_ops"), std::string("same_op_no_op"));
     MPI_Win_free(&win);
 }
 
@@ -234,9 +231,8 @@ CASE(order_that_was_kept) {
     for (const char* kept : {"waw", "raw,waw", "rar,raw,war,waw"}) {
         const Hints hints{{"accumulate_ordering", kept}};
         for (osct::WindowKind kind : osct::kAllWindowKinds) {
-            Window window(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
-            const MPI_Win win = window.handle();
-            const MPI_Aint at = window.at(right(), 0);
+            Window win(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
+            const MPI_Aint at = win.at(right(), 0);
             MPI_Win_lock_all(0, win);
             std::vector<int> all(2048);
             for (int round = 1; round <= 20; ++round) {

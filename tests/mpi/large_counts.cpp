@@ -65,40 +65,37 @@ void put_and_get_gibibytes(MPI_Win win, unsigned char* mine, std::size_t bytes) 
 
 }  // namespace
 
-CASE(every_form_with_ordinary_counts) {
-    for (const osct::WindowKind kind : osct::kAllWindowKinds) {
-        osct::Window window(kind, 64 * sizeof(long));
-        const MPI_Win win = window.handle();
-        const int target = (rank() + 1) % size();
-        const MPI_Aint at = window.at(target, 0);
-        long out[8], back[8];
-        for (int i = 0; i < 8; ++i)
-            out[i] = rank() * 10 + i;
-        MPI_Request request = MPI_REQUEST_NULL;
-        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
-        CHECK_OK(MPI_Put_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
-        CHECK_OK(MPI_Win_flush(target, win));
-        CHECK_OK(MPI_Accumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
-        CHECK_OK(MPI_Raccumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win, &request));
-        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        CHECK_OK(MPI_Get_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
-        CHECK_OK(MPI_Win_flush(target, win));
-        CHECK_ALL(back, 8, [&](std::size_t i) { return 3 * out[i]; });
-        CHECK_OK(MPI_Rget_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_REPLACE, win,
-                                       &request));
-        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        CHECK_ALL(back, 8, [&](std::size_t i) { return 4 * out[i]; });
-        CHECK_OK(MPI_Get_c(back, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
-        CHECK_OK(MPI_Win_flush(target, win));
-        CHECK_ALL(back, 8, [&](std::size_t i) { return out[i]; });
-        CHECK_OK(MPI_Rput_c(out + 4, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
-        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        CHECK_OK(MPI_Win_flush(target, win));
-        CHECK_OK(MPI_Rget_c(back, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
-        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        CHECK_ALL(back, 4, [&](std::size_t i) { return out[i + 4]; });
-        MPI_Win_unlock(target, win);
-    }
+CASE_BY_KIND(every_form_with_ordinary_counts) {
+    osct::Window win(kind, 64 * sizeof(long));
+    const int target = (rank() + 1) % size();
+    const MPI_Aint at = win.at(target, 0);
+    long out[8], back[8];
+    for (int i = 0; i < 8; ++i)
+        out[i] = rank() * 10 + i;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+    CHECK_OK(MPI_Put_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
+    CHECK_OK(MPI_Win_flush(target, win));
+    CHECK_OK(MPI_Accumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
+    CHECK_OK(MPI_Raccumulate_c(out, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win, &request));
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_OK(MPI_Get_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_SUM, win));
+    CHECK_OK(MPI_Win_flush(target, win));
+    CHECK_ALL(back, 8, [&](std::size_t i) { return 3 * out[i]; });
+    CHECK_OK(MPI_Rget_accumulate_c(out, 8, MPI_LONG, back, 8, MPI_LONG, target, at, 8, MPI_LONG, MPI_REPLACE, win,
+                                   &request));
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_ALL(back, 8, [&](std::size_t i) { return 4 * out[i]; });
+    CHECK_OK(MPI_Get_c(back, 8, MPI_LONG, target, at, 8, MPI_LONG, win));
+    CHECK_OK(MPI_Win_flush(target, win));
+    CHECK_ALL(back, 8, [&](std::size_t i) { return out[i]; });
+    CHECK_OK(MPI_Rput_c(out + 4, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_OK(MPI_Win_flush(target, win));
+    CHECK_OK(MPI_Rget_c(back, 4, MPI_LONG, target, at, 4, MPI_LONG, win, &request));
+    CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_ALL(back, 4, [&](std::size_t i) { return out[i + 4]; });
+    MPI_Win_unlock(target, win);
 }
 
 // A displacement unit beyond an int, and the query that can report it.
@@ -144,11 +141,10 @@ CASE(extents_near_two_to_the_62) {
         for (MPI_Datatype* const type : {&wide, &four, &still})
             MPI_Type_commit(type);
         for (const osct::WindowKind kind : osct::kAllWindowKinds) {
-            osct::Window window(kind, 8 * sizeof(long));
-            const MPI_Win win = window.handle();
+            osct::Window win(kind, 8 * sizeof(long));
             MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
             const int target = (rank() + 1) % size();
-            const MPI_Aint at = window.at(target, 0);
+            const MPI_Aint at = win.at(target, 0);
             long values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8] = {};
             CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
             CHECK_OK(MPI_Put(values, 1, wide, target, at, 1, wide, win));

@@ -48,16 +48,16 @@ void increment(Windows& windows, const std::vector<Place>& places) {
     std::vector<long> values(places.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
         Window& win = windows[static_cast<std::size_t>(places[i].window)];
-        MPI_Get(&values[i], 1, MPI_LONG, places[i].target, win.at(places[i].target, 0), 1, MPI_LONG, win.handle());
+        MPI_Get(&values[i], 1, MPI_LONG, places[i].target, win.at(places[i].target, 0), 1, MPI_LONG, win);
     }
     for (const Place& place : places)
         MPI_Win_flush(place.target, windows[static_cast<std::size_t>(place.window)].handle());
     for (std::size_t i = 0; i < places.size(); ++i) {
         Window& win = windows[static_cast<std::size_t>(places[i].window)];
         ++values[i];
-        MPI_Put(&values[i], 1, MPI_LONG, places[i].target, win.at(places[i].target, 0), 1, MPI_LONG, win.handle());
+        MPI_Put(&values[i], 1, MPI_LONG, places[i].target, win.at(places[i].target, 0), 1, MPI_LONG, win);
         // The buffer is the next round's.
-        MPI_Win_flush(places[i].target, win.handle());
+        MPI_Win_flush(places[i].target, win);
     }
 }
 

@@ -45,9 +45,9 @@ double per_lock(int type, Operations&& operations) {
     Window win(osct::WindowKind::Allocate, 64);
     return per_epoch([&](int i) {
         if (rank() != 0) return;
-        CHECK_OK(MPI_Win_lock(type, size() - 1, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(type, size() - 1, 0, win));
         operations(win, static_cast<long>(i));
-        CHECK_OK(MPI_Win_unlock(size() - 1, win.handle()));
+        CHECK_OK(MPI_Win_unlock(size() - 1, win));
     });
 }
 
@@ -57,8 +57,8 @@ CASE(lock_all_sends_nothing_by_itself) {
     SKIP_IF(osct::on_one_node());
     Window win(osct::WindowKind::Allocate, 64);
     const double messages = per_epoch([&](int) {
-        CHECK_OK(MPI_Win_lock_all(0, win.handle()));
-        CHECK_OK(MPI_Win_unlock_all(win.handle()));
+        CHECK_OK(MPI_Win_lock_all(0, win));
+        CHECK_OK(MPI_Win_unlock_all(win));
     });
     CHECK(messages < 0.2);
 }
@@ -69,16 +69,16 @@ CASE(an_operation_under_a_lock_is_one_round_trip) {
     long got = 0;
     const int target = size() - 1;
     const auto put = [&](Window& win, long) {
-        MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
+        MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win);
     };
     const auto get = [&](Window& win, long) {
-        MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 8), 1, MPI_LONG, win.handle());
+        MPI_Get(&got, 1, MPI_LONG, target, win.at(target, 8), 1, MPI_LONG, win);
     };
     const auto add = [&](Window& win, long) {
-        MPI_Fetch_and_op(&value, &got, MPI_LONG, target, win.at(target, 16), MPI_SUM, win.handle());
+        MPI_Fetch_and_op(&value, &got, MPI_LONG, target, win.at(target, 16), MPI_SUM, win);
     };
     const auto accumulate = [&](Window& win, long) {
-        MPI_Accumulate(&value, 1, MPI_LONG, target, win.at(target, 24), 1, MPI_LONG, MPI_SUM, win.handle());
+        MPI_Accumulate(&value, 1, MPI_LONG, target, win.at(target, 24), 1, MPI_LONG, MPI_SUM, win);
     };
     for (const int type : {MPI_LOCK_EXCLUSIVE, MPI_LOCK_SHARED}) {
         CHECK(per_lock(type, put) < 2.2);
@@ -104,12 +104,12 @@ CASE(post_start_complete_wait_costs_three_messages) {
     const double messages = per_epoch([&](int i) {
         const long value = i;
         if (rank() == 0) {
-            CHECK_OK(MPI_Win_start(other, 0, win.handle()));
-            MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle());
-            CHECK_OK(MPI_Win_complete(win.handle()));
+            CHECK_OK(MPI_Win_start(other, 0, win));
+            MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win);
+            CHECK_OK(MPI_Win_complete(win));
         } else if (rank() == target) {
-            CHECK_OK(MPI_Win_post(other, 0, win.handle()));
-            CHECK_OK(MPI_Win_wait(win.handle()));
+            CHECK_OK(MPI_Win_post(other, 0, win));
+            CHECK_OK(MPI_Win_wait(win));
             CHECK_EQ(*win.base<long>(), value);
         }
     });
@@ -125,21 +125,21 @@ CASE(a_single_operation_goes_directly) {
     const int target = size() - 1;
     if (rank() == 0) {
         long value[kLongs] = {};
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
         const auto put = [&](std::size_t at) {
-            MPI_Put(value, kLongs, MPI_LONG, target, win.at(target, at), kLongs, MPI_LONG, win.handle());
+            MPI_Put(value, kLongs, MPI_LONG, target, win.at(target, at), kLongs, MPI_LONG, win);
         };
         put(0);  // with the request for the lock
-        CHECK_OK(MPI_Win_flush(target, win.handle()));
+        CHECK_OK(MPI_Win_flush(target, win));
         long long writes = osct::counter("network.writes");
         long long reads = osct::counter("network.reads");
         for (int i = 1; i <= kEpochs; ++i) {
             value[kLongs - 1] = i;
             put(0);
-            CHECK_OK(i % 2 == 0 ? MPI_Win_flush(target, win.handle()) : MPI_Win_flush_all(win.handle()));
+            CHECK_OK(i % 2 == 0 ? MPI_Win_flush(target, win) : MPI_Win_flush_all(win));
             long got[kLongs] = {};
-            MPI_Get(got, kLongs, MPI_LONG, target, win.at(target, 0), kLongs, MPI_LONG, win.handle());
-            CHECK_OK(MPI_Win_flush(target, win.handle()));
+            MPI_Get(got, kLongs, MPI_LONG, target, win.at(target, 0), kLongs, MPI_LONG, win);
+            CHECK_OK(MPI_Win_flush(target, win));
             CHECK_EQ(got[kLongs - 1], value[kLongs - 1]);
         }
         CHECK_EQ(osct::counter("network.writes") - writes, kEpochs);
@@ -151,19 +151,19 @@ CASE(a_single_operation_goes_directly) {
             value[kLongs - 1] = i;
             put(0);
             put(2 * kLongs * sizeof(long));
-            CHECK_OK(MPI_Win_flush(target, win.handle()));
+            CHECK_OK(MPI_Win_flush(target, win));
         }
         CHECK_EQ(osct::counter("network.writes"), writes);
         CHECK_EQ(osct::counter("network.reads"), reads);
         CHECK(osct::counter("network.messages") - messages >= kEpochs);
-        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        CHECK_OK(MPI_Win_unlock(target, win));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == target) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
         CHECK_EQ(win.base<long>()[kLongs - 1], long{kEpochs});
         CHECK_EQ(win.base<long>()[3 * kLongs - 1], long{kEpochs});
-        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        CHECK_OK(MPI_Win_unlock(target, win));
     }
 }
 
@@ -173,38 +173,38 @@ CASE(adjacent_puts_are_merged) {
     Window win(osct::WindowKind::Allocate, (kWords + 2) * sizeof(long));
     const int target = size() - 1;
     const auto put = [&](const void* from, int bytes, std::size_t at) {
-        MPI_Put(from, bytes, MPI_BYTE, target, win.at(target, at), bytes, MPI_BYTE, win.handle());
+        MPI_Put(from, bytes, MPI_BYTE, target, win.at(target, at), bytes, MPI_BYTE, win);
     };
     std::vector<long> words(kWords);
     for (int i = 0; i < kWords; ++i)
         words[static_cast<std::size_t>(i)] = 1000 + i;
     const long long before = sent();
     if (rank() == 0) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
         for (std::size_t i = 0; i < words.size(); ++i)
             put(&words[i], sizeof(long), i * sizeof(long));
-        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        CHECK_OK(MPI_Win_unlock(target, win));
     }
     const long long messages = sent() - before;
     // 64 KiB in messages of 32 KiB, and a reply to each.
     if (!osct::on_one_node()) CHECK(messages <= 7);
     if (rank() == 0) {
         const char text[] = "abcdefghijklmnopqrstuvwx";
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
         put(text, 8, 0);
         put(text + 8, 5, 8);    // an odd end
         put(text + 13, 3, 13);  // behind that
         put(text, 8, 8);        // over it
         put(text + 16, 8, 16);
-        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        CHECK_OK(MPI_Win_unlock(target, win));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == target) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
         CHECK_EQ(std::string(win.base<char>(), 24), std::string("abcdefghabcdefghqrstuvwx"));
         for (int i = 3; i < kWords; ++i)
             CHECK_EQ(win.base<long>()[i], 1000L + i);
-        CHECK_OK(MPI_Win_unlock(target, win.handle()));
+        CHECK_OK(MPI_Win_unlock(target, win));
     }
 }
 
@@ -219,11 +219,11 @@ CASE(a_contended_lock_is_fair_and_costs_few_messages) {
     long mine = 0;
     const long long before = sent();
     for (long had = 0; had < wanted; ++mine) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
-        MPI_Fetch_and_op(&one, &had, MPI_LONG, 0, win.at(0, 0), MPI_SUM, win.handle());
-        CHECK_OK(MPI_Win_flush(0, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+        MPI_Fetch_and_op(&one, &had, MPI_LONG, 0, win.at(0, 0), MPI_SUM, win);
+        CHECK_OK(MPI_Win_flush(0, win));
         osct::compute(kHeld);
-        CHECK_OK(MPI_Win_unlock(0, win.handle()));
+        CHECK_OK(MPI_Win_unlock(0, win));
     }
     const double messages = static_cast<double>(sent() - before);
     std::vector<long> each(static_cast<std::size_t>(size()));

@@ -15,49 +15,44 @@ using osct::Window;
 
 // A ring of puts. The target answers each with a notification, before which the origin writes nothing more. From a
 // size on the data goes directly between nodes.
-CASE(a_notification_implies_its_data) {
+CASE_BY_KIND(a_notification_implies_its_data) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     constexpr std::size_t kLargest = 50000;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        const Notified win(kind, kLargest * sizeof(int), 2);
-        int round = 0;
-        for (const std::size_t count :
-             {std::size_t{1}, std::size_t{2}, std::size_t{300}, std::size_t{9000}, kLargest}) {
-            std::vector<int> out(count);
-            for (int i = 0; i < (count < 1000 ? rounds(8) : 2); ++i) {
-                ++round;
-                for (std::size_t at = 0; at < count; ++at)
-                    out[at] = round * 1000 + rank() + static_cast<int>(at);
-                win.put(out.data(), static_cast<int>(count), MPI_INT, right, 0, 0);
-                CHECK_EQ(win.await(0, round), round);
-                CHECK_ALL(win.base<int>(), count,
-                          [&](std::size_t at) { return round * 1000 + left + static_cast<int>(at); });
-                win.signal(left, 1);
-                win.await(1, round);
-                // The buffer is used again.
-                CHECK_OK(MPI_Win_flush_all(win.handle()));
-            }
+    const Notified win(kind, kLargest * sizeof(int), 2);
+    int round = 0;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{300}, std::size_t{9000}, kLargest}) {
+        std::vector<int> out(count);
+        for (int i = 0; i < (count < 1000 ? rounds(8) : 2); ++i) {
+            ++round;
+            for (std::size_t at = 0; at < count; ++at)
+                out[at] = round * 1000 + rank() + static_cast<int>(at);
+            win.put(out.data(), static_cast<int>(count), MPI_INT, right, 0, 0);
+            CHECK_EQ(win.await(0, round), round);
+            CHECK_ALL(win.base<int>(), count,
+                      [&](std::size_t at) { return round * 1000 + left + static_cast<int>(at); });
+            win.signal(left, 1);
+            win.await(1, round);
+            // The buffer is used again.
+            CHECK_OK(MPI_Win_flush_all(win));
         }
     }
 }
 
 // All ranks add to one element and to one counter of rank 0.
-CASE(notifications_of_all_origins_add_up) {
+CASE_BY_KIND(notifications_of_all_origins_add_up) {
     const int each = rounds(60);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        const Notified win(kind, 64, 3);
-        const long one = 1;
-        for (int i = 0; i < each; ++i)
-            CHECK_OK(OSC_Accumulate_notify(&one, 1, MPI_LONG, 0, win.at(0, 8), 1, MPI_LONG, MPI_SUM, 1, win.handle()));
-        if (rank() == 0) {
-            const MPI_Count all = static_cast<MPI_Count>(each) * size();
-            CHECK_EQ(win.await(1, all), all);
-            CHECK_EQ(win.base<long>()[1], static_cast<long>(all));
-            CHECK_EQ(win.value(0), 0);
-            CHECK_EQ(win.value(2), 0);
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
+    const Notified win(kind, 64, 3);
+    const long one = 1;
+    for (int i = 0; i < each; ++i)
+        CHECK_OK(OSC_Accumulate_notify(&one, 1, MPI_LONG, 0, win.at(0, 8), 1, MPI_LONG, MPI_SUM, 1, win));
+    if (rank() == 0) {
+        const MPI_Count all = static_cast<MPI_Count>(each) * size();
+        CHECK_EQ(win.await(1, all), all);
+        CHECK_EQ(win.base<long>()[1], static_cast<long>(all));
+        CHECK_EQ(win.value(0), 0);
+        CHECK_EQ(win.value(2), 0);
     }
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // Many puts in flight, each to a place and a counter of its own.
@@ -77,85 +72,77 @@ CASE(a_stream_of_puts) {
 }
 
 // The target writes after the notification of a get what the get must not return.
-CASE(a_notified_get_has_read) {
+CASE_BY_KIND(a_notified_get_has_read) {
     const int right = (rank() + 1) % size();
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        for (const std::size_t count : {std::size_t{1}, std::size_t{40000}}) {
-            const Notified win(kind, count * sizeof(int), 2);
-            std::vector<int> in(count, -1);
-            for (int round = 1; round <= 3; ++round) {
-                std::fill_n(win.base<int>(), count, round * 10 + rank());
-                MPI_Win_sync(win.handle());
-                MPI_Barrier(MPI_COMM_WORLD);
-                CHECK_OK(OSC_Get_notify(in.data(), static_cast<int>(count), MPI_INT, right, win.at(right, 0),
-                                        static_cast<int>(count), MPI_INT, 0, win.handle()));
-                win.await(0, round);
-                std::fill_n(win.base<int>(), count, -2);
-                CHECK_OK(MPI_Win_flush_all(win.handle()));
-                CHECK_ALL(in.data(), count, [&](std::size_t) { return round * 10 + right; });
-                MPI_Barrier(MPI_COMM_WORLD);
-            }
-        }
-    }
-}
-
-CASE(get_accumulate_notifies) {
-    const int right = (rank() + 1) % size();
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        const Notified win(kind, 64, 1);
-        const long out[2] = {rank() + 1L, 10};
-        long in[2] = {-1, -1};
-        for (int round = 1; round <= rounds(6); ++round) {
-            CHECK_OK(OSC_Get_accumulate_notify(out, 2, MPI_LONG, in, 2, MPI_LONG, right, win.at(right, 0), 2, MPI_LONG,
-                                               MPI_SUM, 0, win.handle()));
-            CHECK_OK(MPI_Win_flush_all(win.handle()));
-            CHECK_EQ(in[0], static_cast<long>(round - 1) * (rank() + 1));
-            CHECK_EQ(win.await(0, round), round);
-            const int left = (rank() + size() - 1) % size();
-            CHECK_EQ(win.base<long>()[0], static_cast<long>(round) * (left + 1));
-            CHECK_EQ(win.base<long>()[1], 10L * round);
+    for (const std::size_t count : {std::size_t{1}, std::size_t{40000}}) {
+        const Notified win(kind, count * sizeof(int), 2);
+        std::vector<int> in(count, -1);
+        for (int round = 1; round <= 3; ++round) {
+            std::fill_n(win.base<int>(), count, round * 10 + rank());
+            MPI_Win_sync(win);
+            MPI_Barrier(MPI_COMM_WORLD);
+            CHECK_OK(OSC_Get_notify(in.data(), static_cast<int>(count), MPI_INT, right, win.at(right, 0),
+                                    static_cast<int>(count), MPI_INT, 0, win));
+            win.await(0, round);
+            std::fill_n(win.base<int>(), count, -2);
+            CHECK_OK(MPI_Win_flush_all(win));
+            CHECK_ALL(in.data(), count, [&](std::size_t) { return round * 10 + right; });
             MPI_Barrier(MPI_COMM_WORLD);
         }
     }
 }
 
-CASE(request_forms) {
+CASE_BY_KIND(get_accumulate_notifies) {
+    const int right = (rank() + 1) % size();
+    const Notified win(kind, 64, 1);
+    const long out[2] = {rank() + 1L, 10};
+    long in[2] = {-1, -1};
+    for (int round = 1; round <= rounds(6); ++round) {
+        CHECK_OK(OSC_Get_accumulate_notify(out, 2, MPI_LONG, in, 2, MPI_LONG, right, win.at(right, 0), 2, MPI_LONG,
+                                           MPI_SUM, 0, win));
+        CHECK_OK(MPI_Win_flush_all(win));
+        CHECK_EQ(in[0], static_cast<long>(round - 1) * (rank() + 1));
+        CHECK_EQ(win.await(0, round), round);
+        const int left = (rank() + size() - 1) % size();
+        CHECK_EQ(win.base<long>()[0], static_cast<long>(round) * (left + 1));
+        CHECK_EQ(win.base<long>()[1], 10L * round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+CASE_BY_KIND(request_forms) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        for (const std::size_t count : {std::size_t{2}, std::size_t{30000}}) {
-            const Notified win(kind, count * sizeof(long), 4);
-            const int elements = static_cast<int>(count);
-            const std::vector<long> out(count, rank() + 5L), ones(count, 1);
-            std::vector<long> in(count, -1), before(count, -1);
-            const MPI_Aint disp = win.at(right, 0);
-            const auto wait = [](MPI_Request& request) { CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE)); };
-            MPI_Request request;
-            CHECK_OK(OSC_Rput_notify(out.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, 0, win.handle(),
-                                     &request));
-            wait(request);
-            win.await(0, 1);
-            CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 5L; });
-            MPI_Barrier(MPI_COMM_WORLD);
-            CHECK_OK(OSC_Raccumulate_notify(ones.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, MPI_SUM,
-                                            1, win.handle(), &request));
-            wait(request);
-            win.await(1, 1);
-            CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 6L; });
-            MPI_Barrier(MPI_COMM_WORLD);
-            CHECK_OK(OSC_Rget_accumulate_notify(ones.data(), elements, MPI_LONG, before.data(), elements, MPI_LONG,
-                                                right, disp, elements, MPI_LONG, MPI_SUM, 2, win.handle(), &request));
-            wait(request);
-            CHECK_ALL(before.data(), count, [&](std::size_t) { return rank() + 6L; });
-            win.await(2, 1);
-            CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 7L; });
-            MPI_Barrier(MPI_COMM_WORLD);
-            CHECK_OK(OSC_Rget_notify(in.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, 3, win.handle(),
-                                     &request));
-            wait(request);
-            CHECK_ALL(in.data(), count, [&](std::size_t) { return rank() + 7L; });
-            win.await(3, 1);
-            MPI_Barrier(MPI_COMM_WORLD);
-        }
+    for (const std::size_t count : {std::size_t{2}, std::size_t{30000}}) {
+        const Notified win(kind, count * sizeof(long), 4);
+        const int elements = static_cast<int>(count);
+        const std::vector<long> out(count, rank() + 5L), ones(count, 1);
+        std::vector<long> in(count, -1), before(count, -1);
+        const MPI_Aint disp = win.at(right, 0);
+        const auto wait = [](MPI_Request& request) { CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE)); };
+        MPI_Request request;
+        CHECK_OK(OSC_Rput_notify(out.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, 0, win, &request));
+        wait(request);
+        win.await(0, 1);
+        CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 5L; });
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_OK(OSC_Raccumulate_notify(ones.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, MPI_SUM, 1,
+                                        win, &request));
+        wait(request);
+        win.await(1, 1);
+        CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 6L; });
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_OK(OSC_Rget_accumulate_notify(ones.data(), elements, MPI_LONG, before.data(), elements, MPI_LONG, right,
+                                            disp, elements, MPI_LONG, MPI_SUM, 2, win, &request));
+        wait(request);
+        CHECK_ALL(before.data(), count, [&](std::size_t) { return rank() + 6L; });
+        win.await(2, 1);
+        CHECK_ALL(win.base<long>(), count, [&](std::size_t) { return left + 7L; });
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_OK(OSC_Rget_notify(in.data(), elements, MPI_LONG, right, disp, elements, MPI_LONG, 3, win, &request));
+        wait(request);
+        CHECK_ALL(in.data(), count, [&](std::size_t) { return rank() + 7L; });
+        win.await(3, 1);
+        MPI_Barrier(MPI_COMM_WORLD);
     }
 }
 
@@ -171,10 +158,10 @@ CASE(wait_any_finds_every_notification) {
     while (seen < static_cast<MPI_Count>(each) * size()) {
         int index = -1;
         MPI_Count value = 0, old = 0;
-        CHECK_OK(OSC_Win_wait_any_notify(win.handle(), 0, kCounters, 1, &index, &value));
+        CHECK_OK(OSC_Win_wait_any_notify(win, 0, kCounters, 1, &index, &value));
         CHECK(index >= 0 && index < kCounters && value >= 1);
         if (index < 0) break;
-        CHECK_OK(OSC_Win_reset_notify_value(win.handle(), index, &old));
+        CHECK_OK(OSC_Win_reset_notify_value(win, index, &old));
         CHECK(old >= value);
         seen += old;
     }
@@ -192,9 +179,9 @@ CASE(wait_any_looks_at_its_range_only) {
     win.await(6, 1);
     int index = -1;
     MPI_Count value = 0;
-    CHECK_OK(OSC_Win_wait_any_notify(win.handle(), 2, 6, 1, &index, &value));
+    CHECK_OK(OSC_Win_wait_any_notify(win, 2, 6, 1, &index, &value));
     CHECK_EQ(index, 6);
-    CHECK_OK(OSC_Win_wait_any_notify(win.handle(), 0, 8, 1, &index, nullptr));
+    CHECK_OK(OSC_Win_wait_any_notify(win, 0, 8, 1, &index, nullptr));
     CHECK_EQ(index, 1);
 }
 
@@ -206,13 +193,13 @@ CASE(resets_lose_nothing) {
     for (int i = 0; i < each; ++i) {
         win.signal((rank() + 1) % size(), 0);
         MPI_Count old = 0;
-        CHECK_OK(OSC_Win_reset_notify_value(win.handle(), 0, &old));
+        CHECK_OK(OSC_Win_reset_notify_value(win, 0, &old));
         seen += old;
     }
     while (seen < each) {
         MPI_Count old = 0;
         win.await(0, 1);
-        CHECK_OK(OSC_Win_reset_notify_value(win.handle(), 0, &old));
+        CHECK_OK(OSC_Win_reset_notify_value(win, 0, &old));
         seen += old;
     }
     CHECK_EQ(seen, each);
@@ -224,19 +211,19 @@ CASE(test_sees_what_wait_sees) {
     for (int round = 1; round <= rounds(6); ++round) {
         int flag = -1;
         MPI_Count value = -1;
-        CHECK_OK(OSC_Win_test_notify(win.handle(), 0, round, &flag, &value));
+        CHECK_OK(OSC_Win_test_notify(win, 0, round, &flag, &value));
         CHECK_EQ(flag, 0);
         CHECK_EQ(value, round - 1);
         MPI_Barrier(MPI_COMM_WORLD);
         const int out = round * 3;
         win.put(&out, 1, MPI_INT, right, 0, 0);
         while (flag == 0)
-            CHECK_OK(OSC_Win_test_notify(win.handle(), 0, round, &flag, &value));
+            CHECK_OK(OSC_Win_test_notify(win, 0, round, &flag, &value));
         CHECK_EQ(value, round);
         CHECK_EQ(win.base<int>()[0], round * 3);
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    CHECK_OK(OSC_Win_wait_notify(win.handle(), 1, 0, nullptr));
+    CHECK_OK(OSC_Win_wait_notify(win, 1, 0, nullptr));
 }
 
 // A process that sleeps in its wait is woken.
@@ -267,9 +254,9 @@ CASE(polls_drive_the_host) {
             MPI_Irecv(&message, 1, MPI_INT, 1, counter, MPI_COMM_WORLD, &request);
             MPI_Count value = 0;
             for (int flag = 0; value == 0;) {
-                if (counter == 0) CHECK_OK(OSC_Win_get_notify_value(win.handle(), counter, &value));
-                if (counter == 1) CHECK_OK(OSC_Win_test_notify(win.handle(), counter, 1, &flag, &value));
-                if (counter == 2) CHECK_OK(OSC_Win_reset_notify_value(win.handle(), counter, &value));
+                if (counter == 0) CHECK_OK(OSC_Win_get_notify_value(win, counter, &value));
+                if (counter == 1) CHECK_OK(OSC_Win_test_notify(win, counter, 1, &flag, &value));
+                if (counter == 2) CHECK_OK(OSC_Win_reset_notify_value(win, counter, &value));
             }
             CHECK_EQ(value, 1);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -290,8 +277,7 @@ CASE(strided_puts) {
         const Notified win(kind, 1024, 1);
         for (int round = 1; round <= rounds(4); ++round) {
             std::vector<int> out(100, 100 * round + rank());
-            CHECK_OK(
-                OSC_Put_notify(out.data(), 100, MPI_INT, right, win.at(right, 0), 1, every_second, 0, win.handle()));
+            CHECK_OK(OSC_Put_notify(out.data(), 100, MPI_INT, right, win.at(right, 0), 1, every_second, 0, win));
             win.await(0, round);
             CHECK_ALL(win.base<int>(), 200, [&](std::size_t i) { return i % 2 == 0 ? 100 * round + left : 0; });
             MPI_Barrier(MPI_COMM_WORLD);
@@ -319,7 +305,7 @@ CASE(threads_wait_and_notify) {
                 for (int target = 0; target < size(); ++target)
                     win.signal(target, kThreads);
                 win.await(kThreads, static_cast<MPI_Count>(round) * kThreads * size());
-                CHECK_OK(MPI_Win_flush_all(win.handle()));
+                CHECK_OK(MPI_Win_flush_all(win));
             }
         });
     for (std::thread& thread : threads)

@@ -13,88 +13,87 @@ CASE(numbers_of_counters) {
     Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size();
     int number = -1;
-    CHECK_OK(OSC_Win_get_num_notify(win.handle(), right, &number));
+    CHECK_OK(OSC_Win_get_num_notify(win, right, &number));
     CHECK_EQ(number, 0);
     for (const int base : {3, 1, 2000, 0}) {
-        CHECK_OK(OSC_Win_set_num_notify(win.handle(), MPI_INFO_NULL, base + rank()));
+        CHECK_OK(OSC_Win_set_num_notify(win, MPI_INFO_NULL, base + rank()));
         for (int target = 0; target < size(); ++target) {
-            CHECK_OK(OSC_Win_get_num_notify(win.handle(), target, &number));
+            CHECK_OK(OSC_Win_get_num_notify(win, target, &number));
             CHECK_EQ(number, base + target);
         }
         if (base == 0) break;
-        CHECK_OK(MPI_Win_lock_all(0, win.handle()));
+        CHECK_OK(MPI_Win_lock_all(0, win));
         const int last = base + right - 1;
-        CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, right, 0, 0, MPI_BYTE, last, win.handle()));
+        CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, right, 0, 0, MPI_BYTE, last, win));
         MPI_Count value = -1;
-        CHECK_OK(OSC_Win_wait_notify(win.handle(), base + rank() - 1, 1, &value));
+        CHECK_OK(OSC_Win_wait_notify(win, base + rank() - 1, 1, &value));
         CHECK_EQ(value, 1);
-        CHECK_OK(MPI_Win_unlock_all(win.handle()));
+        CHECK_OK(MPI_Win_unlock_all(win));
     }
 }
 
 // Nothing moves when the call fails.
 CASE(errors) {
     const Notified win(osct::WindowKind::Allocate, 64, 2);
-    MPI_Win_set_errhandler(win.handle(), MPI_ERRORS_RETURN);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     const int out = 99;
     const int target = (rank() + 1) % size();
     for (const int counter : {2, -1, 1 << 30}) {
-        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, counter, win.handle()), MPI_ERR_ARG);
-        CHECK_CLASS(OSC_Accumulate_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, MPI_SUM, counter, win.handle()),
-                    MPI_ERR_ARG);
-        CHECK_CLASS(OSC_Win_wait_notify(win.handle(), counter, 0, nullptr), MPI_ERR_ARG);
+        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, counter, win), MPI_ERR_ARG);
+        CHECK_CLASS(OSC_Accumulate_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, MPI_SUM, counter, win), MPI_ERR_ARG);
+        CHECK_CLASS(OSC_Win_wait_notify(win, counter, 0, nullptr), MPI_ERR_ARG);
         MPI_Count value = 0;
-        CHECK_CLASS(OSC_Win_get_notify_value(win.handle(), counter, &value), MPI_ERR_ARG);
-        CHECK_CLASS(OSC_Win_reset_notify_value(win.handle(), counter, &value), MPI_ERR_ARG);
+        CHECK_CLASS(OSC_Win_get_notify_value(win, counter, &value), MPI_ERR_ARG);
+        CHECK_CLASS(OSC_Win_reset_notify_value(win, counter, &value), MPI_ERR_ARG);
     }
     int index = 0, number = 0;
-    CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), 1, 2, 0, &index, nullptr), MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), 0, 0, 0, &index, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_wait_any_notify(win, 1, 2, 0, &index, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_wait_any_notify(win, 0, 0, 0, &index, nullptr), MPI_ERR_ARG);
     for (const int first : {1, 2, std::numeric_limits<int>::max()})
-        CHECK_CLASS(OSC_Win_wait_any_notify(win.handle(), first, std::numeric_limits<int>::max(), 0, &index, nullptr),
+        CHECK_CLASS(OSC_Win_wait_any_notify(win, first, std::numeric_limits<int>::max(), 0, &index, nullptr),
                     MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), size(), &number), MPI_ERR_RANK);
-    CHECK_CLASS(OSC_Win_get_num_notify(win.handle(), 0, nullptr), MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Win_get_notify_value(win.handle(), 0, nullptr), MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Win_test_notify(win.handle(), 0, 0, nullptr, nullptr), MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, size(), 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_RANK);
-    CHECK_OK(OSC_Put_notify(&out, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, 7, win.handle()));
+    CHECK_CLASS(OSC_Win_get_num_notify(win, size(), &number), MPI_ERR_RANK);
+    CHECK_CLASS(OSC_Win_get_num_notify(win, 0, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_get_notify_value(win, 0, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_test_notify(win, 0, 0, nullptr, nullptr), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, size(), 0, 1, MPI_INT, 0, win), MPI_ERR_RANK);
+    CHECK_OK(OSC_Put_notify(&out, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, 7, win));
     if (osct::served_by_osc()) {
         const int more[2] = {98, 99};
-        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 4096, 1, MPI_INT, 0, win.handle()), MPI_ERR_RMA_RANGE);
-        CHECK_CLASS(OSC_Put_notify(more, 2, MPI_INT, target, 0, 1, MPI_INT, 0, win.handle()), MPI_ERR_TRUNCATE);
+        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 4096, 1, MPI_INT, 0, win), MPI_ERR_RMA_RANGE);
+        CHECK_CLASS(OSC_Put_notify(more, 2, MPI_INT, target, 0, 1, MPI_INT, 0, win), MPI_ERR_TRUNCATE);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK_OK(MPI_Win_flush_all(win.handle()));
+    CHECK_OK(MPI_Win_flush_all(win));
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_EQ(win.base<int>()[0], 0);
     CHECK_EQ(win.value(0), 0);
     CHECK_EQ(win.value(1), 0);
     // A window without counters.
     Window without(osct::WindowKind::Allocate, 64);
-    MPI_Win_set_errhandler(without.handle(), MPI_ERRORS_RETURN);
-    CHECK_OK(MPI_Win_lock_all(0, without.handle()));
-    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, without.handle()), MPI_ERR_ARG);
-    CHECK_CLASS(OSC_Win_wait_notify(without.handle(), 0, 0, nullptr), MPI_ERR_ARG);
-    CHECK_OK(MPI_Win_unlock_all(without.handle()));
+    MPI_Win_set_errhandler(without, MPI_ERRORS_RETURN);
+    CHECK_OK(MPI_Win_lock_all(0, without));
+    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, without), MPI_ERR_ARG);
+    CHECK_CLASS(OSC_Win_wait_notify(without, 0, 0, nullptr), MPI_ERR_ARG);
+    CHECK_OK(MPI_Win_unlock_all(without));
     CHECK_EQ(without.base<int>()[0], 0);
     Window closed(osct::WindowKind::Allocate, 64);
-    CHECK_OK(OSC_Win_set_num_notify(closed.handle(), MPI_INFO_NULL, 1));
-    MPI_Win_set_errhandler(closed.handle(), MPI_ERRORS_RETURN);
-    CHECK_CLASS(OSC_Win_set_num_notify(closed.handle(), MPI_INFO_NULL, -1), MPI_ERR_ARG);
-    CHECK_OK(OSC_Win_set_num_notify(closed.handle(), MPI_INFO_NULL, 1));
+    CHECK_OK(OSC_Win_set_num_notify(closed, MPI_INFO_NULL, 1));
+    MPI_Win_set_errhandler(closed, MPI_ERRORS_RETURN);
+    CHECK_CLASS(OSC_Win_set_num_notify(closed, MPI_INFO_NULL, -1), MPI_ERR_ARG);
+    CHECK_OK(OSC_Win_set_num_notify(closed, MPI_INFO_NULL, 1));
     if (!osct::served_by_osc()) return;
-    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed.handle()), MPI_ERR_RMA_SYNC);
-    CHECK_OK(MPI_Win_lock_all(0, closed.handle()));
-    CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, target, 0, 0, MPI_BYTE, 0, closed.handle()));
-    CHECK_OK(MPI_Win_unlock_all(closed.handle()));
-    CHECK_OK(MPI_Win_fence(0, closed.handle()));
+    CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed), MPI_ERR_RMA_SYNC);
+    CHECK_OK(MPI_Win_lock_all(0, closed));
+    CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, target, 0, 0, MPI_BYTE, 0, closed));
+    CHECK_OK(MPI_Win_unlock_all(closed));
+    CHECK_OK(MPI_Win_fence(0, closed));
     // The first put opens the target for the fast paths, which must not notify it either.
     for (int i = 0; i < 2; ++i) {
-        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed.handle()), MPI_ERR_RMA_SYNC);
-        CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, 8, 1, MPI_INT, closed.handle()));
+        CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, closed), MPI_ERR_RMA_SYNC);
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, 8, 1, MPI_INT, closed));
     }
-    CHECK_OK(MPI_Win_fence(0, closed.handle()));
+    CHECK_OK(MPI_Win_fence(0, closed));
     CHECK_EQ(closed.base<int>()[0], 0);
 }
 
@@ -102,24 +101,24 @@ CASE(errors) {
 CASE(notified_operations_are_issued_in_the_epoch) {
     SKIP_IF(size() < 2);
     Window win(osct::WindowKind::Allocate, 64);
-    CHECK_OK(OSC_Win_set_num_notify(win.handle(), MPI_INFO_NULL, 1));
+    CHECK_OK(OSC_Win_set_num_notify(win, MPI_INFO_NULL, 1));
     const long out[2] = {11, 12};
     if (rank() == 0) {
         for (int target = 1; target < size(); ++target) {
-            CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win.handle()));
-            CHECK_OK(MPI_Put(&out[0], 1, MPI_LONG, target, 0, 1, MPI_LONG, win.handle()));
-            CHECK_OK(OSC_Put_notify(&out[1], 1, MPI_LONG, target, 8, 1, MPI_LONG, 0, win.handle()));
+            CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
+            CHECK_OK(MPI_Put(&out[0], 1, MPI_LONG, target, 0, 1, MPI_LONG, win));
+            CHECK_OK(OSC_Put_notify(&out[1], 1, MPI_LONG, target, 8, 1, MPI_LONG, 0, win));
         }
         int done = 0;
         for (int target = 1; target < size(); ++target)
             CHECK_OK(MPI_Recv(&done, 1, MPI_INT, target, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         for (int target = 1; target < size(); ++target)
-            CHECK_OK(MPI_Win_unlock(target, win.handle()));
+            CHECK_OK(MPI_Win_unlock(target, win));
     } else {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win.handle()));
-        CHECK_OK(OSC_Win_wait_notify(win.handle(), 0, 1, nullptr));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win));
+        CHECK_OK(OSC_Win_wait_notify(win, 0, 1, nullptr));
         CHECK_EQ(win.base<long>()[1], 12);
-        CHECK_OK(MPI_Win_unlock(rank(), win.handle()));
+        CHECK_OK(MPI_Win_unlock(rank(), win));
         const int done = 1;
         CHECK_OK(MPI_Send(&done, 1, MPI_INT, 0, 0, MPI_COMM_WORLD));
     }

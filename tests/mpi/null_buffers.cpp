@@ -16,7 +16,7 @@ namespace {
 // Calls of every function with a null buffer and data to move, at byte 64 of the target. `types` have data at the
 // buffer's begin.
 void refused(const Window& window, MPI_Datatype type, int count) {
-    const MPI_Win win = window.handle();
+    const MPI_Win win = window;
     const MPI_Aint at = window.at(right(), 64);
     std::vector<double> memory(256, 1.0);
     double* const here = memory.data();
@@ -44,7 +44,7 @@ void refused(const Window& window, MPI_Datatype type, int count) {
 }
 
 void refused_elements(const Window& window, MPI_Datatype type, bool swaps) {
-    const MPI_Win win = window.handle();
+    const MPI_Win win = window;
     const MPI_Aint at = window.at(right(), 64);
     const long one = 1;
     long result = -1;
@@ -76,75 +76,66 @@ void refused_in_an_epoch(const Window& window) {
 
 }  // namespace
 
-CASE(null_buffers_with_data) {
+CASE_BY_KIND(null_buffers_with_data) {
     HOST_CANNOT("the host alone gives MPI_ERR_ARG for single elements");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, 2048);
-        const MPI_Win win = window.handle();
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-        const std::vector<std::function<void(bool)>> epochs = {
-            [&](bool opens) { MPI_Win_fence(opens ? 0 : MPI_MODE_NOSUCCEED, win); },
-            [&](bool opens) { opens ? MPI_Win_lock_all(0, win) : MPI_Win_unlock_all(win); },
-            [&](bool opens) {
-                opens ? MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win) : MPI_Win_unlock(right(), win);
-            }};
-        for (const auto& epoch : epochs) {
-            const long mine = 7;
-            epoch(true);
-            refused_in_an_epoch(window);
-            CHECK_OK(MPI_Put(&mine, 1, MPI_LONG, right(), window.at(right(), 0), 1, MPI_LONG, win));
-            CHECK_OK(MPI_Accumulate(&mine, 1, MPI_LONG, right(), window.at(right(), 8), 1, MPI_LONG, MPI_SUM, win));
-            refused_in_an_epoch(window);
-            epoch(false);
-            MPI_Barrier(MPI_COMM_WORLD);
-        }
-        CHECK_ALL(window.base<long>(), 256u, [](std::size_t i) { return i == 0 ? 7 : i == 1 ? 21 : 0; });
+    Window win(kind, 2048);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    const std::vector<std::function<void(bool)>> epochs = {
+        [&](bool opens) { MPI_Win_fence(opens ? 0 : MPI_MODE_NOSUCCEED, win); },
+        [&](bool opens) { opens ? MPI_Win_lock_all(0, win) : MPI_Win_unlock_all(win); },
+        [&](bool opens) { opens ? MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win) : MPI_Win_unlock(right(), win); }};
+    for (const auto& epoch : epochs) {
+        const long mine = 7;
+        epoch(true);
+        refused_in_an_epoch(win);
+        CHECK_OK(MPI_Put(&mine, 1, MPI_LONG, right(), win.at(right(), 0), 1, MPI_LONG, win));
+        CHECK_OK(MPI_Accumulate(&mine, 1, MPI_LONG, right(), win.at(right(), 8), 1, MPI_LONG, MPI_SUM, win));
+        refused_in_an_epoch(win);
+        epoch(false);
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    CHECK_ALL(win.base<long>(), 256u, [](std::size_t i) { return i == 0 ? 7 : i == 1 ? 21 : 0; });
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // Nothing to move, MPI_NO_OP's origin, and MPI_BOTTOM.
-CASE(null_buffers_without_data) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window window(kind, 64);
-        const MPI_Win win = window.handle();
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-        MPI_Datatype empty, here;
-        MPI_Type_contiguous(0, MPI_LONG, &empty);
-        long value = 5, result = -1;
-        const int one = 1;
-        MPI_Aint address = 0;
-        MPI_Get_address(&value, &address);
-        MPI_Type_create_hindexed(1, &one, &address, MPI_LONG, &here);
-        MPI_Type_commit(&empty);
-        MPI_Type_commit(&here);
-        const int to = right();
-        const MPI_Aint at = window.at(to, 0);
-        MPI_Win_fence(0, win);
-        for (int round = 0; round < 2; ++round) {
-            for (const MPI_Datatype type : {MPI_LONG, MPI_CHAR, here}) {
-                CHECK_OK(MPI_Put(nullptr, 0, type, to, at, 0, MPI_LONG, win));
-                CHECK_OK(MPI_Get(nullptr, 0, type, to, at, 0, MPI_LONG, win));
-                CHECK_OK(MPI_Accumulate(nullptr, 0, type, to, at, 0, type, MPI_SUM, win));
-            }
-            CHECK_OK(MPI_Put(nullptr, 3, empty, to, at, 0, MPI_LONG, win));
-            CHECK_OK(MPI_Fetch_and_op(nullptr, &result, MPI_LONG, to, at, MPI_NO_OP, win));
-            CHECK_OK(MPI_Put(MPI_BOTTOM, 1, here, to, window.at(to, 8), 1, MPI_LONG, win));
-            CHECK_OK(MPI_Accumulate(MPI_BOTTOM, 1, here, to, window.at(to, 16), 1, MPI_LONG, MPI_SUM, win));
+CASE_BY_KIND(null_buffers_without_data) {
+    Window win(kind, 64);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Datatype empty, here;
+    MPI_Type_contiguous(0, MPI_LONG, &empty);
+    long value = 5, result = -1;
+    const int one = 1;
+    MPI_Aint address = 0;
+    MPI_Get_address(&value, &address);
+    MPI_Type_create_hindexed(1, &one, &address, MPI_LONG, &here);
+    MPI_Type_commit(&empty);
+    MPI_Type_commit(&here);
+    const int to = right();
+    const MPI_Aint at = win.at(to, 0);
+    MPI_Win_fence(0, win);
+    for (int round = 0; round < 2; ++round) {
+        for (const MPI_Datatype type : {MPI_LONG, MPI_CHAR, here}) {
+            CHECK_OK(MPI_Put(nullptr, 0, type, to, at, 0, MPI_LONG, win));
+            CHECK_OK(MPI_Get(nullptr, 0, type, to, at, 0, MPI_LONG, win));
+            CHECK_OK(MPI_Accumulate(nullptr, 0, type, to, at, 0, type, MPI_SUM, win));
         }
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-        CHECK_EQ(result, 0);
-        CHECK_EQ(window.base<long>()[1], 5);
-        CHECK_EQ(window.base<long>()[2], 10);
-        MPI_Type_free(&empty);
-        MPI_Type_free(&here);
+        CHECK_OK(MPI_Put(nullptr, 3, empty, to, at, 0, MPI_LONG, win));
+        CHECK_OK(MPI_Fetch_and_op(nullptr, &result, MPI_LONG, to, at, MPI_NO_OP, win));
+        CHECK_OK(MPI_Put(MPI_BOTTOM, 1, here, to, win.at(to, 8), 1, MPI_LONG, win));
+        CHECK_OK(MPI_Accumulate(MPI_BOTTOM, 1, here, to, win.at(to, 16), 1, MPI_LONG, MPI_SUM, win));
     }
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    CHECK_EQ(result, 0);
+    CHECK_EQ(win.base<long>()[1], 5);
+    CHECK_EQ(win.base<long>()[2], 10);
+    MPI_Type_free(&empty);
+    MPI_Type_free(&here);
 }
 
 CASE(null_buffers_to_no_process) {
     HOST_CANNOT("the host alone checks them");
-    Window window(osct::WindowKind::Allocate, 64);
-    const MPI_Win win = window.handle();
+    Window win(osct::WindowKind::Allocate, 64);
     MPI_Request request[4];
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     MPI_Win_lock_all(0, win);

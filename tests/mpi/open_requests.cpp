@@ -40,7 +40,7 @@ void let_go() {
 // message itself, and receives the holder's.
 template <class F>
 void while_held(const Window& win, F&& asking) {
-    const MPI_Win handle = win.handle();
+    const MPI_Win handle = win;
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == holder()) {
         static std::vector<int> got(1 << 20);
@@ -78,7 +78,7 @@ constexpr int kMany = 10000;
 void fill(const Window& win) {
     for (int i = 0; i < kInts; ++i)
         win.base<int>()[i] = 3 * i;
-    MPI_Win_sync(win.handle());
+    MPI_Win_sync(win);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -104,10 +104,9 @@ CASE(requests_are_returned_at_once) {
                 int answer = -1;
                 const MPI_Aint disp = win.at(held_target(), 0);
                 MPI_Request requests[kRequests];
-                CHECK_OK(MPI_Rget(in.data(), count, MPI_INT, held_target(), disp, count, MPI_INT, win.handle(),
-                                  &requests[0]));
+                CHECK_OK(MPI_Rget(in.data(), count, MPI_INT, held_target(), disp, count, MPI_INT, win, &requests[0]));
                 CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_INT, fetched.data(), count, MPI_INT, held_target(), disp,
-                                             count, MPI_INT, MPI_NO_OP, win.handle(), &requests[1]));
+                                             count, MPI_INT, MPI_NO_OP, win, &requests[1]));
                 CHECK_OK(MPI_Irecv(&answer, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD, &requests[2]));
                 CHECK_OK(MPI_Isend(&answer, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &requests[3]));
                 int flag = 1;
@@ -158,8 +157,8 @@ CASE(status_calls_make_progress) {
             MPI_Request request;
             MPI_Status status;
             int answer = 0, flag = 0;
-            CHECK_OK(MPI_Rget(in.data(), kInts, MPI_INT, held_target(), win.at(held_target(), 0), kInts, MPI_INT,
-                              win.handle(), &request));
+            CHECK_OK(MPI_Rget(in.data(), kInts, MPI_INT, held_target(), win.at(held_target(), 0), kInts, MPI_INT, win,
+                              &request));
             let_go();
             while (!flag)
                 CHECK_OK(get_status(call, request, flag, status));
@@ -184,8 +183,7 @@ CASE(a_wait_drives_messages) {
             int in = -1, answer = 0;
             MPI_Request request, sent;
             CHECK_OK(MPI_Isend(big.data(), 1 << 20, MPI_INT, holder(), kGo, MPI_COMM_WORLD, &sent));
-            CHECK_OK(
-                MPI_Rget(&in, 1, MPI_INT, held_target(), win.at(held_target(), 8), 1, MPI_INT, win.handle(), &request));
+            CHECK_OK(MPI_Rget(&in, 1, MPI_INT, held_target(), win.at(held_target(), 8), 1, MPI_INT, win, &request));
             if (all)
                 CHECK_OK(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE));
             else
@@ -211,7 +209,7 @@ CASE(many_are_open_at_once) {
             for (int i = 0; i < many; ++i)
                 CHECK_OK(MPI_Rget(&in[static_cast<std::size_t>(i) * static_cast<std::size_t>(count)], count, MPI_INT,
                                   held_target(), win.at(held_target(), static_cast<std::size_t>(i % 1000) * 4), count,
-                                  MPI_INT, win.handle(), &requests[static_cast<std::size_t>(i)]));
+                                  MPI_INT, win, &requests[static_cast<std::size_t>(i)]));
             CHECK_OK(MPI_Testall(many, requests.data(), &flag, MPI_STATUSES_IGNORE));
             CHECK_EQ(flag, 0);
             let_go();
@@ -237,14 +235,12 @@ CASE(let_go_before_the_end) {
         MPI_Request request, keep = MPI_REQUEST_NULL;
         while_held(win, [&] {
             const MPI_Aint disp = win.at(held_target(), 0);
-            CHECK_OK(MPI_Rget(in.data(), kInts, MPI_INT, held_target(), disp, kInts, MPI_INT, win.handle(), &request));
+            CHECK_OK(MPI_Rget(in.data(), kInts, MPI_INT, held_target(), disp, kInts, MPI_INT, win, &request));
             CHECK_OK(MPI_Request_free(&request));
             CHECK(request == MPI_REQUEST_NULL);
-            CHECK_OK(MPI_Rget(&small, 1, MPI_INT, held_target(), win.at(held_target(), 4), 1, MPI_INT, win.handle(),
-                              &request));
+            CHECK_OK(MPI_Rget(&small, 1, MPI_INT, held_target(), win.at(held_target(), 4), 1, MPI_INT, win, &request));
             CHECK_OK(MPI_Cancel(&request));
-            CHECK_OK(
-                MPI_Rget(&kept, 1, MPI_INT, held_target(), win.at(held_target(), 8), 1, MPI_INT, win.handle(), &keep));
+            CHECK_OK(MPI_Rget(&kept, 1, MPI_INT, held_target(), win.at(held_target(), 8), 1, MPI_INT, win, &keep));
             let_go();
             CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             CHECK_EQ(small, 3);
@@ -271,24 +267,24 @@ CASE(puts_end_at_the_origin) {
         MPI_Request put, added, small;
         if (!copies) let_go();
         const MPI_Aint disp = win.at(held_target(), 0);
-        CHECK_OK(MPI_Rput(&one, 1, MPI_INT, held_target(), disp, 1, MPI_INT, win.handle(), &small));
+        CHECK_OK(MPI_Rput(&one, 1, MPI_INT, held_target(), disp, 1, MPI_INT, win, &small));
         CHECK_OK(MPI_Wait(&small, MPI_STATUS_IGNORE));
         one = 8;
-        CHECK_OK(MPI_Raccumulate(&one, 1, MPI_INT, held_target(), disp, 1, MPI_INT, MPI_SUM, win.handle(), &added));
+        CHECK_OK(MPI_Raccumulate(&one, 1, MPI_INT, held_target(), disp, 1, MPI_INT, MPI_SUM, win, &added));
         CHECK_OK(MPI_Wait(&added, MPI_STATUS_IGNORE));
         one = 9;
         CHECK_OK(MPI_Rput(out.data(), kInts - 1, MPI_INT, held_target(), win.at(held_target(), 4), kInts - 1, MPI_INT,
-                          win.handle(), &put));
+                          win, &put));
         if (copies) let_go();
         CHECK_OK(MPI_Wait(&put, MPI_STATUS_IGNORE));
         std::fill(out.begin(), out.end(), 6);
         MPI_Recv(&answer, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     });
     if (rank() == held_target()) {
-        MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win.handle());
+        MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
         CHECK_EQ(win.base<int>()[0], 15);
         CHECK_ALL(win.base<int>() + 1, kInts - 1, [](std::size_t) { return 5; });
-        MPI_Win_unlock(rank(), win.handle());
+        MPI_Win_unlock(rank(), win);
     }
 }
 
@@ -309,7 +305,7 @@ CASE(threads_wait_for_their_own) {
                         const int first = i * kInts / kRequests;
                         CHECK_OK(MPI_Rget(&in[static_cast<std::size_t>(first)], count, MPI_INT, held_target(),
                                           win.at(held_target(), static_cast<std::size_t>(first) * 4), count, MPI_INT,
-                                          win.handle(), &requests[i]));
+                                          win, &requests[i]));
                     }
                     if (thread == 0 && round == 0) let_go();
                     complete((thread + round) % 8, requests);

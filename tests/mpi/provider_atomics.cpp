@@ -35,7 +35,7 @@ class Chosen {
     Chosen(const Chosen&) = delete;
     Chosen& operator=(const Chosen&) = delete;
 
-    MPI_Win win() const { return window.handle(); }
+    MPI_Win win() const { return window; }
     /// Ends all operations of all processes.
     void meet() const {
         MPI_Win_flush_all(win());
@@ -225,16 +225,15 @@ CASE(epochs_end_the_operations) {
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "osc_atomics", "provider");
-    osct::Window window(WindowKind::Allocate, 64, MPI_COMM_WORLD, info);
+    osct::Window win(WindowKind::Allocate, 64, MPI_COMM_WORLD, info);
     MPI_Info_free(&info);
-    const MPI_Win win = window.handle();
     const std::int64_t one = 1;
     for (int round = 1; round <= 6; ++round) {
         CHECK_OK(MPI_Win_fence(0, win));
         for (int target = 0; target < size(); ++target)
-            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, window.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win));
+            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win));
         CHECK_OK(MPI_Win_fence(0, win));
-        CHECK_EQ(window.base<std::int64_t>()[0], round * size());
+        CHECK_EQ(win.base<std::int64_t>()[0], round * size());
     }
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
     MPI_Group world;
@@ -243,10 +242,10 @@ CASE(epochs_end_the_operations) {
         CHECK_OK(MPI_Win_post(world, 0, win));
         CHECK_OK(MPI_Win_start(world, 0, win));
         for (int target = 0; target < size(); ++target)
-            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, window.at(target, 8), 1, MPI_INT64_T, MPI_SUM, win));
+            CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, win.at(target, 8), 1, MPI_INT64_T, MPI_SUM, win));
         CHECK_OK(MPI_Win_complete(win));
         CHECK_OK(MPI_Win_wait(win));
-        CHECK_EQ(window.base<std::int64_t>()[1], round * size());
+        CHECK_EQ(win.base<std::int64_t>()[1], round * size());
     }
     MPI_Group_free(&world);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -255,18 +254,18 @@ CASE(epochs_end_the_operations) {
         MPI_Request requests[2];
         CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
         for (int i = 0; i < 2; ++i)
-            CHECK_OK(MPI_Rget_accumulate(&one, 1, MPI_INT64_T, &old[i], 1, MPI_INT64_T, target, window.at(target, 16),
-                                         1, MPI_INT64_T, MPI_SUM, win, &requests[i]));
+            CHECK_OK(MPI_Rget_accumulate(&one, 1, MPI_INT64_T, &old[i], 1, MPI_INT64_T, target, win.at(target, 16), 1,
+                                         MPI_INT64_T, MPI_SUM, win, &requests[i]));
         CHECK_OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
         CHECK_EQ(old[1], old[0] + 1);
-        CHECK_OK(MPI_Raccumulate(&one, 1, MPI_INT64_T, target, window.at(target, 16), 1, MPI_INT64_T, MPI_SUM, win,
+        CHECK_OK(MPI_Raccumulate(&one, 1, MPI_INT64_T, target, win.at(target, 16), 1, MPI_INT64_T, MPI_SUM, win,
                                  &requests[0]));
         CHECK_OK(MPI_Win_unlock(target, win));
         CHECK_OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win));
-    CHECK_EQ(window.base<std::int64_t>()[2], 3 * size());
+    CHECK_EQ(win.base<std::int64_t>()[2], 3 * size());
     CHECK_OK(MPI_Win_unlock(rank(), win));
     MPI_Barrier(MPI_COMM_WORLD);
 }

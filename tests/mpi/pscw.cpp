@@ -15,20 +15,18 @@ using osct::rank;
 using osct::size;
 using osct::Window;
 
-CASE(ring_on_every_kind) {
+CASE_BY_KIND(ring_on_every_kind) {
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     const Group origins(left), targets(right);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 1024);
-        for (int round = 0; round < 100; ++round) {
-            const int out = rank() * 1000 + round;
-            CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
-            CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
-            CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle()));
-            CHECK_OK(MPI_Win_complete(win.handle()));
-            CHECK_OK(MPI_Win_wait(win.handle()));
-            CHECK_EQ(win.base<int>()[0], left * 1000 + round);
-        }
+    Window win(kind, 1024);
+    for (int round = 0; round < 100; ++round) {
+        const int out = rank() * 1000 + round;
+        CHECK_OK(MPI_Win_post(origins, 0, win));
+        CHECK_OK(MPI_Win_start(targets, 0, win));
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
+        CHECK_OK(MPI_Win_complete(win));
+        CHECK_OK(MPI_Win_wait(win));
+        CHECK_EQ(win.base<int>()[0], left * 1000 + round);
     }
 }
 
@@ -44,17 +42,16 @@ CASE(groups_in_any_order) {
         MPI_Group posted = group_of(order);
         std::shuffle(order.begin(), order.end(), random);
         MPI_Group started = group_of(order);
-        CHECK_OK(MPI_Win_post(posted, 0, win.handle()));
-        CHECK_OK(MPI_Win_start(started, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(posted, 0, win));
+        CHECK_OK(MPI_Win_start(started, 0, win));
         // The library must not need the group any more.
         MPI_Group_free(&posted);
         MPI_Group_free(&started);
         const int out = rank() + round * 100;
         for (int target : order)
-            MPI_Put(&out, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT,
-                    win.handle());
-        CHECK_OK(MPI_Win_complete(win.handle()));
-        CHECK_OK(MPI_Win_wait(win.handle()));
+            MPI_Put(&out, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT, win);
+        CHECK_OK(MPI_Win_complete(win));
+        CHECK_OK(MPI_Win_wait(win));
         CHECK_ALL(win.base<int>(), order.size(), [&](std::size_t i) { return static_cast<int>(i) + round * 100; });
     }
 }
@@ -62,41 +59,39 @@ CASE(groups_in_any_order) {
 CASE(empty_groups) {
     Window win(osct::WindowKind::Allocate, 64);
     for (int round = 0; round < 20; ++round) {
-        CHECK_OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win.handle()));
-        CHECK_OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win.handle()));
-        CHECK_OK(MPI_Win_complete(win.handle()));
+        CHECK_OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win));
+        CHECK_OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win));
+        CHECK_OK(MPI_Win_complete(win));
         if (round % 2) {
-            CHECK_OK(MPI_Win_wait(win.handle()));
+            CHECK_OK(MPI_Win_wait(win));
         } else {
             int flag = 0;
-            CHECK_OK(MPI_Win_test(win.handle(), &flag));
+            CHECK_OK(MPI_Win_test(win, &flag));
             CHECK_EQ(flag, 1);
         }
     }
 }
 
-CASE(test_is_false_until_complete) {
+CASE_BY_KIND(test_is_false_until_complete) {
     SKIP_IF(size() < 2);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        if (rank() == 0) {
-            const Group origins(1);
-            CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
-            int flag = 1;
-            CHECK_OK(MPI_Win_test(win.handle(), &flag));
-            CHECK_EQ(flag, 0);
-            MPI_Send(nullptr, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
-            while (!flag)
-                CHECK_OK(MPI_Win_test(win.handle(), &flag));
-            CHECK_EQ(win.base<int>()[0], 77);
-        } else if (rank() == 1) {
-            const Group targets(0);
-            const int out = 77;
-            CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
-            MPI_Recv(nullptr, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            CHECK_OK(MPI_Put(&out, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win.handle()));
-            CHECK_OK(MPI_Win_complete(win.handle()));
-        }
+    Window win(kind, 64);
+    if (rank() == 0) {
+        const Group origins(1);
+        CHECK_OK(MPI_Win_post(origins, 0, win));
+        int flag = 1;
+        CHECK_OK(MPI_Win_test(win, &flag));
+        CHECK_EQ(flag, 0);
+        MPI_Send(nullptr, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        while (!flag)
+            CHECK_OK(MPI_Win_test(win, &flag));
+        CHECK_EQ(win.base<int>()[0], 77);
+    } else if (rank() == 1) {
+        const Group targets(0);
+        const int out = 77;
+        CHECK_OK(MPI_Win_start(targets, 0, win));
+        MPI_Recv(nullptr, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win));
+        CHECK_OK(MPI_Win_complete(win));
     }
 }
 
@@ -110,12 +105,12 @@ CASE(pairs_overlap) {
         if (rank() == 3) osct::compute(0.02);
         for (int round = 0; round < 200; ++round) {
             if (rank() % 2 == 0) {
-                MPI_Win_start(group, 0, win.handle());
-                MPI_Put(&round, 1, MPI_INT, peer, win.at(peer, 0), 1, MPI_INT, win.handle());
-                MPI_Win_complete(win.handle());
+                MPI_Win_start(group, 0, win);
+                MPI_Put(&round, 1, MPI_INT, peer, win.at(peer, 0), 1, MPI_INT, win);
+                MPI_Win_complete(win);
             } else {
-                MPI_Win_post(group, 0, win.handle());
-                MPI_Win_wait(win.handle());
+                MPI_Win_post(group, 0, win);
+                MPI_Win_wait(win);
                 CHECK_EQ(win.base<int>()[0], round);
             }
         }
@@ -124,27 +119,25 @@ CASE(pairs_overlap) {
 
 // Rank 0 starts to 1 alone, then to 2 alone, while 2 posts long before 1 does: its early post must not open the epoch
 // towards 1, and must not be lost either.
-CASE(early_post_of_another_peer) {
+CASE_BY_KIND(early_post_of_another_peer) {
     SKIP_IF(size() < 3);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        for (int round = 0; round < 20; ++round) {
-            if (rank() == 0) {
-                for (int target : {1, 2}) {
-                    const Group targets(target);
-                    MPI_Win_start(targets, 0, win.handle());
-                    int in = -1;
-                    MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle());
-                    MPI_Win_complete(win.handle());
-                    CHECK_EQ(in, round);
-                }
-            } else if (rank() <= 2) {
-                const Group origins(0);
-                if (rank() == 1) osct::compute(0.002);
-                win.base<int>()[0] = round;
-                MPI_Win_post(origins, 0, win.handle());
-                MPI_Win_wait(win.handle());
+    Window win(kind, 64);
+    for (int round = 0; round < 20; ++round) {
+        if (rank() == 0) {
+            for (int target : {1, 2}) {
+                const Group targets(target);
+                MPI_Win_start(targets, 0, win);
+                int in = -1;
+                MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win);
+                MPI_Win_complete(win);
+                CHECK_EQ(in, round);
             }
+        } else if (rank() <= 2) {
+            const Group origins(0);
+            if (rank() == 1) osct::compute(0.002);
+            win.base<int>()[0] = round;
+            MPI_Win_post(origins, 0, win);
+            MPI_Win_wait(win);
         }
     }
 }
@@ -170,13 +163,12 @@ CASE(random_groups) {
         const bool delayed = random() % static_cast<unsigned>(size()) == static_cast<unsigned>(rank());
         if (delayed && round % 8 == 0) osct::compute(0.0005);
         MPI_Group posted = group_of(origins), started = group_of(targets);
-        MPI_Win_post(posted, 0, win.handle());
-        MPI_Win_start(started, 0, win.handle());
+        MPI_Win_post(posted, 0, win);
+        MPI_Win_start(started, 0, win);
         for (int target : targets)
-            MPI_Put(&round, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT,
-                    win.handle());
-        MPI_Win_complete(win.handle());
-        MPI_Win_wait(win.handle());
+            MPI_Put(&round, 1, MPI_INT, target, win.at(target, static_cast<std::size_t>(rank()) * 4), 1, MPI_INT, win);
+        MPI_Win_complete(win);
+        MPI_Win_wait(win);
         for (int origin : origins)
             held[static_cast<std::size_t>(origin)] = round;
         CHECK_ALL(win.base<int>(), ranks, [&](std::size_t i) { return held[i]; });
@@ -193,13 +185,13 @@ CASE(assertions) {
     for (int round = 0; round < 20; ++round) {
         int in = -1;
         win.base<int>()[0] = rank() + round;
-        MPI_Win_post(origins, MPI_MODE_NOCHECK | MPI_MODE_NOPUT | MPI_MODE_NOSTORE, win.handle());
+        MPI_Win_post(origins, MPI_MODE_NOCHECK | MPI_MODE_NOPUT | MPI_MODE_NOSTORE, win);
         // NOCHECK promises that the post was made before the start.
         MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Win_start(targets, MPI_MODE_NOCHECK, win.handle());
-        MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle());
-        MPI_Win_complete(win.handle());
+        MPI_Win_start(targets, MPI_MODE_NOCHECK, win);
+        MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win);
+        MPI_Win_complete(win);
         CHECK_EQ(in, right + round);
-        MPI_Win_wait(win.handle());
+        MPI_Win_wait(win);
     }
 }

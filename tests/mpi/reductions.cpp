@@ -200,7 +200,7 @@ void check(const Window& win, const Type& type, const Operation& op, Form form) 
     wanted = op.op == MPI_REPLACE ? origin : before;
     if (op.op != MPI_REPLACE && op.op != MPI_NO_OP)
         MPI_Reduce_local(origin.data(), wanted.data(), kCount, reduced_as(type.type), op.op);
-    const MPI_Win w = win.handle();
+    const MPI_Win w = win;
     const int n = static_cast<int>(bytes);
     MPI_Put(before.data(), n, MPI_BYTE, target, win.at(target, 0), n, MPI_BYTE, w);
     MPI_Win_flush(target, w);
@@ -232,7 +232,7 @@ void check(const Window& win, const Type& type, const Operation& op, Form form) 
 
 void every_pair(osct::WindowKind kind, Form form) {
     Window win(kind, 4096);
-    MPI_Win_lock_all(0, win.handle());
+    MPI_Win_lock_all(0, win);
     for (const Type& type : kTypes) {
         if (type.type == MPI_DATATYPE_NULL) continue;
         for (const Operation& op : kOps) {
@@ -240,7 +240,7 @@ void every_pair(osct::WindowKind kind, Form form) {
             if (admits(type, op.op) && !plain_only) check(win, type, op, form);
         }
     }
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
 }
 
 }  // namespace
@@ -283,7 +283,7 @@ CASE(types_that_differ_where_data_is_moved) {
     };
     for (osct::WindowKind kind : osct::kAllWindowKinds) {
         Window win(kind, 4096);
-        const MPI_Win w = win.handle();
+        const MPI_Win w = win;
         MPI_Win_lock_all(0, w);
         unsigned char round = 0;
         for (const Shape& mine : shapes)

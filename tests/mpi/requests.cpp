@@ -20,50 +20,46 @@ constexpr int kInts = 5000;
 
 }  // namespace
 
-CASE(every_completion_call) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, kInts * sizeof(int) * kRequests);
-        const int target = (rank() + 1) % size();
-        MPI_Win_lock_all(0, win.handle());
-        for (int variant = 0; variant < kVariants; ++variant) {
-            for (int count : {1, kInts}) {
-                std::vector<std::vector<int>> out, in(kRequests, std::vector<int>(kInts, -1));
-                MPI_Request requests[kRequests];
-                const auto at = [&](int i) { return win.at(target, static_cast<std::size_t>(i) * kInts * 4); };
-                for (int i = 0; i < kRequests; ++i) {
-                    out.emplace_back(kInts, rank() * 1000 + variant * 10 + i);
-                    CHECK_OK(MPI_Rput(out.back().data(), count, MPI_INT, target, at(i), count, MPI_INT, win.handle(),
-                                      &requests[i]));
-                }
-                complete(variant, requests);
-                // A completed put may be reused at the origin, but is at the target only after a flush.
-                for (auto& buffer : out)
-                    std::fill(buffer.begin(), buffer.end(), 1);
-                MPI_Win_flush(target, win.handle());
-                for (int i = 0; i < kRequests; ++i)
-                    CHECK_OK(MPI_Raccumulate(out[static_cast<std::size_t>(i)].data(), count, MPI_INT, target, at(i),
-                                             count, MPI_INT, MPI_SUM, win.handle(), &requests[i]));
-                complete(variant, requests);
-                MPI_Win_flush(target, win.handle());
-                for (int i = 0; i < kRequests; ++i) {
-                    int* into = in[static_cast<std::size_t>(i)].data();
-                    if (i % 2)
-                        CHECK_OK(
-                            MPI_Rget(into, count, MPI_INT, target, at(i), count, MPI_INT, win.handle(), &requests[i]));
-                    else
-                        CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_INT, into, count, MPI_INT, target, at(i), count,
-                                                     MPI_INT, MPI_NO_OP, win.handle(), &requests[i]));
-                }
-                complete(variant, requests);
-                for (int i = 0; i < kRequests; ++i)
-                    CHECK_ALL(in[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(count),
-                              [&](std::size_t) { return rank() * 1000 + variant * 10 + i + 1; });
-                MPI_Win_flush_all(win.handle());
+CASE_BY_KIND(every_completion_call) {
+    Window win(kind, kInts * sizeof(int) * kRequests);
+    const int target = (rank() + 1) % size();
+    MPI_Win_lock_all(0, win);
+    for (int variant = 0; variant < kVariants; ++variant) {
+        for (int count : {1, kInts}) {
+            std::vector<std::vector<int>> out, in(kRequests, std::vector<int>(kInts, -1));
+            MPI_Request requests[kRequests];
+            const auto at = [&](int i) { return win.at(target, static_cast<std::size_t>(i) * kInts * 4); };
+            for (int i = 0; i < kRequests; ++i) {
+                out.emplace_back(kInts, rank() * 1000 + variant * 10 + i);
+                CHECK_OK(MPI_Rput(out.back().data(), count, MPI_INT, target, at(i), count, MPI_INT, win, &requests[i]));
             }
+            complete(variant, requests);
+            // A completed put may be reused at the origin, but is at the target only after a flush.
+            for (auto& buffer : out)
+                std::fill(buffer.begin(), buffer.end(), 1);
+            MPI_Win_flush(target, win);
+            for (int i = 0; i < kRequests; ++i)
+                CHECK_OK(MPI_Raccumulate(out[static_cast<std::size_t>(i)].data(), count, MPI_INT, target, at(i), count,
+                                         MPI_INT, MPI_SUM, win, &requests[i]));
+            complete(variant, requests);
+            MPI_Win_flush(target, win);
+            for (int i = 0; i < kRequests; ++i) {
+                int* into = in[static_cast<std::size_t>(i)].data();
+                if (i % 2)
+                    CHECK_OK(MPI_Rget(into, count, MPI_INT, target, at(i), count, MPI_INT, win, &requests[i]));
+                else
+                    CHECK_OK(MPI_Rget_accumulate(nullptr, 0, MPI_INT, into, count, MPI_INT, target, at(i), count,
+                                                 MPI_INT, MPI_NO_OP, win, &requests[i]));
+            }
+            complete(variant, requests);
+            for (int i = 0; i < kRequests; ++i)
+                CHECK_ALL(in[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(count),
+                          [&](std::size_t) { return rank() * 1000 + variant * 10 + i + 1; });
+            MPI_Win_flush_all(win);
         }
-        MPI_Win_unlock_all(win.handle());
-        MPI_Barrier(MPI_COMM_WORLD);
     }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 CASE(freed_before_completion) {
@@ -72,10 +68,10 @@ CASE(freed_before_completion) {
     const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
     const int out = rank() + 7;
     MPI_Request request;
-    MPI_Win_lock_all(0, win.handle());
-    CHECK_OK(MPI_Rput(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle(), &request));
+    MPI_Win_lock_all(0, win);
+    CHECK_OK(MPI_Rput(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win, &request));
     CHECK_OK(MPI_Request_free(&request));
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_EQ(win.base<int>()[0], source + 7);
 }
@@ -146,21 +142,21 @@ CASE(requests_in_fence_and_start_epochs) {
         for (const int count : {1, kInts}) {
             for (const bool inside : {true, false}) {
                 Requested::fill(win);
-                MPI_Win_fence(0, win.handle());
+                MPI_Win_fence(0, win);
                 requested.issue(count);
                 if (inside) requested.finish(variant % kVariants);
-                MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+                MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
                 if (!inside) requested.finish(variant % kVariants);
                 requested.check_target(origin);
 
                 Requested::fill(win);
-                MPI_Win_post(exposed, 0, win.handle());
-                MPI_Win_start(accessed, 0, win.handle());
+                MPI_Win_post(exposed, 0, win);
+                MPI_Win_start(accessed, 0, win);
                 requested.issue(count);
                 if (inside) requested.finish(variant % kVariants);
-                MPI_Win_complete(win.handle());
+                MPI_Win_complete(win);
                 if (!inside) requested.finish(variant % kVariants);
-                MPI_Win_wait(win.handle());
+                MPI_Win_wait(win);
                 requested.check_target(origin);
                 ++variant;
             }
@@ -175,16 +171,15 @@ CASE(requests_on_an_open_target_of_a_fence) {
     const std::int64_t one = 1, more = 41;
     std::int64_t result = -1;
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Win_fence(0, win.handle());
-    CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win.handle()));
-    CHECK_OK(MPI_Raccumulate(&more, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win.handle(),
-                             &request));
+    MPI_Win_fence(0, win);
+    CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win));
+    CHECK_OK(MPI_Raccumulate(&more, 1, MPI_INT64_T, target, win.at(target, 0), 1, MPI_INT64_T, MPI_SUM, win, &request));
     CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK_OK(MPI_Rget_accumulate(&more, 1, MPI_INT64_T, &result, 1, MPI_INT64_T, target, win.at(target, 0), 1,
-                                 MPI_INT64_T, MPI_NO_OP, win.handle(), &request));
+                                 MPI_INT64_T, MPI_NO_OP, win, &request));
     CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK_EQ(result, 42);
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     CHECK_EQ(win.base<std::int64_t>()[0], 42);
 }
 
@@ -192,33 +187,33 @@ CASE(proc_null_is_a_target) {
     Window win(osct::WindowKind::Allocate, 64);
     int value = 3;
     MPI_Request requests[kRequests];
-    MPI_Win_lock_all(0, win.handle());
-    MPI_Rput(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win.handle(), &requests[0]);
-    MPI_Rget(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win.handle(), &requests[1]);
-    MPI_Raccumulate(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win.handle(), &requests[2]);
-    MPI_Rget_accumulate(&value, 1, MPI_INT, &value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win.handle(),
+    MPI_Win_lock_all(0, win);
+    MPI_Rput(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win, &requests[0]);
+    MPI_Rget(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win, &requests[1]);
+    MPI_Raccumulate(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win, &requests[2]);
+    MPI_Rget_accumulate(&value, 1, MPI_INT, &value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, win,
                         &requests[3]);
     complete(1, requests);
     CHECK_EQ(value, 3);
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
 }
 
 // Requests of one-sided and of two-sided operations in one call.
 CASE(mixed_with_messages) {
     Window win(osct::WindowKind::Allocate, 64);
     const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    MPI_Win_lock_all(0, win.handle());
+    MPI_Win_lock_all(0, win);
     for (int i = 0; i < 100; ++i) {
         const int out = i;
         int in = -1, got = -1;
         MPI_Request requests[kRequests];
         MPI_Irecv(&in, 1, MPI_INT, left, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Isend(&out, 1, MPI_INT, right, 0, MPI_COMM_WORLD, &requests[1]);
-        MPI_Rput(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle(), &requests[2]);
-        MPI_Rget(&got, 1, MPI_INT, right, win.at(right, 32), 1, MPI_INT, win.handle(), &requests[3]);
+        MPI_Rput(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win, &requests[2]);
+        MPI_Rget(&got, 1, MPI_INT, right, win.at(right, 32), 1, MPI_INT, win, &requests[3]);
         complete(i % 8, requests);
         CHECK_EQ(in, i);
         CHECK_EQ(got, 0);
     }
-    MPI_Win_unlock_all(win.handle());
+    MPI_Win_unlock_all(win);
 }

@@ -30,71 +30,61 @@ void in_threads(F work) {
 }  // namespace
 
 // An exclusive lock keeps other ranks out, not other threads of this one: accumulates must still be atomic.
-CASE(accumulates_inside_one_exclusive_lock) {
+CASE_BY_KIND(accumulates_inside_one_exclusive_lock) {
     const int each = osct::served_by_osc() ? 5000 : 200;
     const long one = 1;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle());
-        in_threads([&](int) {
-            for (int i = 0; i < each; ++i)
-                MPI_Accumulate(&one, 1, MPI_LONG, 0, win.at(0, 0), 1, MPI_LONG, MPI_SUM, win.handle());
-        });
-        MPI_Win_unlock(0, win.handle());
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == 0) CHECK_EQ(win.base<long>()[0], static_cast<long>(each) * kThreads * size());
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
+    Window win(kind, 64);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    in_threads([&](int) {
+        for (int i = 0; i < each; ++i)
+            MPI_Accumulate(&one, 1, MPI_LONG, 0, win.at(0, 0), 1, MPI_LONG, MPI_SUM, win);
+    });
+    MPI_Win_unlock(0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) CHECK_EQ(win.base<long>()[0], static_cast<long>(each) * kThreads * size());
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
-CASE(threads_share_lock_all) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 1024);
-        MPI_Win_lock_all(0, win.handle());
-        in_threads([&](int t) {
-            const int target = (rank() + t) % size();
-            const long one = 1;
-            for (int i = 0; i < 200; ++i) {
-                long old = -1, in = -1;
-                const long out = i * 10 + t;
-                const auto slot = static_cast<std::size_t>(8 + (rank() * kThreads + t) * 8);
-                MPI_Fetch_and_op(&one, &old, MPI_LONG, target, win.at(target, 0), MPI_SUM, win.handle());
-                MPI_Put(&out, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win.handle());
-                MPI_Win_flush(target, win.handle());
-                MPI_Get(&in, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win.handle());
-                MPI_Win_flush(target, win.handle());
-                CHECK(old >= 0);
-                CHECK_EQ(in, out);
-            }
-        });
-        MPI_Win_unlock_all(win.handle());
-        MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_EQ(win.base<long>()[0], 200L * kThreads);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
+CASE_BY_KIND(threads_share_lock_all) {
+    Window win(kind, 1024);
+    MPI_Win_lock_all(0, win);
+    in_threads([&](int t) {
+        const int target = (rank() + t) % size();
+        const long one = 1;
+        for (int i = 0; i < 200; ++i) {
+            long old = -1, in = -1;
+            const long out = i * 10 + t;
+            const auto slot = static_cast<std::size_t>(8 + (rank() * kThreads + t) * 8);
+            MPI_Fetch_and_op(&one, &old, MPI_LONG, target, win.at(target, 0), MPI_SUM, win);
+            MPI_Put(&out, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win);
+            MPI_Win_flush(target, win);
+            MPI_Get(&in, 1, MPI_LONG, target, win.at(target, slot), 1, MPI_LONG, win);
+            MPI_Win_flush(target, win);
+            CHECK(old >= 0);
+            CHECK_EQ(in, out);
+        }
+    });
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(win.base<long>()[0], 200L * kThreads);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // One thread puts, another flushes, a third reads back.
-CASE(flushes_by_another_thread) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        const int target = (rank() + 1) % size();
-        MPI_Win_lock_all(0, win.handle());
-        for (int i = 1; i <= 20; ++i) {
-            int out = rank() * 100 + i, in = -1;
-            std::thread([&] {
-                CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle()));
-            }).join();
-            std::thread([&] { CHECK_OK(MPI_Win_flush(target, win.handle())); }).join();
-            out = -1;
-            std::thread([&] {
-                CHECK_OK(MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle()));
-            }).join();
-            CHECK_OK(MPI_Win_flush_local(target, win.handle()));
-            CHECK_EQ(in, rank() * 100 + i);
-        }
-        MPI_Win_unlock_all(win.handle());
+CASE_BY_KIND(flushes_by_another_thread) {
+    Window win(kind, 64);
+    const int target = (rank() + 1) % size();
+    MPI_Win_lock_all(0, win);
+    for (int i = 1; i <= 20; ++i) {
+        int out = rank() * 100 + i, in = -1;
+        std::thread([&] { CHECK_OK(MPI_Put(&out, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win)); }).join();
+        std::thread([&] { CHECK_OK(MPI_Win_flush(target, win)); }).join();
+        out = -1;
+        std::thread([&] { CHECK_OK(MPI_Get(&in, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win)); }).join();
+        CHECK_OK(MPI_Win_flush_local(target, win));
+        CHECK_EQ(in, rank() * 100 + i);
     }
+    MPI_Win_unlock_all(win);
 }
 
 // A pointer comes with the post, also to a thread that asks for one while another thread's query awaits it.
@@ -102,10 +92,9 @@ CASE(queries_in_a_start_epoch) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
     SKIP_IF(size() < 2);
     for (long round = 0; round < 20; ++round) {
-        Window window(osct::WindowKind::Allocate, 64);
-        const MPI_Win win = window.handle();
+        Window win(osct::WindowKind::Allocate, 64);
         const osct::Group other(rank() == 0 ? 1 : 0);
-        window.base<long>()[0] = -1;
+        win.base<long>()[0] = -1;
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == 0 && osct::same_node(1)) {
             MPI_Win_start(other, 0, win);
@@ -119,7 +108,7 @@ CASE(queries_in_a_start_epoch) {
             MPI_Win_complete(win);
         } else if (rank() == 1 && osct::same_node(0)) {
             osct::compute(0.001);
-            window.base<long>()[0] = round;
+            win.base<long>()[0] = round;
             MPI_Win_post(other, 0, win);
             MPI_Win_wait(win);
         }
@@ -131,16 +120,16 @@ CASE(fences_in_opposite_order) {
     Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Allocate, 64);
     const auto fences = [&](const Window& win, bool late) {
         const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-        MPI_Win_fence(0, win.handle());
+        MPI_Win_fence(0, win);
         for (int i = 0; i < 50; ++i) {
             if (late) osct::compute(0.0002);
             const int out = rank() * 1000 + i;
-            MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win.handle());
-            MPI_Win_fence(0, win.handle());
+            MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win);
+            MPI_Win_fence(0, win);
             CHECK_EQ(win.base<int>()[0], left * 1000 + i);
-            MPI_Win_fence(0, win.handle());
+            MPI_Win_fence(0, win);
         }
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, win.handle());
+        MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     };
     std::thread other([&] { fences(b, rank() % 2 == 0); });
     fences(a, rank() % 2 == 1);
@@ -156,9 +145,9 @@ CASE(a_window_for_each_thread) {
         const int one = 1;
         for (int i = 0; i < 100; ++i) {
             const int target = (rank() + i) % size();
-            MPI_Win_lock(i % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win.handle());
-            MPI_Accumulate(&one, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_SUM, win.handle());
-            MPI_Win_unlock(target, win.handle());
+            MPI_Win_lock(i % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win);
+            MPI_Accumulate(&one, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_SUM, win);
+            MPI_Win_unlock(target, win);
         }
     });
     MPI_Barrier(MPI_COMM_WORLD);
@@ -171,32 +160,30 @@ CASE(a_window_for_each_thread) {
 }
 
 // Rank 0 holds its own lock until a message of another thread of rank 1 comes; that thread's lock of rank 2 is free.
-CASE(a_blocked_lock_blocks_its_thread_only) {
+CASE_BY_KIND(a_blocked_lock_blocks_its_thread_only) {
     SKIP_IF(size() < 3);
     HOST_CANNOT("blocks the second thread");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        Window win(kind, 64);
-        const auto write = [&](int target, long value) {
-            CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win.handle()));
-            CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win.handle()));
-            CHECK_OK(MPI_Win_unlock(target, win.handle()));
-        };
-        if (rank() == 0) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win.handle()));
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == 0) {
-            MPI_Recv(nullptr, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            CHECK_OK(MPI_Win_unlock(0, win.handle()));
-        } else if (rank() == 1) {
-            std::thread blocked([&] { write(0, 7); });
-            osct::compute(0.02);
-            std::thread([&] { write(2, 8); }).join();
-            MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-            blocked.join();
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() % 2 == 0 && rank() < 3) CHECK_EQ(win.base<long>()[0], 7L + rank() / 2);
-        MPI_Barrier(MPI_COMM_WORLD);
+    Window win(kind, 64);
+    const auto write = [&](int target, long value) {
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, win.at(target, 0), 1, MPI_LONG, win));
+        CHECK_OK(MPI_Win_unlock(target, win));
+    };
+    if (rank() == 0) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) {
+        MPI_Recv(nullptr, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_OK(MPI_Win_unlock(0, win));
+    } else if (rank() == 1) {
+        std::thread blocked([&] { write(0, 7); });
+        osct::compute(0.02);
+        std::thread([&] { write(2, 8); }).join();
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        blocked.join();
     }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() % 2 == 0 && rank() < 3) CHECK_EQ(win.base<long>()[0], 7L + rank() / 2);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // A thread uses one region of the right neighbour all the time, while another region comes and goes, which the main

@@ -33,13 +33,12 @@ MPI_Datatype complex(int digits, int range) {
 // All operations on elements 0 to 5 of type T, by `type` alone and mixed with the named type of the same kind.
 template <class T>
 void check(osct::WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool swaps) {
-    Window window(kind, 8 * sizeof(T));
-    const MPI_Win win = window.handle();
+    Window win(kind, 8 * sizeof(T));
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     int bytes = 0;
     MPI_Type_size(type, &bytes);
     CHECK_EQ(bytes, static_cast<int>(sizeof(T)));
-    T* const base = window.base<T>();
+    T* const base = win.base<T>();
     for (int i = 0; i < 8; ++i)
         base[i] = T(10 + i);
     MPI_Datatype strided;
@@ -49,7 +48,7 @@ void check(osct::WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool sw
     const T in[2] = {T(3), T(4)};
     const T equal = T(11), other = T(99);
     T out[6] = {};
-    const auto at = [&](std::size_t i) { return window.at(right(), i * sizeof(T)); };
+    const auto at = [&](std::size_t i) { return win.at(right(), i * sizeof(T)); };
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win);
     CHECK_OK(MPI_Fetch_and_op(in, &out[0], type, right(), at(0), MPI_SUM, win));
     if (swaps) {
@@ -75,43 +74,39 @@ void check(osct::WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool sw
 
 }  // namespace
 
-CASE(unnamed_integers) {
+CASE_BY_KIND(unnamed_integers) {
     HOST_CANNOT("the host alone refuses them");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        check<std::int8_t>(kind, integer(2), MPI_INT8_T, true);
-        check<std::int16_t>(kind, integer(4), MPI_INT16_T, true);
-        check<std::int32_t>(kind, integer(9), MPI_INT32_T, true);
-        check<std::int64_t>(kind, integer(18), MPI_INT64_T, true);
-    }
+    check<std::int8_t>(kind, integer(2), MPI_INT8_T, true);
+    check<std::int16_t>(kind, integer(4), MPI_INT16_T, true);
+    check<std::int32_t>(kind, integer(9), MPI_INT32_T, true);
+    check<std::int64_t>(kind, integer(18), MPI_INT64_T, true);
 }
 
-CASE(unnamed_reals_and_complexes) {
+CASE_BY_KIND(unnamed_reals_and_complexes) {
     HOST_CANNOT("the host alone refuses them");
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        check<float>(kind, real(6, 37), MPI_FLOAT, false);
-        check<double>(kind, real(15, 307), MPI_DOUBLE, false);
-        check<std::complex<float>>(kind, complex(6, 37), MPI_C_FLOAT_COMPLEX, false);
-        check<std::complex<double>>(kind, complex(15, 307), MPI_C_DOUBLE_COMPLEX, false);
-    }
+    check<float>(kind, real(6, 37), MPI_FLOAT, false);
+    check<double>(kind, real(15, 307), MPI_DOUBLE, false);
+    check<std::complex<float>>(kind, complex(6, 37), MPI_C_FLOAT_COMPLEX, false);
+    check<std::complex<double>>(kind, complex(15, 307), MPI_C_DOUBLE_COMPLEX, false);
 }
 
 // Derived types stay refused, with one element too.
 CASE(derived_types_are_no_elements) {
     HOST_CANNOT("the host alone gives another class");
     Window window(osct::WindowKind::Allocate, 64);
-    MPI_Win_set_errhandler(window.handle(), MPI_ERRORS_RETURN);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
     MPI_Datatype one, padded;
     MPI_Type_contiguous(1, integer(9), &one);
     MPI_Type_create_resized(integer(9), 0, 8, &padded);
     const int value = 1;
     int result = -1;
-    MPI_Win_lock_all(0, window.handle());
+    MPI_Win_lock_all(0, window);
     for (MPI_Datatype* type : {&one, &padded}) {
         MPI_Type_commit(type);
-        CHECK_CLASS(MPI_Fetch_and_op(&value, &result, *type, right(), 0, MPI_SUM, window.handle()), MPI_ERR_TYPE);
-        CHECK_CLASS(MPI_Compare_and_swap(&value, &value, &result, *type, right(), 0, window.handle()), MPI_ERR_TYPE);
+        CHECK_CLASS(MPI_Fetch_and_op(&value, &result, *type, right(), 0, MPI_SUM, window), MPI_ERR_TYPE);
+        CHECK_CLASS(MPI_Compare_and_swap(&value, &value, &result, *type, right(), 0, window), MPI_ERR_TYPE);
         MPI_Type_free(type);
     }
-    MPI_Win_unlock_all(window.handle());
+    MPI_Win_unlock_all(window);
     CHECK_EQ(result, -1);
 }

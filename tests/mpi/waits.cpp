@@ -29,7 +29,7 @@ bool cannot_be_held_back() {
 
 bool holds_back(const Window& win) {
     const bool mine = rank() == kBlocked;
-    if (mine) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kBlocked, 0, win.handle()));
+    if (mine) CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kBlocked, 0, win));
     MPI_Barrier(MPI_COMM_WORLD);
     return mine;
 }
@@ -38,9 +38,9 @@ bool holds_back(const Window& win) {
 bool comes(const Window& win, double seconds) {
     char last = 0;
     for (const double begun = osct::now(); last == 0 && osct::now() - begun < seconds;) {
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, kOther, 0, win.handle()));
-        CHECK_OK(MPI_Get(&last, 1, MPI_CHAR, kOther, win.at(kOther, kLarge - 1), 1, MPI_CHAR, win.handle()));
-        CHECK_OK(MPI_Win_unlock(kOther, win.handle()));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, kOther, 0, win));
+        CHECK_OK(MPI_Get(&last, 1, MPI_CHAR, kOther, win.at(kOther, kLarge - 1), 1, MPI_CHAR, win));
+        CHECK_OK(MPI_Win_unlock(kOther, win));
     }
     return last != 0;
 }
@@ -102,19 +102,19 @@ CASE(requests_do_not_block_a_receive) {
     if (holds_back(win)) {
         int go = 0;
         CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        CHECK_OK(MPI_Win_unlock(kBlocked, win.handle()));
+        CHECK_OK(MPI_Win_unlock(kBlocked, win));
     } else if (rank() == 0) {
         const std::vector<char> out(kLarge, 1);
         int go = 1;
         MPI_Request requests[2];
-        CHECK_OK(MPI_Win_lock_all(0, win.handle()));
+        CHECK_OK(MPI_Win_lock_all(0, win));
         for (const int target : {kBlocked, kOther})
-            CHECK_OK(MPI_Rput(out.data(), kLarge, MPI_CHAR, target, win.at(target, 0), kLarge, MPI_CHAR, win.handle(),
+            CHECK_OK(MPI_Rput(out.data(), kLarge, MPI_CHAR, target, win.at(target, 0), kLarge, MPI_CHAR, win,
                               &requests[target - 1]));
         CHECK_OK(MPI_Recv(&go, 1, MPI_INT, kOther, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         CHECK_OK(MPI_Send(&go, 1, MPI_INT, kBlocked, kGo, MPI_COMM_WORLD));
         CHECK_OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-        CHECK_OK(MPI_Win_unlock_all(win.handle()));
+        CHECK_OK(MPI_Win_unlock_all(win));
     } else if (rank() == kOther) {
         const int go = 1;
         CHECK(comes(win, 10));
@@ -134,29 +134,29 @@ CASE(a_blocked_flush_blocks_its_thread_only) {
         if (holds_back(win)) {
             int go = 0;
             CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            CHECK_OK(MPI_Win_unlock(kBlocked, win.handle()));
+            CHECK_OK(MPI_Win_unlock(kBlocked, win));
         } else if (rank() == 0) {
             const int one = 1, two = 2, go = 1;
-            CHECK_OK(MPI_Win_lock_all(0, win.handle()));
-            CHECK_OK(MPI_Put(&one, 1, MPI_INT, kBlocked, win.at(kBlocked, 0), 1, MPI_INT, win.handle()));
+            CHECK_OK(MPI_Win_lock_all(0, win));
+            CHECK_OK(MPI_Put(&one, 1, MPI_INT, kBlocked, win.at(kBlocked, 0), 1, MPI_INT, win));
             int in = -1;
             std::thread blocked([&] {
                 if (local) {
-                    CHECK_OK(MPI_Get(&in, 1, MPI_INT, kBlocked, win.at(kBlocked, 0), 1, MPI_INT, win.handle()));
-                    CHECK_OK(MPI_Win_flush_local(kBlocked, win.handle()));
+                    CHECK_OK(MPI_Get(&in, 1, MPI_INT, kBlocked, win.at(kBlocked, 0), 1, MPI_INT, win));
+                    CHECK_OK(MPI_Win_flush_local(kBlocked, win));
                 } else {
-                    CHECK_OK(MPI_Win_flush(kBlocked, win.handle()));
+                    CHECK_OK(MPI_Win_flush(kBlocked, win));
                 }
             });
             osct::compute(0.05);  // the flush waits by then
             MPI_Request request;
-            CHECK_OK(MPI_Rput(&two, 1, MPI_INT, kBlocked, win.at(kBlocked, 4), 1, MPI_INT, win.handle(), &request));
+            CHECK_OK(MPI_Rput(&two, 1, MPI_INT, kBlocked, win.at(kBlocked, 4), 1, MPI_INT, win, &request));
             CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-            if (!local) CHECK_OK(MPI_Win_flush_local(kBlocked, win.handle()));
+            if (!local) CHECK_OK(MPI_Win_flush_local(kBlocked, win));
             CHECK_OK(MPI_Send(&go, 1, MPI_INT, kBlocked, kGo, MPI_COMM_WORLD));
             blocked.join();
             if (local) CHECK_EQ(in, 1);
-            CHECK_OK(MPI_Win_unlock_all(win.handle()));
+            CHECK_OK(MPI_Win_unlock_all(win));
         }
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == kBlocked) {
@@ -172,7 +172,7 @@ CASE(a_blocked_flush_blocks_its_thread_only) {
 CASE(flushes_of_several_threads) {
     constexpr int kThreads = 4, kRounds = 60, kInts = 6000;
     Window win(osct::WindowKind::Allocate, kThreads * kInts * sizeof(int));
-    CHECK_OK(MPI_Win_lock_all(0, win.handle()));
+    CHECK_OK(MPI_Win_lock_all(0, win));
     if (rank() == 0) {
         const int target = size() - 1;
         std::vector<std::thread> threads;
@@ -187,20 +187,19 @@ CASE(flushes_of_several_threads) {
                     };
                     for (std::size_t i = 0; i < out.size(); ++i)
                         out[i] = value(i);
-                    CHECK_OK(MPI_Put(out.data(), count, MPI_INT, target, disp, count, MPI_INT, win.handle()));
-                    CHECK_OK(MPI_Win_flush(target, win.handle()));
+                    CHECK_OK(MPI_Put(out.data(), count, MPI_INT, target, disp, count, MPI_INT, win));
+                    CHECK_OK(MPI_Win_flush(target, win));
                     std::fill(out.begin(), out.end(), -1);
                     std::fill(in.begin(), in.end(), -1);
-                    CHECK_OK(MPI_Get(in.data(), count, MPI_INT, target, disp, count, MPI_INT, win.handle()));
-                    CHECK_OK(round % 2 == 0 ? MPI_Win_flush(target, win.handle())
-                                            : MPI_Win_flush_local(target, win.handle()));
+                    CHECK_OK(MPI_Get(in.data(), count, MPI_INT, target, disp, count, MPI_INT, win));
+                    CHECK_OK(round % 2 == 0 ? MPI_Win_flush(target, win) : MPI_Win_flush_local(target, win));
                     CHECK_ALL(in.data(), static_cast<std::size_t>(count), value);
                 }
             });
         for (std::thread& thread : threads)
             thread.join();
     }
-    CHECK_OK(MPI_Win_unlock_all(win.handle()));
+    CHECK_OK(MPI_Win_unlock_all(win));
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -219,16 +218,16 @@ CASE(test_leaves_the_window_to_other_threads) {
         const double begun = osct::now();
         std::thread exposing([&] {
             for (int i = 0; !idle && i < kEpochs; ++i) {
-                CHECK_OK(MPI_Win_post(partners, 0, win.handle()));
+                CHECK_OK(MPI_Win_post(partners, 0, win));
                 for (int flag = 0; flag == 0;)
-                    CHECK_OK(MPI_Win_test(win.handle(), &flag));
+                    CHECK_OK(MPI_Win_test(win, &flag));
                 CHECK_EQ(win.base<long>()[0], static_cast<long>(i));
             }
         });
         for (long i = 0; !idle && i < kEpochs; ++i) {
-            CHECK_OK(MPI_Win_start(partners, 0, win.handle()));
-            CHECK_OK(MPI_Put(&i, 1, MPI_LONG, partner, win.at(partner, 0), 1, MPI_LONG, win.handle()));
-            CHECK_OK(MPI_Win_complete(win.handle()));
+            CHECK_OK(MPI_Win_start(partners, 0, win));
+            CHECK_OK(MPI_Put(&i, 1, MPI_LONG, partner, win.at(partner, 0), 1, MPI_LONG, win));
+            CHECK_OK(MPI_Win_complete(win));
         }
         exposing.join();
         MPI_Barrier(MPI_COMM_WORLD);

@@ -22,13 +22,13 @@ int rounds() {
 
 bool tests_true(const Window& win) {
     int flag = 0;
-    CHECK_OK(MPI_Win_test(win.handle(), &flag));
+    CHECK_OK(MPI_Win_test(win, &flag));
     return flag != 0;
 }
 
 // Ends the epoch in which the test was false, so that the next round begins in order.
 void end(const Window& win, bool ended) {
-    if (!ended) CHECK_OK(MPI_Win_wait(win.handle()));
+    if (!ended) CHECK_OK(MPI_Win_wait(win));
 }
 
 // One epoch from rank 0 to the last rank, in which `act` performs the operations; a barrier follows.
@@ -37,13 +37,13 @@ void epoch_of_rank_0(const Window& win, bool tests_early, Act&& act) {
     const int target = size() - 1;
     if (rank() == 0) {
         const Group targets(target);
-        CHECK_OK(MPI_Win_start(targets, 0, win.handle()));
+        CHECK_OK(MPI_Win_start(targets, 0, win));
         MPI_Barrier(MPI_COMM_WORLD);
         act(target);
-        CHECK_OK(MPI_Win_complete(win.handle()));
+        CHECK_OK(MPI_Win_complete(win));
     } else if (rank() == target) {
         const Group origins(0);
-        CHECK_OK(MPI_Win_post(origins, 0, win.handle()));
+        CHECK_OK(MPI_Win_post(origins, 0, win));
         if (tests_early) CHECK(!tests_true(win));
         MPI_Barrier(MPI_COMM_WORLD);
     } else {
@@ -70,9 +70,8 @@ CASE(true_at_the_first_test_of_a_window) {
     SKIP_IF(size() < 2);
     for (int round = 0; round < rounds() / 10; ++round) {
         Window win(osct::WindowKind::Allocate, 64);
-        epoch_of_rank_0(win, false, [&](int target) {
-            MPI_Put(&round, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win.handle());
-        });
+        epoch_of_rank_0(win, false,
+                        [&](int target) { MPI_Put(&round, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win); });
         if (rank() == size() - 1) CHECK_EQ(win.base<int>()[0], round);
     }
 }
@@ -90,9 +89,8 @@ CASE(true_behind_many_operations) {
             epoch_of_rank_0(win, round % 2 == 0, [&](int target) {
                 const int one = 1;
                 for (int i = 0; i < kUpdates; ++i)
-                    MPI_Accumulate(&one, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_SUM, win.handle());
-                MPI_Put(data.data(), kInts, MPI_INT, target, win.at(target, kInts * sizeof(int)), kInts, MPI_INT,
-                        win.handle());
+                    MPI_Accumulate(&one, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, MPI_SUM, win);
+                MPI_Put(data.data(), kInts, MPI_INT, target, win.at(target, kInts * sizeof(int)), kInts, MPI_INT, win);
             });
             if (rank() != size() - 1) continue;
             CHECK_EQ(win.base<int>()[0], kUpdates);
@@ -111,13 +109,12 @@ CASE(true_for_all_origins_after_a_chain_of_messages) {
     MPI_Group group = rank() == 0 ? group_of(others) : group_of({0});
     for (int round = 1; round <= rounds(); ++round) {
         if (rank() == 0) {
-            CHECK_OK(MPI_Win_post(group, 0, win.handle()));
+            CHECK_OK(MPI_Win_post(group, 0, win));
             MPI_Recv(nullptr, 0, MPI_INT, size() - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
-            CHECK_OK(MPI_Win_start(group, 0, win.handle()));
-            MPI_Put(&round, 1, MPI_INT, 0, win.at(0, static_cast<std::size_t>(rank()) * sizeof(int)), 1, MPI_INT,
-                    win.handle());
-            CHECK_OK(MPI_Win_complete(win.handle()));
+            CHECK_OK(MPI_Win_start(group, 0, win));
+            MPI_Put(&round, 1, MPI_INT, 0, win.at(0, static_cast<std::size_t>(rank()) * sizeof(int)), 1, MPI_INT, win);
+            CHECK_OK(MPI_Win_complete(win));
             if (rank() > 1) MPI_Recv(nullptr, 0, MPI_INT, rank() - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             MPI_Send(nullptr, 0, MPI_INT, (rank() + 1) % size(), 0, MPI_COMM_WORLD);
         }
@@ -139,10 +136,10 @@ CASE(true_in_both_directions_between_waits) {
     MPI_Group group = takes_part ? group_of({peer}) : MPI_GROUP_NULL;
     for (int round = 0; round < rounds(); ++round) {
         if (takes_part) {
-            CHECK_OK(MPI_Win_post(group, 0, win.handle()));
-            CHECK_OK(MPI_Win_start(group, 0, win.handle()));
-            MPI_Put(&round, 1, MPI_INT, peer, win.at(peer, 0), 1, MPI_INT, win.handle());
-            CHECK_OK(MPI_Win_complete(win.handle()));
+            CHECK_OK(MPI_Win_post(group, 0, win));
+            CHECK_OK(MPI_Win_start(group, 0, win));
+            MPI_Put(&round, 1, MPI_INT, peer, win.at(peer, 0), 1, MPI_INT, win);
+            CHECK_OK(MPI_Win_complete(win));
         }
         MPI_Barrier(MPI_COMM_WORLD);
         if (!takes_part) continue;

@@ -25,6 +25,7 @@ class Window {
     Window& operator=(const Window&) = delete;
 
     MPI_Win handle() const { return win_; }
+    operator MPI_Win() const { return win_; }
     /// The calling rank's own memory.
     template <class T = char>
     T* base() const {
@@ -45,3 +46,12 @@ class Window {
 };
 
 }  // namespace osct
+
+/// A case that runs on each kind of window, `kind`.
+#define CASE_BY_KIND(name)                                               \
+    static void case_##name([[maybe_unused]] osct::WindowKind kind);     \
+    static const osct::Registrar registrar_##name(OSCT_NAME, #name, [] { \
+        for (const osct::WindowKind kind : osct::kAllWindowKinds)        \
+            case_##name(kind);                                           \
+    });                                                                  \
+    static void case_##name([[maybe_unused]] osct::WindowKind kind)
