@@ -15,9 +15,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "
              "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Put", "MPI_Rput",
              "MPI_Alloc_mem", "MPI_Win_get_info", "MPI_Win_set_info")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 thread_local long t_fails_in = 0;  // the allocation of this thread that fails, counted down; 0: none
@@ -126,9 +123,9 @@ int create(Flavor flavor, MPI_Comm comm, long* memory, long** base, MPI_Win* win
 void use(MPI_Win win, const long* base, long value) {
     const long out = value + rank();
     MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, osct::right(), 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
-    CHECK_EQ(base[0], value + osct::left());
+    CHECK_EQ(base[0], value + left());
 }
 
 void check_alike(int error_class) {
@@ -250,12 +247,12 @@ CASE(a_lock_epoch) {
         const long out = 5;
         MPI_Request request = MPI_REQUEST_NULL;
         FirstError error;
-        error([&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, osct::right(), 0, win); });
-        error([&] { return MPI_Put(&out, 1, MPI_LONG, osct::right(), 1, 1, MPI_LONG, win); });
-        error([&] { return MPI_Rput(&out, 1, MPI_LONG, osct::right(), 2, 1, MPI_LONG, win, &request); });
+        error([&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win); });
+        error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
+        error([&] { return MPI_Rput(&out, 1, MPI_LONG, right(), 2, 1, MPI_LONG, win, &request); });
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        error([&] { return MPI_Win_flush(osct::right(), win); });
-        error([&] { return MPI_Win_unlock(osct::right(), win); });
+        error([&] { return MPI_Win_flush(right(), win); });
+        error([&] { return MPI_Win_unlock(right(), win); });
         return static_cast<int>(error);
     });
 }
@@ -277,20 +274,20 @@ CASE(fences) {
         const long out = 5;
         FirstError error;
         error([&] { return MPI_Win_fence(0, win); });
-        error([&] { return MPI_Put(&out, 1, MPI_LONG, osct::right(), 1, 1, MPI_LONG, win); });
+        error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Win_fence(0, win); });
         return static_cast<int>(error);
     });
 }
 
 CASE(posts_and_starts) {
-    const osct::Group right(osct::right()), left(osct::left());
+    const osct::Group right(right()), left(left());
     use_each([&](MPI_Win win) {
         const long out = 5;
         FirstError error;
         error([&] { return MPI_Win_post(left, 0, win); });
         error([&] { return MPI_Win_start(right, 0, win); });
-        error([&] { return MPI_Put(&out, 1, MPI_LONG, osct::right(), 1, 1, MPI_LONG, win); });
+        error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Win_complete(win); });
         error([&] { return MPI_Win_wait(win); });
         return static_cast<int>(error);

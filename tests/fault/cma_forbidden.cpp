@@ -28,11 +28,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI
              "MPI_Get_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap", "MPI_Rput", "MPI_Rget",
              "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Win_lock_all", "MPI_Win_flush", "MPI_Win_fence")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
-
 namespace {
 
 // Runs before MPI_Init, so that the probes of libosc and of the host meet the filter.
@@ -215,7 +210,7 @@ CASE(the_filter_works) {
 }
 
 CASE(puts_gets_and_requests) {
-    for (const WindowKind kind : osct::kAllWindowKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         Window window(kind, kLongs * sizeof(long));
         for (int step = 0; step < size(); ++step) {
             put_get_and_requests(window, (rank() + step) % size());
@@ -227,7 +222,7 @@ CASE(puts_gets_and_requests) {
 }
 
 CASE(atomic_operations) {
-    for (const WindowKind kind : osct::kAllWindowKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         Window window(kind, kLongs * sizeof(long));
         atomics(window);
     }
@@ -236,7 +231,7 @@ CASE(atomic_operations) {
 // The target computes outside MPI; its peers must not wait for it.
 CASE(a_computing_target_delays_no_origin) {
     SKIP_IF(size() < 2);
-    for (const WindowKind kind : osct::kAllWindowKinds) {
+    for (const WindowKind kind : kAllWindowKinds) {
         Window window(kind, 64);
         osct::while_one_computes(0, [&] {
             const long one = 1;
@@ -291,12 +286,12 @@ CASE(static_memory_and_fences) {
     CHECK_OK(MPI_Win_create(static_memory, sizeof static_memory, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     MPI_Win_fence(0, win);
     const int value = rank() + 1;
-    const int next = (rank() + 1) % size();
+    const int next = right();
     CHECK_OK(MPI_Put(&value, 1, MPI_INT, next, 100, 1, MPI_INT, win));
     CHECK_OK(MPI_Accumulate(&value, 1, MPI_INT, 0, 200, 1, MPI_INT, MPI_SUM, win));
     MPI_Win_fence(0, win);
     const int* seen = reinterpret_cast<const int*>(static_memory);
-    CHECK_EQ(seen[100], (rank() + size() - 1) % size() + 1);
+    CHECK_EQ(seen[100], left() + 1);
     if (rank() == 0) CHECK_EQ(seen[200], size() * (size() + 1) / 2);
     MPI_Win_free(&win);
 }
@@ -308,7 +303,7 @@ CASE(derived_datatypes_in_private_memory) {
     MPI_Type_commit(&stride);
     for (const bool dynamic : {false, true}) {
         const Private window(dynamic, kBlocks * 5 * sizeof(int));
-        const int target = (rank() + 1) % size();
+        const int target = right();
         std::vector<int> out(kBlocks * 2), in(kBlocks * 2), old(kBlocks * 2);
         std::iota(out.begin(), out.end(), rank() * 7);
         MPI_Win_lock_all(0, window.win);
@@ -324,7 +319,7 @@ CASE(derived_datatypes_in_private_memory) {
         CHECK_ALL(old.data(), old.size(), [&](std::size_t i) { return out[i]; });
         CHECK_ALL(in.data(), in.size(), [&](std::size_t i) { return 2 * out[i]; });
         MPI_Barrier(MPI_COMM_WORLD);
-        const int origin = (rank() + size() - 1) % size();
+        const int origin = left();
         CHECK_ALL(window.base<int>(), kBlocks * 5 - 3, [&](std::size_t i) {
             return i % 5 < 2 ? 2 * (origin * 7 + static_cast<int>(i / 5 * 2 + i % 5)) : 0;
         });
@@ -336,7 +331,7 @@ CASE(sixteen_mebibytes) {
     const std::size_t bytes = std::size_t{16} << 20;
     for (const bool dynamic : {false, true}) {
         const Private window(dynamic, bytes);
-        const int target = (rank() + 1) % size();
+        const int target = right();
         const int count = static_cast<int>(bytes / 8);
         std::vector<std::uint64_t> out(bytes / 8), in(bytes / 8);
         for (std::size_t i = 0; i < out.size(); ++i)
@@ -357,7 +352,7 @@ CASE(accesses_outside_the_window_are_refused) {
     SKIP_IF(size() < 2);
     for (const bool dynamic : {false, true}) {
         const Private window(dynamic, 64);
-        const int target = (rank() + 1) % size();
+        const int target = right();
         const std::int64_t value = 3;
         MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);
         MPI_Win_lock_all(0, window.win);

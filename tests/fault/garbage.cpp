@@ -13,9 +13,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Fetch_and_op", "MPI_Win_allocate")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 std::vector<sockaddr_in> own_ports() {
@@ -54,7 +51,7 @@ CASE(random_bytes_at_the_ports_change_nothing) {
     MPI_Win win;
     MPI_Win_allocate(3 * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
     base[0] = base[1] = base[2] = 0;
-    const int target = (rank() + 1) % size();
+    const int target = right();
     MPI_Win_fence(0, win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     // The provider's port and libosc's own.

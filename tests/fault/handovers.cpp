@@ -5,9 +5,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_fence", "MPI_Win_post", "MPI_Win_wait")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 struct Counter {
@@ -93,7 +90,7 @@ CASE(fences) {
     const long rounds = total() / 100;
     for (long i = 0; i < rounds; ++i) {
         MPI_Win_fence(0, counter.win);
-        MPI_Put(&i, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, counter.win);
+        MPI_Put(&i, 1, MPI_LONG, right(), 0, 1, MPI_LONG, counter.win);
         MPI_Win_fence(0, counter.win);
         CHECK_EQ(counter.base[0], i);
     }
@@ -103,11 +100,11 @@ CASE(fences) {
 CASE(post_to_the_left_start_to_the_right) {
     Counter counter;
     const long rounds = total() / 100;
-    const osct::Group from(osct::left()), to(osct::right());
+    const osct::Group from(left()), to(right());
     for (long i = 0; i < rounds; ++i) {
         MPI_Win_post(from, 0, counter.win);
         MPI_Win_start(to, 0, counter.win);
-        MPI_Put(&i, 1, MPI_LONG, osct::right(), 0, 1, MPI_LONG, counter.win);
+        MPI_Put(&i, 1, MPI_LONG, right(), 0, 1, MPI_LONG, counter.win);
         MPI_Win_complete(counter.win);
         MPI_Win_wait(counter.win);
         CHECK_EQ(counter.base[0], i);

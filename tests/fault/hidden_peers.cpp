@@ -19,12 +19,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fet
              "MPI_Win_allocate_shared", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach",
              "MPI_Win_shared_query", "MPI_Win_free", "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::kAllWindowKinds;
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
-
 namespace {
 
 template <class T>
@@ -53,7 +47,7 @@ CASE(all_processes_have_other_namespaces) {
     std::uint64_t mine = static_cast<std::uint64_t>(rank()) + 1;
     const std::vector<pid_t> numbers = gather(::getpid());
     const std::vector<std::uint64_t*> places = gather(&mine);
-    const auto other = static_cast<std::size_t>((rank() + 1) % size());
+    const auto other = static_cast<std::size_t>(right());
     std::uint64_t seen = 0;
     iovec here{&seen, sizeof seen};
     iovec there{places[other], sizeof seen};
@@ -78,7 +72,7 @@ CASE(put_get_and_fence) {
         for (int origin = 0; origin < size(); ++origin)
             CHECK_ALL(window.base<std::int64_t>() + kWords * static_cast<std::size_t>(origin), kWords,
                       [&](std::size_t i) { return 1000 * origin + 100000 * rank() + static_cast<std::int64_t>(i); });
-        const int target = (rank() + 1) % size();
+        const int target = right();
         CHECK_OK(MPI_Get(in.data(), kWords, MPI_INT64_T, target,
                          window.at(target, kWords * 8 * static_cast<std::size_t>(rank())), kWords, MPI_INT64_T,
                          window.handle()));
@@ -93,8 +87,8 @@ CASE(large_pieces) {
     const std::size_t bytes = std::size_t{5} << 20;
     for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, bytes);
-        const int target = (rank() + 1) % size();
-        const int origin = (rank() + size() - 1) % size();
+        const int target = right();
+        const int origin = left();
         std::vector<std::uint64_t> out(bytes / 8);
         std::iota(out.begin(), out.end(), static_cast<std::uint64_t>(rank()) << 32);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window.handle());
@@ -149,8 +143,8 @@ CASE(atomics_add_up) {
 CASE(post_start_complete_wait) {
     for (const WindowKind kind : kAllWindowKinds) {
         const Window window(kind, 64);
-        const int target = osct::right();
-        const osct::Group next(target), previous(osct::left());
+        const int target = right();
+        const osct::Group next(target), previous(left());
         for (std::int64_t round = 1; round <= 50; ++round) {
             const std::int64_t value = 1000 * rank() + round;
             MPI_Win_post(previous, 0, window.handle());
@@ -158,7 +152,7 @@ CASE(post_start_complete_wait) {
             CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, target, window.at(target, 16), 1, MPI_INT64_T, window.handle()));
             MPI_Win_complete(window.handle());
             MPI_Win_wait(window.handle());
-            CHECK_EQ(window.base<std::int64_t>()[2], 1000 * osct::left() + round);
+            CHECK_EQ(window.base<std::int64_t>()[2], 1000 * left() + round);
         }
     }
 }

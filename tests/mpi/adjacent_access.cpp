@@ -6,11 +6,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Accumulate", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Win_lock",
              "MPI_Win_sync", "MPI_Win_shared_query", "MPI_Win_allocate_shared")
 
-using osct::rank;
-using osct::right;
-using osct::size;
-using osct::Window;
-
 // The owner loads and stores each second 16-bit word while all others add to the words between.
 CASE(stores_between_accumulates) {
     constexpr std::size_t kWords = 64;
@@ -19,7 +14,7 @@ CASE(stores_between_accumulates) {
     MPI_Type_vector(kWords / 2, 1, 2, MPI_SHORT, &odd);
     MPI_Type_commit(&odd);
     const std::vector<short> ones(kWords / 2, 1);
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, kWords * sizeof(short));
         volatile short* const own = win.base<short>();
         MPI_Win_lock_all(0, win);
@@ -182,7 +177,7 @@ CASE_BY_KIND(requests_are_atomic_and_ordered) {
 
 // Unlock completes the operation, not its request, which a wait of its own ends without error.
 CASE(requests_outlive_their_epoch) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const int out = rank() + 80;
     int in = -1;
     MPI_Request requests[2];

@@ -18,8 +18,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Fet
              "MPI_Compare_and_swap", "MPI_Get_accumulate")
 
 using namespace adopt;
-using osct::rank;
-using osct::size;
 
 namespace {
 

@@ -11,8 +11,6 @@
 
 using namespace adopt;
 using osct::address_at;
-using osct::rank;
-using osct::size;
 
 namespace {
 
@@ -188,16 +186,16 @@ CASE(regions_overlap_other_windows) {
         CHECK(is_shared(memory + 7 * kEnough));
         MPI_Win_lock_all(0, created.win);
         MPI_Win_lock_all(0, regions.win);
-        const int right = (rank() + 1) % size();
-        const MPI_Aint there = address_at(right, memory);
+        const MPI_Aint there = address_at(right(), memory);
         for (int i = 0; i < 8; ++i) {
             const char value = static_cast<char>(i + rank());
             char seen = 0;
-            CHECK_OK(MPI_Put(&value, 1, MPI_CHAR, right, static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR, created.win));
-            CHECK_OK(MPI_Win_flush(right, created.win));
-            CHECK_OK(MPI_Get(&seen, 1, MPI_CHAR, right, there + static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR,
+            CHECK_OK(
+                MPI_Put(&value, 1, MPI_CHAR, right(), static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR, created.win));
+            CHECK_OK(MPI_Win_flush(right(), created.win));
+            CHECK_OK(MPI_Get(&seen, 1, MPI_CHAR, right(), there + static_cast<MPI_Aint>(2 * kEnough), 1, MPI_CHAR,
                              regions.win));
-            CHECK_OK(MPI_Win_flush(right, regions.win));
+            CHECK_OK(MPI_Win_flush(right(), regions.win));
             CHECK_EQ(seen, value);
         }
         MPI_Win_unlock_all(regions.win);

@@ -8,8 +8,6 @@
 #include "adopt.h"
 
 using namespace adopt;
-using osct::rank;
-using osct::size;
 
 namespace {
 
@@ -40,7 +38,6 @@ struct Straddling {
 
 CASE(every_displacement_near_an_edge_is_right) {
     SKIP_IF(size() < 2);
-    const int right = (rank() + 1) % size();
     const int left = (rank() + size() - 1) % size();
     for (const int unit : {1, 3, 8}) {
         const Straddling window(1000, 504, unit);
@@ -54,12 +51,12 @@ CASE(every_displacement_near_an_edge_is_right) {
                 const std::int64_t one = 1, bits = 2;
                 std::int64_t got = -1, before = -1;
                 MPI_Win_lock_all(0, window.win);
-                CHECK_OK(MPI_Put(&sent, 1, MPI_INT64_T, right, disp, 1, MPI_INT64_T, window.win));
-                CHECK_OK(MPI_Win_flush(right, window.win));
-                CHECK_OK(MPI_Fetch_and_op(&one, &before, MPI_INT64_T, right, disp, MPI_SUM, window.win));
-                CHECK_OK(MPI_Accumulate(&bits, 1, MPI_INT64_T, right, disp, 1, MPI_INT64_T, MPI_BXOR, window.win));
-                CHECK_OK(MPI_Win_flush(right, window.win));
-                CHECK_OK(MPI_Get(&got, 1, MPI_INT64_T, right, disp, 1, MPI_INT64_T, window.win));
+                CHECK_OK(MPI_Put(&sent, 1, MPI_INT64_T, right(), disp, 1, MPI_INT64_T, window.win));
+                CHECK_OK(MPI_Win_flush(right(), window.win));
+                CHECK_OK(MPI_Fetch_and_op(&one, &before, MPI_INT64_T, right(), disp, MPI_SUM, window.win));
+                CHECK_OK(MPI_Accumulate(&bits, 1, MPI_INT64_T, right(), disp, 1, MPI_INT64_T, MPI_BXOR, window.win));
+                CHECK_OK(MPI_Win_flush(right(), window.win));
+                CHECK_OK(MPI_Get(&got, 1, MPI_INT64_T, right(), disp, 1, MPI_INT64_T, window.win));
                 CHECK_OK(MPI_Win_unlock_all(window.win));
                 CHECK_EQ(before, sent);
                 CHECK_EQ(got, (sent + 1) ^ 2);
@@ -76,7 +73,6 @@ CASE(every_displacement_near_an_edge_is_right) {
 CASE(a_datatype_reaches_over_both_edges) {
     SKIP_IF(size() < 2);
     constexpr int kPiece = 3;
-    const int right = (rank() + 1) % size();
     const int left = (rank() + size() - 1) % size();
     const Straddling window(1000, 504, 8);
     constexpr MPI_Aint kHead = 4096 - 1000, kTail = 2 * kEnough - 4096 - 1000;
@@ -89,9 +85,9 @@ CASE(a_datatype_reaches_over_both_edges) {
     for (int i = 0; i < kPieces * kPiece; ++i)
         sent[i] = 1000 * rank() + i;
     MPI_Win_fence(0, window.win);
-    CHECK_OK(MPI_Put(sent, kPieces * kPiece, MPI_INT64_T, right, 0, 1, pieces, window.win));
+    CHECK_OK(MPI_Put(sent, kPieces * kPiece, MPI_INT64_T, right(), 0, 1, pieces, window.win));
     MPI_Win_fence(0, window.win);
-    CHECK_OK(MPI_Get_accumulate(sent, kPieces * kPiece, MPI_INT64_T, got, kPieces * kPiece, MPI_INT64_T, right, 0, 1,
+    CHECK_OK(MPI_Get_accumulate(sent, kPieces * kPiece, MPI_INT64_T, got, kPieces * kPiece, MPI_INT64_T, right(), 0, 1,
                                 pieces, MPI_SUM, window.win));
     MPI_Win_fence(0, window.win);
     for (int i = 0; i < kPieces * kPiece; ++i) {
@@ -100,7 +96,7 @@ CASE(a_datatype_reaches_over_both_edges) {
         CHECK_EQ(here, 2 * (1000 * left + i));
         CHECK_EQ(got[i], sent[i]);
     }
-    CHECK_OK(MPI_Get(got, kPieces * kPiece, MPI_INT64_T, right, 0, 1, pieces, window.win));
+    CHECK_OK(MPI_Get(got, kPieces * kPiece, MPI_INT64_T, right(), 0, 1, pieces, window.win));
     MPI_Win_fence(0, window.win);
     for (int i = 0; i < kPieces * kPiece; ++i)
         CHECK_EQ(got[i], 2 * sent[i]);
@@ -110,7 +106,6 @@ CASE(a_datatype_reaches_over_both_edges) {
 // The owner's data around the window stays as it is, also for displacements whose product with the unit overflows.
 CASE(displacements_beside_the_window_are_refused) {
     SKIP_IF(size() < 2);
-    const int right = (rank() + 1) % size();
     constexpr MPI_Aint kMost = std::numeric_limits<MPI_Aint>::max();
     for (const int unit : {1, 8}) {
         const Straddling window(1000, 504, unit);
@@ -118,16 +113,16 @@ CASE(displacements_beside_the_window_are_refused) {
         const std::int64_t value = -1;
         const std::int64_t row[32] = {};
         MPI_Win_lock_all(0, window.win);
-        CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, right, (kEnough / 8) * 8 / unit, 1, MPI_INT64_T, window.win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_INT64_T, right(), (kEnough / 8) * 8 / unit, 1, MPI_INT64_T, window.win));
         for (const MPI_Aint disp : {MPI_Aint{-1}, -kMost, end, end + 1, MPI_Aint{1} << 60, MPI_Aint{1} << 61, kMost,
                                     kMost - 8, MPI_Aint{-(MPI_Aint{1} << 61)}}) {
-            CHECK(MPI_Put(&value, 1, MPI_INT64_T, right, disp, 1, MPI_INT64_T, window.win) != MPI_SUCCESS);
-            CHECK(MPI_Put(row, 32, MPI_INT64_T, right, disp, 32, MPI_INT64_T, window.win) != MPI_SUCCESS);
-            CHECK(MPI_Accumulate(&value, 1, MPI_INT64_T, right, disp, 1, MPI_INT64_T, MPI_SUM, window.win) !=
+            CHECK(MPI_Put(&value, 1, MPI_INT64_T, right(), disp, 1, MPI_INT64_T, window.win) != MPI_SUCCESS);
+            CHECK(MPI_Put(row, 32, MPI_INT64_T, right(), disp, 32, MPI_INT64_T, window.win) != MPI_SUCCESS);
+            CHECK(MPI_Accumulate(&value, 1, MPI_INT64_T, right(), disp, 1, MPI_INT64_T, MPI_SUM, window.win) !=
                   MPI_SUCCESS);
         }
-        CHECK_CLASS(MPI_Put(row, 32, MPI_INT64_T, right, end - 1, 32, MPI_INT64_T, window.win), MPI_ERR_RMA_RANGE);
-        CHECK(MPI_Put(row, -1, MPI_INT64_T, right, (kEnough / 8) * 8 / unit, -1, MPI_INT64_T, window.win) !=
+        CHECK_CLASS(MPI_Put(row, 32, MPI_INT64_T, right(), end - 1, 32, MPI_INT64_T, window.win), MPI_ERR_RMA_RANGE);
+        CHECK(MPI_Put(row, -1, MPI_INT64_T, right(), (kEnough / 8) * 8 / unit, -1, MPI_INT64_T, window.win) !=
               MPI_SUCCESS);
         MPI_Win_unlock_all(window.win);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -142,7 +137,6 @@ CASE(a_small_window_across_the_end_of_adopted_memory) {
     SKIP_IF(size() < 2);
     auto* const memory = static_cast<char*>(map_pages(2 * kEnough));
     adopt_once(memory, kEnough);
-    const int right = (rank() + 1) % size();
     constexpr std::size_t kBytes = 12288;
     char* const base = memory + kEnough - 8192;
     {
@@ -150,7 +144,7 @@ CASE(a_small_window_across_the_end_of_adopted_memory) {
         CHECK(!is_shared(memory + kEnough));
         const std::vector<char> sent(kBytes, static_cast<char>(rank() + 1));
         MPI_Win_fence(0, window.win);
-        CHECK_OK(MPI_Put(sent.data(), kBytes, MPI_CHAR, right, 0, kBytes, MPI_CHAR, window.win));
+        CHECK_OK(MPI_Put(sent.data(), kBytes, MPI_CHAR, right(), 0, kBytes, MPI_CHAR, window.win));
         MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
         const int left = (rank() + size() - 1) % size();
         CHECK_ALL(base, kBytes, [left](std::size_t) { return static_cast<char>(left + 1); });

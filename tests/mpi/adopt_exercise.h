@@ -11,7 +11,6 @@ namespace adopt {
 /// Every rank puts a pattern to all bytes of its right neighbour's memory, where they begin at displacement `there`,
 /// gets it back, and fetches the first and the last word; the neighbour checks its `base`.
 inline void exercise(MPI_Win win, char* base, std::size_t bytes, MPI_Aint there = 0, int seed = 0, int rounds = 1) {
-    const int right = (osct::rank() + 1) % osct::size();
     const int left = (osct::rank() + osct::size() - 1) % osct::size();
     std::vector<char> sent(bytes), back(bytes);
     const int count = static_cast<int>(bytes);
@@ -24,16 +23,16 @@ inline void exercise(MPI_Win win, char* base, std::size_t bytes, MPI_Aint there 
         for (std::size_t i = 0; i < bytes; ++i)
             sent[i] = pattern(osct::rank())(i);
         MPI_Win_fence(0, win);
-        CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
+        CHECK_OK(MPI_Put(sent.data(), count, MPI_CHAR, right(), there, count, MPI_CHAR, win));
         MPI_Win_fence(0, win);
         CHECK_ALL(base, bytes, pattern(left));
-        CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right, there, count, MPI_CHAR, win));
+        CHECK_OK(MPI_Get(back.data(), count, MPI_CHAR, right(), there, count, MPI_CHAR, win));
         MPI_Win_fence(0, win);
         CHECK_ALL(back.data(), bytes, pattern(osct::rank()));
         const long zero = 0;
         for (const MPI_Aint at : {MPI_Aint{0}, static_cast<MPI_Aint>(bytes - 8)}) {
             long word = 0, had = 0;
-            CHECK_OK(MPI_Fetch_and_op(&zero, &word, MPI_LONG, right, there + at, MPI_SUM, win));
+            CHECK_OK(MPI_Fetch_and_op(&zero, &word, MPI_LONG, right(), there + at, MPI_SUM, win));
             MPI_Win_fence(0, win);
             std::memcpy(&had, sent.data() + at, sizeof had);
             CHECK_EQ(word, had);

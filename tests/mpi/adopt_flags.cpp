@@ -5,7 +5,6 @@
 #include "adopt.h"
 
 using namespace adopt;
-using osct::size;
 
 namespace {
 

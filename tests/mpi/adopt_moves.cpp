@@ -9,7 +9,6 @@
 #include "adopt.h"
 
 using namespace adopt;
-using osct::rank;
 
 namespace {
 
@@ -148,9 +147,8 @@ CASE(moved_memory_keeps_its_content) {
         const Window second(moved, kLarge);
         CHECK(is_shared(moved));
         const char value = 1;
-        const int right = (rank() + 1) % osct::size();
         MPI_Win_lock_all(0, first.win);
-        MPI_Put(&value, 1, MPI_CHAR, right, 100, 1, MPI_CHAR, first.win);
+        MPI_Put(&value, 1, MPI_CHAR, right(), 100, 1, MPI_CHAR, first.win);
         MPI_Win_unlock_all(first.win);
         MPI_Barrier(MPI_COMM_WORLD);
         CHECK_ALL(moved, kLarge, [](std::size_t) { return 5; });

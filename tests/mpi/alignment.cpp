@@ -9,9 +9,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op",
              "MPI_Get_accumulate", "MPI_Compare_and_swap", "MPI_Win_lock_all", "MPI_Win_flush", "MPI_Win_allocate")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr MPI_Aint kBytes = 960;
@@ -23,7 +20,7 @@ int unit_of(int target) {
 
 // Exercises a window whose rank r has unit_of(r). Only rank r - 1 accesses rank r.
 void exercise(MPI_Win win, const char* base) {
-    const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+    const int target = right(), source = left();
     const int unit = unit_of(target);
     const MPI_Aint slots = kBytes / unit - 16 / unit - 1;
     MPI_Win_lock_all(0, win);
@@ -61,7 +58,7 @@ void exercise(MPI_Win win, const char* base) {
 // Adds rows of T to the next rank's memory, of which `model` is a copy, and fetches what was there.
 template <class T>
 void add_rows(MPI_Win win, MPI_Datatype type, std::vector<char>& model) {
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const auto bytes = static_cast<int>(model.size());
     std::vector<char> seen(model.size());
     for (const std::size_t count : {1, 2, 15, 16, 17, 31, 32, 33, 255, 257, 1023, 1024, 1025, 2047, 2048, 2049}) {
@@ -153,7 +150,7 @@ CASE(sizes_that_are_no_multiple_of_16) {
         char* base = nullptr;
         MPI_Win win;
         MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-        const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+        const int target = right(), source = left();
         const char mark = static_cast<char>(rank() + 1);
         MPI_Win_lock_all(0, win);
         MPI_Put(&mark, 1, MPI_CHAR, target, bytes - 1, 1, MPI_CHAR, win);

@@ -9,10 +9,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Get_accumulate", "MPI_Compare_and_swap",
              "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Put", "MPI_Win_flush", "MPI_Get")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 // The owner takes part: an update of its own memory that skips the lock of its peers loses some of theirs.
 CASE_BY_KIND(all_processes_add_to_one_double) {
     const int each = osct::full() ? 250000 : osct::served_by_osc() ? 50000 : 500;
@@ -103,7 +99,7 @@ CASE_BY_KIND(tickets_are_unique) {
 CASE_BY_KIND(small_and_large_keep_their_order) {
     constexpr int kLarge = 4096;
     Window win(kind, kLarge * sizeof(int));
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const int last = 40;
     std::vector<std::vector<int>> values;
     for (int i = 0; i <= last; ++i)

@@ -8,9 +8,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_attr", "MPI_Win_get_info", "MPI_Win_get_group", "MPI_Win_free")
 
 using osct::info_value;
-using osct::rank;
-using osct::size;
-using osct::Window;
 
 namespace {
 
@@ -163,7 +160,7 @@ CASE(callback_that_refuses) {
     CHECK(MPI_Win_free(&win) != MPI_SUCCESS);
     const long out = rank();
     MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     CHECK_EQ(base[0], (rank() + size() - 1L) % size());
     refuse = false;
@@ -172,7 +169,7 @@ CASE(callback_that_refuses) {
 }
 
 CASE(names) {
-    Window window(osct::WindowKind::Allocate, 64);
+    Window window(WindowKind::Allocate, 64);
     char name[MPI_MAX_OBJECT_NAME] = "x";
     int length = -1;
     CHECK_OK(MPI_Win_get_name(window, name, &length));
@@ -186,7 +183,7 @@ CASE(names) {
 }
 
 CASE(error_handlers) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     MPI_Errhandler mine = MPI_ERRHANDLER_NULL, now = MPI_ERRHANDLER_NULL;
     CHECK_OK(MPI_Win_get_errhandler(win, &now));
     CHECK(now == MPI_ERRORS_ARE_FATAL);

@@ -21,10 +21,6 @@ using osct::byte_of;
 using osct::kRun;
 using osct::kWords;
 using osct::look;
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
 
 namespace {
 

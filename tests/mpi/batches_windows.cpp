@@ -19,11 +19,7 @@ using osct::byte_of;
 using osct::kRun;
 using osct::kWords;
 using osct::look;
-using osct::rank;
-using osct::size;
 using osct::start_run;
-using osct::Window;
-using osct::WindowKind;
 
 namespace {
 

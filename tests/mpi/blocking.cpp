@@ -6,13 +6,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post", "MPI_Win_complete",
              "MPI_Win_wait", "MPI_Win_lock", "MPI_Win_free")
 
-using osct::Group;
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr double kLate = 0.02;
@@ -146,7 +139,7 @@ CASE(frees_wait_for_late_accesses) {
 }
 
 CASE(epochs_to_proc_null) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     int value = 4;
     for (const int type : {MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE}) {
         CHECK_OK(MPI_Win_lock(type, MPI_PROC_NULL, 0, win));

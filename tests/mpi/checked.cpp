@@ -9,17 +9,11 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Win_post", "MPI_Win_start", "MPI_Win_lock", "MPI_Win_lock_all",
              "MPI_Put", "MPI_Accumulate", "MPI_Win_test")
 
-using osct::Group;
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::size;
-
 namespace {
 
 // A window with MPI_ERRORS_RETURN and a long for each process.
-struct Returning : osct::Window {
-    Returning() : Window(osct::WindowKind::Allocate, static_cast<std::size_t>(size()) * sizeof(long)) {
+struct Returning : Window {
+    Returning() : Window(WindowKind::Allocate, static_cast<std::size_t>(size()) * sizeof(long)) {
         MPI_Win_set_errhandler(handle(), MPI_ERRORS_RETURN);
     }
     // This process's own long at `target`.

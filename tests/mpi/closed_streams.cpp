@@ -23,12 +23,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_c
              "MPI_Win_allocate_shared", "MPI_Win_free", "MPI_Put", "MPI_Accumulate", "MPI_Win_fence", "MPI_Win_lock",
              "MPI_Win_unlock", "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::kAllWindowKinds;
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
-
 namespace {
 
 constexpr std::size_t kWords = 16384;
@@ -108,7 +102,7 @@ void execute_child() {
 void use(const Window& window, int round) {
     const long word = 100 * round + rank();
     const long one = 1;
-    const int to = (rank() + 1) % size();
+    const int to = right();
     CHECK_OK(MPI_Win_fence(0, window));
     CHECK_OK(MPI_Put(&word, 1, MPI_LONG, to, window.at(to, 0), 1, MPI_LONG, window));
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
@@ -147,7 +141,7 @@ CASE(closed_streams_stay_closed) {
         MPI_Barrier(MPI_COMM_WORLD);
         for (const auto& window : windows) {
             const long* const words = window->base<long>();
-            CHECK_EQ(words[0], 100 * (kRounds - 1) + (rank() + size() - 1) % size());
+            CHECK_EQ(words[0], 100 * (kRounds - 1) + left());
             CHECK_EQ(words[1], kRounds);
             CHECK_ALL(words + 2, kWords - 2, [](std::size_t) { return 0; });
         }

@@ -4,9 +4,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_get_group", "MPI_Win_fence", "MPI_Put")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 // A ring over the ranks of the communicator, which may be freed as soon as the window exists.

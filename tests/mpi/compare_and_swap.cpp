@@ -7,15 +7,11 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Compare_and_swap", "MPI_Win_flush")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 template <class T>
 void swaps(const Window& win, MPI_Datatype type) {
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const MPI_Win w = win;
     for (std::size_t slot = 0; slot < 5; ++slot) {
         const MPI_Aint at = win.at(target, slot * sizeof(T));

@@ -8,10 +8,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_fence", "MPI_Put")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 // So long that the others look for dead processes several times.
@@ -39,7 +35,7 @@ long long most() {
 CASE(a_late_process_connects_few) {
     SKIP_IF(on_this_node() * 2 != size());
     come_late();
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     CHECK(most() <= 1);
     come_late();
     MPI_Win_fence(0, win);

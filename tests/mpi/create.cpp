@@ -7,9 +7,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Win_lock",
              "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 long static_memory[64];
@@ -109,7 +106,7 @@ CASE(parts_of_one_block) {
         for (int i = 0; i < kParts; ++i)
             CHECK_OK(MPI_Win_create(block + i * part, part, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[i]));
         CHECK_OK(MPI_Win_create(block, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[kParts]));
-        const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+        const int target = right(), source = left();
         for (int i = 0; i < kParts; ++i) {
             const long value = rank() * 100 + i;
             MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, wins[i]);
@@ -156,8 +153,7 @@ CASE(overlapping_windows_at_once) {
         for (MPI_Win win : wins)
             CHECK_OK(MPI_Win_flush_all(win));
         for (const int which : {0, 1})  // each through the other window
-            CHECK_OK(MPI_Get(&in[which], 1, MPI_LONG, (rank() + 1) % size(), 2 * rank() + which, 1, MPI_LONG,
-                             wins[1 - which]));
+            CHECK_OK(MPI_Get(&in[which], 1, MPI_LONG, right(), 2 * rank() + which, 1, MPI_LONG, wins[1 - which]));
         for (MPI_Win win : wins)
             CHECK_OK(MPI_Win_flush_all(win));
         CHECK_EQ(in[0], out[0]);

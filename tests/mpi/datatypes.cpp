@@ -8,10 +8,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Win_flush")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 // Each holds 24 ints, in a span of at most kSpan bytes around its origin, which lies kBefore bytes into a buffer.
@@ -84,10 +80,10 @@ void check_ints(const Buffer& got, const Buffer& wanted, const char* what, std::
 
 CASE(each_layout_with_each) {
     std::vector<MPI_Datatype> types = layouts();
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, kSpan);
         const MPI_Win w = win;
-        const int target = (rank() + 1) % size();
+        const int target = right();
         const MPI_Aint at = win.at(target, kBefore);
         constexpr int kAll = static_cast<int>(kSpan);
         const Buffer old = numbered(7), mine = numbered(3 + rank());
@@ -149,9 +145,9 @@ CASE(five_thousand_pieces) {
     MPI_Datatype pieces;
     MPI_Type_indexed(kPieces, lengths.data(), places.data(), MPI_INT, &pieces);
     MPI_Type_commit(&pieces);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const auto covered = [](std::size_t i) { return i % 4 < 1 + i / 4 % 2; };
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, out.size() * 4);
         MPI_Win_lock_all(0, win);
         CHECK_OK(MPI_Put(out.data(), 1, pieces, target, win.at(target, 0), 1, pieces, win));
@@ -175,7 +171,7 @@ CASE(five_thousand_pieces) {
 
 CASE_BY_KIND(freed_while_queued) {
     Window win(kind, 1024);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     std::vector<int> out(64);
     MPI_Win_lock_all(0, win);
     for (int round = 0; round < 50; ++round) {

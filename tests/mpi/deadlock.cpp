@@ -6,11 +6,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post",
              "MPI_Win_complete", "MPI_Win_wait")
 
-using osct::Group;
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kMessage = 8 << 20;

@@ -13,9 +13,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach",
              "MPI_Win_fence", "MPI_Put", "MPI_Win_free")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 using Claim = void (*)(const void*, std::size_t, bool);
@@ -57,9 +54,9 @@ int create(void* base, MPI_Win* win) {
 void use(MPI_Win win, const long* base) {
     const long value = 100 + rank();
     MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, (rank() + 1) % size(), 3, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 3, 1, MPI_LONG, win));
     MPI_Win_fence(0, win);
-    CHECK_EQ(base[3], 100 + (rank() + size() - 1) % size());
+    CHECK_EQ(base[3], 100 + left());
 }
 
 bool may_fall_back() {

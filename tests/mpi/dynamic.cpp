@@ -12,8 +12,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI
 using osct::address;
 using osct::address_at;
 using osct::Dynamic;
-using osct::rank;
-using osct::size;
 
 namespace {
 
@@ -98,9 +96,8 @@ CASE(hundreds_at_once) {
         CHECK_OK(MPI_Win_attach(dynamic.win, start, 16));
         mine[i] = address(start);
     }
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    MPI_Sendrecv(mine.data(), kRegions, MPI_AINT, left, 0, theirs.data(), kRegions, MPI_AINT, right, 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(mine.data(), kRegions, MPI_AINT, left(), 0, theirs.data(), kRegions, MPI_AINT, right(), 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     std::vector<double> values;
     for (std::size_t i = 0; i < kRegions; ++i) {
         values.push_back(rank() + static_cast<double>(i));
@@ -108,12 +105,12 @@ CASE(hundreds_at_once) {
     }
     MPI_Win_fence(0, dynamic.win);
     for (std::size_t i = 0; i < kRegions; ++i) {
-        CHECK_OK(MPI_Put(&values[2 * i], 2, MPI_DOUBLE, right, theirs[i], 2, MPI_DOUBLE, dynamic.win));
+        CHECK_OK(MPI_Put(&values[2 * i], 2, MPI_DOUBLE, right(), theirs[i], 2, MPI_DOUBLE, dynamic.win));
     }
     MPI_Win_fence(0, dynamic.win);
     for (std::size_t i = 0; i < kRegions; ++i) {
         const double* const here = blocks[i]->as<double>() + i % 2;
-        CHECK_EQ(here[0], left + static_cast<double>(i));
+        CHECK_EQ(here[0], left() + static_cast<double>(i));
         CHECK_EQ(here[1], -static_cast<double>(i));
     }
     // All regions in one operation: absolute addresses in the target's datatype, displacement MPI_BOTTOM.
@@ -121,7 +118,7 @@ CASE(hundreds_at_once) {
     CHECK_OK(MPI_Type_create_hindexed_block(kRegions, 2, theirs.data(), MPI_DOUBLE, &type));
     MPI_Type_commit(&type);
     std::vector<double> all(2 * kRegions);
-    CHECK_OK(MPI_Get(all.data(), static_cast<int>(all.size()), MPI_DOUBLE, right, 0, 1, type, dynamic.win));
+    CHECK_OK(MPI_Get(all.data(), static_cast<int>(all.size()), MPI_DOUBLE, right(), 0, 1, type, dynamic.win));
     MPI_Win_fence(MPI_MODE_NOSUCCEED, dynamic.win);
     for (std::size_t i = 0; i < kRegions; ++i) {
         CHECK_EQ(all[2 * i], rank() + static_cast<double>(i));

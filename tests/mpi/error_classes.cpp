@@ -7,21 +7,13 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_start", "MPI_Win_post", "MPI_Win_fence",
              "MPI_Win_create_dynamic")
 
-using osct::Group;
-using osct::group_of;
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::size;
-using osct::Window;
-
 namespace {
 
-constexpr osct::WindowKind kAllocate = osct::WindowKind::Allocate;
+constexpr WindowKind kAllocate = WindowKind::Allocate;
 
 /// A window of 64 bytes whose errors are returned.
 struct Returning : Window {
-    explicit Returning(osct::WindowKind kind = kAllocate) : Window(kind, 64) {
+    explicit Returning(WindowKind kind = kAllocate) : Window(kind, 64) {
         MPI_Win_set_errhandler(handle(), MPI_ERRORS_RETURN);
     }
 };
@@ -31,7 +23,7 @@ struct Returning : Window {
 CASE(every_class) {
     HOST_CANNOT("the host alone gives other classes, or does not check");
     const osct::WithoutObject without_object;
-    Returning window, dynamic(osct::WindowKind::Dynamic);
+    Returning window, dynamic(WindowKind::Dynamic);
     const MPI_Win win = window;
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -363,7 +355,7 @@ CASE(predefined_attributes_are_fixed) {
 
 CASE(segments_of_ranks_that_are_not_there) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make");
-    Returning window(osct::WindowKind::Allocate);
+    Returning window(WindowKind::Allocate);
     MPI_Aint bytes = -1;
     int unit = -1;
     void* base = nullptr;
@@ -373,7 +365,7 @@ CASE(segments_of_ranks_that_are_not_there) {
 
 CASE(dynamic_windows_have_no_segment) {
     HOST_CANNOT("the host alone gives another class");
-    Returning window(osct::WindowKind::Dynamic);
+    Returning window(WindowKind::Dynamic);
     MPI_Aint bytes = -1;
     int unit = -1;
     void* base = nullptr;

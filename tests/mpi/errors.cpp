@@ -4,13 +4,9 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_allocate", "MPI_Win_create")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
-constexpr osct::WindowKind kAllocate = osct::WindowKind::Allocate;
+constexpr WindowKind kAllocate = WindowKind::Allocate;
 
 Window& returning(Window& win) {
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -57,7 +53,7 @@ CASE(ranges) {
     Window window(kAllocate, 64);
     const MPI_Win win = returning(window).handle();
     std::vector<char> data(8192);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     MPI_Win_lock_all(0, win);
     CHECK_CLASS(MPI_Put(data.data(), 8192, MPI_CHAR, target, 0, 8192, MPI_CHAR, win), MPI_ERR_RMA_RANGE);
     CHECK_CLASS(MPI_Get(data.data(), 1, MPI_CHAR, target, 1 << 20, 1, MPI_CHAR, win), MPI_ERR_RMA_RANGE);
@@ -81,7 +77,7 @@ CASE(epochs) {
     CHECK_CLASS(MPI_Win_lock_all(0, win), MPI_ERR_RMA_SYNC);
     // The host alone lets an operation through to a target that is not locked.
     if (size() > 1 && osct::served_by_osc())
-        CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, (rank() + 1) % size(), 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
+        CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, right(), 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
     CHECK_CLASS(MPI_Win_start(MPI_GROUP_EMPTY, 0, win), MPI_ERR_RMA_SYNC);
     MPI_Win_unlock(rank(), win);
 }
@@ -121,13 +117,13 @@ CASE(attach_and_query) {
     char memory[64];
     MPI_Aint bytes = 0;
     int unit = 0;
-    Window window(osct::WindowKind::Create, 64);
+    Window window(WindowKind::Create, 64);
     const MPI_Win win = returning(window).handle();
     CHECK_CLASS(MPI_Win_attach(win, memory, 64), MPI_ERR_RMA_FLAVOR);
     CHECK_CLASS(MPI_Win_detach(win, memory), MPI_ERR_RMA_FLAVOR);
     SKIP_IF(size() < 2);
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
     // Memory that loads and stores do not reach is no error but has no bytes.
-    CHECK_OK(MPI_Win_shared_query(win, (rank() + 1) % size(), &bytes, &unit, &base));
+    CHECK_OK(MPI_Win_shared_query(win, right(), &bytes, &unit, &base));
     CHECK_EQ(bytes, MPI_Aint{0});
 }

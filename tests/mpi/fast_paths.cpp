@@ -14,10 +14,6 @@
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Get_accumulate", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate",
              "MPI_Rget_accumulate", "MPI_Accumulate")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr std::size_t kBytes = 24576;  // three stripes
@@ -177,7 +173,7 @@ void close(Epoch epoch, int target, MPI_Win win) {
 }
 
 // Every process updates its own window's memory: the other's is compared there.
-void compare(osct::WindowKind kind, Epoch epoch, unsigned seed) {
+void compare(WindowKind kind, Epoch epoch, unsigned seed) {
     Window fast(kind, kBytes), general(kind, kBytes);
     for (Window* window : {&fast, &general}) {
         MPI_Win_set_errhandler(window->handle(), MPI_ERRORS_RETURN);
@@ -186,7 +182,7 @@ void compare(osct::WindowKind kind, Epoch epoch, unsigned seed) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     std::mt19937 random(seed);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     open(epoch, target, fast.handle());
     open(epoch, target, general.handle());
     Buffers one, other;
@@ -216,16 +212,16 @@ void compare(osct::WindowKind kind, Epoch epoch, unsigned seed) {
 CASE(generated_calls_in_every_epoch) {
     HOST_CANNOT("the host alone checks less, and crashes on some of these arguments");
     unsigned seed = 7u + static_cast<unsigned>(rank());
-    for (const osct::WindowKind kind : {osct::WindowKind::Allocate, osct::WindowKind::Create, osct::WindowKind::Shared})
+    for (const WindowKind kind : {WindowKind::Allocate, WindowKind::Create, WindowKind::Shared})
         for (const Epoch epoch : {Epoch::LockAll, Epoch::Lock, Epoch::Fence, Epoch::None})
             compare(kind, epoch, seed += 16);
 }
 
 // One handle may represent many requests at a time.
 CASE(many_requests_at_a_time) {
-    Window win(osct::WindowKind::Allocate, 4096);
+    Window win(WindowKind::Allocate, 4096);
     constexpr int kRequests = 64;
-    const int target = (rank() + 1) % size();
+    const int target = right();
     std::int64_t out[kRequests], in[kRequests];
     MPI_Request requests[2 * kRequests];
     MPI_Win_lock_all(0, win);
@@ -260,7 +256,7 @@ CASE(many_requests_at_a_time) {
 CASE(polling_with_requests_drives_the_host) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host alone may complete a request without progress");
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     std::vector<char> message(1 << 20, 1);
     MPI_Request sending = MPI_REQUEST_NULL, request;
     if (rank() == 0) {
@@ -287,7 +283,7 @@ CASE(polling_with_requests_drives_the_host) {
 // libosc's MPI_Wait and MPI_Test change nothing for requests of other operations: null, persistent, generalized,
 // incomplete and invalid ones.
 CASE(requests_of_the_host) {
-    Window win(osct::WindowKind::Allocate, 64);  // libosc knows the constant request from the first window on
+    Window win(WindowKind::Allocate, 64);  // libosc knows the constant request from the first window on
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Status status;
     int flag = 0, in = 0, count = 1;
@@ -351,7 +347,7 @@ CASE(requests_of_the_host) {
 }
 
 CASE(invalid_requests_are_errors) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const osct::WithoutObject without_object;
     MPI_Request request = static_cast<MPI_Request>(MPI_COMM_WORLD);
     int flag = 0;

@@ -7,10 +7,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Put", "MPI_Get", "MPI_Accu
              "MPI_Win_unlock", "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_start", "MPI_Win_post",
              "MPI_Win_complete", "MPI_Win_wait")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 MPI_Group world_group() {
@@ -23,15 +19,14 @@ MPI_Group world_group() {
 
 CASE_BY_KIND(adjacent_ranks_exchange) {
     Window win(kind, 64);
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
     for (int round = 0; round < 50; ++round) {
         const int out = rank() * 1000 + round;
         int in = -1;
-        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
         CHECK_OK(MPI_Win_fence(0, win));
-        CHECK_EQ(win.base<int>()[0], left * 1000 + round);
-        CHECK_OK(MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
+        CHECK_EQ(win.base<int>()[0], left() * 1000 + round);
+        CHECK_OK(MPI_Get(&in, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
         CHECK_OK(MPI_Win_fence(0, win));
         CHECK_EQ(in, rank() * 1000 + round);
     }
@@ -40,20 +35,19 @@ CASE_BY_KIND(adjacent_ranks_exchange) {
 
 CASE_BY_KIND(assertions) {
     Window win(kind, 256);
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     for (int round = 0; round < 30; ++round) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSTORE, win));
         const long one = round;
-        MPI_Put(&one, 1, MPI_LONG, right, win.at(right, 0), 1, MPI_LONG, win);
+        MPI_Put(&one, 1, MPI_LONG, right(), win.at(right(), 0), 1, MPI_LONG, win);
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
         CHECK_EQ(win.base<long>()[0], one);
         // The owner stores between epochs, and a reader sees it after the next fence.
         win.base<long>()[1] = rank() * 100 + round;
         long seen = -1;
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOPUT, win));
-        MPI_Get(&seen, 1, MPI_LONG, left, win.at(left, 8), 1, MPI_LONG, win);
+        MPI_Get(&seen, 1, MPI_LONG, left(), win.at(left(), 8), 1, MPI_LONG, win);
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, win));
-        CHECK_EQ(seen, left * 100 + round);
+        CHECK_EQ(seen, left() * 100 + round);
     }
 }
 
@@ -89,7 +83,7 @@ CASE_BY_KIND(lock_after_fence) {
 
 CASE(post_and_start_after_fence) {
     MPI_Group all = world_group();
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, 64);
         for (int round = 0; round < 5; ++round) {
             CHECK_OK(MPI_Win_fence(0, win));
@@ -110,11 +104,10 @@ CASE(post_and_start_after_fence) {
 
 CASE(each_kind_of_epoch_in_turn) {
     MPI_Group all = world_group();
-    Window win(osct::WindowKind::Allocate, 64);
-    const int right = (rank() + 1) % size();
+    Window win(WindowKind::Allocate, 64);
     const int one = 1;
     const auto add = [&] {
-        CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, MPI_SUM, win));
+        CHECK_OK(MPI_Accumulate(&one, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, MPI_SUM, win));
     };
     for (int round = 0; round < 10; ++round) {
         MPI_Win_fence(0, win);

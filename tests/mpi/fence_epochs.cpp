@@ -13,10 +13,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Put", "MPI_Get", "MPI_Accumulate")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kLarge = 8192;  // longs that go directly
@@ -35,7 +31,7 @@ std::size_t longs(int count) {
 // The target stores into its window until it calls the fence. Its stores must not overwrite puts of the next epoch.
 CASE(operations_wait_for_the_targets_fence) {
     for (const int count : {1, kLarge}) {
-        Window win(osct::WindowKind::Allocate, longs(2 * count * size()));
+        Window win(WindowKind::Allocate, longs(2 * count * size()));
         long* const mine = win.base<long>();
         const auto block = static_cast<std::size_t>(count);
         for (int turn = 1; turn <= 6; ++turn) {
@@ -65,7 +61,7 @@ CASE(operations_wait_for_the_targets_fence) {
 // are empty. After the fence a process finds in its own memory all operations of the epoch and none of the next one.
 CASE(each_epoch_is_whole_when_its_fence_returns) {
     constexpr int kEpochs = 60;
-    Window win(osct::WindowKind::Allocate, longs(kLarge + 1));
+    Window win(WindowKind::Allocate, longs(kLarge + 1));
     long* const mine = win.base<long>();
     mine[0] = 0;
     long expected = 0;
@@ -105,10 +101,10 @@ CASE(each_epoch_is_whole_when_its_fence_returns) {
 // strategy.
 CASE(empty_epochs_cast_no_vote) {
     constexpr int kBytes = 65536;
-    Window win(osct::WindowKind::Allocate, kBytes);
+    Window win(WindowKind::Allocate, kBytes);
     for (int turn = 1; turn <= 6; ++turn) {
         const std::vector<unsigned char> block(kBytes, static_cast<unsigned char>(turn));
-        const int target = (rank() + 1) % size();
+        const int target = right();
         CHECK_OK(MPI_Win_fence(0, win));
         MPI_Put(block.data(), kBytes, MPI_BYTE, target, win.at(target, 0), kBytes, MPI_BYTE, win);
         CHECK_OK(MPI_Win_fence(0, win));
@@ -118,7 +114,7 @@ CASE(empty_epochs_cast_no_vote) {
 
 // The same word is written by another process in each epoch, by load and store or by message: the last one counts.
 CASE(epochs_come_one_after_the_other) {
-    Window win(osct::WindowKind::Allocate, longs(1));
+    Window win(WindowKind::Allocate, longs(1));
     CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
     for (int epoch = 0; epoch < 300; ++epoch) {
         const long value = epoch;
@@ -138,14 +134,13 @@ CASE(epochs_come_one_after_the_other) {
 // Operations under a lock are complete after a later fence, also after the window's first one.
 CASE(a_fence_orders_operations_under_locks) {
     for (int turn = 1; turn <= 20; ++turn) {
-        Window win(osct::WindowKind::Allocate, longs(1));
-        const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+        Window win(WindowKind::Allocate, longs(1));
         const long value = turn * 100 + rank();
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win));
-        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, win.at(right, 0), 1, MPI_LONG, win));
-        CHECK_OK(MPI_Win_unlock(right, win));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), win.at(right(), 0), 1, MPI_LONG, win));
+        CHECK_OK(MPI_Win_unlock(right(), win));
         CHECK_OK(MPI_Win_fence(0, win));
-        CHECK_EQ(win.base<long>()[0], turn * 100 + left);
+        CHECK_EQ(win.base<long>()[0], turn * 100 + left());
     }
 }
 
@@ -153,7 +148,7 @@ CASE(a_fence_orders_operations_under_locks) {
 // still inside the fence.
 CASE(locks_after_a_fence_see_the_whole_epoch) {
     constexpr int kLongs = 200;
-    Window win(osct::WindowKind::Allocate, longs(kLongs));
+    Window win(WindowKind::Allocate, longs(kLongs));
     const long one = 1;
     for (int turn = 1; turn <= 60; ++turn) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
@@ -184,7 +179,7 @@ CASE(an_epoch_with_a_put_is_few_messages) {
     const char* mode = std::getenv("OSC_FENCE");
     SKIP_IF(osct::on_one_node() || size() != 2 || (mode != nullptr && std::string(mode) == "immediate"));
     constexpr int kPairs = 200;
-    Window win(osct::WindowKind::Allocate, longs(1));
+    Window win(WindowKind::Allocate, longs(1));
     const int other = 1 - rank();
     const auto pairs = [&](int count) {
         for (long i = 0; i < count; ++i) {
@@ -214,10 +209,9 @@ CASE(the_strategy_is_agreed_and_reported) {
     MPI_Info_free(&info);
     CHECK_EQ(osct::info_value(win, "osc_fence"), "immediate");
     const long value = rank();
-    const int right = (rank() + 1) % size();
     CHECK_OK(MPI_Win_fence(0, win));
-    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     CHECK_OK(MPI_Win_fence(0, win));
-    CHECK_EQ(base[0], (rank() + size() - 1) % size());
+    CHECK_EQ(base[0], left());
     CHECK_OK(MPI_Win_free(&win));
 }

@@ -16,9 +16,6 @@
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Alloc_mem", "MPI_Free_mem", "MPI_Win_allocate", "MPI_Win_free", "MPI_Put",
              "MPI_Win_fence")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr unsigned kPatience = 10;  // seconds
@@ -85,9 +82,9 @@ class Marked {
     ~Marked() {
         const long value = rank();
         CHECK_OK(MPI_Win_fence(0, win_));
-        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win_));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win_));
         CHECK_OK(MPI_Win_fence(0, win_));
-        CHECK_EQ(base_[0], (rank() + size() - 1) % size());
+        CHECK_EQ(base_[0], left());
         CHECK_ALL(base_ + 1, kWords - 1, [](std::size_t i) { return i + 1; });
         CHECK_OK(MPI_Win_free(&win_));
     }

@@ -145,6 +145,9 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
 
 }  // namespace osct
 
+// What nearly every case uses.
+using osct::Group, osct::group_of, osct::left, osct::rank, osct::right, osct::size;
+
 #ifndef OSCT_NAME
 #define OSCT_NAME ""
 #endif

@@ -5,13 +5,7 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_get_info", "MPI_Win_set_info", "MPI_Accumulate", "MPI_Win_fence")
 
-using osct::Group;
 using osct::info_value;
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::size;
-using osct::Window;
 
 namespace {
 
@@ -62,7 +56,7 @@ CASE_BY_KIND(defaults) {
     CHECK_EQ(info_value(win, "mpi_accumulate_granularity"), std::string("0"));
     CHECK_EQ(info_value(win, "same_size"), std::string("false"));
     CHECK_EQ(info_value(win, "same_disp_unit"), std::string("false"));
-    if (kind == osct::WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
+    if (kind == WindowKind::Shared && osct::shares_memory(MPI_COMM_WORLD))
         CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string("false"));
 }
 
@@ -81,7 +75,7 @@ CASE(values_that_are_taken) {
         {"same_disp_unit", {"8"}},
         // The library keeps its own choice.
         {"mpi_accumulate_granularity", {"64", "8", "-1"}}};
-    Window window(osct::WindowKind::Allocate, 64);
+    Window window(WindowKind::Allocate, 64);
     for (const auto& [key, values] : taken) {
         for (const char* value : values) {
             const Hints hints{{key, value}};
@@ -121,7 +115,7 @@ CASE(set_info_leaves_other_keys_unchanged) {
     CHECK_OK(MPI_Win_set_info(win, nothing.info));
     CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("none"));
     // One window's hints are not another's.
-    Window other(osct::WindowKind::Allocate, 64);
+    Window other(WindowKind::Allocate, 64);
     CHECK_EQ(info_value(other, "accumulate_ops"), std::string("same_op_no_op"));
     MPI_Win_free(&win);
 }
@@ -230,7 +224,7 @@ CASE(promises_about_accumulates) {
 CASE(order_that_was_kept) {
     for (const char* kept : {"waw", "raw,waw", "rar,raw,war,waw"}) {
         const Hints hints{{"accumulate_ordering", kept}};
-        for (osct::WindowKind kind : osct::kAllWindowKinds) {
+        for (WindowKind kind : kAllWindowKinds) {
             Window win(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
             const MPI_Aint at = win.at(right(), 0);
             MPI_Win_lock_all(0, win);

@@ -12,9 +12,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put_c", "MPI_Get_c", "MPI_Accumulate_c", "M
              "MPI_Rget_c", "MPI_Raccumulate_c", "MPI_Rget_accumulate_c", "MPI_Win_create_c", "MPI_Win_allocate_c",
              "MPI_Win_allocate_shared_c", "MPI_Win_shared_query_c")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30;
@@ -66,8 +63,8 @@ void put_and_get_gibibytes(MPI_Win win, unsigned char* mine, std::size_t bytes) 
 }  // namespace
 
 CASE_BY_KIND(every_form_with_ordinary_counts) {
-    osct::Window win(kind, 64 * sizeof(long));
-    const int target = (rank() + 1) % size();
+    Window win(kind, 64 * sizeof(long));
+    const int target = right();
     const MPI_Aint at = win.at(target, 0);
     long out[8], back[8];
     for (int i = 0; i < 8; ++i)
@@ -112,7 +109,7 @@ CASE(windows_of_large_units) {
     CHECK_EQ(bytes, MPI_Aint{64});
     CHECK_EQ(unit, kUnit);
     CHECK(there == base);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const long value = rank() + 5;
     MPI_Win_fence(0, win);
     CHECK_OK(MPI_Put(&value, 1, MPI_LONG, target, 0, 1, MPI_LONG, win));
@@ -120,7 +117,7 @@ CASE(windows_of_large_units) {
     // The product of displacement and unit does not wrap around.
     CHECK_CLASS(MPI_Put(&value, 1, MPI_LONG, target, MPI_Aint{1} << 62, 1, MPI_LONG, win), MPI_ERR_RMA_RANGE);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    CHECK_EQ(base[0], (rank() + size() - 1) % size() + 5L);
+    CHECK_EQ(base[0], left() + 5L);
     CHECK_OK(MPI_Win_free(&win));
     std::vector<long> own(8);
     CHECK_OK(MPI_Win_create_c(own.data(), 64, kUnit, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
@@ -140,10 +137,10 @@ CASE(extents_near_two_to_the_62) {
         MPI_Type_create_resized(MPI_LONG, 0, 0, &still);
         for (MPI_Datatype* const type : {&wide, &four, &still})
             MPI_Type_commit(type);
-        for (const osct::WindowKind kind : osct::kAllWindowKinds) {
-            osct::Window win(kind, 8 * sizeof(long));
+        for (const WindowKind kind : kAllWindowKinds) {
+            Window win(kind, 8 * sizeof(long));
             MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-            const int target = (rank() + 1) % size();
+            const int target = right();
             const MPI_Aint at = win.at(target, 0);
             long values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8] = {};
             CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
@@ -180,7 +177,7 @@ CASE(elements_at_large_units) {
         char* base = nullptr;
         MPI_Win win = MPI_WIN_NULL;
         CHECK_OK(MPI_Win_allocate_c(unit + 64, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-        const int target = (rank() + 1) % size();
+        const int target = right();
         const long value = rank() + 5;
         long sum = -1;
         MPI_Win_fence(0, win);
@@ -193,7 +190,7 @@ CASE(elements_at_large_units) {
         CHECK_EQ(sum, 2 * value);
         long mine = 0;
         std::memcpy(&mine, base + unit, sizeof mine);
-        CHECK_EQ(mine, 2 * ((rank() + size() - 1) % size() + 5L));
+        CHECK_EQ(mine, 2 * (left() + 5L));
         int* shown = nullptr;
         int found = 0;
         CHECK_OK(MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, &shown, &found));

@@ -5,9 +5,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence", "MPI_Put", "MPI_Win_get_group")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 void ring(MPI_Win win, long* base, int me, int members, long value) {

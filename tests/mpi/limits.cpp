@@ -6,9 +6,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_create", "MPI_Win_free", "MPI_Win_fence", "MPI_Put")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 MPI_Win allocate(MPI_Aint bytes, long** base) {
@@ -21,9 +18,9 @@ MPI_Win allocate(MPI_Aint bytes, long** base) {
 void use(MPI_Win win, const long* base, long value) {
     const long out = value * 100 + rank();
     MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    CHECK_EQ(base[0], value * 100 + (rank() + size() - 1) % size());
+    CHECK_EQ(base[0], value * 100 + left());
 }
 
 }  // namespace

@@ -8,10 +8,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_lock", "MPI_Win_unlock", "MPI_Put")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 // Ranks 0 and 3, which are on different nodes if there are two, are in a lock_all epoch and write to each other only
 // after ranks 1 and 2 have requested their locks exclusively. No process may wait for ever, because lock_all may hold
 // all locks from the start.

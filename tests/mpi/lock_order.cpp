@@ -17,17 +17,13 @@
 OSCT_PROGRAM(MPI_THREAD_SERIALIZED, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Put", "MPI_Get", "MPI_Win_flush",
              "MPI_Win_flush_all")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
-constexpr osct::WindowKind kKinds[] = {osct::WindowKind::Allocate, osct::WindowKind::Create, osct::WindowKind::Dynamic};
+constexpr WindowKind kKinds[] = {WindowKind::Allocate, WindowKind::Create, WindowKind::Dynamic};
 
 /// Several windows of one kind.
 struct Windows : std::deque<Window> {
-    Windows(osct::WindowKind kind, int count) {
+    Windows(WindowKind kind, int count) {
         for (int i = 0; i < count; ++i)
             emplace_back(kind, 64);
     }
@@ -139,7 +135,7 @@ void take_in_order(Windows& windows, const std::vector<Place>& places, const Run
 
 CASE(two_targets_of_one_window) {
     SKIP_IF(size() < 2);
-    for (const osct::WindowKind kind : kKinds) {
+    for (const WindowKind kind : kKinds) {
         Windows windows(kind, 1);
         take_in_order(windows, {{0, 0}, {0, 1}});
     }
@@ -147,7 +143,7 @@ CASE(two_targets_of_one_window) {
 
 CASE(two_windows) {
     SKIP_IF(size() < 2);
-    for (const osct::WindowKind kind : kKinds) {
+    for (const WindowKind kind : kKinds) {
         Windows two(kind, 2);
         take_in_order(two, {{0, 0}, {1, 1}});
         Windows same_target(kind, 2);
@@ -158,7 +154,7 @@ CASE(two_windows) {
 // Processes take different places, in ascending order each; flushes in between acquire some locks early.
 CASE(random_places) {
     constexpr int kWindows = 3;
-    for (const osct::WindowKind kind : kKinds) {
+    for (const WindowKind kind : kKinds) {
         Windows windows(kind, kWindows);
         std::minstd_rand random(static_cast<unsigned>(rank()) * 31 + 7);
         std::vector<long> mine(static_cast<std::size_t>(kWindows * size())), all(mine.size());
@@ -191,8 +187,8 @@ namespace {
 // Places of one window, of two, and more of them than threads.
 void take_in_threads(const Run& run) {
     const int times = rounds() / 4;
-    for (const osct::WindowKind kind : kKinds) {
-        if (kind != osct::WindowKind::Allocate && !osct::full()) continue;
+    for (const WindowKind kind : kKinds) {
+        if (kind != WindowKind::Allocate && !osct::full()) continue;
         Windows one(kind, 1);
         take_in_order(one, {{0, 0}, {0, 1}}, run, times);
         Windows two(kind, 2);
@@ -242,7 +238,7 @@ void write(const Windows& windows, int target, long value) {
 // Rank 0 holds its lock until rank 1 has had that of rank 2. Rank 1 calls waiting() for the first and, in another
 // thread, the function that it gets for the second.
 void wait_for_held_lock(const std::function<void(Windows&, const Work& free_lock)>& waiting) {
-    for (const osct::WindowKind kind : kKinds) {
+    for (const WindowKind kind : kKinds) {
         Windows windows(kind, 1);
         if (rank() == 0) lock(windows, {0, 0});
         MPI_Barrier(MPI_COMM_WORLD);

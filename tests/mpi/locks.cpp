@@ -5,10 +5,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Put",
              "MPI_Get", "MPI_Win_flush", "MPI_Win_flush_local")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 // A counter that is read, then written by separate calls: only the lock keeps increments apart.
 CASE_BY_KIND(exclusive_excludes) {
     const int rounds = osct::full() ? 2000 : 200;
@@ -37,7 +33,7 @@ CASE_BY_KIND(exclusive_excludes) {
 CASE_BY_KIND(flushes_of_unlocked_targets) {
     SKIP_IF(size() < 2);
     Window win(kind, 64);
-    const int target = (rank() + 1) % size(), origin = (rank() + size() - 1) % size();
+    const int target = right(), origin = left();
     for (const int lock : {MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE}) {
         const long out = 10 * lock + rank();
         CHECK_OK(MPI_Win_lock(lock, target, 0, win));
@@ -82,7 +78,7 @@ CASE_BY_KIND(lock_on_self_is_held_when_it_returns) {
 
 // Shared holders at once: each waits inside its epoch, in which it has accessed the target, for all others.
 CASE(shared_locks_overlap) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     int seen = -1;
     const auto get_and_meet = [&] {
         MPI_Get(&seen, 1, MPI_INT, 0, win.at(0, 0), 1, MPI_INT, win);
@@ -142,22 +138,22 @@ CASE_BY_KIND(several_targets_at_once) {
 
 CASE_BY_KIND(nocheck) {
     Window win(kind, 64);
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size(), out = rank();
-    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, MPI_MODE_NOCHECK, win));
-    CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
-    CHECK_OK(MPI_Win_unlock(right, win));
+    const int out = rank();
+    CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), MPI_MODE_NOCHECK, win));
+    CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
+    CHECK_OK(MPI_Win_unlock(right(), win));
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK_EQ(win.base<int>()[0], left);
+    CHECK_EQ(win.base<int>()[0], left());
     CHECK_OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     int in = -1;
-    CHECK_OK(MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
+    CHECK_OK(MPI_Get(&in, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
     CHECK_OK(MPI_Win_unlock_all(win));
     CHECK_EQ(in, rank());
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 CASE(epochs_without_operations) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     for (int i = 0; i < 300; ++i) {
         const int target = (i + rank()) % size();
         CHECK_OK(MPI_Win_lock(i % 3 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win));
@@ -172,7 +168,7 @@ CASE(epochs_without_operations) {
 
 // Locks of different windows know nothing of each other.
 CASE(windows_are_independent) {
-    Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Create, 64);
+    Window a(WindowKind::Allocate, 64), b(WindowKind::Create, 64);
     for (int i = 0; i < 50; ++i) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, a.handle());
         MPI_Win_lock_all(0, b.handle());

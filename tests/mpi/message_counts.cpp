@@ -12,10 +12,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Fetch_and_op", "MPI_Put", "MPI_Win_lock_all",
              "MPI_Win_start", "MPI_Win_post")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kEpochs = 200;
@@ -42,7 +38,7 @@ double per_epoch(Epoch&& epoch) {
 // Rank 0 locks the last rank, on another node, and does `operations(value)` there.
 template <class Operations>
 double per_lock(int type, Operations&& operations) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     return per_epoch([&](int i) {
         if (rank() != 0) return;
         CHECK_OK(MPI_Win_lock(type, size() - 1, 0, win));
@@ -55,7 +51,7 @@ double per_lock(int type, Operations&& operations) {
 
 CASE(lock_all_sends_nothing_by_itself) {
     SKIP_IF(osct::on_one_node());
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const double messages = per_epoch([&](int) {
         CHECK_OK(MPI_Win_lock_all(0, win));
         CHECK_OK(MPI_Win_unlock_all(win));
@@ -98,7 +94,7 @@ CASE(an_operation_under_a_lock_is_one_round_trip) {
 // Post; data and complete together; and the reply to that, which the next message takes along.
 CASE(post_start_complete_wait_costs_three_messages) {
     SKIP_IF(osct::on_one_node());
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const int target = size() - 1;
     const osct::Group other(rank() == 0 ? target : 0);
     const double messages = per_epoch([&](int i) {
@@ -121,7 +117,7 @@ CASE(post_start_complete_wait_costs_three_messages) {
 CASE(a_single_operation_goes_directly) {
     SKIP_IF(osct::on_one_node());
     constexpr int kLongs = 64;
-    Window win(osct::WindowKind::Allocate, 3 * kLongs * sizeof(long));
+    Window win(WindowKind::Allocate, 3 * kLongs * sizeof(long));
     const int target = size() - 1;
     if (rank() == 0) {
         long value[kLongs] = {};
@@ -170,7 +166,7 @@ CASE(a_single_operation_goes_directly) {
 // A put that begins where the previous one ends is merged with it. Other operations keep their order.
 CASE(adjacent_puts_are_merged) {
     constexpr int kWords = 8192;
-    Window win(osct::WindowKind::Allocate, (kWords + 2) * sizeof(long));
+    Window win(WindowKind::Allocate, (kWords + 2) * sizeof(long));
     const int target = size() - 1;
     const auto put = [&](const void* from, int bytes, std::size_t at) {
         MPI_Put(from, bytes, MPI_BYTE, target, win.at(target, at), bytes, MPI_BYTE, win);
@@ -213,7 +209,7 @@ CASE(adjacent_puts_are_merged) {
 CASE(a_contended_lock_is_fair_and_costs_few_messages) {
     const long wanted = osct::full() ? 10000 : 3000;
     constexpr double kHeld = 50e-6;
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     *win.base<long>() = 0;
     const long one = 1;
     long mine = 0;

@@ -15,9 +15,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create", "MPI_Alloc_mem",
              "MPI_Win_free")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr MPI_Aint kTooMuch = MPI_Aint{1} << 60;
@@ -36,9 +33,9 @@ void use(MPI_Comm comm) {
     CHECK_OK(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, &base, &win));
     const long out = rank() + 3;
     MPI_Win_fence(0, win);
-    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    CHECK_EQ(base[0], (rank() + size() - 1) % size() + 3L);
+    CHECK_EQ(base[0], left() + 3L);
     CHECK_OK(MPI_Win_free(&win));
 }
 
@@ -288,16 +285,15 @@ CASE(untouched_memory_has_no_pages) {
     shared[0] = 1;
     const long out = rank() + 1;
     long in = -1;
-    const int right = (rank() + 1) % size();
     MPI_Win_fence(0, wins[0]);
-    CHECK_OK(MPI_Get(&in, 1, MPI_LONG, right, 8, 1, MPI_LONG, wins[0]));
+    CHECK_OK(MPI_Get(&in, 1, MPI_LONG, right(), 8, 1, MPI_LONG, wins[0]));
     MPI_Win_fence(0, wins[0]);
     CHECK_EQ(in, 0L);
-    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right, kBytes - 8, 1, MPI_LONG, wins[0]));
+    CHECK_OK(MPI_Put(&out, 1, MPI_LONG, right(), kBytes - 8, 1, MPI_LONG, wins[0]));
     MPI_Win_fence(0, wins[0]);
     long got = 0;
     std::memcpy(&got, allocated + kBytes - 8, sizeof got);
-    CHECK_EQ(got, (rank() + size() - 1) % size() + 1L);
+    CHECK_EQ(got, left() + 1L);
     for (MPI_Win& win : wins)
         CHECK_OK(MPI_Win_free(&win));
     CHECK_OK(MPI_Free_mem(block));

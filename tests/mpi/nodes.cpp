@@ -4,9 +4,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_sync")
 
-using osct::rank;
-using osct::size;
-
 CASE(memory_that_cannot_be_shared) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -4,16 +4,12 @@
 #include "notified.h"
 
 using osct::Notified;
-using osct::rank;
-using osct::size;
-using osct::Window;
 
 // Numbers differ between the ranks; a second set zeroes, grows and shrinks.
 CASE(numbers_of_counters) {
-    Window win(osct::WindowKind::Allocate, 64);
-    const int right = (rank() + 1) % size();
+    Window win(WindowKind::Allocate, 64);
     int number = -1;
-    CHECK_OK(OSC_Win_get_num_notify(win, right, &number));
+    CHECK_OK(OSC_Win_get_num_notify(win, right(), &number));
     CHECK_EQ(number, 0);
     for (const int base : {3, 1, 2000, 0}) {
         CHECK_OK(OSC_Win_set_num_notify(win, MPI_INFO_NULL, base + rank()));
@@ -23,8 +19,8 @@ CASE(numbers_of_counters) {
         }
         if (base == 0) break;
         CHECK_OK(MPI_Win_lock_all(0, win));
-        const int last = base + right - 1;
-        CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, right, 0, 0, MPI_BYTE, last, win));
+        const int last = base + right() - 1;
+        CHECK_OK(OSC_Put_notify(nullptr, 0, MPI_BYTE, right(), 0, 0, MPI_BYTE, last, win));
         MPI_Count value = -1;
         CHECK_OK(OSC_Win_wait_notify(win, base + rank() - 1, 1, &value));
         CHECK_EQ(value, 1);
@@ -34,7 +30,7 @@ CASE(numbers_of_counters) {
 
 // Nothing moves when the call fails.
 CASE(errors) {
-    const Notified win(osct::WindowKind::Allocate, 64, 2);
+    const Notified win(WindowKind::Allocate, 64, 2);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     const int out = 99;
     const int target = (rank() + 1) % size();
@@ -70,14 +66,14 @@ CASE(errors) {
     CHECK_EQ(win.value(0), 0);
     CHECK_EQ(win.value(1), 0);
     // A window without counters.
-    Window without(osct::WindowKind::Allocate, 64);
+    Window without(WindowKind::Allocate, 64);
     MPI_Win_set_errhandler(without, MPI_ERRORS_RETURN);
     CHECK_OK(MPI_Win_lock_all(0, without));
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, without), MPI_ERR_ARG);
     CHECK_CLASS(OSC_Win_wait_notify(without, 0, 0, nullptr), MPI_ERR_ARG);
     CHECK_OK(MPI_Win_unlock_all(without));
     CHECK_EQ(without.base<int>()[0], 0);
-    Window closed(osct::WindowKind::Allocate, 64);
+    Window closed(WindowKind::Allocate, 64);
     CHECK_OK(OSC_Win_set_num_notify(closed, MPI_INFO_NULL, 1));
     MPI_Win_set_errhandler(closed, MPI_ERRORS_RETURN);
     CHECK_CLASS(OSC_Win_set_num_notify(closed, MPI_INFO_NULL, -1), MPI_ERR_ARG);
@@ -100,7 +96,7 @@ CASE(errors) {
 // The operation is issued although the epoch goes on and, where locks are deferred, others wait in it.
 CASE(notified_operations_are_issued_in_the_epoch) {
     SKIP_IF(size() < 2);
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     CHECK_OK(OSC_Win_set_num_notify(win, MPI_INFO_NULL, 1));
     const long out[2] = {11, 12};
     if (rank() == 0) {

@@ -8,9 +8,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Raccumulate", "MPI_Get_accumulate",
              "MPI_Rput", "MPI_Rget", "MPI_Rget_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap")
 
-using osct::right;
-using osct::Window;
-
 namespace {
 
 // Calls of every function with a null buffer and data to move, at byte 64 of the target. `types` have data at the
@@ -135,7 +132,7 @@ CASE_BY_KIND(null_buffers_without_data) {
 
 CASE(null_buffers_to_no_process) {
     HOST_CANNOT("the host alone checks them");
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     MPI_Request request[4];
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     MPI_Win_lock_all(0, win);

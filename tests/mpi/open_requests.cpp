@@ -12,9 +12,6 @@ OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MP
 
 using osct::complete;
 using osct::kRequests;
-using osct::rank;
-using osct::size;
-using osct::Window;
 
 namespace {
 
@@ -97,7 +94,7 @@ CASE(requests_are_returned_at_once) {
         for (int variant = 0; variant < 8; ++variant) {
             // A direct access to a region waits for the lock first.
             const bool regions = count == 1 && variant % 2 != 0 && !all_goes_directly();
-            Window win(regions ? osct::WindowKind::Dynamic : osct::WindowKind::Allocate, kInts * sizeof(int));
+            Window win(regions ? WindowKind::Dynamic : WindowKind::Allocate, kInts * sizeof(int));
             fill(win);
             while_held(win, [&] {
                 std::vector<int> in(kInts, -1), fetched(kInts, -1);
@@ -150,7 +147,7 @@ int get_status([[maybe_unused]] int call, MPI_Request request, int& flag, MPI_St
 CASE(status_calls_make_progress) {
     SKIP_IF(cannot_be_held_back());
     for (int call = 0; call < kStatusCalls; ++call) {
-        Window win(osct::WindowKind::Create, kInts * sizeof(int));
+        Window win(WindowKind::Create, kInts * sizeof(int));
         fill(win);
         while_held(win, [&] {
             std::vector<int> in(kInts, -1);
@@ -176,7 +173,7 @@ CASE(status_calls_make_progress) {
 CASE(a_wait_drives_messages) {
     SKIP_IF(cannot_be_held_back());
     for (const bool all : {false, true}) {
-        Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
+        Window win(WindowKind::Allocate, kInts * sizeof(int));
         fill(win);
         while_held(win, [&] {
             static const std::vector<int> big(1 << 20, 1);
@@ -198,7 +195,7 @@ CASE(a_wait_drives_messages) {
 // More open requests than message buffers, with small and large operations.
 CASE(many_are_open_at_once) {
     SKIP_IF(cannot_be_held_back());
-    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
+    Window win(WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     for (int count : {1, 1200}) {
         while_held(win, [&] {
@@ -227,7 +224,7 @@ CASE(many_are_open_at_once) {
 CASE(let_go_before_the_end) {
     SKIP_IF(cannot_be_held_back());
     for (int round = 0; round < 10; ++round) {
-        auto window = std::make_unique<Window>(osct::WindowKind::Allocate, kInts * sizeof(int));
+        auto window = std::make_unique<Window>(WindowKind::Allocate, kInts * sizeof(int));
         const Window& win = *window;
         fill(win);
         std::vector<int> in(kInts, -1);
@@ -259,7 +256,7 @@ CASE(let_go_before_the_end) {
 CASE(puts_end_at_the_origin) {
     SKIP_IF(cannot_be_held_back());
     const bool copies = !all_goes_directly();
-    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
+    Window win(WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
         std::vector<int> out(kInts, 5);
@@ -291,7 +288,7 @@ CASE(puts_end_at_the_origin) {
 // Each thread waits for its own, in another call.
 CASE(threads_wait_for_their_own) {
     SKIP_IF(cannot_be_held_back());
-    Window win(osct::WindowKind::Allocate, kInts * sizeof(int));
+    Window win(WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
         std::vector<std::thread> threads;

@@ -6,11 +6,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Raccumulate", "MPI_Get_accumulate",
              "MPI_Rget_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap")
 
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::Window;
-
 namespace {
 
 void user_sum(void* in, void* inout, int* count, MPI_Datatype*) {

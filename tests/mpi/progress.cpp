@@ -15,9 +15,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get
              "MPI_Compare_and_swap", "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_flush", "MPI_Win_lock_all",
              "MPI_Win_unlock_all", "MPI_Win_flush_local", "MPI_Win_flush_local_all")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr int kInts = 20000;
@@ -50,8 +47,8 @@ void while_target_computes(F operation) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host needs the target inside MPI");
     const int target = size() - 1;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
-        osct::Window win(kind, kInts * sizeof(int));
+    for (WindowKind kind : kAllWindowKinds) {
+        Window win(kind, kInts * sizeof(int));
         osct::while_one_computes(target, [&] {
             if (rank() != 0) return;
             MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win);
@@ -64,7 +61,7 @@ void while_target_computes(F operation) {
 }  // namespace
 
 CASE(put_and_get) {
-    while_target_computes([](const osct::Window& win, int target) {
+    while_target_computes([](const Window& win, int target) {
         std::vector<int> out(kInts, 4), in(kInts, 0);
         MPI_Put(out.data(), kInts, MPI_INT, target, win.at(target, 0), kInts, MPI_INT, win);
         MPI_Win_flush(target, win);
@@ -75,7 +72,7 @@ CASE(put_and_get) {
 }
 
 CASE(accumulates) {
-    while_target_computes([](const osct::Window& win, int target) {
+    while_target_computes([](const Window& win, int target) {
         std::vector<int> ones(kInts, 1), in(kInts, 0);
         int old = -1, seen = -1;
         const int zero = 0;
@@ -92,7 +89,7 @@ CASE(accumulates) {
 }
 
 CASE(derived_datatypes) {
-    while_target_computes([](const osct::Window& win, int target) {
+    while_target_computes([](const Window& win, int target) {
         MPI_Datatype type;
         MPI_Type_vector(1000, 3, 7, MPI_INT, &type);
         MPI_Type_commit(&type);
@@ -113,8 +110,8 @@ CASE_BY_KIND(flush_local_sends) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host may keep the operation until MPI_Win_unlock_all");
     const int target = size() - 1;
-    if (kind == osct::WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) return;
-    osct::Window win(kind, sizeof(int));
+    if (kind == WindowKind::Shared && !osct::shares_memory(MPI_COMM_WORLD)) return;
+    Window win(kind, sizeof(int));
     MPI_Win_lock_all(0, win);
     for (int value = 1; value <= 4; ++value) {
         int came = 0;
@@ -156,16 +153,16 @@ CASE(a_handler_opens_pages_that_the_target_watches) {
     ::mprotect(g_watched, 4 * kPage, PROT_READ);
     MPI_Barrier(MPI_COMM_WORLD);
     const long value = 7;
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, osct::right(), 0, win);
-    const int put = MPI_Put(&value, 1, MPI_LONG, osct::right(), kPage, 1, MPI_LONG, win);
-    const int add = MPI_Accumulate(&value, 1, MPI_LONG, osct::right(), 3 * kPage, 1, MPI_LONG, MPI_SUM, win);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win);
+    const int put = MPI_Put(&value, 1, MPI_LONG, right(), kPage, 1, MPI_LONG, win);
+    const int add = MPI_Accumulate(&value, 1, MPI_LONG, right(), 3 * kPage, 1, MPI_LONG, MPI_SUM, win);
     // Where the origin itself writes to the target, the system knows no handler.
-    const int ended = MPI_Win_unlock(osct::right(), win);
+    const int ended = MPI_Win_unlock(right(), win);
     const bool refused = put != MPI_SUCCESS || add != MPI_SUCCESS || ended != MPI_SUCCESS;
-    CHECK(!refused || osct::same_node(osct::right()));
+    CHECK(!refused || osct::same_node(right()));
     MPI_Win_free(&win);
     ::sigaction(SIGSEGV, &before, nullptr);
-    if (!osct::same_node(osct::left()))
+    if (!osct::same_node(left()))
         for (const std::size_t page : {1, 3})
             CHECK_EQ(static_cast<int>(g_watched[page * kPage]), 7);
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

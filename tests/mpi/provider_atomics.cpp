@@ -13,9 +13,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fet
              "MPI_Win_lock_all", "MPI_Win_flush")
 
 using osct::atomics;
-using osct::rank;
-using osct::size;
-using osct::WindowKind;
 
 namespace {
 
@@ -52,7 +49,7 @@ class Chosen {
     MPI_Info info_ = MPI_INFO_NULL;
 
   public:
-    const osct::Window window;
+    const Window window;
 };
 
 std::string in_use(const Chosen& window) {
@@ -225,7 +222,7 @@ CASE(epochs_end_the_operations) {
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "osc_atomics", "provider");
-    osct::Window win(WindowKind::Allocate, 64, MPI_COMM_WORLD, info);
+    Window win(WindowKind::Allocate, 64, MPI_COMM_WORLD, info);
     MPI_Info_free(&info);
     const std::int64_t one = 1;
     for (int round = 1; round <= 6; ++round) {

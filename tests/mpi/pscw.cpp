@@ -9,24 +9,17 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
              "MPI_Put", "MPI_Get")
 
-using osct::Group;
-using osct::group_of;
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 CASE_BY_KIND(ring_on_every_kind) {
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    const Group origins(left), targets(right);
+    const Group origins(left()), targets(right());
     Window win(kind, 1024);
     for (int round = 0; round < 100; ++round) {
         const int out = rank() * 1000 + round;
         CHECK_OK(MPI_Win_post(origins, 0, win));
         CHECK_OK(MPI_Win_start(targets, 0, win));
-        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win));
+        CHECK_OK(MPI_Put(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win));
         CHECK_OK(MPI_Win_complete(win));
         CHECK_OK(MPI_Win_wait(win));
-        CHECK_EQ(win.base<int>()[0], left * 1000 + round);
+        CHECK_EQ(win.base<int>()[0], left() * 1000 + round);
     }
 }
 
@@ -34,7 +27,7 @@ CASE_BY_KIND(ring_on_every_kind) {
 CASE(groups_in_any_order) {
     std::vector<int> order(static_cast<std::size_t>(size()));
     std::mt19937 random(static_cast<unsigned>(rank()) + 1);
-    Window win(osct::WindowKind::Allocate, 64 * sizeof(int));
+    Window win(WindowKind::Allocate, 64 * sizeof(int));
     for (int round = 0; round < 50; ++round) {
         for (int i = 0; i < size(); ++i)
             order[static_cast<std::size_t>(i)] = i;
@@ -57,7 +50,7 @@ CASE(groups_in_any_order) {
 }
 
 CASE(empty_groups) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     for (int round = 0; round < 20; ++round) {
         CHECK_OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win));
         CHECK_OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win));
@@ -98,7 +91,7 @@ CASE_BY_KIND(test_is_false_until_complete) {
 // The epochs of pair (0,1) and pair (2,3) know nothing of each other; rank 3 is late for the whole of the other pair.
 CASE(pairs_overlap) {
     SKIP_IF(size() < 4);
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const int pair = rank() / 2, peer = rank() ^ 1;
     if (pair < 2) {
         const Group group(peer);
@@ -149,7 +142,7 @@ CASE(random_groups) {
     std::mt19937 random(20);
     const int rounds = osct::full() ? 3000 : 300;
     const auto ranks = static_cast<std::size_t>(size());
-    Window win(osct::WindowKind::Allocate, ranks * sizeof(int));
+    Window win(WindowKind::Allocate, ranks * sizeof(int));
     std::vector<int> held(ranks, 0);
     for (int round = 1; round <= rounds; ++round) {
         std::vector<int> origins, targets;
@@ -179,9 +172,8 @@ CASE(random_groups) {
 
 CASE(assertions) {
     SKIP_IF(size() < 2);
-    Window win(osct::WindowKind::Allocate, 64);
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-    const Group origins(left), targets(right);
+    Window win(WindowKind::Allocate, 64);
+    const Group origins(left()), targets(right());
     for (int round = 0; round < 20; ++round) {
         int in = -1;
         win.base<int>()[0] = rank() + round;
@@ -189,9 +181,9 @@ CASE(assertions) {
         // NOCHECK promises that the post was made before the start.
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Win_start(targets, MPI_MODE_NOCHECK, win);
-        MPI_Get(&in, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win);
+        MPI_Get(&in, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win);
         MPI_Win_complete(win);
-        CHECK_EQ(in, right + round);
+        CHECK_EQ(in, right() + round);
         MPI_Win_wait(win);
     }
 }

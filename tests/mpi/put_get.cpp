@@ -9,11 +9,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Win_lock_all", "MPI_W
              "MPI_Win_allocate", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free",
              "MPI_Alloc_mem", "MPI_Free_mem")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
-
 namespace {
 
 std::uint64_t word(int origin, int target, std::size_t i) {
@@ -74,7 +69,7 @@ void all_to_all(WindowKind kind, std::size_t words) {
 // Every length and offset inside a few cache lines, with the bytes around untouched.
 void bytes(WindowKind kind) {
     constexpr std::size_t kBytes = 160;
-    const int target = (rank() + 1) % size();
+    const int target = right();
     Window win(kind, kBytes);
     MPI_Win_lock_all(0, win);
     char out[kBytes];
@@ -122,7 +117,7 @@ CASE(words_on_shared) {
         all_to_all(WindowKind::Shared, words);
 }
 CASE(bytes_on_every_kind) {
-    for (WindowKind kind : osct::kAllWindowKinds)
+    for (WindowKind kind : kAllWindowKinds)
         bytes(kind);
 }
 
@@ -143,7 +138,7 @@ CASE_BY_KIND(proc_null_is_a_target) {
 CASE_BY_KIND(many_puts_then_one_flush) {
     constexpr int kCount = 20000;
     Window win(kind, kCount * sizeof(int));
-    const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+    const int target = right(), source = left();
     std::vector<int> out(kCount);
     MPI_Win_lock_all(0, win);
     for (int i = 0; i < kCount; ++i) {

@@ -9,10 +9,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op", "MPI_Win_flush")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kCount = 37;
@@ -191,7 +187,7 @@ void check(const Window& win, const Type& type, const Operation& op, Form form) 
     MPI_Aint lower = 0, extent = 0;
     MPI_Type_get_extent(type.type, &lower, &extent);
     const auto step = static_cast<std::size_t>(extent), bytes = step * kCount;
-    const int target = (rank() + 1) % size();
+    const int target = right();
     std::vector<char> before(bytes), origin(bytes), wanted(bytes), result(bytes), after(bytes);
     for (int i = 0; i < kCount; ++i) {
         type.fill(&before[static_cast<std::size_t>(i) * step], i);
@@ -230,7 +226,7 @@ void check(const Window& win, const Type& type, const Operation& op, Form form) 
     }
 }
 
-void every_pair(osct::WindowKind kind, Form form) {
+void every_pair(WindowKind kind, Form form) {
     Window win(kind, 4096);
     MPI_Win_lock_all(0, win);
     for (const Type& type : kTypes) {
@@ -246,15 +242,15 @@ void every_pair(osct::WindowKind kind, Form form) {
 }  // namespace
 
 CASE(accumulate) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds)
+    for (WindowKind kind : kAllWindowKinds)
         every_pair(kind, Plain);
 }
 CASE(get_accumulate) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds)
+    for (WindowKind kind : kAllWindowKinds)
         every_pair(kind, Fetching);
 }
 CASE(fetch_and_op) {
-    for (osct::WindowKind kind : osct::kAllWindowKinds)
+    for (WindowKind kind : kAllWindowKinds)
         every_pair(kind, Single);
 }
 
@@ -262,7 +258,7 @@ CASE(fetch_and_op) {
 // target.
 CASE(types_that_differ_where_data_is_moved) {
     constexpr int kLongs = 6, kBytes = kLongs * 8;
-    const int target = (rank() + 1) % size();
+    const int target = right();
     MPI_Datatype odd_bytes = MPI_DATATYPE_NULL, spread_longs = MPI_DATATYPE_NULL;
     MPI_Type_vector(kBytes / 3, 3, 5, MPI_BYTE, &odd_bytes);
     MPI_Type_vector(kLongs / 2, 2, 3, MPI_LONG, &spread_longs);
@@ -281,7 +277,7 @@ CASE(types_that_differ_where_data_is_moved) {
         {1, odd_bytes, [](std::size_t i) { return i / 3 * 5 + i % 3; }},
         {1, spread_longs, [](std::size_t i) { return i / 16 * 24 + i % 16; }},
     };
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, 4096);
         const MPI_Win w = win;
         MPI_Win_lock_all(0, w);

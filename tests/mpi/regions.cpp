@@ -13,10 +13,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI
 
 using osct::address_at;
 using osct::Dynamic;
-using osct::left;
-using osct::rank;
-using osct::right;
-using osct::size;
 
 namespace {
 

@@ -10,9 +10,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_
 using osct::complete;
 using osct::kRequests;
 using osct::kVariants;
-using osct::rank;
-using osct::size;
-using osct::Window;
 
 namespace {
 
@@ -22,7 +19,7 @@ constexpr int kInts = 5000;
 
 CASE_BY_KIND(every_completion_call) {
     Window win(kind, kInts * sizeof(int) * kRequests);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     MPI_Win_lock_all(0, win);
     for (int variant = 0; variant < kVariants; ++variant) {
         for (int count : {1, kInts}) {
@@ -64,8 +61,8 @@ CASE_BY_KIND(every_completion_call) {
 
 CASE(freed_before_completion) {
     HOST_CANNOT("MPI_Request_free is refused on requests of one-sided operations");
-    Window win(osct::WindowKind::Allocate, 64);
-    const int target = (rank() + 1) % size(), source = (rank() + size() - 1) % size();
+    Window win(WindowKind::Allocate, 64);
+    const int target = right(), source = left();
     const int out = rank() + 7;
     MPI_Request request;
     MPI_Win_lock_all(0, win);
@@ -133,10 +130,10 @@ class Requested {
 // The standard has requests for lock and lock_all epochs only (MPI 4.1 section 12.3.5); MPICH and Open MPI give them in
 // all epochs. A request completes before the epoch's end or after it.
 CASE(requests_in_fence_and_start_epochs) {
-    const int target = (rank() + 1) % size(), origin = (rank() + size() - 1) % size();
+    const int target = right(), origin = left();
     const osct::Group exposed(origin), accessed(target);
     int variant = 0;
-    for (osct::WindowKind kind : osct::kAllWindowKinds) {
+    for (WindowKind kind : kAllWindowKinds) {
         Window win(kind, Requested::kBytes);
         Requested requested(win, target);
         for (const int count : {1, kInts}) {
@@ -166,8 +163,8 @@ CASE(requests_in_fence_and_start_epochs) {
 
 // On a target that an earlier operation of the epoch has opened, and on one that it has not.
 CASE(requests_on_an_open_target_of_a_fence) {
-    Window win(osct::WindowKind::Allocate, 64);
-    const int target = (rank() + 1) % size();
+    Window win(WindowKind::Allocate, 64);
+    const int target = right();
     const std::int64_t one = 1, more = 41;
     std::int64_t result = -1;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -184,7 +181,7 @@ CASE(requests_on_an_open_target_of_a_fence) {
 }
 
 CASE(proc_null_is_a_target) {
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     int value = 3;
     MPI_Request requests[kRequests];
     MPI_Win_lock_all(0, win);
@@ -200,17 +197,16 @@ CASE(proc_null_is_a_target) {
 
 // Requests of one-sided and of two-sided operations in one call.
 CASE(mixed_with_messages) {
-    Window win(osct::WindowKind::Allocate, 64);
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
+    Window win(WindowKind::Allocate, 64);
     MPI_Win_lock_all(0, win);
     for (int i = 0; i < 100; ++i) {
         const int out = i;
         int in = -1, got = -1;
         MPI_Request requests[kRequests];
-        MPI_Irecv(&in, 1, MPI_INT, left, 0, MPI_COMM_WORLD, &requests[0]);
-        MPI_Isend(&out, 1, MPI_INT, right, 0, MPI_COMM_WORLD, &requests[1]);
-        MPI_Rput(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win, &requests[2]);
-        MPI_Rget(&got, 1, MPI_INT, right, win.at(right, 32), 1, MPI_INT, win, &requests[3]);
+        MPI_Irecv(&in, 1, MPI_INT, left(), 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(&out, 1, MPI_INT, right(), 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Rput(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win, &requests[2]);
+        MPI_Rget(&got, 1, MPI_INT, right(), win.at(right(), 32), 1, MPI_INT, win, &requests[3]);
         complete(i % 8, requests);
         CHECK_EQ(in, i);
         CHECK_EQ(got, 0);

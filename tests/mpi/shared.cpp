@@ -6,9 +6,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_sync", "MPI_Win_allocate")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 // Each rank has rank + 1 longs; all ranks load the values that the others stored. `contiguous`: so the segments must
@@ -81,7 +78,7 @@ CASE(an_opening_fence_orders_stores_and_loads) {
     MPI_Aint bytes = 0;
     int unit = 0;
     long* next = nullptr;
-    CHECK_OK(MPI_Win_shared_query(win, (rank() + 1) % size(), &bytes, &unit, &next));
+    CHECK_OK(MPI_Win_shared_query(win, right(), &bytes, &unit, &next));
     for (long turn = 1; turn <= 200; ++turn) {
         if (turn % size() == rank()) usleep(100);
         *base = turn;

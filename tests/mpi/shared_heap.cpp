@@ -24,8 +24,6 @@ OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Win_create", "MPI_Put", "MPI_Accumulate")
 
 using adopt::is_shared;
 using adopt::kEnough;
-using osct::rank;
-using osct::size;
 
 // A pool that takes its memory from malloc, while it holds its lock.
 static std::atomic<bool> g_pool{false};

@@ -11,9 +11,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_allocate", "MPI_Put", "MPI_Win_fence",
              "MPI_Win_lock_all", "MPI_Win_unlock_all", "MPI_Win_sync", "MPI_Win_shared_query", "MPI_Win_free")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 std::string setting(const char* name) {
@@ -213,9 +210,9 @@ CASE(a_machine_is_one_node) {
     CHECK_OK(MPI_Win_allocate(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
     MPI_Win_fence(0, win);
     const long value = 40 + rank();
-    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+    CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
     MPI_Win_fence(0, win);
-    CHECK_EQ(base[0], 40 + (rank() + size() - 1) % size());
+    CHECK_EQ(base[0], 40 + left());
     CHECK_OK(MPI_Win_free(&win));
     CHECK_EQ(osct::counter("network.messages"), 0);
 }

@@ -9,10 +9,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Win_start", "MPI_Win_post", "MPI_Win_lock", "MPI_Win_lock_all",
              "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Rput")
 
-using osct::Group;
-using osct::rank;
-using osct::size;
-
 namespace {
 
 constexpr int kTag = 7;
@@ -232,7 +228,6 @@ CASE(a_lock_on_oneself_is_held) {
 CASE(deferred_operations_keep_their_order) {
     for (const std::string& mode : kModes) {
         Chosen chosen(mode, kMany + 1);
-        const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         std::vector<long> values(kMany);
         for (int i = 0; i < kMany; ++i)
             values[static_cast<std::size_t>(i)] = rank() * 100000L + i;
@@ -242,15 +237,15 @@ CASE(deferred_operations_keep_their_order) {
                 MPI_Type_contiguous(1, MPI_LONG, &type);
                 MPI_Type_commit(&type);
                 const long* value = &values[static_cast<std::size_t>(i)];
-                MPI_Put(value, 1, type, right, 1 + i, 1, type, chosen.win);
-                MPI_Accumulate(value, 1, MPI_LONG, right, 0, 1, MPI_LONG, MPI_REPLACE, chosen.win);
+                MPI_Put(value, 1, type, right(), 1 + i, 1, type, chosen.win);
+                MPI_Accumulate(value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, MPI_REPLACE, chosen.win);
                 MPI_Type_free(&type);
             }
         };
         const auto check = [&] {
-            CHECK_EQ(chosen.base[0], left * 100000L + kMany - 1);
+            CHECK_EQ(chosen.base[0], left() * 100000L + kMany - 1);
             CHECK_ALL(chosen.base + 1, std::size_t{kMany},
-                      [&](std::size_t i) { return left * 100000L + static_cast<long>(i); });
+                      [&](std::size_t i) { return left() * 100000L + static_cast<long>(i); });
             for (int i = 0; i <= kMany; ++i)
                 chosen.base[i] = -1;
         };
@@ -259,16 +254,16 @@ CASE(deferred_operations_keep_their_order) {
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, chosen.win));
         check();
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_post(Group(left), 0, chosen.win));
-        CHECK_OK(MPI_Win_start(Group(right), 0, chosen.win));
+        CHECK_OK(MPI_Win_post(Group(left()), 0, chosen.win));
+        CHECK_OK(MPI_Win_start(Group(right()), 0, chosen.win));
         operations();
         CHECK_OK(MPI_Win_complete(chosen.win));
         CHECK_OK(MPI_Win_wait(chosen.win));
         check();
         MPI_Barrier(MPI_COMM_WORLD);
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, right, 0, chosen.win));
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, chosen.win));
         operations();
-        CHECK_OK(MPI_Win_unlock(right, chosen.win));
+        CHECK_OK(MPI_Win_unlock(right(), chosen.win));
         MPI_Barrier(MPI_COMM_WORLD);
         check();
         MPI_Barrier(MPI_COMM_WORLD);
@@ -284,37 +279,35 @@ CASE(deferred_operations_keep_their_order) {
 // After a wait for a request, the operations queued before it are complete too.
 CASE(requests_send_earlier_operations_too) {
     Chosen chosen("deferred");
-    const int right = (rank() + 1) % size();
-    MPI_Win_lock(MPI_LOCK_SHARED, right, 0, chosen.win);
+    MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, chosen.win);
     const long first = 10 + rank(), second = 20 + rank();
-    CHECK_OK(MPI_Put(&first, 1, MPI_LONG, right, 0, 1, MPI_LONG, chosen.win));
+    CHECK_OK(MPI_Put(&first, 1, MPI_LONG, right(), 0, 1, MPI_LONG, chosen.win));
     MPI_Request request;
-    CHECK_OK(MPI_Rput(&second, 1, MPI_LONG, right, 1, 1, MPI_LONG, chosen.win, &request));
+    CHECK_OK(MPI_Rput(&second, 1, MPI_LONG, right(), 1, 1, MPI_LONG, chosen.win, &request));
     CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     long seen[2] = {};
-    CHECK_OK(MPI_Get(seen, 2, MPI_LONG, right, 0, 2, MPI_LONG, chosen.win));
-    CHECK_OK(MPI_Win_flush_local(right, chosen.win));
+    CHECK_OK(MPI_Get(seen, 2, MPI_LONG, right(), 0, 2, MPI_LONG, chosen.win));
+    CHECK_OK(MPI_Win_flush_local(right(), chosen.win));
     CHECK_EQ(seen[0], first);
     CHECK_EQ(seen[1], second);
-    CHECK_OK(MPI_Win_unlock(right, chosen.win));
+    CHECK_OK(MPI_Win_unlock(right(), chosen.win));
 }
 
 // The call itself reports errors that do not depend on the time of execution.
 CASE(errors_are_returned_by_the_call) {
     Chosen chosen("deferred");
-    const int right = (rank() + 1) % size();
     const long value = 1;
     const auto beyond = [&] {
-        int error = MPI_Put(&value, 1, MPI_LONG, right, 16, 1, MPI_LONG, chosen.win);
+        int error = MPI_Put(&value, 1, MPI_LONG, right(), 16, 1, MPI_LONG, chosen.win);
         MPI_Error_class(error, &error);
         CHECK_EQ(error, MPI_ERR_RMA_RANGE);
     };
     MPI_Win_fence(0, chosen.win);
     beyond();
     MPI_Win_fence(MPI_MODE_NOSUCCEED, chosen.win);
-    MPI_Win_lock(MPI_LOCK_SHARED, right, 0, chosen.win);
+    MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, chosen.win);
     beyond();
-    CHECK_OK(MPI_Win_unlock(right, chosen.win));
+    CHECK_OK(MPI_Win_unlock(right(), chosen.win));
     MPI_Win_lock_all(0, chosen.win);
     beyond();
     CHECK_OK(MPI_Win_unlock_all(chosen.win));

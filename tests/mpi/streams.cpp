@@ -12,9 +12,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Accumulate", "MPI_Put", "MPI_Win_flush", "MPI_Win_allocate")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 long peak_kib() {
@@ -51,7 +48,7 @@ CASE(a_million_accumulates_and_puts_in_one_epoch) {
         base[i] = 0;
     MPI_Win_fence(0, win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    const int target = (rank() + 1) % size();
+    const int target = right();
     const long before = peak_kib();
     MPI_Win_lock_all(0, win);
     const long one = 1;

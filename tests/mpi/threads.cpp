@@ -10,10 +10,6 @@
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Accumulate", "MPI_Win_fence", "MPI_Win_lock", "MPI_Win_unlock",
              "MPI_Fetch_and_op", "MPI_Win_flush", "MPI_Put", "MPI_Get")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kThreads = 4;
@@ -92,13 +88,13 @@ CASE(queries_in_a_start_epoch) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
     SKIP_IF(size() < 2);
     for (long round = 0; round < 20; ++round) {
-        Window win(osct::WindowKind::Allocate, 64);
+        Window win(WindowKind::Allocate, 64);
         const osct::Group other(rank() == 0 ? 1 : 0);
         win.base<long>()[0] = -1;
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank() == 0 && osct::same_node(1)) {
             MPI_Win_start(other, 0, win);
-            in_threads([=](int) {
+            in_threads([&](int) {
                 MPI_Aint bytes = 0;
                 int unit = 0;
                 volatile long* there = nullptr;
@@ -117,16 +113,15 @@ CASE(queries_in_a_start_epoch) {
 
 // Two windows of one communicator, one thread each; even ranks enter the fence of one first, odd ranks of the other.
 CASE(fences_in_opposite_order) {
-    Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Allocate, 64);
+    Window a(WindowKind::Allocate, 64), b(WindowKind::Allocate, 64);
     const auto fences = [&](const Window& win, bool late) {
-        const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
         MPI_Win_fence(0, win);
         for (int i = 0; i < 50; ++i) {
             if (late) osct::compute(0.0002);
             const int out = rank() * 1000 + i;
-            MPI_Put(&out, 1, MPI_INT, right, win.at(right, 0), 1, MPI_INT, win);
+            MPI_Put(&out, 1, MPI_INT, right(), win.at(right(), 0), 1, MPI_INT, win);
             MPI_Win_fence(0, win);
-            CHECK_EQ(win.base<int>()[0], left * 1000 + i);
+            CHECK_EQ(win.base<int>()[0], left() * 1000 + i);
             MPI_Win_fence(0, win);
         }
         MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -139,7 +134,7 @@ CASE(fences_in_opposite_order) {
 CASE(a_window_for_each_thread) {
     std::vector<Window*> windows;
     for (int t = 0; t < kThreads; ++t)
-        windows.push_back(new Window(osct::kAllWindowKinds[t], 64));
+        windows.push_back(new Window(kAllWindowKinds[t], 64));
     in_threads([&](int t) {
         const Window& win = *windows[static_cast<std::size_t>(t)];
         const int one = 1;
@@ -191,7 +186,6 @@ CASE_BY_KIND(a_blocked_lock_blocks_its_thread_only) {
 CASE(a_region_comes_and_goes_beside_the_one_in_use) {
     SKIP_IF(size() < 2);
     constexpr std::size_t kBytes = 65536;
-    const int right = (rank() + 1) % size();
     for (const bool arena : {true, false}) {
         const osct::Dynamic dynamic;
         const MPI_Win win = dynamic.win;
@@ -204,7 +198,7 @@ CASE(a_region_comes_and_goes_beside_the_one_in_use) {
                 memory[i] = std::aligned_alloc(4096, kBytes);
             std::memset(memory[i], 0, kBytes);
             const MPI_Aint mine = osct::address(memory[i]);
-            MPI_Sendrecv(&mine, 1, MPI_AINT, (rank() + size() - 1) % size(), 0, &there[i], 1, MPI_AINT, right, 0,
+            MPI_Sendrecv(&mine, 1, MPI_AINT, (rank() + size() - 1) % size(), 0, &there[i], 1, MPI_AINT, right(), 0,
                          MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
         CHECK_OK(MPI_Win_attach(win, memory[0], kBytes));
@@ -217,11 +211,11 @@ CASE(a_region_comes_and_goes_beside_the_one_in_use) {
             const long one = 1;
             for (long i = 1; !over.load(); ++i) {
                 long back = 0, before = 0;
-                MPI_Put(&i, 1, MPI_LONG, right, there[0] + 8, 1, MPI_LONG, win);
-                MPI_Win_flush(right, win);
-                MPI_Get(&back, 1, MPI_LONG, right, there[0] + 8, 1, MPI_LONG, win);
-                MPI_Fetch_and_op(&one, &before, MPI_LONG, right, there[0] + 16, MPI_SUM, win);
-                MPI_Win_flush(right, win);
+                MPI_Put(&i, 1, MPI_LONG, right(), there[0] + 8, 1, MPI_LONG, win);
+                MPI_Win_flush(right(), win);
+                MPI_Get(&back, 1, MPI_LONG, right(), there[0] + 8, 1, MPI_LONG, win);
+                MPI_Fetch_and_op(&one, &before, MPI_LONG, right(), there[0] + 16, MPI_SUM, win);
+                MPI_Win_flush(right(), win);
                 if (back != i || before != added.fetch_add(1)) wrong.fetch_add(1);
                 if (i % 64 == 0) std::this_thread::yield();
             }
@@ -232,17 +226,17 @@ CASE(a_region_comes_and_goes_beside_the_one_in_use) {
             for (int use = 0; use < 6; ++use) {
                 const long sent = 100 * round + use;
                 long back = -1;
-                CHECK_OK(MPI_Put(&sent, 1, MPI_LONG, right, there[1] + use * 8192, 1, MPI_LONG, win));
-                CHECK_OK(MPI_Win_flush(right, win));
-                CHECK_OK(MPI_Get(&back, 1, MPI_LONG, right, there[1] + use * 8192, 1, MPI_LONG, win));
-                CHECK_OK(MPI_Win_flush(right, win));
+                CHECK_OK(MPI_Put(&sent, 1, MPI_LONG, right(), there[1] + use * 8192, 1, MPI_LONG, win));
+                CHECK_OK(MPI_Win_flush(right(), win));
+                CHECK_OK(MPI_Get(&back, 1, MPI_LONG, right(), there[1] + use * 8192, 1, MPI_LONG, win));
+                CHECK_OK(MPI_Win_flush(right(), win));
                 CHECK_EQ(back, sent);
             }
             MPI_Barrier(MPI_COMM_WORLD);
             CHECK_OK(MPI_Win_detach(win, memory[1]));
             MPI_Barrier(MPI_COMM_WORLD);
             if (osct::served_by_osc())
-                CHECK(MPI_Put(&round, 1, MPI_LONG, right, there[1], 1, MPI_LONG, win) != MPI_SUCCESS);
+                CHECK(MPI_Put(&round, 1, MPI_LONG, right(), there[1], 1, MPI_LONG, win) != MPI_SUCCESS);
             MPI_Barrier(MPI_COMM_WORLD);
         }
         over.store(true);

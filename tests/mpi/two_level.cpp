@@ -12,8 +12,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_unlock", "MPI_Win_lock_
              "MPI_Win_get_info")
 
 using osct::atomics;
-using osct::rank;
-using osct::size;
 
 namespace {
 
@@ -77,18 +75,17 @@ CASE(all_agree_on_the_scheme) {
 CASE(atomics_do_not_depend_on_the_number_of_ranks) {
     SKIP_IF(!available());
     Chosen window;
-    const int right = (rank() + 1) % size();
     for (int round = 0; round < 4; ++round) {
         CHECK_EQ(atomics([&] { MPI_Win_lock_all(0, window.win); }), 1);
         CHECK_EQ(atomics([&] {
                      long block[kLongs];
-                     get(window, right, block);
+                     get(window, right(), block);
                      MPI_Win_flush_all(window.win);
                  }),
                  0);
         CHECK_EQ(atomics([&] { MPI_Win_unlock_all(window.win); }), 1);
         MPI_Barrier(MPI_COMM_WORLD);
-        for (const int target : {right, rank()}) {
+        for (const int target : {right(), rank()}) {
             CHECK_EQ(atomics([&] { MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window.win); }), 1);
             CHECK_EQ(atomics([&] { MPI_Win_unlock(target, window.win); }), 1);
             MPI_Barrier(MPI_COMM_WORLD);
@@ -103,12 +100,11 @@ CASE(atomics_do_not_depend_on_the_number_of_ranks) {
 CASE(the_second_exclusive_lock_costs_less) {
     SKIP_IF(!available() || size() < 2);
     Chosen window;
-    const int right = (rank() + 1) % size();
     for (int turn = 0; turn < size(); ++turn) {
         if (turn == rank()) {
-            CHECK_EQ(atomics([&] { MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, window.win); }), 2);
+            CHECK_EQ(atomics([&] { MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, window.win); }), 2);
             CHECK_EQ(atomics([&] { MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, window.win); }), 1);
-            CHECK_EQ(atomics([&] { MPI_Win_unlock(right, window.win); }), 1);
+            CHECK_EQ(atomics([&] { MPI_Win_unlock(right(), window.win); }), 1);
             CHECK_EQ(atomics([&] { MPI_Win_unlock(rank(), window.win); }), 2);
         }
         MPI_Barrier(MPI_COMM_WORLD);
@@ -118,11 +114,10 @@ CASE(the_second_exclusive_lock_costs_less) {
 CASE(nocheck_sends_nothing) {
     SKIP_IF(!available());
     Chosen window;
-    const int right = (rank() + 1) % size();
     const long long messages = osct::counter("network.messages");
     CHECK_EQ(atomics([&] {
-                 MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, MPI_MODE_NOCHECK, window.win);
-                 MPI_Win_unlock(right, window.win);
+                 MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), MPI_MODE_NOCHECK, window.win);
+                 MPI_Win_unlock(right(), window.win);
                  MPI_Win_lock_all(MPI_MODE_NOCHECK, window.win);
                  MPI_Win_unlock_all(window.win);
              }),
@@ -233,17 +228,16 @@ CASE(exclusion_under_contention) {
 CASE(locks_behind_fences) {
     SKIP_IF(size() < 2);
     Chosen window;
-    const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
     for (long round = 1; round <= 8; ++round) {
         const long value = round * 100 + rank();
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win));
-        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right, 0, 1, MPI_LONG, window.win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, window.win));
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win));
         long seen = 0;
-        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, left, 0, window.win));
-        CHECK_OK(MPI_Get(&seen, 1, MPI_LONG, left, 0, 1, MPI_LONG, window.win));
-        CHECK_OK(MPI_Win_unlock(left, window.win));
-        CHECK_EQ(seen, round * 100 + (left + size() - 1) % size());
+        CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, left(), 0, window.win));
+        CHECK_OK(MPI_Get(&seen, 1, MPI_LONG, left(), 0, 1, MPI_LONG, window.win));
+        CHECK_OK(MPI_Win_unlock(left(), window.win));
+        CHECK_EQ(seen, round * 100 + (left() + size() - 1) % size());
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }

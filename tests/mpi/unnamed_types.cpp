@@ -9,9 +9,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
              "MPI_Compare_and_swap")
 
-using osct::right;
-using osct::Window;
-
 namespace {
 
 MPI_Datatype integer(int digits) {
@@ -32,7 +29,7 @@ MPI_Datatype complex(int digits, int range) {
 
 // All operations on elements 0 to 5 of type T, by `type` alone and mixed with the named type of the same kind.
 template <class T>
-void check(osct::WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool swaps) {
+void check(WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool swaps) {
     Window win(kind, 8 * sizeof(T));
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     int bytes = 0;
@@ -93,7 +90,7 @@ CASE_BY_KIND(unnamed_reals_and_complexes) {
 // Derived types stay refused, with one element too.
 CASE(derived_types_are_no_elements) {
     HOST_CANNOT("the host alone gives another class");
-    Window window(osct::WindowKind::Allocate, 64);
+    Window window(WindowKind::Allocate, 64);
     MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
     MPI_Datatype one, padded;
     MPI_Type_contiguous(1, integer(9), &one);

@@ -8,10 +8,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Put", "MPI_Get", "MPI_Win_flush", "MPI_Win_test")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 constexpr int kBlocked = 1;  // the rank whose lock its own process keeps
@@ -60,7 +56,7 @@ CASE(requests_of_the_host_progress_in_a_wait) {
     SKIP_IF(cannot_be_held_back());
     SKIP_IF(puts_are_copied());
     for (const bool all : {true, false}) {
-        Window locks(osct::WindowKind::Allocate, 64), data(osct::WindowKind::Allocate, kLarge);
+        Window locks(WindowKind::Allocate, 64), data(WindowKind::Allocate, kLarge);
         for (const Window* blocked : {&locks, &data}) {  // another window, or the same
             const Window& first = *blocked;
             MPI_Barrier(MPI_COMM_WORLD);
@@ -98,7 +94,7 @@ CASE(requests_of_the_host_progress_in_a_wait) {
 CASE(requests_do_not_block_a_receive) {
     SKIP_IF(cannot_be_held_back());
     SKIP_IF(puts_are_copied());
-    Window win(osct::WindowKind::Allocate, kLarge);
+    Window win(WindowKind::Allocate, kLarge);
     if (holds_back(win)) {
         int go = 0;
         CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -130,7 +126,7 @@ CASE(a_blocked_flush_blocks_its_thread_only) {
     // A direct write reads the origin's buffer after the lock was granted, so the call does not return before.
     SKIP_IF(osct::debug_setting("net_protocol") == "direct");
     for (const bool local : {false, true}) {
-        Window win(osct::WindowKind::Allocate, 64);
+        Window win(WindowKind::Allocate, 64);
         if (holds_back(win)) {
             int go = 0;
             CHECK_OK(MPI_Recv(&go, 1, MPI_INT, 0, kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -171,7 +167,7 @@ CASE(a_blocked_flush_blocks_its_thread_only) {
 // large and small.
 CASE(flushes_of_several_threads) {
     constexpr int kThreads = 4, kRounds = 60, kInts = 6000;
-    Window win(osct::WindowKind::Allocate, kThreads * kInts * sizeof(int));
+    Window win(WindowKind::Allocate, kThreads * kInts * sizeof(int));
     CHECK_OK(MPI_Win_lock_all(0, win));
     if (rank() == 0) {
         const int target = size() - 1;
@@ -210,7 +206,7 @@ CASE(test_leaves_the_window_to_other_threads) {
     constexpr int kEpochs = 30;
     const int partner = rank() ^ 1;
     const bool idle = partner >= size();
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     const osct::Group partners(idle ? rank() : partner);
     double best = 1e9;
     for (int attempt = 0; attempt < 3; ++attempt) {

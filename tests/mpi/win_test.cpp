@@ -8,12 +8,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test",
              "MPI_Put", "MPI_Accumulate")
 
-using osct::Group;
-using osct::group_of;
-using osct::rank;
-using osct::size;
-using osct::Window;
-
 namespace {
 
 int rounds() {
@@ -60,7 +54,7 @@ void epoch_of_rank_0(const Window& win, bool tests_early, Act&& act) {
 
 CASE(true_after_a_barrier) {
     SKIP_IF(size() < 2);
-    Window win(osct::WindowKind::Allocate, 64);
+    Window win(WindowKind::Allocate, 64);
     for (int round = 0; round < rounds(); ++round)
         epoch_of_rank_0(win, true, [](int) {});
 }
@@ -69,7 +63,7 @@ CASE(true_after_a_barrier) {
 CASE(true_at_the_first_test_of_a_window) {
     SKIP_IF(size() < 2);
     for (int round = 0; round < rounds() / 10; ++round) {
-        Window win(osct::WindowKind::Allocate, 64);
+        Window win(WindowKind::Allocate, 64);
         epoch_of_rank_0(win, false,
                         [&](int target) { MPI_Put(&round, 1, MPI_INT, target, win.at(target, 0), 1, MPI_INT, win); });
         if (rank() == size() - 1) CHECK_EQ(win.base<int>()[0], round);
@@ -82,7 +76,7 @@ CASE(true_behind_many_operations) {
     constexpr int kInts = 1 << 16;
     constexpr int kUpdates = 10000;
     std::vector<int> data(kInts, 3);
-    for (osct::WindowKind kind : {osct::WindowKind::Allocate, osct::WindowKind::Create}) {
+    for (WindowKind kind : {WindowKind::Allocate, WindowKind::Create}) {
         Window win(kind, 2 * kInts * sizeof(int));
         for (int round = 0; round < rounds() / 50; ++round) {
             if (rank() == size() - 1) win.base<int>()[0] = 0;
@@ -102,7 +96,7 @@ CASE(true_behind_many_operations) {
 // Every other process is an origin, and a message passes through all of them to the target.
 CASE(true_for_all_origins_after_a_chain_of_messages) {
     SKIP_IF(size() < 2);
-    Window win(osct::WindowKind::Allocate, static_cast<std::size_t>(size()) * sizeof(int));
+    Window win(WindowKind::Allocate, static_cast<std::size_t>(size()) * sizeof(int));
     std::vector<int> others;
     for (int other = 1; other < size(); ++other)
         others.push_back(other);
@@ -116,7 +110,7 @@ CASE(true_for_all_origins_after_a_chain_of_messages) {
             MPI_Put(&round, 1, MPI_INT, 0, win.at(0, static_cast<std::size_t>(rank()) * sizeof(int)), 1, MPI_INT, win);
             CHECK_OK(MPI_Win_complete(win));
             if (rank() > 1) MPI_Recv(nullptr, 0, MPI_INT, rank() - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(nullptr, 0, MPI_INT, (rank() + 1) % size(), 0, MPI_COMM_WORLD);
+            MPI_Send(nullptr, 0, MPI_INT, right(), 0, MPI_COMM_WORLD);
         }
         if (rank() != 0) continue;
         const bool ended = tests_true(win);
@@ -130,7 +124,7 @@ CASE(true_for_all_origins_after_a_chain_of_messages) {
 // Both directions at once; epochs that end by MPI_Win_wait lie between those that MPI_Win_test ends.
 CASE(true_in_both_directions_between_waits) {
     SKIP_IF(size() < 2);
-    Window win(osct::WindowKind::Dynamic, 64);
+    Window win(WindowKind::Dynamic, 64);
     const int peer = size() - 1 - rank();
     const bool takes_part = peer == 0 || rank() == 0;
     MPI_Group group = takes_part ? group_of({peer}) : MPI_GROUP_NULL;

@@ -8,13 +8,11 @@
 
 OSCT_PROGRAM(MPI_THREAD_MULTIPLE, "MPI_Win_allocate", "MPI_Win_free")
 
-using osct::Window;
-
 CASE(counters_follow_the_windows) {
     HOST_CANNOT("it has no such counters");
     const long long windows = osct::counter("windows.live"), bytes = osct::counter("bytes.window_metadata");
     {
-        const Window a(osct::WindowKind::Allocate, 64), b(osct::WindowKind::Create, 64);
+        const Window a(WindowKind::Allocate, 64), b(WindowKind::Create, 64);
         CHECK_EQ(osct::counter("windows.live"), windows + 2);
         CHECK(osct::counter("bytes.window_metadata") > bytes);
     }
@@ -42,7 +40,7 @@ CASE(counters_while_windows_are_freed) {
     for (int round = 0; round < 50; ++round) {
         std::vector<std::unique_ptr<Window>> windows;
         for (int i = 0; i < 30; ++i)
-            windows.push_back(std::make_unique<Window>(osct::WindowKind::Create, 64, MPI_COMM_SELF));
+            windows.push_back(std::make_unique<Window>(WindowKind::Create, 64, MPI_COMM_SELF));
         const long before = asked.load(std::memory_order_relaxed);
         while (asked.load(std::memory_order_relaxed) == before)
             std::this_thread::yield();

@@ -47,6 +47,8 @@ class Window {
 
 }  // namespace osct
 
+using osct::kAllWindowKinds, osct::Window, osct::WindowKind;
+
 /// A case that runs on each kind of window, `kind`.
 #define CASE_BY_KIND(name)                                               \
     static void case_##name([[maybe_unused]] osct::WindowKind kind);     \

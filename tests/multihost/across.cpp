@@ -13,9 +13,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE)
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;

@@ -20,9 +20,6 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_lock", "MPI_Put", "
 
 namespace {
 
-using osct::rank;
-using osct::size;
-
 constexpr int kTimes = 40;
 constexpr int kOthers = 3;  // signs of life, and announcements, may lie between
 

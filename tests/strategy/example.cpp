@@ -11,9 +11,6 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_fence", "MPI_Put", "MPI_Win_get_info")
 
-using osct::rank;
-using osct::size;
-
 namespace {
 
 long fences_served() {
@@ -42,9 +39,9 @@ std::string fence_with(const char* key) {
     for (long round = 1; round <= 4; ++round) {
         const long value = round * 100 + rank();
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
-        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, (rank() + 1) % size(), 0, 1, MPI_LONG, win));
+        CHECK_OK(MPI_Put(&value, 1, MPI_LONG, right(), 0, 1, MPI_LONG, win));
         CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
-        CHECK_EQ(*base, round * 100 + (rank() + size() - 1) % size());
+        CHECK_EQ(*base, round * 100 + left());
     }
     const std::string strategy = osct::info_value(win, "osc_fence");
     CHECK_OK(MPI_Win_free(&win));

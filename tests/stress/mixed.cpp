@@ -12,11 +12,6 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_fence", "MPI_Win_post", "MPI_Accumulate",
              "MPI_Fetch_and_op", "MPI_Put", "MPI_Get")
 
-using osct::rank;
-using osct::size;
-using osct::Window;
-using osct::WindowKind;
-
 namespace {
 
 constexpr std::size_t kWords = 64;  // 0: sums; 8 and 16: a pair that changes together; 32: posts
@@ -134,7 +129,7 @@ CASE(everything_at_once) {
     std::vector<std::unique_ptr<Stressed>> windows(4);
     for (int round = osct::full() ? 3000 : 100; round > 0; --round) {
         std::unique_ptr<Stressed>& at = windows[static_cast<std::size_t>(draw(common, 4))];
-        if (!at) at = std::make_unique<Stressed>(osct::kAllWindowKinds[draw(common, 5)]);
+        if (!at) at = std::make_unique<Stressed>(kAllWindowKinds[draw(common, 5)]);
         switch (draw(common, 6)) {
             case 0:
                 fenced(*at, random, common);
