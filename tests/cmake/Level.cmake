@@ -6,14 +6,16 @@
 #          configures with OSC_TEST_FULL in the environment), and sanitizer builds, whose script chooses for itself.
 # The level is one of the test's labels. A test without one is of the gate.
 
-# osc_leaves_out(VARIABLE LEVEL): whether a test of LEVEL is not to be declared in this build.
-function(osc_leaves_out result level)
-  if(NOT level MATCHES "^(short|gate|full)$")
-    message(FATAL_ERROR "a test's LEVEL is short, gate or full, not '${level}'")
+# osc_take_level(DEFAULT) in a function that declares a test: T_LEVEL, DEFAULT if none is said. The function returns where this
+# build leaves the level out.
+macro(osc_take_level default)
+  if(NOT T_LEVEL)
+    set(T_LEVEL ${default})
   endif()
-  set(left_out FALSE)
-  if(level STREQUAL "full" AND NOT OSC_SANITIZE AND NOT DEFINED ENV{OSC_TEST_FULL})
-    set(left_out TRUE)
+  if(NOT T_LEVEL MATCHES "^(short|gate|full)$")
+    message(FATAL_ERROR "a test's LEVEL is short, gate or full, not '${T_LEVEL}'")
   endif()
-  set(${result} ${left_out} PARENT_SCOPE)
-endfunction()
+  if(T_LEVEL STREQUAL "full" AND NOT OSC_SANITIZE AND NOT DEFINED ENV{OSC_TEST_FULL})
+    return()
+  endif()
+endmacro()

@@ -3,13 +3,7 @@
 # --env K=V; the arguments follow these.
 function(osc_script_test name script)
   cmake_parse_arguments(PARSE_ARGV 2 T "" "LEVEL" "")
-  if(NOT T_LEVEL)
-    set(T_LEVEL short)
-  endif()
-  osc_leaves_out(left_out ${T_LEVEL})
-  if(left_out)
-    return()
-  endif()
+  osc_take_level(short)
   set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc>)
   list(JOIN preload ":" preload)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${script} --mpiexec ${OSC_MPIEXEC}

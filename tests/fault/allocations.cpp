@@ -281,12 +281,12 @@ CASE(fences) {
 }
 
 CASE(posts_and_starts) {
-    const osct::Group right(right()), left(left());
+    const osct::Group after(right()), before(left());
     use_each([&](MPI_Win win) {
         const long out = 5;
         FirstError error;
-        error([&] { return MPI_Win_post(left, 0, win); });
-        error([&] { return MPI_Win_start(right, 0, win); });
+        error([&] { return MPI_Win_post(before, 0, win); });
+        error([&] { return MPI_Win_start(after, 0, win); });
         error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Win_complete(win); });
         error([&] { return MPI_Win_wait(win); });
