@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../mpi/harness.h"
+#include "../mpi/windows.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create",
              "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free", "MPI_Win_fence",
@@ -88,21 +89,6 @@ void refuse_each(int failing, Call&& call, After&& after) {
     }
 }
 
-class Returning {
-  public:
-    explicit Returning(MPI_Comm parent = MPI_COMM_WORLD) {
-        MPI_Comm_dup(parent, &comm_);
-        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    }
-    ~Returning() { MPI_Comm_free(&comm_); }
-    Returning(const Returning&) = delete;
-    Returning& operator=(const Returning&) = delete;
-    operator MPI_Comm() const { return comm_; }
-
-  private:
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
 enum Flavor { kAllocate, kCreate, kShared, kDynamic, kFlavors };
 
 int create(Flavor flavor, MPI_Comm comm, long* memory, long** base, MPI_Win* win) {
@@ -138,7 +124,7 @@ void check_alike(int error_class) {
 void create_each(Flavor flavor, bool with_fresh) {
     long memory[8] = {};
     for (int failing = 0; failing < size(); failing += osct::full() ? 1 : size() - 1) {
-        const Returning known;
+        const ReturningComm known;
         for (const bool fresh : {true, false}) {
             if (fresh && !with_fresh && !osct::full()) continue;
             MPI_Comm comm = known;
@@ -167,10 +153,25 @@ void create_each(Flavor flavor, bool with_fresh) {
     }
 }
 
+// The first error of several calls; a call that has failed for want of memory is made once more.
+class FirstError {
+  public:
+    template <class Call>
+    void operator()(Call&& call) {
+        int error = call();
+        if (error_ == MPI_SUCCESS) error_ = error;
+        if (osct::error_class(error) == MPI_ERR_NO_MEM) CHECK_OK(call());
+    }
+    int first() const { return error_; }
+
+  private:
+    int error_ = MPI_SUCCESS;
+};
+
 // The calls of one epoch: an error of one of them must not keep the others, nor another rank, from going on.
 template <class Epoch>
 void use_each(Epoch&& epoch) {
-    const Returning comm;
+    const ReturningComm comm;
     for (int failing = 0; failing < size(); failing += osct::full() ? 1 : size() - 1) {
         MPI_Win win = MPI_WIN_NULL;
         long* base = nullptr;
@@ -181,7 +182,9 @@ void use_each(Epoch&& epoch) {
                 CHECK_OK(MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, comm, &base, &win));
                 MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
                 t_fails_in = armed;
-                return epoch(win);
+                FirstError error;
+                epoch(win, error);
+                return error.first();
             },
             [&](int) {
                 MPI_Barrier(comm);
@@ -190,21 +193,6 @@ void use_each(Epoch&& epoch) {
             });
     }
 }
-
-// The first error of several calls; a call that has failed for want of memory is made once more.
-class FirstError {
-  public:
-    template <class Call>
-    void operator()(Call&& call) {
-        int error = call();
-        if (error_ == MPI_SUCCESS) error_ = error;
-        if (osct::error_class(error) == MPI_ERR_NO_MEM) CHECK_OK(call());
-    }
-    operator int() const { return error_; }
-
-  private:
-    int error_ = MPI_SUCCESS;
-};
 
 }  // namespace
 
@@ -226,80 +214,65 @@ CASE(creation_of_dynamic_windows) {
 }
 
 CASE(attached_memory) {
-    const Returning comm;
     long memory[8] = {};
     for (int failing = 0; failing < size(); ++failing) {
-        MPI_Win win = MPI_WIN_NULL;
-        CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win));
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        const Returning win(WindowKind::Dynamic);
         refuse_each(
             failing, [&] { return MPI_Win_attach(win, memory, sizeof memory); },
             [&](int error) {
                 if (error != MPI_SUCCESS) CHECK_OK(MPI_Win_attach(win, memory, sizeof memory));
                 CHECK_OK(MPI_Win_detach(win, memory));
             });
-        CHECK_OK(MPI_Win_free(&win));
     }
 }
 
 CASE(a_lock_epoch) {
-    use_each([](MPI_Win win) {
+    use_each([](MPI_Win win, FirstError& error) {
         const long out = 5;
         MPI_Request request = MPI_REQUEST_NULL;
-        FirstError error;
         error([&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right(), 0, win); });
         error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Rput(&out, 1, MPI_LONG, right(), 2, 1, MPI_LONG, win, &request); });
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         error([&] { return MPI_Win_flush(right(), win); });
         error([&] { return MPI_Win_unlock(right(), win); });
-        return static_cast<int>(error);
     });
 }
 
 CASE(a_lock_all_epoch) {
-    use_each([](MPI_Win win) {
+    use_each([](MPI_Win win, FirstError& error) {
         const long out = 5;
-        FirstError error;
         error([&] { return MPI_Win_lock_all(0, win); });
         for (int target = 0; target < size(); ++target)
             error([&] { return MPI_Put(&out, 1, MPI_LONG, target, 1 + rank(), 1, MPI_LONG, win); });
         error([&] { return MPI_Win_unlock_all(win); });
-        return static_cast<int>(error);
     });
 }
 
 CASE(fences) {
-    use_each([](MPI_Win win) {
+    use_each([](MPI_Win win, FirstError& error) {
         const long out = 5;
-        FirstError error;
         error([&] { return MPI_Win_fence(0, win); });
         error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Win_fence(0, win); });
-        return static_cast<int>(error);
     });
 }
 
 CASE(posts_and_starts) {
     const osct::Group after(right()), before(left());
-    use_each([&](MPI_Win win) {
+    use_each([&](MPI_Win win, FirstError& error) {
         const long out = 5;
-        FirstError error;
         error([&] { return MPI_Win_post(before, 0, win); });
         error([&] { return MPI_Win_start(after, 0, win); });
         error([&] { return MPI_Put(&out, 1, MPI_LONG, right(), 1, 1, MPI_LONG, win); });
         error([&] { return MPI_Win_complete(win); });
         error([&] { return MPI_Win_wait(win); });
-        return static_cast<int>(error);
     });
 }
 
 CASE(queries) {
-    const Returning comm;
-    long* base = nullptr;
-    MPI_Win win = MPI_WIN_NULL;
-    CHECK_OK(MPI_Win_allocate(64, sizeof(long), MPI_INFO_NULL, comm, &base, &win));
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
+    const Returning win;
     for (int failing = 0; failing < size(); ++failing) {
         MPI_Info info = MPI_INFO_NULL;
         MPI_Comm node = MPI_COMM_NULL;
@@ -310,14 +283,13 @@ CASE(queries) {
                 error([&] { return MPI_Win_get_info(win, &info); });
                 error([&] { return MPI_Win_set_info(win, info); });
                 error([&] { return MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node); });
-                return static_cast<int>(error);
+                return error.first();
             },
             [&](int) {
                 MPI_Info_free(&info);
                 MPI_Comm_free(&node);
             });
     }
-    CHECK_OK(MPI_Win_free(&win));
 }
 
 CASE(the_memory_of_a_window) {

@@ -147,21 +147,19 @@ CASE(other_operations_on_the_target_come_behind_a_batch) {
 
 // A wrong argument in the middle of a run is an error of its own call.
 CASE(errors_in_a_run) {
-    Window window(WindowKind::Allocate, kWords * sizeof(std::int64_t));
-    MPI_Win win = window;
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(WindowKind::Allocate, kWords * sizeof(std::int64_t));
     const std::int64_t one = 1;
     CHECK_OK(MPI_Win_lock_all(0, win));
-    begin_run(window);
+    begin_run(win);
     CHECK_CLASS(MPI_Accumulate(&one, 1, MPI_INT64_T, rank(), byte_of(2 * kWords), 1, MPI_INT64_T, MPI_SUM, win),
                 MPI_ERR_RMA_RANGE);
     CHECK_CLASS(MPI_Accumulate(&one, 1, MPI_INT64_T, size(), 0, 1, MPI_INT64_T, MPI_SUM, win), MPI_ERR_RANK);
     CHECK_CLASS(MPI_Accumulate(&one, 1, MPI_DOUBLE, rank(), 0, 1, MPI_DOUBLE, MPI_BXOR, win), MPI_ERR_OP);
     CHECK_OK(MPI_Win_unlock_all(win));
-    CHECK_EQ(look(window, 0), kRun);
+    CHECK_EQ(look(win, 0), kRun);
     // No epoch is open any more.
     CHECK_CLASS(MPI_Accumulate(&one, 1, MPI_INT64_T, rank(), 0, 1, MPI_INT64_T, MPI_SUM, win), MPI_ERR_RMA_SYNC);
-    CHECK_EQ(look(window, 0), kRun);
+    CHECK_EQ(look(win, 0), kRun);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

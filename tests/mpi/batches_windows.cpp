@@ -353,9 +353,7 @@ CASE_BY_KIND(runs_of_puts_and_gets) {
 // A wrong displacement or rank in the middle of a run is an error of its own call, and the others of the run are done.
 CASE(errors_in_a_run_of_puts) {
     const int target = (rank() + 1) % size();
-    Window window(WindowKind::Create, kWords * sizeof(std::int64_t));
-    MPI_Win win = window;
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(WindowKind::Create, kWords * sizeof(std::int64_t));
     const std::int64_t seven = 7;
     const auto put = [&](int to, MPI_Aint at) { return MPI_Put(&seven, 1, MPI_INT64_T, to, at, 1, MPI_INT64_T, win); };
     CHECK_OK(MPI_Win_lock_all(0, win));
@@ -370,8 +368,8 @@ CASE(errors_in_a_run_of_puts) {
     CHECK_CLASS(put(target, 0), MPI_ERR_RMA_SYNC);
     MPI_Barrier(MPI_COMM_WORLD);
     for (std::size_t i = 0; i <= 200; ++i)
-        CHECK_EQ(look(window, i), seven);
-    CHECK_EQ(look(window, 201), 0);
+        CHECK_EQ(look(win, i), seven);
+    CHECK_EQ(look(win, 201), 0);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

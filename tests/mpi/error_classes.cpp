@@ -7,27 +7,12 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_start", "MPI_Win_post", "MPI_Win_fence",
              "MPI_Win_create_dynamic")
 
-namespace {
-
-constexpr WindowKind kAllocate = WindowKind::Allocate;
-
-/// A window of 64 bytes whose errors are returned.
-struct Returning : Window {
-    explicit Returning(WindowKind kind = kAllocate) : Window(kind, 64) {
-        MPI_Win_set_errhandler(handle(), MPI_ERRORS_RETURN);
-    }
-};
-
-}  // namespace
-
 CASE(every_class) {
     HOST_CANNOT("the host alone gives other classes, or does not check");
     const osct::WithoutObject without_object;
     Returning window, dynamic(WindowKind::Dynamic);
     const MPI_Win win = window;
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     char memory[64] = "";
     int value = 0;
     MPI_Win none = MPI_WIN_NULL;
@@ -44,7 +29,6 @@ CASE(every_class) {
     MPI_Win_unlock_all(win);
     CHECK_CLASS(MPI_Win_attach(dynamic, dynamic.base(), 8), MPI_ERR_RMA_ATTACH);
     CHECK_CLASS(MPI_Win_attach(win, memory, 8), MPI_ERR_RMA_FLAVOR);
-    MPI_Comm_free(&comm);
 }
 
 CASE(null_results) {
@@ -355,7 +339,7 @@ CASE(predefined_attributes_are_fixed) {
 
 CASE(segments_of_ranks_that_are_not_there) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make");
-    Returning window(WindowKind::Allocate);
+    Returning window;
     MPI_Aint bytes = -1;
     int unit = -1;
     void* base = nullptr;
@@ -391,10 +375,7 @@ CASE(units_beyond_int_and_no_info) {
     MPI_Win_free(&win);
     const osct::WithoutObject without_object;
     CHECK_CLASS(MPI_Alloc_mem(8, no_info, static_cast<void*>(&base)), MPI_ERR_INFO);
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     CHECK_CLASS(MPI_Win_allocate(8, 1, no_info, comm, static_cast<void*>(&base), &win), MPI_ERR_INFO);
     CHECK_CLASS(MPI_Win_create_dynamic(no_info, comm, &win), MPI_ERR_INFO);
-    MPI_Comm_free(&comm);
 }

@@ -4,20 +4,8 @@
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Put", "MPI_Win_lock", "MPI_Win_allocate", "MPI_Win_create")
 
-namespace {
-
-constexpr WindowKind kAllocate = WindowKind::Allocate;
-
-Window& returning(Window& win) {
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    return win;
-}
-
-}  // namespace
-
 CASE(arguments_of_operations) {
-    Window window(kAllocate, 64);
-    const MPI_Win win = returning(window).handle();
+    const Returning win;
     int value = 0;
     MPI_Datatype uncommitted;
     MPI_Type_vector(2, 1, 2, MPI_INT, &uncommitted);
@@ -42,16 +30,14 @@ CASE(arguments_of_operations) {
 
 CASE(lock_types_and_assertions) {
     HOST_CANNOT("the host gives MPI_ERR_ARG instead");
-    Window window(kAllocate, 64);
-    const MPI_Win win = returning(window).handle();
+    const Returning win;
     CHECK_CLASS(MPI_Win_lock(12345, 0, 0, win), MPI_ERR_LOCKTYPE);
     CHECK_CLASS(MPI_Win_fence(1 << 30, win), MPI_ERR_ASSERT);
 }
 
 CASE(ranges) {
     HOST_CANNOT("the host does not check ranges");
-    Window window(kAllocate, 64);
-    const MPI_Win win = returning(window).handle();
+    const Returning win;
     std::vector<char> data(8192);
     const int target = right();
     MPI_Win_lock_all(0, win);
@@ -63,8 +49,7 @@ CASE(ranges) {
 }
 
 CASE(epochs) {
-    Window window(kAllocate, 64);
-    const MPI_Win win = returning(window).handle();
+    const Returning win;
     int value = 0;
     CHECK_CLASS(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC);
     CHECK_CLASS(MPI_Win_unlock(0, win), MPI_ERR_RMA_SYNC);
@@ -95,9 +80,7 @@ CASE(freeing_inside_an_epoch) {
 }
 
 CASE(creation) {
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     char memory[64];
     void* base = nullptr;
     MPI_Win win;
@@ -109,7 +92,6 @@ CASE(creation) {
     const int error = MPI_Win_allocate_shared(64, -4, MPI_INFO_NULL, comm, &base, &win);
     const bool either = !osct::served_by_osc() && osct::error_class(error) == MPI_ERR_DISP;
     CHECK_CLASS(error, osct::shares_memory(comm) || either ? MPI_ERR_DISP : MPI_ERR_RMA_SHARED);
-    MPI_Comm_free(&comm);
 }
 
 CASE(attach_and_query) {
@@ -117,8 +99,7 @@ CASE(attach_and_query) {
     char memory[64];
     MPI_Aint bytes = 0;
     int unit = 0;
-    Window window(WindowKind::Create, 64);
-    const MPI_Win win = returning(window).handle();
+    const Returning win(WindowKind::Create);
     CHECK_CLASS(MPI_Win_attach(win, memory, 64), MPI_ERR_RMA_FLAVOR);
     CHECK_CLASS(MPI_Win_detach(win, memory), MPI_ERR_RMA_FLAVOR);
     SKIP_IF(size() < 2);

@@ -93,6 +93,22 @@ class WithoutObject {
     }
 };
 
+/// A copy of a communicator that returns its errors.
+class ReturningComm {
+  public:
+    explicit ReturningComm(MPI_Comm parent = MPI_COMM_WORLD) {
+        MPI_Comm_dup(parent, &comm_);
+        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    }
+    ~ReturningComm() { MPI_Comm_free(&comm_); }
+    ReturningComm(const ReturningComm&) = delete;
+    ReturningComm& operator=(const ReturningComm&) = delete;
+    operator MPI_Comm() const { return comm_; }
+
+  private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
 /// What a program declares about itself.
 struct Program {
     Program(const char* name, int thread_level, std::initializer_list<std::string> uses);
@@ -146,7 +162,7 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
 }  // namespace osct
 
 // What nearly every case uses.
-using osct::Group, osct::group_of, osct::left, osct::rank, osct::right, osct::size;
+using osct::Group, osct::group_of, osct::left, osct::rank, osct::ReturningComm, osct::right, osct::size;
 
 #ifndef OSCT_NAME
 #define OSCT_NAME ""

@@ -138,8 +138,7 @@ CASE(extents_near_two_to_the_62) {
         for (MPI_Datatype* const type : {&wide, &four, &still})
             MPI_Type_commit(type);
         for (const WindowKind kind : kAllWindowKinds) {
-            Window win(kind, 8 * sizeof(long));
-            MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+            Returning win(kind, 8 * sizeof(long));
             const int target = right();
             const MPI_Aint at = win.at(target, 0);
             long values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8] = {};

@@ -67,9 +67,7 @@ CASE(created_windows_of_one_communicator) {
 
 CASE(beyond_the_limits_of_the_host) {
     HOST_CANNOT("the host itself runs out of communicators in ways of its own");
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     std::vector<MPI_Win> wins;
     const auto create = [&] {
         MPI_Win win = MPI_WIN_NULL;
@@ -96,7 +94,6 @@ CASE(beyond_the_limits_of_the_host) {
     CHECK_EQ(wins.size(), full);
     for (MPI_Win& win : wins)
         CHECK_OK(MPI_Win_free(&win));
-    MPI_Comm_free(&comm);
     long* base = nullptr;
     MPI_Win win = allocate(64, &base);
     use(win, base, 7);

@@ -19,13 +19,6 @@ namespace {
 
 constexpr MPI_Aint kTooMuch = MPI_Aint{1} << 60;
 
-MPI_Comm returning() {
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    return comm;
-}
-
 // The next window of the same communicator works.
 void use(MPI_Comm comm) {
     long* base = nullptr;
@@ -114,7 +107,7 @@ bool nodes_made_up() {
 // Before the first window of the process: rank 1 cannot map the arena of rank 0. What is left suffices for the host.
 CASE(addresses_run_out) {
     SKIP_IF(!osct::served_by_osc() || size() < 2 || nodes_made_up());
-    MPI_Comm comm = returning();
+    const ReturningComm comm;
     void* block = nullptr;
     CHECK_OK(MPI_Alloc_mem(64, MPI_INFO_NULL, &block));
     {
@@ -125,13 +118,12 @@ CASE(addresses_run_out) {
     }
     use(comm);
     CHECK_OK(MPI_Free_mem(block));
-    MPI_Comm_free(&comm);
 }
 
 // One node has no memory for a window's control data. The other one keeps none of its own.
 CASE(control_data_of_one_node) {
     SKIP_IF(!nodes_made_up() || size() < 2);
-    MPI_Comm comm = returning();
+    const ReturningComm comm;
     use(comm);
     MPI_Barrier(comm);
     std::vector<void*> filling;
@@ -161,7 +153,6 @@ CASE(control_data_of_one_node) {
         CHECK_OK(MPI_Free_mem(piece));
     MPI_Barrier(comm);
     use(comm);
-    MPI_Comm_free(&comm);
 }
 
 // A tool that reads all accessible memory, such as a checker of leaks, and core files meet what is in use.
@@ -193,7 +184,7 @@ CASE(reserved_addresses_are_left_alone) {
 
 // One rank requests too much memory; the creation fails on all ranks with the same class.
 CASE(windows_too_large_on_one_rank) {
-    MPI_Comm comm = returning();
+    const ReturningComm comm;
     void* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     for (int greedy = 0; greedy < size(); ++greedy) {
@@ -203,11 +194,10 @@ CASE(windows_too_large_on_one_rank) {
         CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
         use(comm);
     }
-    MPI_Comm_free(&comm);
 }
 
 CASE(windows_too_large_on_all_ranks) {
-    MPI_Comm comm = returning();
+    const ReturningComm comm;
     void* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     MPI_Info noncontiguous;
@@ -221,7 +211,6 @@ CASE(windows_too_large_on_all_ranks) {
     }
     use(comm);
     MPI_Info_free(&noncontiguous);
-    MPI_Comm_free(&comm);
 }
 
 CASE(blocks_too_large) {

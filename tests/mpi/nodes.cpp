@@ -5,16 +5,13 @@
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_sync")
 
 CASE(memory_that_cannot_be_shared) {
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     void* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     for (int round = 0; round < 2; ++round) {
         CHECK_CLASS(MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_RMA_SHARED);
         CHECK_CLASS(MPI_Win_allocate_shared_c(64, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_RMA_SHARED);
     }
-    MPI_Comm_free(&comm);
 }
 
 CASE(a_node_shares) {

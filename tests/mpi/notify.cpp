@@ -282,7 +282,7 @@ CASE(threads_wait_and_notify) {
     constexpr int kThreads = 4;
     const int each = rounds(10);
     const Notified win(WindowKind::Allocate, 64, kThreads + 1);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] {
             for (int round = 1; round <= each; ++round) {
@@ -297,6 +297,5 @@ CASE(threads_wait_and_notify) {
                 CHECK_OK(MPI_Win_flush_all(win));
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }

@@ -66,8 +66,7 @@ CASE(errors) {
     CHECK_EQ(win.value(0), 0);
     CHECK_EQ(win.value(1), 0);
     // A window without counters.
-    Window without(WindowKind::Allocate, 64);
-    MPI_Win_set_errhandler(without, MPI_ERRORS_RETURN);
+    Returning without;
     CHECK_OK(MPI_Win_lock_all(0, without));
     CHECK_CLASS(OSC_Put_notify(&out, 1, MPI_INT, target, 0, 1, MPI_INT, 0, without), MPI_ERR_ARG);
     CHECK_CLASS(OSC_Win_wait_notify(without, 0, 0, nullptr), MPI_ERR_ARG);

@@ -75,8 +75,7 @@ void refused_in_an_epoch(const Window& window) {
 
 CASE_BY_KIND(null_buffers_with_data) {
     HOST_CANNOT("the host alone gives MPI_ERR_ARG for single elements");
-    Window win(kind, 2048);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind, 2048);
     const std::vector<std::function<void(bool)>> epochs = {
         [&](bool opens) { MPI_Win_fence(opens ? 0 : MPI_MODE_NOSUCCEED, win); },
         [&](bool opens) { opens ? MPI_Win_lock_all(0, win) : MPI_Win_unlock_all(win); },
@@ -97,8 +96,7 @@ CASE_BY_KIND(null_buffers_with_data) {
 
 // Nothing to move, MPI_NO_OP's origin, and MPI_BOTTOM.
 CASE_BY_KIND(null_buffers_without_data) {
-    Window win(kind, 64);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind);
     MPI_Datatype empty, here;
     MPI_Type_contiguous(0, MPI_LONG, &empty);
     long value = 5, result = -1;
@@ -132,9 +130,8 @@ CASE_BY_KIND(null_buffers_without_data) {
 
 CASE(null_buffers_to_no_process) {
     HOST_CANNOT("the host alone checks them");
-    Window win(WindowKind::Allocate, 64);
+    Returning win;
     MPI_Request request[4];
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     MPI_Win_lock_all(0, win);
     for (const MPI_Datatype type : {MPI_LONG, MPI_SHORT}) {
         CHECK_OK(MPI_Put(nullptr, 2, type, MPI_PROC_NULL, 0, 2, type, win));

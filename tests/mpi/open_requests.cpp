@@ -291,7 +291,7 @@ CASE(threads_wait_for_their_own) {
     Window win(WindowKind::Allocate, kInts * sizeof(int));
     fill(win);
     while_held(win, [&] {
-        std::vector<std::thread> threads;
+        std::vector<std::jthread> threads;
         for (int thread = 0; thread < 4; ++thread)
             threads.emplace_back([&, thread] {
                 std::vector<int> in(kInts, -1);
@@ -311,8 +311,7 @@ CASE(threads_wait_for_their_own) {
                     std::fill(in.begin(), in.end(), -1);
                 }
             });
-        for (std::thread& thread : threads)
-            thread.join();
+        threads.clear();
         int answer = 0;
         MPI_Recv(&answer, 1, MPI_INT, holder(), kGo, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     });

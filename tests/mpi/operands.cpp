@@ -17,8 +17,7 @@ void user_sum(void* in, void* inout, int* count, MPI_Datatype*) {
 
 CASE_BY_KIND(operations_of_the_user) {
     HOST_CANNOT("the host alone takes them in part");
-    Window win(kind, 64);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind);
     MPI_Op mine;
     MPI_Op_create(user_sum, 1, &mine);
     const int one = 1;
@@ -41,8 +40,7 @@ CASE_BY_KIND(operations_of_the_user) {
 
 CASE_BY_KIND(no_op_only_fetches) {
     HOST_CANNOT("the host alone takes it in an accumulate");
-    Window win(kind, 64);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind);
     win.base<long>()[0] = 1000 + rank();
     win.base<long>()[1] = 2000 + rank();
     MPI_Win_fence(0, win);
@@ -77,8 +75,7 @@ CASE_BY_KIND(no_op_only_fetches) {
 
 CASE_BY_KIND(accumulates_of_one_predefined_type) {
     HOST_CANNOT("the host alone does not check this");
-    Window win(kind, 128);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind, 128);
     MPI_Datatype mixed, ints, strided;
     const int lengths[] = {1, 1};
     const MPI_Aint places[] = {0, 8};
@@ -134,8 +131,7 @@ CASE_BY_KIND(integers_of_the_other_sign) {
 // Both hosts take it; MPICH moves the data of a put all the same.
 CASE_BY_KIND(data_onto_no_elements) {
     HOST_CANNOT("the host alone writes behind the target's elements");
-    Window win(kind, 64);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind);
     int values[2] = {5, 5};
     const MPI_Aint at = win.at(right(), 0);
     MPI_Win_fence(0, win);
@@ -150,8 +146,7 @@ CASE_BY_KIND(data_onto_no_elements) {
 
 CASE_BY_KIND(data_that_does_not_fit) {
     HOST_CANNOT("the host alone writes behind the buffer or crashes");
-    Window win(kind, 64);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind);
     for (int i = 0; i < 8; ++i)
         win.base<int>()[i] = 7;
     MPI_Win_fence(0, win);

@@ -162,7 +162,7 @@ CASE(threads_attach_and_detach) {
     const int rounds = osct::full() ? 500 : 100;
     Dynamic dynamic;
     MPI_Win_lock_all(0, dynamic.win);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {  // the owner of regions
             for (int round = 0; round < rounds; ++round) {
@@ -195,7 +195,6 @@ CASE(threads_attach_and_detach) {
             }
         });
     }
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     MPI_Win_unlock_all(dynamic.win);
 }

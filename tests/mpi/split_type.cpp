@@ -220,9 +220,7 @@ CASE(a_machine_is_one_node) {
 // tests/multihost: memory is of one host, and what is between them goes by the network.
 CASE(hosts_share_nothing) {
     SKIP_IF(node_ranks() == size() || osct::debug_setting("split_type") == "host");
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const ReturningComm comm;
     long* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     CHECK_CLASS(MPI_Win_allocate_shared(8, 8, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_RMA_SHARED);
@@ -234,5 +232,4 @@ CASE(hosts_share_nothing) {
     CHECK_EQ(base[0], 40 + (rank() + size() - node_ranks()) % size());
     CHECK_OK(MPI_Win_free(&win));
     CHECK(osct::counter("network.messages") > 0);
-    MPI_Comm_free(&comm);
 }

@@ -16,11 +16,10 @@ constexpr int kThreads = 4;
 
 template <class F>
 void in_threads(F work) {
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([=] { work(t); });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }
 
 }  // namespace

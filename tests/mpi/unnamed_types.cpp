@@ -30,8 +30,7 @@ MPI_Datatype complex(int digits, int range) {
 // All operations on elements 0 to 5 of type T, by `type` alone and mixed with the named type of the same kind.
 template <class T>
 void check(WindowKind kind, MPI_Datatype type, MPI_Datatype named, bool swaps) {
-    Window win(kind, 8 * sizeof(T));
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    Returning win(kind, 8 * sizeof(T));
     int bytes = 0;
     MPI_Type_size(type, &bytes);
     CHECK_EQ(bytes, static_cast<int>(sizeof(T)));
@@ -90,8 +89,7 @@ CASE_BY_KIND(unnamed_reals_and_complexes) {
 // Derived types stay refused, with one element too.
 CASE(derived_types_are_no_elements) {
     HOST_CANNOT("the host alone gives another class");
-    Window window(WindowKind::Allocate, 64);
-    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    Returning window;
     MPI_Datatype one, padded;
     MPI_Type_contiguous(1, integer(9), &one);
     MPI_Type_create_resized(integer(9), 0, 8, &padded);

@@ -171,7 +171,7 @@ CASE(flushes_of_several_threads) {
     CHECK_OK(MPI_Win_lock_all(0, win));
     if (rank() == 0) {
         const int target = size() - 1;
-        std::vector<std::thread> threads;
+        std::vector<std::jthread> threads;
         for (int thread = 0; thread < kThreads; ++thread)
             threads.emplace_back([&, thread] {
                 std::vector<int> out(kInts), in(kInts);
@@ -192,8 +192,7 @@ CASE(flushes_of_several_threads) {
                     CHECK_ALL(in.data(), static_cast<std::size_t>(count), value);
                 }
             });
-        for (std::thread& thread : threads)
-            thread.join();
+        threads.clear();
     }
     CHECK_OK(MPI_Win_unlock_all(win));
     MPI_Barrier(MPI_COMM_WORLD);

@@ -27,7 +27,7 @@ CASE(counters_while_windows_are_freed) {
     constexpr int kAsking = 2;
     std::atomic<bool> stop{false};
     std::atomic<long> asked{0};
-    std::vector<std::thread> asking;
+    std::vector<std::jthread> asking;
     for (int i = 0; i < kAsking; ++i)
         asking.emplace_back([&] {
             while (!stop.load(std::memory_order_relaxed)) {
@@ -46,6 +46,5 @@ CASE(counters_while_windows_are_freed) {
             std::this_thread::yield();
     }
     stop.store(true, std::memory_order_relaxed);
-    for (std::thread& thread : asking)
-        thread.join();
+    asking.clear();
 }

@@ -45,9 +45,16 @@ class Window {
     std::vector<MPI_Aint> addresses_;
 };
 
+/// A window of all processes that returns its errors.
+struct Returning : Window {
+    explicit Returning(WindowKind kind = WindowKind::Allocate, std::size_t bytes = 64) : Window(kind, bytes) {
+        MPI_Win_set_errhandler(*this, MPI_ERRORS_RETURN);
+    }
+};
+
 }  // namespace osct
 
-using osct::kAllWindowKinds, osct::Window, osct::WindowKind;
+using osct::kAllWindowKinds, osct::Returning, osct::Window, osct::WindowKind;
 
 /// A case that runs on each kind of window, `kind`.
 #define CASE_BY_KIND(name)                                               \

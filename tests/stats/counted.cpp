@@ -141,7 +141,7 @@ class Window {
 
     void threads() {
         MPI_Win_lock_all(0, win_);
-        std::vector<std::thread> threads;
+        std::vector<std::jthread> threads;
         for (int t = 0; t < kThreads; ++t)
             threads.emplace_back([this] {
                 const int value = 1;
@@ -150,8 +150,7 @@ class Window {
                     MPI_Win_flush(target_, win_);
                 }
             });
-        for (std::thread& thread : threads)
-            thread.join();
+        threads.clear();
         MPI_Win_unlock_all(win_);
         for (int i = 0; i < kThreads * kRounds; ++i)
             count("put", sizeof(int)), count("flush");

@@ -30,7 +30,7 @@ TEST(AgentOutbox, ThreadsShareAnOutbox) {
     constexpr std::size_t kBytes = 200000;
     AgentTarget target(kThreads * kBytes);
     AgentOrigin origin(target);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] {
             const auto place = static_cast<std::int64_t>(t * kBytes);
@@ -46,8 +46,7 @@ TEST(AgentOutbox, ThreadsShareAnOutbox) {
                 ASSERT_EQ(in, out);
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }
 
 // A mailbox whose thread has ended without closing it, as after kill -9.
@@ -268,7 +267,7 @@ TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
     constexpr std::size_t kWords = 100;
     AgentTarget target(kThreads * kWords * 8);
     AgentOrigin origin(target);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] {
             Account account;
@@ -284,8 +283,7 @@ TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
                     ASSERT_EQ(target.at<std::int64_t>(i), round);
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }
 
 }  // namespace

@@ -34,15 +34,14 @@ void call(Entry entry, std::uint64_t times) {
 TEST(CallCounts, EveryCallOfEveryThreadCountsOnce) {
     const Since puts(Entry::Put);
     const Since fences(Entry::Win_fence);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint64_t t = 0; t < kThreads; ++t)
         threads.emplace_back([] {
             call(Entry::Put, kCalls);
             count_served(Entry::Win_fence);
         });
     call(Entry::Put, kCalls);
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(puts.calls(), (kThreads + 1) * kCalls);
     EXPECT_EQ(fences.calls(), kThreads);
 }
@@ -140,14 +139,13 @@ TEST(CallCounts, TheChildOfForkKeepsTheCounts) {
 TEST(CallCounts, ForwardedCallsCountApart) {
     const std::uint64_t before = forwarded_calls(Entry::Win_post);
     const Since served(Entry::Win_post);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint64_t t = 0; t < kThreads; ++t)
         threads.emplace_back([] {
             for (std::uint64_t i = 0; i < kCalls; ++i)
                 count_forwarded(Entry::Win_post);
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(forwarded_calls(Entry::Win_post) - before, kThreads * kCalls);
     EXPECT_EQ(served.calls(), 0U);
 }

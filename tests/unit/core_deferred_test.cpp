@@ -21,14 +21,13 @@ using sync::LockKind;
 /// Runs f(core) in a thread per rank.
 template <class F>
 void run(Ranks& ranks, F&& f) {
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
         threads.emplace_back([&, rank] {
             LateCore core(ranks, rank);
             f(core);
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }
 
 TEST(Deferred, ExclusiveLocksExclude) {
@@ -180,7 +179,7 @@ TEST(Queue, ThreadsKeepTheirOrder) {
             last[static_cast<std::size_t>(thread)] = number;
         });
     };
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::int64_t thread = 0; thread < kThreads; ++thread)
         threads.emplace_back([&, thread] {
             for (std::int64_t i = 0; i < kEach; ++i) {
@@ -189,8 +188,7 @@ TEST(Queue, ThreadsKeepTheirOrder) {
                 if (queue.add(7, std::move(operation)) > 50 || i % 97 == 0) empty();
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_FALSE(queue.has(6));
     empty();
     EXPECT_FALSE(queue.has(7));

@@ -381,7 +381,7 @@ TEST_P(Engine, ManyThreads) {
     engine_.backlog().enlist(work);
     fake_.on_poll = [&] { engine_.ring(); };
     start(ProgressEngine::Mode::Thread);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] {
             for (int i = 0; i < kEvents; ++i) {
@@ -393,8 +393,7 @@ TEST_P(Engine, ManyThreads) {
                 if (i % 100 == 0) std::this_thread::sleep_for(Ms(2));
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_TRUE(soon([&] { return fake_.handled.load() == kThreads * kEvents; }));
     engine_.backlog().withdraw(work);
     EXPECT_GT(work.resumed.load(), 0);

@@ -219,7 +219,7 @@ TEST_F(Heap, LosesNothingWhenItFails) {
 }
 
 TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (unsigned char number = 1; number <= 4; ++number)
         threads.emplace_back([this, number] {
             for (int turn = 0; turn < 500; ++turn) {
@@ -233,8 +233,7 @@ TEST_F(Heap, ThreadsGetPiecesOfTheirOwn) {
                 ASSERT_TRUE(heap.release(piece));
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_NE(heap.allocate(kPages * kPage, 1, true), nullptr);
 }
 

@@ -42,7 +42,7 @@ TEST(LockOrder, HoldsOverTwoWindows) {
     constexpr std::uint32_t kTurns = 300;
     Ranks first(2);
     Ranks second(2);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t rank = 0; rank < 2; ++rank)
         threads.emplace_back([&, rank] {
             LateCore one(first, rank);
@@ -59,8 +59,7 @@ TEST(LockOrder, HoldsOverTwoWindows) {
                 ASSERT_EQ(epoch::unlock(one, 0), Fault::None);
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(first.memory(0)[0], 2 * kTurns);
     EXPECT_EQ(second.memory(1)[0], 2 * kTurns);
 }

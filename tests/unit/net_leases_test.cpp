@@ -271,7 +271,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
         origin.cache.release(*entry);
         accesses.fetch_add(1);
     };
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (Origin& origin : origins)
         threads.emplace_back([&] {
             std::mt19937 random(origin.rank);
@@ -297,8 +297,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
         if (random() % 16 == 0) std::this_thread::yield();
     }
     over.store(true);
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(wrong.load(), 0u);
     EXPECT_GT(accesses.load(), 0u);
     EXPECT_GT(misses.load(), 0u);

@@ -258,11 +258,10 @@ inline Process::~Process() {
 /// Calls f(0) to f(count - 1) at once, each in a thread of its own.
 template <class F>
 void in_threads(std::uint32_t count, F&& f) {
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t i = 0; i < count; ++i)
         threads.emplace_back([&f, i] { f(i); });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
 }
 
 /// Calls one(*member) for all members at once.

@@ -83,7 +83,7 @@ TEST(Arena, FreePiecesJoin) {
 
 TEST(Arena, RandomLoadFromSeveralThreadsNeverOverlaps) {
     Arena& arena = Arena::mine();
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 4; ++t) {
         threads.emplace_back([&arena, t] {
             std::minstd_rand random(t + 1);
@@ -107,8 +107,7 @@ TEST(Arena, RandomLoadFromSeveralThreadsNeverOverlaps) {
                 arena.release(piece.address);
         });
     }
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(arena.in_use(), 0u);
 }
 

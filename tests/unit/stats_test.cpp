@@ -84,7 +84,7 @@ TEST(Counters, Reroutes) {
 TEST(Counters, ThreadsLoseNothing) {
     constexpr std::uint64_t kCalls = 20000;
     Counters counters(true);
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
             for (std::uint64_t call = 0; call < kCalls; ++call) {
@@ -93,8 +93,7 @@ TEST(Counters, ThreadsLoseNothing) {
                 counters.other(Other::LockContended);
             }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(counters.value(index_of(Kind::Put, DataPath::LoadStore, 0)), 4 * kCalls);
     EXPECT_EQ(counters.value(index_of(Kind::Put, DataPath::LoadStore, 0, kBytes)), 32 * kCalls);
     EXPECT_EQ(counters.value(index_of(Sync::Win_flush, kCallsMade)), 4 * kCalls);

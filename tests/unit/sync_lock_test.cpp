@@ -308,7 +308,7 @@ TEST(NodeLock, HandsOverToABatchOfReaders) {
     take(holder, 0, LockKind::Exclusive);
     std::atomic<int> inside{0};
     std::atomic<int> left{0};
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t rank = 1; rank <= 5; ++rank) {
         threads.emplace_back([&, rank] {
             sync::LockContext context = ranks.context(rank);
@@ -331,8 +331,7 @@ TEST(NodeLock, HandsOverToABatchOfReaders) {
     // A newcomer does not overtake the queue, even where it could share.
     EXPECT_FALSE(sync::try_lock_shared(ranks.lock_cell(0)));
     sync::unlock_exclusive(holder, 0);
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(ranks.lock_cell(0).word.load(), 0u);
 }
 

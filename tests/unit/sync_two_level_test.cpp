@@ -192,11 +192,10 @@ TEST_F(TwoLevelLock, ExcludesUnderContention) {
             }
         }
     };
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t rank = 0; rank < kRanks; ++rank)
         threads.emplace_back(work, rank);
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     EXPECT_EQ(memory[0].a + memory[1].a, writes.load());
     expect_free();
 }

@@ -161,11 +161,10 @@ class Ranks {
     /// Runs f(core) in a thread per rank.
     template <class F>
     void run(F&& f) {
-        std::vector<std::thread> threads;
+        std::vector<std::jthread> threads;
         for (std::uint32_t rank = 0; rank < size_; ++rank)
             threads.emplace_back([&, rank] { f(core(rank)); });
-        for (std::thread& thread : threads)
-            thread.join();
+        threads.clear();
     }
 
     /// Returns when `rank` is the last waiter in the queue of the lock of `target`.

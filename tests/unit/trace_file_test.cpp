@@ -62,7 +62,7 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
         further = add_window(100 + count, "MPI_Win_create");
     ASSERT_EQ(further, kWindows);
     name_window(further, "one of many");
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (std::uint32_t t = 0; t < kThreads; ++t)
         threads.emplace_back([=] {
             for (std::uint32_t i = 0; i < kEach; ++i)
@@ -71,8 +71,7 @@ TEST_F(TraceFile, EveryRecordIsFoundOrCounted) {
                     write(begin, base::stamp(), pack(Call::Accumulate, 0, window, t), 8);
                 }
         });
-    for (std::thread& thread : threads)
-        thread.join();
+    threads.clear();
     close();
     EXPECT_FALSE(recording());
     Merged merged;
