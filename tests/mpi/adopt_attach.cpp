@@ -20,11 +20,8 @@ alignas(8) char static_memory[3 * kEnough];
 struct Regions {
     MPI_Win win = MPI_WIN_NULL;
     explicit Regions(const char* how = "always") {
-        MPI_Info info = MPI_INFO_NULL;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "osc_adopt", how);
+        const Info info{{"osc_adopt", how}};
         CHECK_OK(MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &win));
-        MPI_Info_free(&info);
     }
     ~Regions() { CHECK_OK(MPI_Win_free(&win)); }
     Regions(const Regions&) = delete;

@@ -17,11 +17,8 @@ struct Straddling {
     std::size_t bytes;
     MPI_Win win = MPI_WIN_NULL;
     Straddling(std::size_t lead, std::size_t tail, int unit) : base(pages + lead), bytes(2 * kEnough - lead - tail) {
-        MPI_Info info = MPI_INFO_NULL;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "osc_adopt", "always");
+        const Info info{{"osc_adopt", "always"}};
         CHECK_OK(MPI_Win_create(base, static_cast<MPI_Aint>(bytes), unit, info, MPI_COMM_WORLD, &win));
-        MPI_Info_free(&info);
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
         CHECK(is_shared(pages + kEnough));
         CHECK(!is_shared(pages));

@@ -212,9 +212,7 @@ CASE(alignment_by_info) {
         const bool bad = given[0] == '9' || given[1] == 'x';
         if (bad && !osct::served_by_osc()) continue;
         const std::string alignment = bad ? "64" : given;
-        MPI_Info info;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "mpi_minimum_memory_alignment", given);
+        const Info info{{"mpi_minimum_memory_alignment", given}};
         char* base = nullptr;
         MPI_Win win = MPI_WIN_NULL;
         CHECK_OK(MPI_Win_allocate(100, 1, info, MPI_COMM_WORLD, &base, &win));
@@ -228,6 +226,5 @@ CASE(alignment_by_info) {
         std::memset(block, 1, 100);
         MPI_Free_mem(block);
         MPI_Win_free(&win);
-        MPI_Info_free(&info);
     }
 }

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "debug_setting.h"
@@ -53,6 +54,22 @@ class Group {
 
   private:
     MPI_Group group_;
+};
+/// An info object with keys and their values.
+class Info {
+  public:
+    Info(std::initializer_list<std::pair<const char*, const char*>> pairs) {
+        MPI_Info_create(&info_);
+        for (const auto& [key, value] : pairs)
+            MPI_Info_set(info_, key, value);
+    }
+    ~Info() { MPI_Info_free(&info_); }
+    Info(const Info&) = delete;
+    Info& operator=(const Info&) = delete;
+    operator MPI_Info() const { return info_; }
+
+  private:
+    MPI_Info info_ = MPI_INFO_NULL;
 };
 /// The value of an info key in use; "(none)" without one.
 std::string info_value(MPI_Win win, const char* key);
@@ -162,7 +179,7 @@ void check_all(const T* data, std::size_t count, F wanted, const char* expr, con
 }  // namespace osct
 
 // What nearly every case uses.
-using osct::Group, osct::group_of, osct::left, osct::rank, osct::ReturningComm, osct::right, osct::size;
+using osct::Group, osct::group_of, osct::Info, osct::left, osct::rank, osct::ReturningComm, osct::right, osct::size;
 
 #ifndef OSCT_NAME
 #define OSCT_NAME ""

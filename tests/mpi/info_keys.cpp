@@ -9,21 +9,9 @@ using osct::info_value;
 
 namespace {
 
-struct Hints {
-    MPI_Info info = MPI_INFO_NULL;
-    Hints(std::initializer_list<std::pair<const char*, const char*>> pairs) {
-        MPI_Info_create(&info);
-        for (const auto& [key, value] : pairs)
-            MPI_Info_set(info, key, value);
-    }
-    ~Hints() { MPI_Info_free(&info); }
-    Hints(const Hints&) = delete;
-    Hints& operator=(const Hints&) = delete;
-};
-
 void set(MPI_Win win, const char* key, const char* value) {
-    const Hints hints{{key, value}};
-    CHECK_OK(MPI_Win_set_info(win, hints.info));
+    const Info hints{{key, value}};
+    CHECK_OK(MPI_Win_set_info(win, hints));
 }
 
 // Puts and sums to the right neighbour in fence and in post-start epochs, `rounds` times.
@@ -78,10 +66,10 @@ CASE(values_that_are_taken) {
     Window window(WindowKind::Allocate, 64);
     for (const auto& [key, values] : taken) {
         for (const char* value : values) {
-            const Hints hints{{key, value}};
+            const Info hints{{key, value}};
             void* base = nullptr;
             MPI_Win win;
-            CHECK_OK(MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win));
+            CHECK_OK(MPI_Win_allocate(64, 1, hints, MPI_COMM_WORLD, &base, &win));
             CHECK_EQ(info_value(win, key), std::string(value));
             CHECK_OK(MPI_Win_free(&win));
             set(window, key, value);
@@ -98,11 +86,11 @@ CASE(values_that_are_taken) {
 }
 
 CASE(set_info_leaves_other_keys_unchanged) {
-    const Hints at_creation{
+    const Info at_creation{
         {"no_locks", "true"}, {"accumulate_ordering", "waw"}, {"same_size", "true"}, {"a_key_of_nobody", "x"}};
     void* base = nullptr;
     MPI_Win win;
-    MPI_Win_allocate(64, 1, at_creation.info, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_allocate(64, 1, at_creation, MPI_COMM_WORLD, &base, &win);
     CHECK_EQ(info_value(win, "a_key_of_nobody"), std::string("(none)"));
     set(win, "accumulate_ops", "same_op");
     CHECK_EQ(info_value(win, "no_locks"), std::string("true"));
@@ -111,8 +99,8 @@ CASE(set_info_leaves_other_keys_unchanged) {
     set(win, "accumulate_ordering", "none");
     CHECK_EQ(info_value(win, "accumulate_ops"), std::string("same_op"));
     CHECK_EQ(info_value(win, "same_size"), std::string("true"));
-    const Hints nothing{};
-    CHECK_OK(MPI_Win_set_info(win, nothing.info));
+    const Info nothing{};
+    CHECK_OK(MPI_Win_set_info(win, nothing));
     CHECK_EQ(info_value(win, "accumulate_ordering"), std::string("none"));
     // One window's hints are not another's.
     Window other(WindowKind::Allocate, 64);
@@ -124,11 +112,11 @@ CASE(set_info_leaves_other_keys_unchanged) {
 CASE(hints_of_creation_only) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     for (const bool noncontiguous : {false, true}) {
-        const Hints hints{{"alloc_shared_noncontig", noncontiguous ? "true" : "false"},
-                          {"mpi_minimum_memory_alignment", "4096"}};
+        const Info hints{{"alloc_shared_noncontig", noncontiguous ? "true" : "false"},
+                         {"mpi_minimum_memory_alignment", "4096"}};
         char* base = nullptr;
         MPI_Win win;
-        CHECK_OK(MPI_Win_allocate_shared(40, 1, hints.info, MPI_COMM_WORLD, &base, &win));
+        CHECK_OK(MPI_Win_allocate_shared(40, 1, hints, MPI_COMM_WORLD, &base, &win));
         set(win, "alloc_shared_noncontig", noncontiguous ? "false" : "true");
         set(win, "mpi_minimum_memory_alignment", "65536");
         CHECK_EQ(info_value(win, "alloc_shared_noncontig"), std::string(noncontiguous ? "true" : "false"));
@@ -147,13 +135,13 @@ CASE(hints_of_creation_only) {
 }
 
 CASE(without_locks) {
-    const Hints hints{{"no_locks", "true"}};
+    const Info hints{{"no_locks", "true"}};
     std::vector<long> own(8, 0);
     long* base = nullptr;
     MPI_Win wins[3];
-    MPI_Win_create(own.data(), 64, 1, hints.info, MPI_COMM_WORLD, &wins[0]);
+    MPI_Win_create(own.data(), 64, 1, hints, MPI_COMM_WORLD, &wins[0]);
     exchange(wins[0], own.data(), 10);
-    MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[1]);
+    MPI_Win_allocate(64, 1, hints, MPI_COMM_WORLD, &base, &wins[1]);
     base[0] = base[1] = 0;
     exchange(wins[1], base, 10);
     // The free of such a window may be local work, and is none the less complete.
@@ -165,9 +153,9 @@ CASE(without_locks) {
     CHECK_EQ(own[2], left() + 7L);
     own[2] = -1;
     if (osct::shares_memory(MPI_COMM_WORLD))
-        MPI_Win_allocate_shared(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
+        MPI_Win_allocate_shared(64, 1, hints, MPI_COMM_WORLD, &base, &wins[2]);
     else
-        MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &wins[2]);
+        MPI_Win_allocate(64, 1, hints, MPI_COMM_WORLD, &base, &wins[2]);
     base[0] = base[1] = 0;
     exchange(wins[2], base, 10);
     CHECK_OK(MPI_Win_free(&wins[2]));
@@ -176,10 +164,10 @@ CASE(without_locks) {
 }
 
 CASE(same_sizes_and_units) {
-    const Hints hints{{"same_size", "true"}, {"same_disp_unit", "true"}};
+    const Info hints{{"same_size", "true"}, {"same_disp_unit", "true"}};
     long* base = nullptr;
     MPI_Win win;
-    MPI_Win_allocate(64, 1, hints.info, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_allocate(64, 1, hints, MPI_COMM_WORLD, &base, &win);
     base[0] = base[1] = 0;
     exchange(win, base, 10);
     MPI_Win_free(&win);
@@ -188,11 +176,11 @@ CASE(same_sizes_and_units) {
 // Sums are exact with one operation, mixed with reads, and without ordering. Reads have buffers of their own: none is
 // complete before the fence. same_op allows no MPI_NO_OP, so a sum with zeros reads.
 CASE(promises_about_accumulates) {
-    for (const Hints& hints : {Hints{{"accumulate_ops", "same_op"}}, Hints{{"accumulate_ops", "same_op_no_op"}},
-                               Hints{{"accumulate_ordering", "none"}}, Hints{{"mpi_accumulate_granularity", "8"}}}) {
+    for (const Info& hints : {Info{{"accumulate_ops", "same_op"}}, Info{{"accumulate_ops", "same_op_no_op"}},
+                              Info{{"accumulate_ordering", "none"}}, Info{{"mpi_accumulate_granularity", "8"}}}) {
         long* base = nullptr;
         MPI_Win win;
-        MPI_Win_allocate(8 * 64, 8, hints.info, MPI_COMM_WORLD, &base, &win);
+        MPI_Win_allocate(8 * 64, 8, hints, MPI_COMM_WORLD, &base, &win);
         std::fill_n(base, 64, 0L);
         MPI_Win_fence(0, win);
         const bool only_sums = info_value(win, "accumulate_ops") == "same_op";
@@ -223,9 +211,9 @@ CASE(promises_about_accumulates) {
 // The pairs that the key names stay ordered; in libosc all pairs do.
 CASE(order_that_was_kept) {
     for (const char* kept : {"waw", "raw,waw", "rar,raw,war,waw"}) {
-        const Hints hints{{"accumulate_ordering", kept}};
+        const Info hints{{"accumulate_ordering", kept}};
         for (WindowKind kind : kAllWindowKinds) {
-            Window win(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints.info);
+            Window win(kind, 2048 * sizeof(int), MPI_COMM_WORLD, hints);
             const MPI_Aint at = win.at(right(), 0);
             MPI_Win_lock_all(0, win);
             std::vector<int> all(2048);

@@ -200,9 +200,7 @@ CASE(windows_too_large_on_all_ranks) {
     const ReturningComm comm;
     void* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
-    MPI_Info noncontiguous;
-    MPI_Info_create(&noncontiguous);
-    MPI_Info_set(noncontiguous, "alloc_shared_noncontig", "true");
+    const Info noncontiguous{{"alloc_shared_noncontig", "true"}};
     // Of four ranks, 2^62 bytes each are 0 in 64 bits.
     for (const MPI_Aint bytes : {kTooMuch, MPI_Aint{1} << 62, std::numeric_limits<MPI_Aint>::max()}) {
         CHECK_CLASS(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
@@ -210,7 +208,6 @@ CASE(windows_too_large_on_all_ranks) {
         CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, noncontiguous, comm, &base, &win), MPI_ERR_NO_MEM);
     }
     use(comm);
-    MPI_Info_free(&noncontiguous);
 }
 
 CASE(blocks_too_large) {

@@ -219,11 +219,8 @@ CASE(elements_at_odd_places) {
 
 // Fences and post-start epochs end the operations on every target, with requests and without.
 CASE(epochs_end_the_operations) {
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "osc_atomics", "provider");
+    const Info info{{"osc_atomics", "provider"}};
     Window win(WindowKind::Allocate, 64, MPI_COMM_WORLD, info);
-    MPI_Info_free(&info);
     const std::int64_t one = 1;
     for (int round = 1; round <= 6; ++round) {
         CHECK_OK(MPI_Win_fence(0, win));

@@ -11,14 +11,11 @@ namespace {
 // Each rank has rank + 1 longs; all ranks load the values that the others stored. `contiguous`: so the segments must
 // be.
 void shared_with(const char* noncontiguous, bool contiguous) {
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "alloc_shared_noncontig", noncontiguous);
+    const Info info{{"alloc_shared_noncontig", noncontiguous}};
     long* base = nullptr;
     MPI_Win win;
     const MPI_Aint bytes = static_cast<MPI_Aint>(sizeof(long)) * (rank() + 1);
     CHECK_OK(MPI_Win_allocate_shared(bytes, static_cast<int>(sizeof(long)), info, MPI_COMM_WORLD, &base, &win));
-    MPI_Info_free(&info);
     MPI_Win_lock_all(0, win);
     for (int i = 0; i <= rank(); ++i)
         base[i] = rank() * 100 + i;
@@ -109,13 +106,10 @@ CASE(proc_null_means_the_first_rank_with_memory) {
 CASE(a_process_without_memory_has_no_address) {
     SKIP_IF(!osct::shares_memory(MPI_COMM_WORLD));
     SKIP_IF(size() < 2);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "alloc_shared_noncontig", "true");
+    const Info info{{"alloc_shared_noncontig", "true"}};
     int* base = nullptr;
     MPI_Win win;
     MPI_Win_allocate_shared(rank() % 2 == 0 ? 64 : 0, 4, info, MPI_COMM_WORLD, &base, &win);
-    MPI_Info_free(&info);
     for (int peer = 0; peer < size(); ++peer) {
         MPI_Aint bytes = -1;
         int unit = 0;
@@ -170,9 +164,7 @@ CASE(allocated_window) {
 // From the query on the program loads and stores, so a lock that the window deferred is acquired.
 CASE(a_query_under_a_lock) {
     HOST_CANNOT("shared_query is refused on windows that allocate_shared did not make (MPI 4.1 admits it)");
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "osc_lock", "deferred");
+    const Info info{{"osc_lock", "deferred"}};
     long sharing = 0;
     for (int peer = 0; peer < size(); ++peer)
         sharing += osct::same_node(peer) ? 1 : 0;
@@ -197,7 +189,6 @@ CASE(a_query_under_a_lock) {
         if (rank() == 0) CHECK_EQ(*base, sharing);
         MPI_Win_free(&win);
     }
-    MPI_Info_free(&info);
 }
 
 // Loads after MPI_Win_start come after the target's post, and stores before MPI_Win_complete before its wait returns,

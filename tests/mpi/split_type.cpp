@@ -111,9 +111,7 @@ CASE(properties_of_the_new_communicator) {
     int keyval = MPI_KEYVAL_INVALID;
     MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr);
     MPI_Comm_set_attr(parent, keyval, &keyval);
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "mpi_assert_no_any_tag", "true");
+    const Info info{{"mpi_assert_no_any_tag", "true"}};
     MPI_Comm node = split(parent, MPI_COMM_TYPE_SHARED, 0, info);
     CHECK(ranks_in_world(node) == expected());
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
@@ -136,7 +134,6 @@ CASE(properties_of_the_new_communicator) {
     MPI_Info_get(used, "mpi_assert_no_any_tag", sizeof got - 1, got, &found);
     MPI_Info_free(&used);
     CHECK_EQ(std::string(got), std::string(wanted));
-    MPI_Info_free(&info);
     MPI_Comm_free(&plain);
     MPI_Comm_free(&node);
     MPI_Comm_free_keyval(&keyval);
@@ -144,13 +141,10 @@ CASE(properties_of_the_new_communicator) {
 }
 
 CASE(the_name_of_shared_memory_as_a_resource) {
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+    const Info info{{"mpi_hw_resource_type", "mpi_shared_memory"}};
     MPI_Comm node = split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info);
     CHECK(ranks_in_world(node) == expected());
     MPI_Comm_free(&node);
-    MPI_Info_free(&info);
     // Another kind of split, with some that take no part: the host's.
     const bool out = rank() == size() - 1;
     node = split(MPI_COMM_WORLD, out ? MPI_UNDEFINED : MPI_COMM_TYPE_HW_UNGUIDED, 0);

@@ -21,14 +21,9 @@ struct Chosen {
     MPI_Win win = MPI_WIN_NULL;
     long* base = nullptr;
     Chosen(const std::string& fence, const std::string& pscw, const std::string& lock, int longs = 16) {
-        MPI_Info info;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "osc_fence", fence.c_str());
-        MPI_Info_set(info, "osc_pscw", pscw.c_str());
-        MPI_Info_set(info, "osc_lock", lock.c_str());
+        const Info info{{"osc_fence", fence.c_str()}, {"osc_pscw", pscw.c_str()}, {"osc_lock", lock.c_str()}};
         CHECK_OK(MPI_Win_allocate(longs * static_cast<MPI_Aint>(sizeof(long)), sizeof(long), info, MPI_COMM_WORLD,
                                   &base, &win));
-        MPI_Info_free(&info);
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
         for (int i = 0; i < longs; ++i)
             base[i] = 0;

@@ -21,12 +21,9 @@ constexpr int kLongs = 64;
 class Chosen {
   public:
     explicit Chosen(const char* scheme = "two_level", const char* strategy = "auto") {
-        MPI_Info info = MPI_INFO_NULL;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "osc_lock", strategy);
+        const Info info{{"osc_lock", strategy}};
         if (rank() == size() - 1) MPI_Info_set(info, "osc_lock_scheme", scheme);
         CHECK_OK(MPI_Win_allocate(kLongs * 8, 8, info, MPI_COMM_WORLD, &base, &win));
-        MPI_Info_free(&info);
         std::memset(base, 0, kLongs * 8);
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -61,11 +58,8 @@ CASE(all_agree_on_the_scheme) {
     const std::string wanted = available() ? "two_level" : "queued";
     Chosen one;
     CHECK_EQ(one.scheme(), wanted);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "osc_lock_scheme", "queued");
+    const Info info{{"osc_lock_scheme", "queued"}};
     CHECK_OK(MPI_Win_set_info(one.win, info));
-    MPI_Info_free(&info);
     CHECK_EQ(one.scheme(), wanted);
     const bool everywhere = osct::debug_setting("lock_scheme") == "two_level" && size() > 1 && available();
     CHECK_EQ(Chosen("queued").scheme(), everywhere ? "two_level" : "queued");
