@@ -1,7 +1,8 @@
-"""Shared by compare and the scripts of the seeds: the command line, and the head and the form of the JSON document.
+"""Shared by the measuring scripts: the command line, and the head and the form of the JSON document.
 """
 
 import argparse
+import fnmatch
 import json
 import re
 import sys
@@ -31,6 +32,33 @@ def positive(text):
 def add_build_options(parser):
     parser.add_argument("--build", default=DEFAULT_BUILD, help="build directory (default build/release)")
     parser.add_argument("--libosc", metavar="PATH", help="the library (default BUILD/src/libosc.so)")
+
+
+def comparing(description, implementations):
+    """The options of node_compare and net_compare."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default %(default)s)")
+    parser.add_argument("--only", action="append", metavar="MEASURE",
+                        help="measures to take: names, shell patterns or parts of names; may be repeated")
+    parser.add_argument("--impl", action="append", choices=implementations, help="implementations to run")
+    parser.add_argument("--short", action="store_true", help="tiny batches: shows that all works, gives no figures")
+    parser.add_argument("--json", metavar="FILE", help="write every figure and verdict there")
+    parser.add_argument("--list", action="store_true", help="list the measures and their bars")
+    add_build_options(parser)
+    return parser
+
+
+def is_chosen(name, patterns):
+    return not patterns or any(p in name or fnmatch.fnmatch(name, p) for p in patterns)
+
+
+def usable(implementations, why_not):
+    """Those that can run; tells why others cannot."""
+    reasons = {i: why_not(i) for i in implementations}
+    for implementation, reason in reasons.items():
+        if reason:
+            tell("%s is left out: %s" % (implementation, reason))
+    return [i for i, reason in reasons.items() if not reason]
 
 
 def head(name, tools, build):
