@@ -16,10 +16,6 @@ import subprocess
 import sys
 import tempfile
 
-SYNCS = {"fence", "post", "start", "complete", "wait", "test", "lock", "unlock", "lock_all", "unlock_all", "flush", "flush_all",
-         "flush_local", "flush_local_all", "sync", "set_num_notify", "get_notify_value", "reset_notify_value", "wait_notify",
-         "test_notify", "wait_any_notify"}
-
 
 def arguments():
     parser = argparse.ArgumentParser()
@@ -55,8 +51,8 @@ def size_class(size):
 def compare(window, wanted, paths, wrong):
     """The figures of one window."""
     name = window["name"]
-    kinds = {what: tuple(counts) for what, counts in wanted.items() if what not in SYNCS}
-    syncs = {what: counts[0] for what, counts in wanted.items() if what in SYNCS}
+    kinds = {what: tuple(counts) for what, counts in wanted.items() if what in window["kinds"]}
+    syncs = {what: counts[0] for what, counts in wanted.items() if what not in kinds}
     found = {kind: (of["operations"], of["bytes"]) for kind, of in window["kinds"].items()}
     if found != kinds:
         wrong.append("%s: operations %s, not %s" % (name, found, kinds))

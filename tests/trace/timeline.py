@@ -33,30 +33,25 @@ def arguments():
 
 
 def did(output):
-    """{(window, MPI function): [calls, bytes]}, summed over the ranks."""
+    """{(window, what): [calls, bytes]}, summed over the ranks."""
     sums = collections.defaultdict(lambda: [0, 0])
     for line in output.split("\n"):
         if line.startswith("did\t"):
             _, window, what, calls, size = line.split("\t")
-            if what.endswith("notify") or what.endswith("notify_value"):
-                is_operation = "put" in what or "get_notify" == what or "rget_notify" == what or "accumulate" in what
-                entry = sums[window, "OSC_" + what.capitalize() if is_operation else "OSC_Win_" + what]
-                entry[0] += int(calls)
-                entry[1] += int(size)
-                continue
-            is_sync = what in ("fence", "post", "start", "complete", "wait", "test", "lock", "unlock", "lock_all", "unlock_all",
-                               "flush", "flush_all", "flush_local", "flush_local_all", "sync")
-            entry = sums[window, "MPI_Win_" + what if is_sync else "MPI_" + what.capitalize()]
-            entry[0] += int(calls)
-            entry[1] += int(size)
+            sums[window, what][0] += int(calls)
+            sums[window, what][1] += int(size)
     return sums
 
 
 def made(events):
+    """The same, by what was recorded; names of the wrong kind keep their prefix."""
     sums = collections.defaultdict(lambda: [0, 0])
     for event in events:
         if event["ph"] == "X" and event["cat"] in ("operation", "synchronisation"):
-            entry = sums[event["args"]["window"], event["name"].removesuffix("_c")]
+            name = event["name"].removesuffix("_c")
+            prefix = ("OSC_" if name.endswith(("notify", "notify_value")) else "MPI_") \
+                + ("Win_" if event["cat"] == "synchronisation" else "")
+            entry = sums[event["args"]["window"], name.removeprefix(prefix).lower()]
             entry[0] += 1
             entry[1] += event["args"].get("bytes", 0)
     return sums
@@ -155,12 +150,12 @@ def check_epochs(events, calls, crash, wrong):
     total = collections.Counter()
     for (_, name), (number, _) in calls.items():
         total[name] += number
-    for kinds, name in ((("exclusive lock", "shared lock"), "MPI_Win_lock"), (("lock_all",), "MPI_Win_lock_all"),
-                        (("access",), "MPI_Win_start"), (("exposure",), "MPI_Win_post")):
+    for kinds, name in ((("exclusive lock", "shared lock"), "lock"), (("lock_all",), "lock_all"),
+                        (("access",), "start"), (("exposure",), "post")):
         if sum(counts[kind] for kind in kinds) != total[name]:
             wrong.append("%s: %d epochs of %d calls" % (name, sum(counts[kind] for kind in kinds), total[name]))
-    if total["MPI_Win_fence"] and not 0 < counts["fence"] <= total["MPI_Win_fence"]:
-        wrong.append("%d fence epochs of %d fences" % (counts["fence"], total["MPI_Win_fence"]))
+    if total["fence"] and not 0 < counts["fence"] <= total["fence"]:
+        wrong.append("%d fence epochs of %d fences" % (counts["fence"], total["fence"]))
 
 
 def check(document, args, output, errors, wrong):
