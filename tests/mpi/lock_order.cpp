@@ -266,7 +266,7 @@ CASE(a_lock_and_a_thread_that_computes) {
     SKIP_IF(size() < 3 || osct::thread_level() < MPI_THREAD_MULTIPLE);
     HOST_CANNOT("blocks the second thread");
     wait_for_held_lock([](Windows& windows, const Work& free_lock) {
-        std::thread blocked([&] {
+        std::jthread blocked([&] {
             lock(windows, {0, 0});
             osct::compute(0.05);
             write(windows, 0, 7);
@@ -274,7 +274,6 @@ CASE(a_lock_and_a_thread_that_computes) {
         });
         osct::compute(0.02);
         free_lock();
-        blocked.join();
     });
 }
 
@@ -300,7 +299,7 @@ CASE(a_lock_and_a_thread_that_waits_in_a_pool) {
     Worker first, second;
     wait_for_held_lock([&](Windows& windows, const Work& free_lock) {
         std::atomic<bool> had{false};
-        std::thread other([&] {
+        std::jthread other([&] {
             osct::compute(0.02);
             second.run(free_lock);
             had = true;
@@ -312,6 +311,5 @@ CASE(a_lock_and_a_thread_that_waits_in_a_pool) {
             write(windows, 0, 7);
             unlock(windows, {0, 0});
         });
-        other.join();
     });
 }

@@ -297,5 +297,4 @@ CASE(threads_wait_and_notify) {
                 CHECK_OK(MPI_Win_flush_all(win));
             }
         });
-    threads.clear();
 }

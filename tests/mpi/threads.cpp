@@ -19,7 +19,6 @@ void in_threads(F work) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([=] { work(t); });
-    threads.clear();
 }
 
 }  // namespace
@@ -125,9 +124,8 @@ CASE(fences_in_opposite_order) {
         }
         MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
     };
-    std::thread other([&] { fences(b, rank() % 2 == 0); });
+    std::jthread other([&] { fences(b, rank() % 2 == 0); });
     fences(a, rank() % 2 == 1);
-    other.join();
 }
 
 CASE(a_window_for_each_thread) {
@@ -169,11 +167,10 @@ CASE_BY_KIND(a_blocked_lock_blocks_its_thread_only) {
         MPI_Recv(nullptr, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK_OK(MPI_Win_unlock(0, win));
     } else if (rank() == 1) {
-        std::thread blocked([&] { write(0, 7); });
+        std::jthread blocked([&] { write(0, 7); });
         osct::compute(0.02);
         std::thread([&] { write(2, 8); }).join();
         MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-        blocked.join();
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() % 2 == 0 && rank() < 3) CHECK_EQ(win.base<long>()[0], 7L + rank() / 2);

@@ -192,7 +192,6 @@ CASE(flushes_of_several_threads) {
                     CHECK_ALL(in.data(), static_cast<std::size_t>(count), value);
                 }
             });
-        threads.clear();
     }
     CHECK_OK(MPI_Win_unlock_all(win));
     MPI_Barrier(MPI_COMM_WORLD);

@@ -337,9 +337,8 @@ void threads(bool apart) {
         const auto put = [&](int thread) {
             MPI_Put(values[thread], 1, MPI_LONG, 0, apart ? 8 * thread : 8, 1, MPI_LONG, at.win());
         };
-        std::thread other(put, 1);
+        std::jthread other(put, 1);
         put(0);
-        other.join();
     }
     MPI_Win_unlock_all(at.win());
 }

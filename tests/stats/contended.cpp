@@ -46,14 +46,13 @@ int main(int argc, char** argv) {
             MPI_Win_unlock(0, win);
         } else if (rank == 1) {
             const int asking = ::gettid();
-            std::thread watcher([&] {
+            std::jthread watcher([&] {
                 while (stat(win, "locks.contended") <= static_cast<unsigned>(round) || !sleeps(asking))
                     ::usleep(100);
                 MPI_Send(nullptr, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
             });
             MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
             MPI_Win_unlock(0, win);
-            watcher.join();
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }

@@ -46,7 +46,6 @@ TEST(AgentOutbox, ThreadsShareAnOutbox) {
                 ASSERT_EQ(in, out);
             }
         });
-    threads.clear();
 }
 
 // A mailbox whose thread has ended without closing it, as after kill -9.
@@ -128,7 +127,7 @@ TEST(AgentOutbox, AnIntroductionBlocksNoOtherThread) {
         std::this_thread::yield();
     AgentTarget other(8);
     EXPECT_EQ(meet(other.agent), Fault::None);
-    std::thread third([&] {
+    std::jthread third([&] {
         t_counts = true;
         EXPECT_EQ(meet(slow.agent), Fault::None);
     });
@@ -136,7 +135,6 @@ TEST(AgentOutbox, AnIntroductionBlocksNoOtherThread) {
         std::this_thread::yield();
     slow.go = true;
     first.join();
-    third.join();
 }
 
 // An agent that has no memory left ends its process, with a line.
@@ -283,7 +281,6 @@ TEST(AgentOutbox, ThreadsShareTheTrackedMessages) {
                     ASSERT_EQ(target.at<std::int64_t>(i), round);
             }
         });
-    threads.clear();
 }
 
 }  // namespace

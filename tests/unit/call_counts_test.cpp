@@ -81,10 +81,8 @@ TEST(CallCounts, ThreadsEndWhileOthersRead) {
         }
     });
     for (std::uint64_t round = 0; round < 50; ++round) {
-        std::thread first(call, Entry::Compare_and_swap, 10);
-        std::thread second(call, Entry::Compare_and_swap, 10);
-        first.join();
-        second.join();
+        std::jthread first(call, Entry::Compare_and_swap, 10);
+        std::jthread second(call, Entry::Compare_and_swap, 10);
     }
     end.store(true, std::memory_order_release);
     reader.join();

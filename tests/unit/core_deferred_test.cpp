@@ -27,7 +27,6 @@ void run(Ranks& ranks, F&& f) {
             LateCore core(ranks, rank);
             f(core);
         });
-    threads.clear();
 }
 
 TEST(Deferred, ExclusiveLocksExclude) {

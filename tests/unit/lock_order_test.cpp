@@ -131,7 +131,7 @@ TEST(LockOrder, HoldsOverThreadsThatLive) {
     SpanningCore one(ranks, 0);
     others.core(0).lock_order = one.lock_order;
     std::binary_semaphore first(0), second(0);
-    std::thread locking([&] {
+    std::jthread locking([&] {
         ASSERT_EQ(exclusive(one, 2), Fault::None);
         first.release();
         second.acquire();
@@ -143,7 +143,6 @@ TEST(LockOrder, HoldsOverThreadsThatLive) {
     EXPECT_EQ(one.awaited, 1);
     ASSERT_EQ(epoch::unlock_all(others.core(0)), Fault::None);
     second.release();
-    locking.join();
 }
 
 // On this node the deferred lock is a queued one, which the next lock acquires.
@@ -242,13 +241,12 @@ TEST(LockOrder, AnEpochMayEndWhileItsLockIsAcquired) {
         window->lock_order = others.core(0).lock_order = &order;
         await_end_of_threads();
         ASSERT_EQ(exclusive(*window, 2), Fault::None);
-        std::thread asking([&] {
+        std::jthread asking([&] {
             ASSERT_EQ(exclusive(others.core(0), 0), Fault::None);
             ASSERT_EQ(epoch::unlock(others.core(0), 0), Fault::None);
         });
         ASSERT_EQ(epoch::unlock(*window, 2), Fault::None);
         window.reset();
-        asking.join();
     }
 }
 

@@ -261,7 +261,6 @@ void in_threads(std::uint32_t count, F&& f) {
     std::vector<std::jthread> threads;
     for (std::uint32_t i = 0; i < count; ++i)
         threads.emplace_back([&f, i] { f(i); });
-    threads.clear();
 }
 
 /// Calls one(*member) for all members at once.

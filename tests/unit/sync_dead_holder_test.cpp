@@ -148,10 +148,9 @@ TEST_F(DeadHolder, ThatDiedInTheQueueIsReported) {
         ::kill(dying, SIGKILL);
         ::waitpid(dying, nullptr, 0);
         ranks.lives().kill(2);
-        std::thread behind([&] { EXPECT_EQ(epoch::lock(ranks.core(3), 1, LockKind::Exclusive, 0), Fault::Dead); });
+        std::jthread behind([&] { EXPECT_EQ(epoch::lock(ranks.core(3), 1, LockKind::Exclusive, 0), Fault::Dead); });
         ranks.await_queued(1, 3);
         ASSERT_EQ(epoch::unlock(ranks.core(0), 1), Fault::None);
-        behind.join();
     }
 }
 
@@ -165,12 +164,11 @@ TEST_F(DeadHolder, OfSeveralLocksBreaksNoOther) {
         ASSERT_EQ(epoch::lock(ranks.core(1), target, LockKind::Shared, 0), Fault::None);
     ranks.lives().kill(2);
     for (const std::uint32_t target : {1u, 4u, 66u}) {
-        std::thread waiter([&] {
+        std::jthread waiter([&] {
             EXPECT_EQ(epoch::lock(ranks.core(target + 2), target, LockKind::Exclusive, 0), Fault::None) << target;
         });
         ranks.lives().await_checks(1);
         EXPECT_EQ(epoch::unlock(ranks.core(1), target), Fault::None);
-        waiter.join();
     }
     EXPECT_EQ(epoch::lock(ranks.core(0), 3, LockKind::Exclusive, 0), Fault::Dead);
     EXPECT_EQ(epoch::lock(ranks.core(0), 67, LockKind::Exclusive, 0), Fault::Dead);

@@ -99,9 +99,8 @@ TEST(Barrier, GivenUpByOneEndsForAll) {
     const Waiting waiting(0, 0, 10);
     Ranks ranks(3);
     shm::Barrier& barrier = ranks.controls().header().barrier;
-    std::thread other([&] { EXPECT_FALSE(barrier.arrive_and_wait(3, kNoneDead)); });
+    std::jthread other([&] { EXPECT_FALSE(barrier.arrive_and_wait(3, kNoneDead)); });
     EXPECT_FALSE(barrier.arrive_and_wait(3, [] { return true; }));
-    other.join();
 }
 
 // The groups of an epoch: every rank draws the same ones from the epoch's number.

@@ -164,7 +164,6 @@ class Ranks {
         std::vector<std::jthread> threads;
         for (std::uint32_t rank = 0; rank < size_; ++rank)
             threads.emplace_back([&, rank] { f(core(rank)); });
-        threads.clear();
     }
 
     /// Returns when `rank` is the last waiter in the queue of the lock of `target`.
