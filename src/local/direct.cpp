@@ -1,5 +1,11 @@
-// Updates by load and store.
+// Updates by load and store. The elements of a shape that one stripe covers are gathered, computed and scattered under
+// one lock: a kernel works on an array many times faster than on one element after another.
+// Build: -O3
 #include "local/direct.h"
+
+#include <algorithm>
+
+#include "op/copy.h"
 
 namespace osc::shm {
 
@@ -10,6 +16,47 @@ void Direct::update(const Update& how, std::int64_t disp, const void* origin, vo
         change(how, at(disp) + skip, origin != nullptr ? static_cast<const std::byte*>(origin) + skip : nullptr,
                result != nullptr ? static_cast<std::byte*>(result) + skip : nullptr, n);
     });
+}
+
+void Direct::update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                        std::byte* result, std::size_t bytes) {
+    constexpr std::int64_t kChunk = std::int64_t{1} << kStripeShift;
+    constexpr std::size_t kLongPiece = 256;  // bytes: copies gain nothing
+    const bool dense = how.width == op::significant_size(how.basic);
+    std::byte* const base = at(start);
+    std::size_t done = 0;
+    const auto update_some = [&](std::size_t n, std::byte* elements) {
+        change(how, elements, origin != nullptr ? origin + done : nullptr, result != nullptr ? result + done : nullptr,
+               n / how.width);
+        done += n;
+    };
+    const auto update_chunk = [&](std::int64_t chunk) {
+        alignas(64) std::byte copies[2048];
+        const std::ptrdiff_t end = chunk + kChunk - start;
+        do {
+            const op::Pieces ahead = target.ahead();
+            std::size_t n = 0;
+            if (dense && ahead.bytes < kLongPiece && !ahead.overlap())
+                n = std::min({target.bytes_within(chunk - start, end), sizeof copies, bytes - done});
+            if (n > ahead.bytes) {
+                op::Cursor behind = target;
+                n = op::pack(behind, base, copies, n);
+                update_some(n, copies);
+                if (how.op != Op::NoOp) op::unpack(target, base, copies, n);
+                target = behind;
+                continue;
+            }
+            const auto first = static_cast<std::uint64_t>(start + target.offset());
+            n = count_in_chunk(first, how.width, std::min(ahead.bytes, bytes - done) / how.width) * how.width;
+            update_some(n, base + target.offset());
+            target.advance(n);
+        } while (done < bytes && !target.done() && ((start + target.offset()) & -kChunk) == chunk);
+    };
+    while (fault_ == Fault::None && done < bytes && !target.done()) {
+        const std::int64_t first = start + target.offset();
+        fault_ = with_stripe(stripes_, stripes_.target.stripe_of(static_cast<std::uint64_t>(first)),
+                             [&] { update_chunk(first & -kChunk); });
+    }
 }
 
 }  // namespace osc::shm

@@ -39,6 +39,8 @@ class Direct final : public Transport {
             move_bytes(memory, at(disp), bytes);
     }
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
+    void update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                    std::byte* result, std::size_t bytes) override;
     Fault finish() override { return fault_; }
 
   private:

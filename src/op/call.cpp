@@ -10,17 +10,17 @@
 
 namespace osc::op {
 
-// Computed as a number: the base may be MPI_BOTTOM, which is null, with offsets that are addresses.
-static std::byte* at(void* base, std::ptrdiff_t offset) {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(offset));
-}
-
 namespace {
 
 using base::fail;
 
 std::size_t total(const Operand& operand) {
     return operand.layout->size() * operand.count;
+}
+
+// Whether elements of the type lie in an array without padding.
+bool is_dense(Basic basic) {
+    return basic != Basic::None && element_size(basic) == significant_size(basic);
 }
 
 // The data of an operand as one array; copied out, and back, only if it is not contiguous. The operand may be made of
@@ -31,7 +31,8 @@ class Flat {
         : operand_(operand),
           width_(element_size(operand.layout->basic())),
           elements_(bytes / significant_size(operand.layout->basic())),
-          copy_element_(kernel(Op::Replace, operand.layout->basic())) {
+          copy_element_(kernel(Op::Replace, operand.layout->basic())),
+          dense_(is_dense(operand.layout->basic())) {
         const Shape& shape = operand.layout->elements();
         if (shape.one_piece(operand.count)) {
             data_ = at(operand.base, shape.first_disp());
@@ -39,12 +40,21 @@ class Flat {
         }
         copy_.reset(new (std::nothrow) std::byte[elements_ * width_]);
         data_ = copy_.get();
-        if (fill && data_ != nullptr)
-            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(flat, spread, n); });
+        if (fill && data_ != nullptr) {
+            if (dense_) {
+                Cursor cursor(shape, operand.count);
+                pack(cursor, operand.base, data_, elements_ * width_);
+            } else {
+                walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(flat, spread, n); });
+            }
+        }
     }
     void spread() {
-        if (copy_ != nullptr)
-            walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(spread, flat, n); });
+        if (copy_ == nullptr) return;
+        if (!dense_)
+            return walk([&](std::byte* flat, std::byte* spread, std::size_t n) { copy_element_(spread, flat, n); });
+        Cursor cursor(operand_.layout->data(), operand_.count);
+        unpack(cursor, operand_.base, data_, elements_ * width_);
     }
     std::byte* data() const { return data_; }
 
@@ -65,14 +75,10 @@ class Flat {
     std::size_t width_;
     std::size_t elements_;
     Kernel copy_element_;
+    bool dense_;
     std::unique_ptr<std::byte[]> copy_;
     std::byte* data_ = nullptr;
 };
-
-// Whether elements of the type lie in an array without padding.
-bool is_dense(Basic basic) {
-    return basic != Basic::None && element_size(basic) == significant_size(basic);
-}
 
 // Whether one is the other without a sign.
 bool differ_in_sign(Basic a, Basic b) {
@@ -90,14 +96,8 @@ Fault execute_update(const Call& call, const Update& what, std::int64_t start, T
     if ((reads && origin.data() == nullptr) || (returns && result.data() == nullptr))
         return fail(Fault::NoMem, "no memory for a temporary copy of %zu bytes of a non-contiguous operand",
                     elements * what.width);
-    Cursor cursor(call.target.layout->elements(), call.target.count);
-    for (std::size_t done = 0; done < elements && !cursor.done();) {
-        const std::size_t n = cursor.bytes() / what.width;
-        target.update(what, start + cursor.offset(), reads ? origin.data() + done * what.width : nullptr,
-                      returns ? result.data() + done * what.width : nullptr, n);
-        done += n;
-        cursor.advance(n * what.width);
-    }
+    target.update_all(what, start, Cursor(call.target.layout->elements(), call.target.count),
+                      reads ? origin.data() : nullptr, returns ? result.data() : nullptr, elements * what.width);
     const Fault fault = target.finish();
     if (fault == Fault::None && returns) result.spread();
     return fault;

@@ -1,10 +1,12 @@
 // Walks the data of `count` elements of a Shape, alone or two side by side. Owns only positions: the Shape must outlive
-// its cursors. Nothing here allocates. The pair walks are templates so that the copy or the reduction is inlined into
-// their loops.
+// its cursors. Nothing here allocates. The walks are templates so that the copy is inlined into their loops.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <span>
 
 #include "op/kernels.h"
 #include "op/layout.h"
@@ -12,11 +14,15 @@
 namespace osc::op {
 
 /// Equal pieces ahead of a cursor: `blocks` >= 1 pieces of `bytes` bytes, `stride` bytes apart, the first at `off`.
-struct Batch {
+struct Pieces {
     std::ptrdiff_t off;
     std::size_t bytes;
     std::ptrdiff_t stride;
     std::size_t blocks;
+
+    [[nodiscard]] bool overlap() const noexcept {
+        return blocks != 1 && static_cast<std::size_t>(stride < 0 ? -stride : stride) < bytes;
+    }
 };
 
 /// A position in the data of `count` elements; copyable, one thread at a time. Pieces are maximal: blocks
@@ -39,11 +45,11 @@ class Cursor {
     }
 
     /// The equal pieces ahead; only when not done().
-    [[nodiscard]] Batch batch() const noexcept {
+    [[nodiscard]] Pieces ahead() const noexcept {
         if (left_ != run_.bytes || block_ >= plain_) return {off_, left_, 0, 1};
         return {off_, left_, run_.stride, plain_ - block_};
     }
-    /// Steps over `n` <= batch().blocks whole pieces.
+    /// Steps over `n` <= ahead().blocks whole pieces.
     void advance_pieces(std::size_t n) noexcept {
         remaining_ -= n * left_;
         if (n == 1 || remaining_ == 0) {
@@ -55,76 +61,91 @@ class Cursor {
         next_piece();
     }
 
+    /// The bytes of whole pieces ahead that lie in [lo, hi); of all of them, or of as many as are found cheaply. 0 if
+    /// the next one does not.
+    [[nodiscard]] std::size_t bytes_within(std::ptrdiff_t lo, std::ptrdiff_t hi) const noexcept;
+    /// Whether the data are more than one run.
+    [[nodiscard]] bool in_list() const noexcept { return shape_ != nullptr; }
+    /// Whether lists of blocks are all that lies ahead; if so, whether all blocks have the length of the next piece.
+    [[nodiscard]] bool is_list() const noexcept { return shape_ != nullptr && shape_->list(); }
+    [[nodiscard]] bool same_length() const noexcept {
+        return shape_->same_length() && !shape_->wraps() && left_ == run_.bytes;
+    }
+    /// A bound of the distance between two bytes of a list.
+    [[nodiscard]] std::size_t extends() const noexcept {
+        const auto extent = static_cast<std::size_t>(std::abs(shape_->extent()));
+        std::size_t all = 0;
+        if (__builtin_mul_overflow(extent, elements_, &all)) return ~std::size_t{0};
+        return all + shape_->true_extent();
+    }
+    /// Steps over whole runs, if the cursor stands before one, while they are no more than `bytes` bytes together.
+    /// Calls `f(displacement, runs, shape)` for adjacent ones, in typemap order, at most
+    /// `most_runs`; their displacements count from `displacement`.
+    template <class F>
+    void for_each_list(std::size_t bytes, F&& f, std::size_t most_runs = ~std::size_t{0}) {
+        if (shape_ == nullptr || block_ != 0 || left_ != run_.bytes) return;
+        const auto runs = shape_->runs();
+        // The last run may touch the next element.
+        const std::size_t plain = runs.size() - (shape_->wraps() ? 1 : 0);
+        const std::size_t most = std::min(bytes, remaining_);
+        std::size_t left = most;
+        for (;;) {
+            const std::size_t first = index_;
+            const std::size_t last = std::min(plain, most_runs < plain - first ? first + most_runs : plain);
+            if (first == 0 && last == runs.size() && left >= shape_->turn_bytes()) {
+                index_ = last;
+                left -= shape_->turn_bytes();
+            } else {
+                for (; index_ < last && left >= runs[index_].bytes * runs[index_].count; ++index_)
+                    left -= runs[index_].bytes * runs[index_].count;
+            }
+            most_runs -= index_ - first;
+            if (index_ != first) f(repetition_, runs.subspan(first, index_ - first), *shape_);
+            if (index_ < runs.size() || left == 0) break;
+            next_repetition();
+        }
+        remaining_ -= most - left;
+        if (remaining_ == 0) {
+            left_ = 0;
+        } else if (left != most) {
+            if (index_ == runs.size()) next_repetition();
+            enter_run();
+        }
+    }
+
   private:
     void next_piece() noexcept;
     void load(std::size_t block) noexcept;
+    void enter_run(std::size_t block = 0) noexcept;
+    void next_repetition() noexcept;
 
     const Shape* shape_ = nullptr;  // null when all is one run
     Run run_;                       // the current run, its displacement counted from the base
     std::size_t remaining_ = 0;     // bytes of data from here to the end
     std::size_t elements_ = 1;
     std::size_t element_ = 0;
-    std::size_t index_ = 0;  // of run_ in the shape
-    std::size_t block_ = 0;  // in run_
+    std::array<std::size_t, max_loops> turn_{};  // of each loop of the shape
+    std::ptrdiff_t repetition_ = 0;              // displacement of this turn of all loops in this element
+    std::size_t index_ = 0;                      // of run_ in the shape
+    std::size_t block_ = 0;                      // in run_
     std::size_t plain_ = 0;  // blocks of run_ that are pieces of their own; the last one may touch the next element
     std::ptrdiff_t off_ = 0;
     std::size_t left_ = 0;
 };
-
-/// Walks `a_count` elements and `b_count` elements side by side until one side ends, in batches:
-/// `f(a_off, a_stride, b_off, b_stride, bytes, n)` stands for n pieces of `bytes` bytes at a_off + i * a_stride and
-/// b_off + i * b_stride, in typemap order. The strides mean nothing if n == 1.
-template <class F>
-inline void for_each_batch(const Layout& a_layout, std::size_t a_count, const Layout& b_layout, std::size_t b_count,
-                           F&& f) {
-    const Shape& a_shape = a_layout.data();
-    const Shape& b_shape = b_layout.data();
-    if (a_shape.one_piece(a_count) && b_shape.one_piece(b_count)) {
-        const std::size_t bytes = std::min(a_shape.size() * a_count, b_shape.size() * b_count);
-        if (bytes != 0) f(a_shape.first_disp(), 0, b_shape.first_disp(), 0, bytes, 1);
-        return;
-    }
-    Cursor a(a_shape, a_count);
-    Cursor b(b_shape, b_count);
-    while (!a.done() && !b.done()) {
-        const Batch x = a.batch();
-        const Batch y = b.batch();
-        if (x.bytes == y.bytes) {
-            const std::size_t n = std::min(x.blocks, y.blocks);
-            f(x.off, x.stride, y.off, y.stride, x.bytes, n);
-            a.advance_pieces(n);
-            b.advance_pieces(n);
-        } else if (x.bytes < y.bytes) {
-            std::size_t n = x.blocks;
-            if (n > 1 && n * x.bytes > y.bytes) n = y.bytes / x.bytes;
-            f(x.off, x.stride, y.off, static_cast<std::ptrdiff_t>(x.bytes), x.bytes, n);
-            a.advance_pieces(n);
-            b.advance(n * x.bytes);
-        } else {
-            std::size_t n = y.blocks;
-            if (n > 1 && n * y.bytes > x.bytes) n = x.bytes / y.bytes;
-            f(x.off, static_cast<std::ptrdiff_t>(y.bytes), y.off, y.stride, y.bytes, n);
-            a.advance(n * y.bytes);
-            b.advance_pieces(n);
-        }
-    }
-}
 
 /// Calls `f(origin_off, target_off, bytes)` for every piece that is contiguous on both sides, in typemap order. Both
 /// sides should have the same number of bytes; the walk ends with the shorter one.
 template <class F>
 inline void for_each_pair(const Layout& origin, std::size_t origin_count, const Layout& target,
                           std::size_t target_count, F&& f) {
-    for_each_batch(origin, origin_count, target, target_count,
-                   [&f](std::ptrdiff_t a_off, std::ptrdiff_t a_stride, std::ptrdiff_t b_off, std::ptrdiff_t b_stride,
-                        std::size_t bytes, std::size_t n) {
-                       for (std::size_t i = 0;;) {
-                           f(a_off, b_off, bytes);
-                           if (++i == n) break;
-                           a_off += a_stride;
-                           b_off += b_stride;
-                       }
-                   });
+    Cursor a(origin.data(), origin_count);
+    Cursor b(target.data(), target_count);
+    while (!a.done() && !b.done()) {
+        const std::size_t bytes = std::min(a.bytes(), b.bytes());
+        f(a.offset(), b.offset(), bytes);
+        a.advance(bytes);
+        b.advance(bytes);
+    }
 }
 
 }  // namespace osc::op

@@ -26,18 +26,55 @@ struct Run {
 /// `run` is unchanged if not.
 [[nodiscard]] bool fold(Run& run, std::ptrdiff_t extent, std::size_t times) noexcept;
 
+/// Repeats what lies inside it `count` times, `stride` bytes apart.
+struct Loop {
+    std::ptrdiff_t stride = 0;
+    std::size_t count = 1;
+};
+
+/// Loops around loops, the outermost first: the planes of a volume, the volumes of a field.
+inline constexpr std::size_t max_loops = 6;
+
+/// Runs in typemap order, and the loops that repeat all of them. Repetitions never touch: where the last block of one
+/// ends, the next one does not begin.
+struct Nest {
+    std::vector<Run> runs;
+    std::vector<Loop> loops;
+
+    [[nodiscard]] std::size_t turns() const noexcept {
+        std::size_t all = 1;
+        for (const Loop& loop : loops)
+            all *= loop.count;
+        return all;
+    }
+};
+
 /// The blocks of one element in typemap order (the order in which data is packed), as few runs as possible. A regular
-/// vector of any length is one run.
+/// vector of any length is one run, a subarray of any dimension one run in a nest of loops.
 class Shape {
   public:
     Shape() = default;
     /// Takes runs in typemap order and drops empty ones. `extent`: bytes from one element to the next, any sign.
-    Shape(std::vector<Run> runs, std::ptrdiff_t extent);
+    Shape(Nest nest, std::ptrdiff_t extent);
 
-    [[nodiscard]] std::span<const Run> runs() const noexcept { return runs_; }
+    [[nodiscard]] std::span<const Run> runs() const noexcept { return nest_.runs; }
+    [[nodiscard]] std::span<const Loop> loops() const noexcept { return nest_.loops; }
     /// Bytes of data per element, without gaps.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+    /// How often the loops together repeat the runs, and the displacement of repetition `turn`, in typemap order.
+    [[nodiscard]] std::ptrdiff_t turn_disp(std::size_t turn) const noexcept {
+        std::ptrdiff_t disp = 0;
+        for (std::size_t i = nest_.loops.size(); i-- > 0; turn /= nest_.loops[i].count)
+            disp += static_cast<std::ptrdiff_t>(turn % nest_.loops[i].count) * nest_.loops[i].stride;
+        return disp;
+    }
+    [[nodiscard]] std::size_t turns() const noexcept { return nest_.turns(); }
+    /// Bytes of one turn.
+    [[nodiscard]] std::size_t turn_bytes() const noexcept { return turn_bytes_; }
+    /// Whether every run is one block; all of the same length if `same_length`.
+    [[nodiscard]] bool list() const noexcept { return list_; }
+    [[nodiscard]] bool same_length() const noexcept { return same_length_; }
     [[nodiscard]] std::ptrdiff_t extent() const noexcept { return extent_; }
     /// Lowest byte of data and the distance from it to the end of the highest; both 0 without data.
     [[nodiscard]] std::ptrdiff_t true_lb() const noexcept { return true_lb_; }
@@ -46,12 +83,17 @@ class Shape {
     [[nodiscard]] bool wraps() const noexcept { return wraps_; }
     /// Whether `count` elements are one run of bytes, at first_disp().
     [[nodiscard]] bool one_piece(std::size_t count) const noexcept { return blocks_ == 1 && (wraps_ || count == 1); }
-    [[nodiscard]] std::ptrdiff_t first_disp() const noexcept { return runs_.empty() ? 0 : runs_.front().disp; }
+    [[nodiscard]] std::ptrdiff_t first_disp() const noexcept {
+        return nest_.runs.empty() ? 0 : nest_.runs.front().disp;
+    }
 
   private:
-    std::vector<Run> runs_;
+    Nest nest_;
     std::size_t size_ = 0;
     std::size_t blocks_ = 0;
+    std::size_t turn_bytes_ = 0;
+    bool list_ = true;
+    bool same_length_ = true;
     std::ptrdiff_t extent_ = 0;
     std::ptrdiff_t true_lb_ = 0;
     std::size_t true_extent_ = 0;
@@ -107,18 +149,12 @@ inline constexpr std::size_t max_runs = std::size_t{1} << 26;
 /// displacements fit 64 bits. Address spaces are smaller.
 inline constexpr std::ptrdiff_t max_displacement = std::ptrdiff_t{1} << 61;
 
-/// The runs of a layout that is being built.
-struct RunList : std::vector<Run> {
-    std::size_t most = max_runs;
-    std::vector<Run> take() { return std::exchange(static_cast<std::vector<Run>&>(*this), {}); }
-};
-
-/// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity, so a
-/// vector of a vector costs one run per inner vector, not one per block. Throws std::bad_alloc, std::length_error
-/// beyond `most` irregular blocks, and std::overflow_error for data, or as many bytes of it, beyond max_displacement.
+/// Composes a Layout from others, in typemap order. One thread at a time. Memory: one Run per irregularity; a regular
+/// repetition of one child alone costs a Loop. Throws std::bad_alloc, std::length_error beyond `most` irregular blocks,
+/// and std::overflow_error for data, or as many bytes of it, beyond max_displacement.
 class LayoutBuilder {
   public:
-    explicit LayoutBuilder(std::size_t most = max_runs) { data_.most = padded_.most = most; }
+    explicit LayoutBuilder(std::size_t most = max_runs) : most_(most) {}
     /// Appends `count` elements of `child`, the first with its origin at `disp` bytes, each `child.extent()` further.
     void add(std::ptrdiff_t disp, std::size_t count, const Layout& child) { add_strided(disp, 1, count, 0, child); }
     /// Appends `count` groups, `stride` bytes apart, of `blocklength` elements of `child`.
@@ -131,9 +167,10 @@ class LayoutBuilder {
   private:
     void note_basic(const Layout& child);
 
+    const std::size_t most_;
     std::size_t bytes_ = 0;
-    RunList data_;
-    RunList padded_;  // the elements, kept only while basic_ is a padded pair
+    Nest data_;
+    Nest padded_;  // the elements, kept only while basic_ is a padded pair
     Basic basic_ = Basic::None;
     bool mixed_ = false;
 };

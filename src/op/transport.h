@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/fault.h"
+#include "op/cursor.h"
 #include "op/kernels.h"
 
 namespace osc {
@@ -56,6 +57,19 @@ class Transport {
     /// change() for each of `count` adjacent elements, atomically. Elements of one call are updated in any order. All
     /// arguments are in use until finish().
     virtual void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) = 0;
+
+    /// update() for `bytes` bytes of elements at `target`, which counts from `start`; `origin` and `result` are arrays,
+    /// or null.
+    virtual void update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                            std::byte* result, std::size_t bytes) {
+        for (std::size_t done = 0; done < bytes && !target.done();) {
+            const std::size_t ahead = target.bytes();
+            update(how, start + target.offset(), origin != nullptr ? origin + done : nullptr,
+                   result != nullptr ? result + done : nullptr, ahead / how.width);
+            done += ahead;
+            target.advance(ahead);
+        }
+    }
 
     /// Ends the operation and returns the first fault. All of it is at the target on return, except that net::Stream
     /// and net::AgentTransport may leave it incomplete (Core::incomplete).

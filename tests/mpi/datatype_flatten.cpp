@@ -69,6 +69,14 @@ void compare(MPI_Datatype type, const TypeInfo& info, long round) {
     if (given != ours.size()) ++g_host_short;
     check(given <= ours.size() && ours.size() - given < 3, "packed size", round);
     check(std::equal(ours.begin(), ours.begin() + position, theirs.begin()), "packed bytes", round);
+    // Back by the same places: what is packed again is the same, if no byte has two places.
+    std::vector<unsigned char> back(memory.size());
+    std::vector<unsigned char> again(ours.size());
+    unsigned char* const there = back.data() - bounds.lo;
+    const osc::op::Layout bytes = osc::op::Layout::leaf(osc::Basic::U8);
+    osc::op::copy(info.layout, static_cast<std::size_t>(count), there, bytes, ours.size(), ours.data());
+    osc::op::copy(bytes, ours.size(), again.data(), info.layout, static_cast<std::size_t>(count), there);
+    check(again == ours, "unpacked bytes", round);
     if (info.basic != Basic::None)
         check(info.layout.elements().size() * osc::op::significant_size(info.basic) ==
                   info.size * osc::op::element_size(info.basic),

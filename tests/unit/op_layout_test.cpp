@@ -15,87 +15,13 @@
 #include "op/cursor.h"
 #include "op/layout.h"
 #include "op/type_info.h"
+#include "random_layouts.h"
 
 namespace {
 
 using namespace osc;
 using namespace osc::op;
-
-/// A layout and, independent of it, the displacement of each of its bytes in typemap order.
-struct Model {
-    Layout layout;
-    std::vector<std::ptrdiff_t> bytes;
-};
-
-Model leaf(Basic basic) {
-    Model model{Layout::leaf(basic), {}};
-    const DataRuns data = data_runs(basic);
-    for (std::size_t i = 0; i < data.count; ++i)
-        for (std::size_t j = 0; j < data.run[i].size; ++j)
-            model.bytes.push_back(static_cast<std::ptrdiff_t>(data.run[i].offset + j));
-    return model;
-}
-
-void append(std::vector<std::ptrdiff_t>& to, std::ptrdiff_t disp, std::size_t count, const Model& child) {
-    for (std::size_t i = 0; i < count; ++i)
-        for (const std::ptrdiff_t byte : child.bytes)
-            to.push_back(disp + static_cast<std::ptrdiff_t>(i) * child.layout.extent() + byte);
-}
-
-Model strided(std::size_t count, std::size_t blocklength, std::ptrdiff_t stride, const Model& child,
-              std::ptrdiff_t extent) {
-    Model model;
-    LayoutBuilder builder;
-    builder.add_strided(0, count, blocklength, stride, child.layout);
-    for (std::size_t i = 0; i < count; ++i)
-        append(model.bytes, static_cast<std::ptrdiff_t>(i) * stride, blocklength, child);
-    model.layout = builder.finish(extent);
-    return model;
-}
-
-std::vector<std::ptrdiff_t> all_bytes(const Model& model, std::size_t count) {
-    std::vector<std::ptrdiff_t> bytes;
-    append(bytes, 0, count, model);
-    return bytes;
-}
-
-std::vector<std::ptrdiff_t> walked(Cursor cursor) {
-    std::vector<std::ptrdiff_t> bytes;
-    while (!cursor.done()) {
-        for (std::size_t i = 0; i < cursor.bytes(); ++i)
-            bytes.push_back(cursor.offset() + static_cast<long>(i));
-        cursor.advance(cursor.bytes());
-    }
-    return bytes;
-}
-
-/// A random layout; nested up to `depth` deep.
-Model random_model(std::mt19937& random, int depth) {
-    const auto pick = [&random](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
-    if (depth == 0) {
-        static constexpr Basic basics[] = {Basic::U8,  Basic::I16,       Basic::I32,      Basic::F64,
-                                           Basic::C64, Basic::DoubleInt, Basic::ShortInt, Basic::LongDoubleInt};
-        return leaf(basics[pick(0, 7)]);
-    }
-    Model model;
-    LayoutBuilder builder;
-    const int parts = pick(0, 4);
-    for (int part = 0; part < parts; ++part) {
-        const Model child = random_model(random, depth - 1);
-        const std::ptrdiff_t disp = pick(-64, 64);
-        const auto count = static_cast<std::size_t>(pick(0, 4));
-        const auto blocklength = static_cast<std::size_t>(pick(0, 3));
-        const std::ptrdiff_t stride =
-            pick(0, 2) == 0 ? child.layout.extent() * static_cast<std::ptrdiff_t>(blocklength) : pick(-40, 80);
-        builder.add_strided(disp, count, blocklength, stride, child.layout);
-        for (std::size_t i = 0; i < count; ++i)
-            append(model.bytes, disp + static_cast<std::ptrdiff_t>(i) * stride, blocklength, child);
-    }
-    std::ptrdiff_t end = 0;
-    if (!model.bytes.empty()) end = model.bytes.back() + 1 - model.bytes.front();
-    model.layout = builder.finish(pick(0, 1) == 0 ? end : pick(-50, 200));
-    return model;
-}
+using namespace osc::test;
 
 TEST(Layout, LeavesKnowTheirPadding) {
     EXPECT_TRUE(Layout::leaf(Basic::F64).contiguous());
@@ -122,6 +48,24 @@ TEST(Layout, RegularVectorsAreOneRunOfAnyLength) {
     EXPECT_EQ(builder.finish(std::ptrdiff_t{1} << 54).data().runs().size(), 1u);
     builder.add_strided(0, 100, 3, 24, real);  // touching groups are no vector at all
     EXPECT_TRUE(builder.finish(2400).contiguous());
+}
+
+TEST(Layout, SubarraysAreOneRunInLoops) {
+    Layout lines = Layout::leaf(Basic::F64);
+    std::ptrdiff_t size = 8;
+    LayoutBuilder builder;
+    for (std::size_t dimension = 0; dimension < 5; ++dimension) {
+        builder.add(size, 3, lines);
+        size *= 8;
+        lines = builder.finish(size);
+    }
+    EXPECT_EQ(lines.data().runs().size(), 1u);
+    EXPECT_EQ(lines.data().loops().size(), 3u);
+    EXPECT_EQ(lines.data().blocks(), 81u);
+    EXPECT_EQ(lines.true_lb(), 8 + 64 + 512 + 4096 + 32768);
+    builder.add(0, 1, lines);
+    builder.add(1, 1, Layout::leaf(Basic::U8));  // a neighbour makes a list of it
+    EXPECT_EQ(builder.finish(0).data().runs().size(), 82u);
 }
 
 TEST(Layout, BasicIsSharedOrNone) {
@@ -221,9 +165,14 @@ TEST(Layout, TooManyIrregularBlocksAreRefused) {
     builder.add(0, 1, Layout::leaf(Basic::U8));
     builder.add(7, 1, Layout::leaf(Basic::I16));
     const Layout irregular = builder.finish(20);
-    builder.add(0, kMost / 2, irregular);
+    builder.add(0, kMost / 2 - 1, irregular);
+    builder.add(std::ptrdiff_t{10} * kMost, 1, irregular);
     EXPECT_EQ(builder.finish(20).data().blocks(), kMost);
-    EXPECT_THROW(builder.add(0, kMost / 2 + 1, irregular), std::length_error);
+    builder.add(-20, 1, irregular);
+    EXPECT_THROW(builder.add(0, kMost / 2, irregular), std::length_error);
+    builder.finish(20);
+    builder.add(0, kMost, irregular);  // alone, they are a loop
+    EXPECT_EQ(builder.finish(20).data().runs().size(), 2u);
 }
 
 TEST(Cursor, MergesAcrossElements) {
@@ -272,6 +221,51 @@ Model random_of_size(std::mt19937& random, std::size_t bytes) {
     return model;
 }
 
+/// Whether pack and unpack in steps of random length move the bytes of the model, and bytes_within() counts those that
+/// lie in a range.
+bool packs(std::mt19937& random, const Model& model, std::size_t count) {
+    const auto bytes = all_bytes(model, count);
+    std::vector<unsigned char> memory(8192), array(bytes.size()), back(8192), expected(8192);
+    for (auto& byte : memory)
+        byte = static_cast<unsigned char>(random());
+    constexpr std::size_t kZero = 4096;
+    Cursor from(model.layout.data(), count);
+    Cursor to(model.layout.data(), count);
+    for (std::size_t done = 0; done < array.size();) {
+        const std::ptrdiff_t lo = bytes[done] - static_cast<std::ptrdiff_t>(random() % 3);
+        const std::ptrdiff_t hi = bytes[done] + static_cast<std::ptrdiff_t>(random() % 64);
+        const std::size_t inside = from.bytes_within(lo, hi);
+        for (std::size_t i = done; i < done + inside; ++i)
+            if (bytes[i] < lo || bytes[i] >= hi) return false;
+        if (inside == 0 && from.offset() >= lo && from.offset() + static_cast<std::ptrdiff_t>(from.bytes()) <= hi)
+            return false;
+        const std::size_t most = std::min<std::size_t>(array.size() - done, 1 + random() % 200);
+        const std::size_t packed = pack(from, memory.data() + kZero, array.data() + done, most);
+        if (packed == 0 || packed > most) return false;
+        for (std::size_t unpacked = 0; unpacked < packed;)
+            unpacked += unpack(to, back.data() + kZero, array.data() + done + unpacked, packed - unpacked);
+        done += packed;
+    }
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const std::size_t place = kZero + static_cast<std::size_t>(bytes[i]);
+        if (array[i] != memory[place]) return false;
+        expected[place] = array[i];
+    }
+    return from.done() && to.done() && back == expected;
+}
+
+TEST(Copy, RandomLayoutsArePackedInSteps) {
+    std::mt19937 random(5);
+    for (int round = 0; round < 4000; ++round) {
+        Model model = random_model(random, 1 + round % 3);
+        auto bytes = all_bytes(model, 3);
+        std::sort(bytes.begin(), bytes.end());
+        if (std::adjacent_find(bytes.begin(), bytes.end()) != bytes.end()) continue;  // overlaps itself
+        if (!bytes.empty() && (bytes.front() < -4000 || bytes.back() > 4000)) continue;
+        ASSERT_TRUE(packs(random, model, random() % 4)) << "round " << round;
+    }
+}
+
 TEST(Walk, PairsMatchByteForByte) {
     std::mt19937 random(11);
     for (int round = 0; round < 4000; ++round) {
@@ -301,6 +295,7 @@ TEST(Walk, PairsMatchByteForByte) {
             expected[static_cast<std::size_t>(b_bytes[i])] = source[static_cast<std::size_t>(a_bytes[i])];
         copy(b.layout, b_count, target.data(), a.layout, a_count, source.data());
         ASSERT_EQ(target, expected);
+        ASSERT_TRUE(packs(random, a, a_count) && packs(random, b, b_count)) << "round " << round;
     }
 }
 

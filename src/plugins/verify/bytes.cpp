@@ -25,13 +25,15 @@ bool find_bytes(const op::Layout& layout, std::size_t count, std::int64_t start,
         return shape.one_piece(count);
     }
     std::vector<Bytes> all;
-    for (std::size_t element = 0; element < count; ++element)
+    for (std::size_t turn = 0; turn < count * shape.turns(); ++turn) {
+        const auto element = static_cast<std::int64_t>(turn / shape.turns());
+        const std::int64_t disp = start + element * shape.extent() + shape.turn_disp(turn % shape.turns());
         for (const op::Run& run : shape.runs())
             for (std::size_t block = 0; block < run.count; ++block) {
-                const std::int64_t lo = start + (static_cast<std::int64_t>(element) * shape.extent() + run.disp +
-                                                 static_cast<std::int64_t>(block) * run.stride);
+                const std::int64_t lo = disp + run.disp + static_cast<std::int64_t>(block) * run.stride;
                 all.push_back({lo, lo + static_cast<std::int64_t>(run.bytes)});
             }
+    }
     std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) { return a.lo < b.lo; });
     for (const Bytes& range : all) {
         if (!bytes.empty() && range.lo <= bytes.back().hi)

@@ -122,13 +122,13 @@ FAULTS = [
         before("shm/regions.cpp", "if (after == regions.begin()) return nullptr;",
                "if (OSC_FAULT(last_region_unseen) && regions.size() > 1 && after == regions.end()) return nullptr;")]),
     Fault("last_byte_lost", "the last byte of a contiguous put is lost", [
-        Edit("op/copy.cpp", "src + from_off, from_stride, bytes, n);",
-             "src + from_off, from_stride, OSC_FAULT(last_byte_lost) && n == 1 ? bytes - 1 : bytes, n);")]),
+        Edit("op/copy.cpp", "from.first_disp()), 0, bytes, bytes",
+             "from.first_disp()), 0, bytes - (OSC_FAULT(last_byte_lost) && bytes != 0), bytes")]),
     Fault("last_element_lost", "the last element of a long accumulate is lost", [
         before(CHANGE, APPLY, "if (OSC_FAULT(last_element_lost) && count > 4) --count;")]),
-    Fault("last_block_lost", "the last block of a batch of blocks is lost", [
-        Edit("op/cursor.h", "y.off, y.stride, x.bytes, n);",
-             "y.off, y.stride, x.bytes, OSC_FAULT(last_block_lost) && n > 1 ? n - 1 : n);")]),
+    Fault("last_block_lost", "the blocks of a run are lost", [
+        before("op/copy.cpp", "std::byte* const here = at(base, offset);",
+               "if (OSC_FAULT(last_block_lost) && n > 1) return void(done += n * bytes);")]),
     Fault("piece_limit", "pieces of a cross-memory transfer beyond one system call's are lost", [
         before("local/cma.cpp", "if (++count_ == kPieces)",
                "if (OSC_FAULT(piece_limit) && count_ + 1 == kPieces) return;")]),
@@ -151,12 +151,12 @@ FAULTS = [
                 return true;
             }""")]),
     Fault("extent_ignored", "the extent given to MPI_Type_create_resized is ignored", [
-        before("op/layout.cpp", "layout.data_ = Shape(data_.take(), extent);",
+        before("op/layout.cpp", "layout.data_ = Shape(std::exchange(data_, {}), extent);",
                "if (OSC_FAULT(extent_ignored)) extent = static_cast<std::ptrdiff_t>(Shape(data_, extent).true_extent());")]),
     Fault("negative_bound_ignored", "data before a datatype's origin is moved to the origin", [
-        before("op/layout.cpp", "layout.data_ = Shape(data_.take(), extent);", """\
+        before("op/layout.cpp", "layout.data_ = Shape(std::exchange(data_, {}), extent);", """\
             if (OSC_FAULT(negative_bound_ignored))
-                for (Run& run : data_) run.disp = std::max<std::ptrdiff_t>(run.disp, 0);""")]),
+                for (Run& run : data_.runs) run.disp = std::max<std::ptrdiff_t>(run.disp, 0);""")]),
     Fault("result_layout_ignored", "results are left adjacent whatever the result datatype says", [
         after("op/call.cpp", "void spread() {", "if (OSC_FAULT(result_layout_ignored) && copy_ != nullptr)"
                              " return copy_element_(operand_.base, copy_.get(), elements_);")]),
