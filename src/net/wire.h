@@ -23,7 +23,7 @@
 namespace osc::net {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 7;
+inline constexpr std::uint8_t kVersion = 8;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
@@ -71,7 +71,7 @@ struct Record {
     Opcode opcode = Opcode::Put;
     Basic basic = Basic::None;
     Op op = Op::None;
-    std::uint8_t flags = 0;
+    std::uint8_t flags = 0;   // of an operation: the length of the shape that it carries (net/shape.h)
     std::uint32_t bytes = 0;  // of the target's memory
     std::int64_t disp = 0;    // bytes from displacement 0; the address in a dynamic window
 };
@@ -124,14 +124,28 @@ constexpr bool is_operation(Opcode opcode) {
     return opcode <= Opcode::CompareAndSwap;
 }
 
+inline constexpr std::size_t kShapeUnit = 64;
+
+/// Bytes of the description of pieces in front of an operation's data; 0: the operation is on one run of bytes.
+constexpr std::size_t shape_bytes(const Record& record) {
+    const bool has = record.opcode >= Opcode::Put && record.opcode <= Opcode::UpdateReturn;
+    return has ? record.flags * kShapeUnit : 0;
+}
+
+/// Whether the operation changes the target's memory.
+constexpr bool changes(const Record& record) {
+    const bool combines = record.opcode == Opcode::Update || record.opcode == Opcode::UpdateReturn;
+    return record.opcode != Opcode::Get && !(combines && record.op == Op::NoOp);
+}
+
 /// Bytes that a record carries, and that its reply returns.
 constexpr std::size_t carried(const Record& record) {
     switch (record.opcode) {
         case Opcode::Put:
-            return record.bytes;
+        case Opcode::Get:
         case Opcode::Update:
         case Opcode::UpdateReturn:
-            return record.op == Op::NoOp ? 0 : record.bytes;
+            return shape_bytes(record) + (changes(record) ? record.bytes : 0);
         case Opcode::CompareAndSwap:
             return std::size_t{2} * record.bytes;
         case Opcode::Inspect:

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "../fuzz/wire_input.h"
+#include "net/shape.h"
 
 namespace osc::test {
 namespace {
@@ -74,10 +75,35 @@ class Sender {
         if (record.opcode == Opcode::CompareAndSwap && chance(3, 4)) record.bytes = static_cast<std::uint32_t>(width);
         if (record.opcode == Opcode::Lookup && chance(3, 4)) record.bytes = static_cast<std::uint32_t>(below(70));
         record.disp = displacement(other);
+        if (net::is_operation(record.opcode) && chance(1, 3)) record.flags = static_cast<std::uint8_t>(below(3));
         if (record.opcode == Opcode::Lock || record.opcode == Opcode::Unlock) record.disp = static_cast<int>(below(5));
         if (record.opcode == Opcode::FenceOpen) record.disp = static_cast<int>(below(3));
         if (record.opcode == Opcode::FenceCount) record.disp = static_cast<int>(below(Target::kRanks + 1));
         return record;
+    }
+
+    // Pieces that may be those of the record.
+    void describe(const Record& record, std::byte* carried) {
+        const std::size_t width = std::max<std::size_t>(op::element_size(record.basic), 1);
+        const net::ShapeHead head{static_cast<std::uint32_t>(1 + below(4)), chance(1, 3) ? net::kMixed
+                                                                            : chance(1, 2)
+                                                                                ? net::kRuns
+                                                                                : static_cast<std::uint32_t>(width)};
+        std::memcpy(carried, &head, sizeof head);
+        const auto part = static_cast<std::uint32_t>(record.bytes / head.count);
+        for (std::uint32_t i = 0; i < head.count && chance(9, 10); ++i) {
+            const auto disp = static_cast<std::int32_t>(below(3) * width * i);
+            std::byte* const at = carried + sizeof head;
+            if (head.bytes == net::kRuns) {
+                const net::ShapeRun run{disp, static_cast<std::int64_t>(below(3) * width), part, 1};
+                if (i < 2) std::memcpy(at + i * sizeof run, &run, sizeof run);
+            } else if (head.bytes == net::kMixed) {
+                const net::ShapeBlock block{disp, part};
+                std::memcpy(at + i * sizeof block, &block, sizeof block);
+            } else {
+                std::memcpy(at + i * sizeof disp, &disp, sizeof disp);
+            }
+        }
     }
 
     std::vector<std::byte> message(std::uint32_t origin, bool other, net::FrameKind repaired) {
@@ -87,6 +113,7 @@ class Sender {
             std::vector<std::byte> data(net::carried(made));
             for (std::byte& byte : data)
                 byte = static_cast<std::byte>(random_());
+            if (net::shape_bytes(made) != 0) describe(made, data.data());
             bytes = Body().add(made, data.data()).bytes;
             // Sizes that the record does not have.
             constexpr std::uint32_t kHostile[] = {0xffffffff, 0xfffffff8, 0x80000000, 0x7fffffff, 16384, 0};

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "op/call.h"
+
 namespace osc::net {
 
 // The lease of the region that contains `address`: from the cache, else from the target.
@@ -100,6 +102,31 @@ void Attached::move(bool write, std::int64_t disp, void* memory, std::size_t byt
 
 void Attached::update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) {
     if (holds(disp, count * how.width, how.width)) stream_.update(how, disp, origin, result, count);
+}
+
+// holds() for each piece of a shape.
+bool Attached::holds_all(op::Cursor pieces, std::int64_t start, std::size_t width) {
+    for (Lease lease; !pieces.done(); pieces.advance(pieces.bytes())) {
+        const std::int64_t disp = start + pieces.offset();
+        const auto address = static_cast<std::uint64_t>(disp);
+        const std::uint64_t end = lease.address + lease.size;
+        if (address >= lease.address && address < end && pieces.bytes() <= end - address) continue;
+        if (!holds(disp, pieces.bytes(), width)) return false;
+        if (!stream_.regions.find(address, lease)) lease = {};
+    }
+    return true;
+}
+
+void Attached::move_all(const op::Call& call, std::int64_t start) {
+    const op::Cursor pieces(call.target.layout->data(), call.target.count);
+    if (!stream_.gathers(pieces)) return Transport::move_all(call, start);
+    if (holds_all(pieces, start, 1)) stream_.move_all(call, start);
+}
+
+void Attached::update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                          std::byte* result, std::size_t bytes) {
+    if (!stream_.gathers(target)) return Transport::update_all(how, start, target, origin, result, bytes);
+    if (holds_all(target, start, how.width)) stream_.update_all(how, start, target, origin, result, bytes);
 }
 
 Fault Attached::finish() {

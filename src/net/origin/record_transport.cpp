@@ -5,18 +5,25 @@
 #include <cstring>
 
 #include "local/direct.h"
+#include "op/call.h"
+#include "op/copy.h"
 
 namespace osc::net {
 
 bool store_reply(std::span<const ReplySegment> segments, const std::byte* data, std::size_t bytes) {
     std::size_t at = 0;
     for (const ReplySegment& segment : segments) {
-        if (at + segment.bytes > bytes) return false;
-        if (segment.copy != nullptr)
+        const std::size_t all = segment.bytes * segment.pieces;
+        if (at + all > bytes) return false;
+        if (segment.copy != nullptr) {
             segment.copy(segment.to, data + at, segment.bytes / segment.width);
-        else
-            shm::move_bytes(segment.to, data + at, segment.bytes);
-        at += padded(segment.bytes);
+        } else {
+            auto* to = static_cast<std::byte*>(segment.to);
+            for (std::size_t done = 0; done < all; done += segment.bytes, to += segment.stride)
+                shm::move_bytes(to, data + at + done, segment.bytes);
+        }
+        at += all;
+        if (!segment.joins) at = padded(at);
     }
     return true;
 }
@@ -41,6 +48,70 @@ void RecordTransport::move(bool write, std::int64_t disp, void* memory, std::siz
         data += n;
         disp += static_cast<std::int64_t>(n);
         bytes -= n;
+    }
+}
+
+bool RecordTransport::gathers(const op::Cursor& target) const {
+    constexpr std::size_t kFewPieces = 4;
+    constexpr std::size_t kLongPiece = 1024;  // bytes: records of their own cost little
+    if (target.done()) return false;
+    const op::Pieces next = target.ahead();
+    return next.bytes <= kLongPiece && (target.in_list() || next.blocks >= kFewPieces);
+}
+
+ShapeWriter RecordTransport::describe(op::Cursor& target, std::size_t left, std::size_t most, std::size_t unit) const {
+    const std::size_t shape = std::min(ShapeWriter::kLongest, most_ / 2);
+    return {target, shape, std::min(left, most - shape), unit};
+}
+
+void RecordTransport::move_all(const op::Call& call, std::int64_t start) {
+    op::Cursor target(call.target.layout->data(), call.target.count);
+    if (!gathers(target)) return Transport::move_all(call, start);
+    op::Cursor origin(call.origin.layout->data(), call.origin.count);
+    const bool write = call.kind == op::OpKind::Put;
+    std::size_t left =
+        std::min(call.origin.layout->size() * call.origin.count, call.target.layout->size() * call.target.count);
+    while (left > 0) {
+        const ShapeWriter shape = describe(target, left, most_, 16);
+        const std::size_t bytes = shape.data();
+        std::byte* const carried = add({write ? Opcode::Put : Opcode::Get, Basic::None, Op::None, shape.units(),
+                                        static_cast<std::uint32_t>(bytes), start + shape.first()});
+        if (carried == nullptr) return;
+        std::byte* const data = shape.copy_to(carried);
+        for (std::size_t done = 0; done < bytes;) {
+            if (write) {
+                done += op::pack(origin, call.origin.base, data + done, bytes - done);
+                continue;
+            }
+            const op::Pieces next = origin.ahead();
+            const std::size_t n = std::min(next.blocks, (bytes - done) / next.bytes);
+            const std::size_t part = n != 0 ? next.bytes : bytes - done;
+            const std::size_t pieces = std::max<std::size_t>(n, 1);
+            done += part * pieces;
+            returns({op::at(call.origin.base, next.off), part, nullptr, 1, pieces, next.stride, done < bytes});
+            if (n != 0)
+                origin.advance_pieces(n);
+            else
+                origin.advance(part);
+        }
+        left -= bytes;
+    }
+}
+
+void RecordTransport::update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                                 std::byte* result, std::size_t bytes) {
+    if (!gathers(target)) return Transport::update_all(how, start, target, origin, result, bytes);
+    const std::size_t most = origin != nullptr && result != nullptr ? most_both_ : most_;
+    for (std::size_t done = 0; done < bytes;) {
+        const ShapeWriter shape = describe(target, bytes - done, most, how.width);
+        const std::size_t n = shape.data();
+        std::byte* const carried = add({result != nullptr ? Opcode::UpdateReturn : Opcode::Update, how.basic, how.op,
+                                        shape.units(), static_cast<std::uint32_t>(n), start + shape.first()});
+        if (carried == nullptr) return;
+        std::byte* const data = shape.copy_to(carried);
+        if (origin != nullptr) std::memcpy(data, origin + done, n);
+        if (result != nullptr) returns({result + done, n, how.copy, how.width});
+        done += n;
     }
 }
 

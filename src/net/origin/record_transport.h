@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "net/shape.h"
 #include "net/wire.h"
 #include "op/kernels.h"
 #include "op/transport.h"
@@ -17,6 +18,10 @@ struct ReplySegment {
     std::size_t bytes = 0;
     op::Kernel copy = nullptr;  // null: as bytes; else without the padding of elements
     std::size_t width = 1;      // of an element, for `copy`
+    // Equal pieces of `bytes` bytes, as far apart as this.
+    std::size_t pieces = 1;
+    std::ptrdiff_t stride = 0;
+    bool joins = false;  // the next segment belongs to the same record
 };
 
 /// Distributes a reply's data, each segment padded; false if the data is too short.
@@ -25,6 +30,9 @@ bool store_reply(std::span<const ReplySegment> segments, const std::byte* data, 
 class RecordTransport : public Transport {
   public:
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
+    void move_all(const op::Call& call, std::int64_t start) override;
+    void update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
+                    std::byte* result, std::size_t bytes) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
 
   protected:
@@ -38,10 +46,14 @@ class RecordTransport : public Transport {
     virtual std::byte* add(const Record& record) = 0;
     /// What the record added last returns goes there.
     virtual void returns(const ReplySegment& segment) = 0;
+    /// Whether a record describes the pieces of the target, instead of a record each.
+    virtual bool gathers(const op::Cursor& target) const;
 
     const std::size_t most_;
 
   private:
+    // A description of the target's next pieces, of which `left` bytes are wanted.
+    ShapeWriter describe(op::Cursor& target, std::size_t left, std::size_t most, std::size_t unit) const;
     std::size_t cut(std::int64_t disp, std::size_t bytes) const;
 
     const std::size_t most_both_;

@@ -43,7 +43,7 @@ std::byte* SendQueue::append(const Record& record, std::size_t carries, std::siz
 
 bool SendQueue::extend_put(std::int64_t disp, const std::byte* data, std::size_t more) {
     const bool follows = disp == last_.disp + static_cast<std::int64_t>(last_.bytes) && filling() && records_ > 0 &&
-                         last_.opcode == Opcode::Put && last_.bytes % kAlign == 0;
+                         last_.opcode == Opcode::Put && last_.flags == 0 && last_.bytes % kAlign == 0;
     if (!follows || bytes() + padded(more) > body_) return false;
     std::byte* const end = filling_.message->body() + bytes();
     std::byte* const record = end - last_.bytes - sizeof(Record);
@@ -68,7 +68,8 @@ void SendQueue::must_confirm() {
 }
 
 bool SendQueue::has_only_record() const {
-    if (!filling() || records_ != 1 || filling_.confirms || awaits_completion() || waiting() > 0) return false;
+    if (!filling() || records_ != 1 || last_.flags != 0 || filling_.confirms || awaits_completion() || waiting() > 0)
+        return false;
     return last_.opcode == Opcode::Put || (last_.opcode == Opcode::Get && filling_.segments.front().copy == nullptr);
 }
 

@@ -84,6 +84,9 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     };
 
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
+    bool gathers(const op::Cursor& target) const override {
+        return (protocol_ == Protocol::Auto || protocol_ == Protocol::Buffered) && RecordTransport::gathers(target);
+    }
     /// Ends the operation. Waits only for a result that CallState::answers_now asks for.
     Fault finish() override;
 

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "local/direct.h"
+#include "net/shape.h"
+#include "op/copy.h"
 #include "sync/stripe.h"
 
 namespace osc::net {
@@ -15,6 +17,11 @@ namespace {
 Status check(CheckedRecord& operation) {
     const auto& [opcode, basic, op, flags, bytes, disp] = operation.record;
     if (!is_operation(opcode) || bytes == 0) return Status::Malformed;
+    if (flags != 0) {
+        if (opcode == Opcode::CompareAndSwap || !read_shape(operation.record, operation.data, operation.shape))
+            return Status::Malformed;
+        operation.data += shape_bytes(operation.record);
+    }
     if (opcode == Opcode::Put || opcode == Opcode::Get) return Status::Done;
     if (basic == Basic::None || basic >= Basic::Count) return Status::NotAdmitted;
     Update& how = operation.how;
@@ -29,42 +36,70 @@ Status check(CheckedRecord& operation) {
     if (op == Op::None || op >= Op::Count) return Status::NotAdmitted;
     how.apply = op::kernel(op, basic);
     if (how.apply == nullptr) return Status::NotAdmitted;
-    return bytes % how.width == 0 ? Status::Done : Status::Malformed;
+    const auto whole = [&](std::size_t part) { return part % how.width == 0; };
+    const bool pieces = std::ranges::all_of(operation.shape.runs(), whole, &op::Run::bytes);
+    return pieces && whole(bytes) ? Status::Done : Status::Malformed;
 }
 
-// Whether all bytes lie in the window; in a dynamic one in attached regions, each element in one.
-bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const CheckedRecord& operation) {
-    const Record& record = operation.record;
-    const auto disp = static_cast<std::uint64_t>(record.disp);
-    if (regions == nullptr) return record.disp >= 0 && disp <= window.size && record.bytes <= window.size - disp;
-    const std::size_t width = std::max<std::size_t>(operation.how.width, 1);
-    for (std::uint64_t done = 0; done < record.bytes;) {
-        const std::uint64_t address = disp + done;
-        const shm::Region* region = shm::find_region(*regions, address);
+// Whether all bytes lie in attached regions, each element in one.
+bool attached(const std::vector<shm::Region>& regions, std::uint64_t first, std::uint64_t bytes, std::size_t width) {
+    for (std::uint64_t done = 0; done < bytes;) {
+        const std::uint64_t address = first + done;
+        const shm::Region* region = shm::find_region(regions, address);
         if (region == nullptr) return false;
-        const std::uint64_t part = std::min(record.bytes - done, region->size - (address - region->base));
+        const std::uint64_t part = std::min(bytes - done, region->size - (address - region->base));
         if (part % width != 0) return false;
         done += part;
     }
     return true;
 }
 
+// Whether all bytes lie in the window; in a dynamic one in attached regions.
+bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const CheckedRecord& operation) {
+    const Record& record = operation.record;
+    const op::Shape& shape = operation.shape;
+    const std::size_t width = std::max<std::size_t>(operation.how.width, 1);
+    const std::int64_t lowest = shape.size() != 0 ? shape.true_lb() : 0;
+    std::int64_t first = 0;
+    if (__builtin_add_overflow(record.disp, lowest, &first)) return false;
+    const std::uint64_t bytes = shape.size() != 0 ? shape.true_extent() : record.bytes;
+    const auto disp = static_cast<std::uint64_t>(first);
+    if (regions == nullptr) return first >= 0 && disp <= window.size && bytes <= window.size - disp;
+    if (shape.size() == 0) return attached(*regions, disp, bytes, width);
+    for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes()))
+        if (!attached(*regions, static_cast<std::uint64_t>(record.disp + piece.offset()), piece.bytes(), width))
+            return false;
+    return true;
+}
+
 Status perform(const ExposedWindow& window, const CheckedRecord& operation, std::byte* out) {
-    const auto& [record, data, how] = operation;
+    const auto& [record, data, how, shape] = operation;
     // Regions are addresses of this process, so an operation that spans several needs no cut.
     const bool dynamic = window.regions != nullptr;
     shm::Direct memory(dynamic ? reinterpret_cast<std::byte*>(record.disp) : window.base,
                        {window.controls->block(window.rank), window.rank, *window.liveness}, dynamic ? record.disp : 0);
+    const std::byte* const from = how.op != Op::NoOp ? data : nullptr;
+    std::byte* const back = record.opcode != Opcode::Update ? out : nullptr;
+    op::Cursor pieces(shape, 1);
+    std::byte* const here = dynamic ? reinterpret_cast<std::byte*>(record.disp) : window.base + record.disp;
     switch (record.opcode) {
         case Opcode::Put:
-            memory.put(record.disp, data, record.bytes);
+            if (!pieces.done())
+                op::unpack(pieces, here, data, record.bytes);
+            else
+                memory.put(record.disp, data, record.bytes);
             break;
         case Opcode::Get:
-            memory.get(record.disp, out, record.bytes);
+            if (!pieces.done())
+                op::pack(pieces, here, out, record.bytes);
+            else
+                memory.get(record.disp, out, record.bytes);
             break;
         default:
-            memory.update(how, record.disp, how.op != Op::NoOp ? data : nullptr,
-                          record.opcode != Opcode::Update ? out : nullptr, record.bytes / how.width);
+            if (!pieces.done())
+                memory.update_all(how, record.disp, pieces, from, back, record.bytes);
+            else
+                memory.update(how, record.disp, from, back, record.bytes / how.width);
     }
     return memory.finish() == Fault::None ? Status::Done : Status::HolderDied;
 }
@@ -129,7 +164,7 @@ class RowLock {
 }  // namespace
 
 bool is_small(const ExposedWindow& window, const Record& record) {
-    if (window.regions != nullptr || record.bytes == 0 || record.bytes > window.size) return false;
+    if (window.regions != nullptr || record.bytes == 0 || record.bytes > window.size || record.flags != 0) return false;
     return record.opcode == Opcode::Put || record.opcode == Opcode::Get ||
            (is_operation(record.opcode) && record.basic != Basic::None && record.basic < Basic::Count &&
             record.bytes == op::element_size(record.basic));
@@ -140,7 +175,7 @@ Status execute_alike(const ExposedWindow& window, Records& records, Record recor
     const Opcode opcode = record.opcode;
     const std::size_t bytes = record.bytes;
     const std::size_t back = padded(returned(record));
-    CheckedRecord first{record, data};
+    CheckedRecord first{record, data, {}, {}};
     if (const Status status = check(first); status != Status::Done) {
         out.resize(out.size() + back);
         return status;

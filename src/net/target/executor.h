@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "net/wire.h"
+#include "op/layout.h"
 #include "op/transport.h"
 #include "shm/control.h"
 #include "shm/regions.h"
@@ -47,7 +48,8 @@ struct ExposedWindow {
 struct CheckedRecord {
     Record record;
     const std::byte* data = nullptr;
-    Update how{};  // by execute(); for all but put and get
+    Update how{};     // by execute(); for all but put and get
+    op::Shape shape;  // by execute(); of the target's memory, if that is not one run of bytes
 };
 
 /// Executes the operations in order. Checks all of them before the first one touches memory (I7): defined for the type,

@@ -136,7 +136,7 @@ TargetService::Ran TargetService::run(Window& window, FrameKind kind, std::uint3
             if (status == Status::Done) now = notify(window, origin, record);
         } else if (is_small(window.exposed, record) && window.refused.empty()) {
             const ExposedWindow& own = window.exposed;
-            if (carried(record) != 0) own.controls->block(own.rank).note_update(origin);
+            if (changes(record)) own.controls->block(own.rank).note_update(origin);
             now = execute_alike(own, records, record, data, out, room_);
         } else {
             now = execute(window, origin, record, data, out);
@@ -208,7 +208,7 @@ Status TargetService::execute(Window& window, std::uint32_t origin, const Record
             out.resize(before + padded(returned(record)));
             if (record.opcode == Opcode::Inspect) return inspect(window, data, out.data() + before);
             if (!is_operation(record.opcode)) return describe_regions(own, origin, record, out.data() + before);
-            return operate(window, origin, {record, data, {}}, out.data() + before);
+            return operate(window, origin, {record, data, {}, {}}, out.data() + before);
         }
     }
 }
@@ -247,8 +247,7 @@ void TargetService::resume_withdrawing() {
 Status TargetService::operate(Window& window, std::uint32_t origin, CheckedRecord operation, std::byte* out) {
     const ExposedWindow& own = window.exposed;
     const Status status = net::execute(own, std::span(&operation, 1), out);
-    // What carries data changes memory.
-    if (status == Status::Done && carried(operation.record) != 0) own.controls->block(own.rank).note_update(origin);
+    if (status == Status::Done && changes(operation.record)) own.controls->block(own.rank).note_update(origin);
     return status;
 }
 

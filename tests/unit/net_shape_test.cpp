@@ -1,0 +1,149 @@
+// Descriptions of pieces in records: what the origin writes is what the target reads, in any portions; anything else is
+// refused or harmless.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "agent_target.h"
+#include "net/shape.h"
+#include "net/target/executor.h"
+#include "random_layouts.h"
+
+namespace osc::test {
+namespace {
+
+using net::Opcode;
+using net::Record;
+using net::ShapeWriter;
+
+constexpr std::size_t kRoom = 255 * net::kShapeUnit;
+
+/// The bytes of `count` elements as they come back from descriptions of at most `most_shape` and `most_data` bytes.
+std::vector<std::ptrdiff_t> through_records(const Shape& shape, std::size_t count, std::size_t most_shape,
+                                            std::size_t most_data, std::size_t unit) {
+    std::vector<std::ptrdiff_t> bytes;
+    std::vector<std::byte> carried(kRoom);
+    for (Cursor target(shape, count); !target.done();) {
+        const ShapeWriter writer(target, most_shape, most_data, unit);
+        EXPECT_GT(writer.data(), 0u);
+        EXPECT_LE(writer.data(), most_data);
+        EXPECT_LE(writer.units() * net::kShapeUnit, most_shape);
+        EXPECT_EQ(writer.copy_to(carried.data()), carried.data() + writer.units() * net::kShapeUnit);
+        const Record record{
+            Opcode::Put,   Basic::None, Op::None, writer.units(), static_cast<std::uint32_t>(writer.data()),
+            writer.first()};
+        Shape read;
+        EXPECT_TRUE(net::read_shape(record, carried.data(), read));
+        for (const std::ptrdiff_t byte : walked(Cursor(read, 1)))
+            bytes.push_back(record.disp + byte);
+        if (::testing::Test::HasFailure()) break;
+    }
+    return bytes;
+}
+
+TEST(Shape, RandomLayoutsComeBackInTheirOrder) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 4000; ++round) {
+        const Model model = random_model(random, 1 + round % 3);
+        const std::size_t count = random() % 5;
+        ASSERT_EQ(through_records(model.layout.data(), count, 64 * (1 + random() % 4), 16 + random() % 300, 8),
+                  all_bytes(model, count))
+            << "round " << round;
+    }
+}
+
+TEST(Shape, DescriptionsAreAsShortAsTheirPieces) {
+    const auto units = [](const Layout& layout) {
+        Cursor target(layout.data(), 1);
+        const unsigned size = ShapeWriter(target, ShapeWriter::kLongest, 30000, 8).units();
+        EXPECT_TRUE(target.done());
+        return size;
+    };
+    const Layout real = Layout::leaf(Basic::F64);
+    LayoutBuilder builder;
+    builder.add_strided(0, 1000, 1, 16, real);
+    EXPECT_EQ(units(builder.finish(16000)), 1u);
+    for (std::ptrdiff_t i = 0; i < 400; ++i)
+        builder.add(i * i * 16, 1, real);
+    EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 4 + 63) / 64);  // a displacement each
+    for (std::ptrdiff_t i = 0; i < 400; ++i)
+        builder.add(i * i * 32, 1 + i % 3, real);
+    EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 8 + 63) / 64);  // and a length
+}
+
+TEST(Shape, PiecesTooFarApartForAListAreRuns) {
+    const Layout real = Layout::leaf(Basic::F64);
+    Model model;
+    LayoutBuilder builder;
+    for (std::ptrdiff_t i = 0; i < 8; ++i) {
+        builder.add(i * i << 30, 1, real);
+        append(model.bytes, i * i << 30, 1, leaf(Basic::F64));
+    }
+    model.layout = builder.finish(0);
+    EXPECT_EQ(through_records(model.layout.data(), 1, 256, 100, 8), model.bytes);
+}
+
+TEST(Shape, ALongPieceIsCutBetweenElements) {
+    const Model solid = strided(2, 100, 900, leaf(Basic::I32), 1800);
+    EXPECT_EQ(through_records(solid.layout.data(), 1, 64, 50, 4), all_bytes(solid, 1));
+}
+
+// A target of 256 bytes, and one record with a shape for it.
+class ShapedRecord : public ::testing::Test {
+  protected:
+    template <class Entry>
+    Status execute(Record record, net::ShapeHead head, std::vector<Entry> entries, std::size_t room = 1) {
+        std::vector<std::byte> carried(room * net::kShapeUnit + 4096, std::byte{1});
+        std::memcpy(carried.data(), &head, sizeof head);
+        std::memcpy(carried.data() + sizeof head, entries.data(), entries.size() * sizeof(Entry));
+        record.flags = static_cast<std::uint8_t>(room);
+        net::CheckedRecord operation{record, carried.data(), {}, {}};
+        std::vector<std::byte> out(4096);
+        const Status status = net::execute(target_.exposed, std::span(&operation, 1), out.data());
+        const bool touched = std::ranges::any_of(target_.memory, [](std::byte byte) { return byte != std::byte{0}; });
+        EXPECT_EQ(touched, status == Status::Done && net::changes(record));
+        return status;
+    }
+    static Record put(std::uint32_t bytes, std::int64_t disp = 0) {
+        return {Opcode::Put, Basic::None, Op::None, 0, bytes, disp};
+    }
+
+    ExposedMemory target_{256};
+};
+
+TEST_F(ShapedRecord, FormIsChecked) {
+    using Blocks = std::vector<net::ShapeBlock>;
+    using Runs = std::vector<net::ShapeRun>;
+    using Places = std::vector<std::int32_t>;
+    EXPECT_EQ(execute(put(8), {0, 8}, Places{}), Status::Malformed);
+    EXPECT_EQ(execute(put(16), {15, 8}, Places(14)), Status::Malformed);  // more than there is room for
+    EXPECT_EQ(execute(put(16), {~0u, 8}, Places(14)), Status::Malformed);
+    EXPECT_EQ(execute(put(16), {1, 8}, Places{0}), Status::Malformed);  // not its bytes
+    EXPECT_EQ(execute(put(4), {1, 8}, Places{0}), Status::Malformed);
+    EXPECT_EQ(execute(put(8), {2, net::kMixed}, Blocks{{0, 8}, {16, 0}}), Status::Malformed);
+    EXPECT_EQ(execute(put(8), {2, net::kRuns}, Runs{{0, 16, 8, 1}, {0, 0, 8, 0}}), Status::Malformed);
+    EXPECT_EQ(execute(put(8), {1, net::kRuns}, Runs{{std::numeric_limits<std::int64_t>::min(), 0, 8, 1}}),
+              Status::Malformed);
+    EXPECT_EQ(execute(put(24), {1, net::kRuns}, Runs{{0, std::int64_t{1} << 62, 8, 3}}), Status::Malformed);
+    EXPECT_EQ(execute({Opcode::CompareAndSwap, Basic::U64, Op::None, 0, 8, 0}, {1, 8}, Places{0}), Status::Malformed);
+    EXPECT_EQ(execute({Opcode::Update, Basic::U64, Op::Sum, 0, 16, 0}, {2, net::kMixed}, Blocks{{0, 12}, {16, 4}}),
+              Status::Malformed);  // a part of an element
+    EXPECT_EQ(execute(put(16), {2, 8}, Places{0, 16}), Status::Done);
+}
+
+TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
+    using Runs = std::vector<net::ShapeRun>;
+    using Places = std::vector<std::int32_t>;
+    EXPECT_EQ(execute(put(16), {2, 8}, Places{0, 249}), Status::OutOfRange);
+    EXPECT_EQ(execute(put(16, 8), {2, 8}, Places{0, -9}), Status::OutOfRange);
+    EXPECT_EQ(execute(put(32), {1, net::kRuns}, Runs{{0, 81, 8, 4}}), Status::Done);
+    target_.memory.assign(target_.memory.size(), std::byte{0});
+    EXPECT_EQ(execute(put(32), {1, net::kRuns}, Runs{{0, 83, 8, 4}}), Status::OutOfRange);
+    EXPECT_EQ(execute(put(16, std::numeric_limits<std::int64_t>::max() - 4), {2, 8}, Places{0, 8}), Status::OutOfRange);
+    EXPECT_EQ(execute(put(16, std::numeric_limits<std::int64_t>::min()), {2, 8}, Places{0, -8}), Status::OutOfRange);
+    EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{0, 9}), Status::OutOfRange);
+    EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{8, 0}), Status::Done);
+}
+
+}  // namespace
+}  // namespace osc::test
