@@ -47,6 +47,7 @@ using Measures = std::vector<Measure>;
 
 void add_small_measures(Measures& list);
 void add_bulk_measures(Measures& list);
+void add_shape_measures(Measures& list);
 void add_contended_measures(Measures& list);
 void add_sync_measures(Measures& list);
 void add_busy_measures(Measures& list);

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
     bench::Measures list;
     bench::add_small_measures(list);
     bench::add_bulk_measures(list);
+    bench::add_shape_measures(list);
     bench::add_sync_measures(list);
     bench::add_net_computing_measures(list);
     bench::add_net_size_measures(list);

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
     bench::Measures list;
     bench::add_small_measures(list);
     bench::add_bulk_measures(list);
+    bench::add_shape_measures(list);
     bench::add_contended_measures(list);
     bench::add_sync_measures(list);
     bench::add_busy_measures(list);
