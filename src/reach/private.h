@@ -50,10 +50,14 @@ class Private final : public LocalReach {
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
     Fault await_agents(std::uint32_t rank) { return net::Outbox::mine().complete_ops(pending_, rank); }
 
+    /// Whether the target's operand is many short pieces.
+    static bool is_scattered(const op::Call& call);
+
     /// One operation's transport to a target's memory, of which displacement 0 is at address `base` there.
     class Carrier {
       public:
-        Carrier(Private& way, Target& target, std::uint64_t base);
+        /// `scattered`: an operation for the target's agent, if it has one.
+        Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* scattered = nullptr);
         /// Not None: there is no transport.
         Fault fault() const { return fault_; }
         Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }

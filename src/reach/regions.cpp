@@ -121,6 +121,16 @@ Fault RegionsTransport::finish() {
     return fault_ != Fault::None ? fault_ : unmapped;
 }
 
+// Whether the target's operand lies in one region of which no byte is mapped here.
+bool is_unshared(const shm::AttachedRegions& attached, const op::Call& call, std::int64_t start) {
+    op::Bounds bounds;
+    if (!call.target.layout->bounds(call.target.count, bounds)) return false;
+    const auto first = static_cast<std::uint64_t>(start + bounds.lo);
+    const shm::Region* const region = shm::find_region(attached.list(), first);
+    return region != nullptr && !region->shared &&
+           static_cast<std::uint64_t>(bounds.hi - bounds.lo) <= region->size - (first - region->base);
+}
+
 }  // namespace
 
 std::optional<std::vector<shm::Region>> Regions::read(std::uint32_t rank, std::uint64_t offset,
@@ -149,7 +159,10 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     if (attached == nullptr)
         return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
                                     rank, std::strerror(error))};
-    Private::Carrier unmapped(unmapped_, target, 0);
+    const bool packs = rank != origin_.me && Private::is_scattered(call) && is_unshared(*attached, call, start);
+    Private::Carrier unmapped(unmapped_, target, 0, packs ? &call : nullptr);
+    if (packs && unmapped.fault() == Fault::None)
+        return unmapped.outcome(op::execute(call, what, start, unmapped.transport()));
     if (unmapped.fault() != Fault::None) return unmapped.outcome(unmapped.fault());
     RegionsTransport transport(std::move(attached), *target.regions, !unmapped.is_agent(),
                                rank == origin_.me ? nullptr : &unmapped_.node().arena_of(rank),

@@ -164,9 +164,9 @@ struct alignas(64) ControlBlock {
     }
 };
 
-/// The creation starts agents if some process of the window sets the first bit and some process the second.
+/// All agents are needed if some process of the window sets the first bit and some process the second.
 enum AgentNeed : std::uint32_t {
-    kUnshared = 1,     // a process exposes memory that is in no arena
+    kUnserved = 1,     // a process exposes memory that is in no arena, and has no agent
     kUnreachable = 2,  // a process cannot use process_vm_* on another
 };
 
@@ -178,7 +178,7 @@ struct alignas(64) ControlTableHeader {
     std::atomic<std::uint32_t> departed{0};           // processes that have left the last barrier
     std::atomic<std::uint32_t> contiguous{0};         // 1: a process of a shared window asks for one segment
     std::atomic<std::uint64_t> segment{0};            // offset + 1 of that segment
-    std::atomic<std::uint32_t> agents{0};             // whether creation must start agents: bits of AgentNeed
+    std::atomic<std::uint32_t> agents{0};             // bits of AgentNeed
     // The number of the last even and the last odd deferred fence before which a process of this node had queued
     // operations. Two entries are enough: barriers keep processes at most one such fence apart.
     std::atomic<std::uint64_t> queued_fence[2]{};

@@ -186,7 +186,7 @@ class Creation {
         step([&] { return make_handle(); });
         step([&] { return describe_window(); });
         publish_fault();
-        window_->state_agent_need();
+        window_->offer_agent();
         met_ = pass_barrier(header().barrier, team_);
         place_shared_memory();
         start_agents();
@@ -361,7 +361,7 @@ class Creation {
     }
 
     void start_agents() {
-        if (!met_ || header().agents.load(std::memory_order_acquire) != (shm::kUnshared | shm::kUnreachable)) return;
+        if (!met_ || header().agents.load(std::memory_order_acquire) != (shm::kUnserved | shm::kUnreachable)) return;
         step([&] { return window_->serve_by_agent(); });
         publish_fault();
         met_ = pass_barrier(header().barrier, team_);

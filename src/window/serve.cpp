@@ -29,12 +29,14 @@ net::Protocol protocol() {
 
 }  // namespace
 
-void Window::state_agent_need() {
-    if (core.size == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
+void Window::offer_agent() {
+    if (team.local_size() == 1 || (flavor != MPI_WIN_FLAVOR_CREATE && flavor != MPI_WIN_FLAVOR_DYNAMIC)) return;
     std::uint32_t need = 0;
-    const shm::Memory memory = core.mine().memory;
-    if (needs_agent(memory)) need |= shm::kUnshared;
     if (!team.cma_reaches_all()) need |= shm::kUnreachable;
+    // Unguarded, an agent only serves where nothing else reaches the memory.
+    if (needs_agent(core.mine().memory) &&
+        (!net::can_guard() || base::attempt([this] { return serve_by_agent(); }) != Fault::None))
+        need |= shm::kUnserved;
     if (need != 0) core.controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
 }
 
@@ -55,10 +57,12 @@ net::ExposedWindow Window::exposed() {
 
 Fault Window::serve_by_agent() {
     shm::ControlBlock& block = core.mine();
-    if (!needs_agent(block.memory)) return Fault::None;
+    if (!needs_agent(block.memory) || served_ != 0) return Fault::None;
     net::Agent& agent = net::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
-    served_ = agent.service().add(exposed());
+    net::ExposedWindow window = exposed();
+    window.guarded = net::can_guard();
+    served_ = agent.service().add(window);
     block.served = served_;
     block.mailbox = agent.mailbox();
     return Fault::None;

@@ -72,11 +72,11 @@ class Window final : public Members, public net::Neighbours {
     /// For OSC_VERBOSE=strategy, by rank 0.
     void say_strategies() const;
 
-    /// Sets the bits of AgentNeed that hold for this process; before the control table's first barrier.
-    void state_agent_need();
-    /// Called between two barriers of the table if agents are needed: starts this process's agent if the window exposes
-    /// memory that no other process may reach without it. Other processes may send it messages after the second
-    /// barrier.
+    /// Starts this process's agent, which gathers and scatters many pieces sooner than process_vm_*, if the window
+    /// exposes memory of its own; sets the bits of AgentNeed that hold for this process. Before the control table's
+    /// first barrier: other processes may send messages after it.
+    void offer_agent();
+    /// Called between two barriers of the table if agents are needed: starts it where it does not serve the window yet.
     Fault serve_by_agent();
     /// Exposes this process's memory to other nodes, and makes the RemoteSync to them; before the creation's last
     /// agreement. `wants_two_level`: some process asks for two-level locks.

@@ -235,6 +235,8 @@ CASE(ownership_of_the_memory) {
     MPI_Win first_win;
     CHECK_OK(MPI_Win_allocate_shared(1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &first, &first_win));
     CHECK_OK(MPI_Win_free(&first_win));
+    MPI_Win_create(own.data(), kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &first_win);
+    CHECK_OK(MPI_Win_free(&first_win));
     MPI_Barrier(MPI_COMM_WORLD);
     const long long before = osct::counter("bytes.shared_in_use");
     for (int round = 0; round < 3; ++round) {

@@ -1,10 +1,12 @@
 // Descriptions of pieces in records: what the origin writes is what the target reads, in any portions; anything else is
 // refused or harmless.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 
 #include "agent_target.h"
+#include "base/pages.h"
 #include "net/shape.h"
 #include "net/target/executor.h"
 #include "random_layouts.h"
@@ -143,6 +145,41 @@ TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
     EXPECT_EQ(execute(put(16, std::numeric_limits<std::int64_t>::min()), {2, 8}, Places{0, -8}), Status::OutOfRange);
     EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{0, 9}), Status::OutOfRange);
     EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{8, 0}), Status::Done);
+}
+
+// A target that touched such a page would die.
+TEST(GuardedWindow, PagesThatAreNotAccessibleAreTheOriginsError) {
+    if (!net::can_guard()) GTEST_SKIP() << "this system does not populate pages on request (Linux 5.14)";
+    const std::size_t page = base::page_bytes();
+    constexpr std::size_t kPages = 6;
+    void* const all = ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(all, MAP_FAILED);
+    auto* const memory = static_cast<std::byte*>(all);
+    ASSERT_EQ(::mprotect(memory + 2 * page, page, PROT_NONE), 0);
+    ASSERT_EQ(::mprotect(memory + 4 * page, page, PROT_READ), 0);
+    ExposedMemory target(8);
+    target.exposed.base = memory;
+    target.exposed.size = kPages * page;
+    target.exposed.guarded = true;
+    const auto execute = [&](Opcode opcode, std::vector<std::int32_t> places) {
+        std::vector<std::byte> carried(net::kShapeUnit + 64, std::byte{1});
+        const net::ShapeHead head{static_cast<std::uint32_t>(places.size()), 8};
+        std::memcpy(carried.data(), &head, sizeof head);
+        std::memcpy(carried.data() + sizeof head, places.data(), places.size() * 4);
+        const Record record{opcode, Basic::None, Op::None, 1, head.count * 8, 0};
+        net::CheckedRecord operation{record, carried.data(), {}, {}};
+        std::vector<std::byte> out(64);
+        return net::execute(target.exposed, std::span(&operation, 1), out.data());
+    };
+    const auto at = [page](std::size_t number) { return static_cast<std::int32_t>(number * page); };
+    EXPECT_EQ(execute(Opcode::Put, {at(1), at(2)}), Status::Inaccessible);
+    EXPECT_EQ(memory[page], std::byte{0});
+    EXPECT_EQ(execute(Opcode::Put, {at(2) - 4, at(3)}), Status::Inaccessible);  // a piece ends there
+    EXPECT_EQ(execute(Opcode::Put, {at(1), at(3)}), Status::Done);              // a gap may have one
+    EXPECT_EQ(memory[3 * page], std::byte{1});
+    EXPECT_EQ(execute(Opcode::Put, {at(3), at(4)}), Status::Inaccessible);
+    EXPECT_EQ(execute(Opcode::Get, {at(3), at(4)}), Status::Done);
+    ::munmap(all, kPages * page);
 }
 
 }  // namespace
