@@ -75,6 +75,19 @@ HOSTS_SINGLE = ("put8", "get8", "fop", "cas", "acc8", "lock_put32", "put8_stream
                 "get4m", "fence", "fence_put", "fence_put_asserted", "pscw_put")
 
 
+# Operations on shapes with so many pieces; one start has all of an operation and a flavour. They are in no set, because
+# they take longer than all the rest.
+SHAPES = [["%s_%s%d" % (operation, shape, pieces) for shape in ("vector", "pages", "indexed", "rows")
+           for pieces in (4, 16, 64, 256, 1000)] for operation in ("put", "get", "acc")]
+SHAPE_FLAVOURS = ("allocate", "malloc", "dynamic")
+
+
+def shape_measures():
+    on_node = [name + "." + flavour for flavour in SHAPE_FLAVOURS for names in SHAPES for name in names]
+    between = [name for names in SHAPES for name in names]
+    return [Measure(NODE, name, SINGLE, name) for name in on_node] + [Measure(HOSTS, n, SINGLE, n) for n in between]
+
+
 def measures():
     found = []
     for where in (NODE, HOSTS):
@@ -145,7 +158,9 @@ def node_single_starts(wanted, implementations, tools, brief):
     """Groups of starts of node_bench and, last, of the plain shared-memory reference."""
     names = {m.program: m.name for m in wanted}
     groups = []
-    for launch in bars.launches():
+    shapes = [bars.Launch(2, [name + "." + flavour for name in of], flavour == "allocate")
+              for flavour in SHAPE_FLAVOURS for of in SHAPES]
+    for launch in bars.launches() + shapes:
         if launch.ranks != 2:
             continue
         keys = [m for m in launch.measures if m in names]
@@ -162,7 +177,9 @@ def node_single_starts(wanted, implementations, tools, brief):
 def hosts_single_starts(wanted, implementations, hosts, brief):
     names = {m.program: m.name for m in wanted}
     groups = []
-    for group in net.starts(hosts, set(names), [i for i in implementations if i in net.IMPLEMENTATIONS], brief):
+    shapes = tuple([net.small(name, raw=False) for name in of] for of in SHAPES)
+    on_hosts = [i for i in implementations if i in net.IMPLEMENTATIONS]
+    for group in net.starts(hosts, set(names), on_hosts, brief, of=net.GROUPS + shapes):
         groups.append([Start(i, command, read_single({k: names[v] for k, v in of.items()}), 0 if i == RAW else len(of))
                        for i, command, of in group])
     return groups

@@ -237,11 +237,11 @@ def needed(wanted, implementation):
     return wanted | {name for by, name in parts if by == implementation}
 
 
-def starts(hosts, wanted, implementations, brief, bars=False):
-    """One list per group of measures: (implementation, command, {name in the program: measure}). With `bars` also what
+def starts(hosts, wanted, implementations, brief, bars=False, of=GROUPS):
+    """One list per group of measures in `of`: (implementation, command, {name in the program: measure}). With `bars` also what
     the measures' bars add up."""
     found = []
-    for group in GROUPS:
+    for group in of:
         of_group = []
         for implementation in implementations:
             raw = implementation == RAW

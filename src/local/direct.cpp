@@ -20,6 +20,9 @@ void Direct::update(const Update& how, std::int64_t disp, const void* origin, vo
 
 void Direct::update_all(const Update& how, std::int64_t start, op::Cursor target, const std::byte* origin,
                         std::byte* result, std::size_t bytes) {
+    if (target.done()) return;
+    if (!target.in_list() && target.ahead().blocks == 1)
+        return update(how, start + target.offset(), origin, result, bytes / how.width);
     constexpr std::int64_t kChunk = std::int64_t{1} << kStripeShift;
     constexpr std::size_t kLongPiece = 256;  // bytes: copies gain nothing
     const bool dense = how.width == op::significant_size(how.basic);

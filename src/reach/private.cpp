@@ -23,7 +23,7 @@ bool Private::is_scattered(const op::Call& call) {
 
 Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* scattered)
     : path_(stats::DataPath::ProcessVm) {
-    const bool packs = scattered != nullptr && target.control().mailbox != 0;
+    const bool packs = scattered != nullptr && target.rank != way.origin_.me && target.control().mailbox != 0;
     const pid_t pid = way.pid_of(target.rank);
     if (pid != 0 && !packs) {
         cross_.emplace(pid, base, way.origin_.stripes(target.control()));

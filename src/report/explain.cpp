@@ -113,8 +113,8 @@ constexpr const char* kDoings[] = {
     "it is stopped by a signal (SIGSTOP); SIGCONT continues it",
     "it is stopped by a debugger",
     "it is dead",
-    "it does not answer, but its node does: it is stopped, its network thread gets no core, or the adapters' link is "
-    "down",
+    ("it does not answer, but its node does: it is stopped, its network thread gets no core, or the adapters' link is "
+     "down"),
     "neither it nor its node answers: the node is down, or the network is cut",
     "the system does not show what it does",
 };

@@ -34,8 +34,8 @@ struct FenceSummary {
 
     void add(const FenceSummary& more) {
         wants |= more.wants;
-        for (const auto& [target, count] : more.closes)
-            base::insist([&] { closes[target] += count; });
+        for (const auto& part : more.closes)
+            base::insist([&] { closes[part.first] += part.second; });
     }
 };
 

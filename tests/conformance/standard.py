@@ -31,7 +31,7 @@ def known_tests():
                 continue
             with open(os.path.join(folder, name), errors="replace") as f:
                 text = f.read()
-            cases = set(re.findall(r"\bCASE\((\w+)\)", text))
+            cases = set(re.findall(r"\bCASE(?:_BY_KIND)?\((\w+)\)", text))
             cases.update(re.findall(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)", text))
             found.setdefault(stem, set()).update(cases)
     return found

@@ -8,12 +8,14 @@
 
 namespace osc::net {
 
-std::byte* AgentTransport::add(const Record& record) {
+std::byte* AgentTransport::add(const Record& record, std::size_t segments) {
     if (fault_ != Fault::None) return nullptr;
     const std::size_t needed = sizeof(Record) + padded(carried(record));
     const std::size_t back = padded(returned(record));
     if (filling_ != Outbox::kNone && bytes_ + reply_bytes_ + needed + back > kMessageBody) send();
     if (filling_ == Outbox::kNone && !claim()) return nullptr;
+    auto& expected = outbox_.segments(filling_);
+    if (back != 0 && expected.capacity() - expected.size() < segments) expected.reserve(2 * expected.size() + segments);
     std::byte* const at = outbox_.slot(filling_).body + bytes_;
     std::memcpy(at, &record, sizeof record);
     bytes_ += needed;

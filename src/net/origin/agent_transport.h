@@ -30,7 +30,8 @@ class AgentTransport final : public RecordTransport {
     Fault finish() override;
 
   private:
-    std::byte* add(const Record& record) override;
+    using RecordTransport::add;
+    std::byte* add(const Record& record, std::size_t segments) override;
     void returns(const ReplySegment& segment) override;
     bool claim();
     void send();

@@ -64,6 +64,27 @@ ShapeWriter RecordTransport::describe(op::Cursor& target, std::size_t left, std:
     return {target, shape, std::min(left, most - shape), unit};
 }
 
+namespace {
+
+// Calls f(pieces, joins) for equal pieces of the next `bytes` bytes; `joins`: there are more.
+template <class F>
+void for_each_row(op::Cursor& cursor, std::size_t bytes, F&& f) {
+    while (bytes > 0) {
+        op::Pieces next = cursor.ahead();
+        next.blocks = std::min(next.blocks, bytes / next.bytes);
+        if (next.blocks == 0) {
+            next = {next.off, bytes, 0, 1};
+            cursor.advance(bytes);
+        } else {
+            cursor.advance_pieces(next.blocks);
+        }
+        bytes -= next.bytes * next.blocks;
+        f(next, bytes > 0);
+    }
+}
+
+}  // namespace
+
 void RecordTransport::move_all(const op::Call& call, std::int64_t start) {
     op::Cursor target(call.target.layout->data(), call.target.count);
     if (!gathers(target)) return Transport::move_all(call, start);
@@ -74,26 +95,22 @@ void RecordTransport::move_all(const op::Call& call, std::int64_t start) {
     while (left > 0) {
         const ShapeWriter shape = describe(target, left, most_, 16);
         const std::size_t bytes = shape.data();
+        std::size_t rows = 0;
+        if (!write) {
+            op::Cursor counted = origin;
+            for_each_row(counted, bytes, [&](const op::Pieces&, bool) { ++rows; });
+        }
         std::byte* const carried = add({write ? Opcode::Put : Opcode::Get, Basic::None, Op::None, shape.units(),
-                                        static_cast<std::uint32_t>(bytes), start + shape.first()});
+                                        static_cast<std::uint32_t>(bytes), start + shape.first()},
+                                       rows);
         if (carried == nullptr) return;
         std::byte* const data = shape.copy_to(carried);
-        for (std::size_t done = 0; done < bytes;) {
-            if (write) {
-                done += op::pack(origin, call.origin.base, data + done, bytes - done);
-                continue;
-            }
-            const op::Pieces next = origin.ahead();
-            const std::size_t n = std::min(next.blocks, (bytes - done) / next.bytes);
-            const std::size_t part = n != 0 ? next.bytes : bytes - done;
-            const std::size_t pieces = std::max<std::size_t>(n, 1);
-            done += part * pieces;
-            returns({op::at(call.origin.base, next.off), part, nullptr, 1, pieces, next.stride, done < bytes});
-            if (n != 0)
-                origin.advance_pieces(n);
-            else
-                origin.advance(part);
-        }
+        for (std::size_t done = 0; write && done < bytes;)
+            done += op::pack(origin, call.origin.base, data + done, bytes - done);
+        if (!write)
+            for_each_row(origin, bytes, [&](const op::Pieces& row, bool joins) {
+                returns({op::at(call.origin.base, row.off), row.bytes, nullptr, 1, row.blocks, row.stride, joins});
+            });
         left -= bytes;
     }
 }

@@ -42,8 +42,9 @@ class RecordTransport : public Transport {
         : most_(most), most_both_(most_both), base_(base) {}
 
     /// Copies the record into a message that has room for it; returns where its data goes, null if the operation has
-    /// failed.
-    virtual std::byte* add(const Record& record) = 0;
+    /// failed. Behind a record that returns data come so many calls of returns(), which need no memory.
+    virtual std::byte* add(const Record& record, std::size_t segments) = 0;
+    std::byte* add(const Record& record) { return add(record, 1); }
     /// What the record added last returns goes there.
     virtual void returns(const ReplySegment& segment) = 0;
     /// Whether a record describes the pieces of the target, instead of a record each.

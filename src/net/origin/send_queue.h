@@ -65,9 +65,9 @@ class SendQueue : public StreamQueue<OutgoingMessage, MessagePlace, 8> {
     /// Makes the target execute the message only after its fence of this number. Call directly after begin().
     void open_fence(std::uint64_t fence);
     /// Before append() of a record that returns something: the segment of expect() then needs no memory.
-    void expect_more() {
+    void expect_more(std::size_t number = 1) {
         auto& segments = filling_.segments;
-        if (segments.size() == segments.capacity()) segments.reserve(2 * segments.size() + 4);
+        if (segments.capacity() - segments.size() < number) segments.reserve(2 * segments.size() + 4 + number);
     }
     /// Adds a record to it, of which carried() and returned() are known; returns where the record's data goes.
     std::byte* append(const Record& record, std::size_t carries, std::size_t returns);

@@ -73,7 +73,7 @@ void Stream::begin() {
 }
 
 // Makes room for a record in the message that is being filled; returns where its data goes.
-std::byte* Stream::add(const Record& record) {
+std::byte* Stream::add(const Record& record, std::size_t segments) {
     const bool alone = protocol_ == Protocol::Messages && messages_.waiting() == 0;
     const std::size_t carries = carried(record);
     const std::size_t returns = returned(record);
@@ -86,7 +86,7 @@ std::byte* Stream::add(const Record& record) {
         else
             push(++full_ % kAnswered == 0 || messages_.awaits_data() ? FrameKind::Request : FrameKind::DelayedReply);
     }
-    if (returns != 0) messages_.expect_more();
+    if (returns != 0) messages_.expect_more(segments);
     return place(record, carries, returns);
 }
 

@@ -170,7 +170,8 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
     // One of so many full messages that return nothing is answered at once, the others with a delay.
     static constexpr std::uint32_t kAnswered = 4;
 
-    std::byte* add(const Record& record) override;
+    using RecordTransport::add;
+    std::byte* add(const Record& record, std::size_t segments) override;
     std::byte* place(const Record& record, std::size_t carries, std::size_t returns);
     void returns(const ReplySegment& segment) override;
     void begin();
