@@ -159,7 +159,7 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     if (attached == nullptr)
         return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
                                     rank, std::strerror(error))};
-    const bool packs = Private::is_scattered(call) && is_unshared(*attached, call, start);
+    const bool packs = rank != origin_.me && Private::is_scattered(call) && is_unshared(*attached, call, start);
     Private::Carrier unmapped(unmapped_, target, 0, packs ? &call : nullptr);
     if (packs && unmapped.fault() == Fault::None)
         return unmapped.outcome(op::execute(call, what, start, unmapped.transport()));
