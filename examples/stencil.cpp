@@ -20,6 +20,7 @@ struct Settings {
     long steps = 100;
     std::string exchange = "fence";
     std::string picture;
+    bool arrays = false;
 };
 
 // The part of `count` points that place `at` of `parts` has.
@@ -51,8 +52,14 @@ class Plate {
                       y < dims_[1] - 1 ? session.rank + dims_[0] : MPI_PROC_NULL};
         for (int side = 0; side < kSides; ++side)
             there_[at(side)] = layout_of(set, at(side), x, y);
-        MPI_Win_allocate(static_cast<MPI_Aint>(sizeof(double)) * 2 * field(), sizeof(double), MPI_INFO_NULL,
-                         MPI_COMM_WORLD, static_cast<void*>(&fields_), &win_);
+        const auto bytes = static_cast<MPI_Aint>(sizeof(double)) * 2 * field();
+        if (set.arrays) {
+            own_.resize(static_cast<std::size_t>(2 * field()));
+            fields_ = own_.data();
+            MPI_Win_create(fields_, bytes, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &win_);
+        } else {
+            MPI_Win_allocate(bytes, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&fields_), &win_);
+        }
         MPI_Type_vector(static_cast<int>(rows_.count), 1, static_cast<int>(stride_), MPI_DOUBLE, &column_);
         MPI_Type_commit(&column_);
         MPI_Type_contiguous(static_cast<int>(columns_.count), MPI_DOUBLE, &row_);
@@ -232,6 +239,7 @@ class Plate {
     long stride_;
     std::array<int, kSides> neighbour_{};
     std::array<Layout, kSides> there_{};
+    std::vector<double> own_;
     double* fields_ = nullptr;
     MPI_Win win_ = MPI_WIN_NULL;
     MPI_Datatype column_ = MPI_DATATYPE_NULL;
@@ -281,6 +289,7 @@ int main(int argc, char** argv) {
     options.number("height", set.height, 1, 1L << 20, "points down");
     options.number("steps", set.steps, 1, 1000000000, "steps");
     options.word("exchange", set.exchange, "fence|pscw|notify|messages", "how ghost cells travel");
+    options.flag("arrays", set.arrays, "a window over the program's own arrays");
     options.word("picture", set.picture, nullptr, "write the field there (PGM)");
     const int status = options.parse(argc, argv, session);
     if (status != Options::kGoOn) return status;
