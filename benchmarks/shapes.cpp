@@ -29,7 +29,7 @@ struct Type {
     ~Type() { MPI_Type_free(&type); }
     Type(const Type&) = delete;
     Type& operator=(const Type&) = delete;
-    // In windows of an odd size, MPICH 4.0.2 puts elsewhere than the owner of the memory reads.
+    // In allocated windows whose size is no multiple of 16, MPICH 4.0.2 puts elsewhere than the owner reads.
     std::size_t bytes() const { return (places.back() + 1) * sizeof(double) / 4096 * 4096 + 4096; }
 
   private:
