@@ -61,7 +61,9 @@ Fault Window::serve_by_agent() {
     net::Agent& agent = net::Agent::mine();
     if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
     net::ExposedWindow window = exposed();
-    window.guarded = net::can_guard();
+    // As by process_vm_*, which the program may see fail. Where only agents reach memory, a program's handler may open
+    // a protected page to them.
+    window.guarded = net::can_guard() && team.cma_reaches_all();
     served_ = agent.service().add(window);
     block.served = served_;
     block.mailbox = agent.mailbox();

@@ -212,7 +212,10 @@ foreach(run put_get:2 fence:4 locks:4 pscw:4 atomicity:4 alignment:2 requests:4 
 endforeach()
 osc_mpi_add_run(batches.adopted.n2 test_batches 2 LEVEL full TIMEOUT 60 ENV OSC_ADOPT=always
   ARGS memory_of_every_kind runs_of_puts_and_gets runs_at_the_edges_of_adopted_memory)
-# Its edges by the target's agent instead of process_vm_*.
+# Accesses by the target's agent instead of process_vm_*.
+osc_mpi_add_run(progress.agents.n2 test_progress 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off
+  ARGS a_handler_opens_pages_that_the_target_watches)
+# The edges of adopted memory by the target's agent.
 osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_DEBUG=cma=off)
 # Peers on the node load and store, those of the other node send messages, to the same memory.
 osc_mpi_add_run(adopt.nodes.n4 test_adopt 4 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_DEBUG=fake_nodes=2
