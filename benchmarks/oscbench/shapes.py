@@ -20,22 +20,31 @@ def split(name):
     return flavour, kind, shape[:-len(pieces)], pieces
 
 
+def kept(document):
+    """What the table shows of each measure: libosc's median, and the medians of its ratios."""
+    def row(measure):
+        def median(points):
+            return comparison.at(points, None)["median"] if points else None
+        return {"name": measure["name"], "ns": median(measure["figures"].get(LIBOSC)),
+                **{other: median(measure["ratios"].get(other)) for other in (HOST, OPENMPI)}}
+    return dict(document, measures=[m if "ns" in m else row(m) for m in document["measures"]])
+
+
 def table(documents):
     """libosc's time over the host's by number of pieces, its time at the last, and there over Open MPI's."""
-    rows = {split(row["name"]): row for row in documents["shapes"]["measures"]}
+    rows = {split(row["name"]): row for row in kept(documents["shapes"])["measures"]}
     lines = [["window", "operation", "target's datatype"] + ["%s pieces" % p for p in PIECES]
              + ["libosc, %s" % PIECES[-1], "/ Open MPI"]]
 
     def ratio(row, other):
-        found = comparison.at(row["ratios"].get(other, []), None) if row else None
-        return "%.2f" % found["median"] if found else "-"
+        return "%.2f" % row[other] if row and row[other] is not None else "-"
     for place, window in PLACES.items():
         for kind, operation in OPERATIONS.items():
             for shape, datatype in SHAPES.items():
                 of = [rows.get((place, kind, shape, pieces)) for pieces in PIECES]
-                if any(of):
+                if all(of):
                     lines.append([window, operation, datatype] + [ratio(row, HOST) for row in of]
-                                 + [comparison.cell(of[-1], LIBOSC, None), ratio(of[-1], OPENMPI)])
+                                 + [comparison.duration(of[-1]["ns"] / 1e3), ratio(of[-1], OPENMPI)])
     return markdown(lines)
 
 

@@ -62,25 +62,16 @@ CASE_BY_KIND(start_and_wait) {
     SKIP_IF(size() < 2);
     Window win(kind, 64);
     const Group zero(0), one(1);
-    sender_waits_for_receiver(
-        [&] {
-            MPI_Win_start(zero, 0, win);
-            MPI_Win_complete(win);
-        },
-        [&] {
-            MPI_Win_post(one, 0, win);
-            MPI_Win_wait(win);
-        });
-    // The exposing side waits too.
-    sender_waits_for_receiver(
-        [&] {
-            MPI_Win_post(zero, 0, win);
-            MPI_Win_wait(win);
-        },
-        [&] {
-            MPI_Win_start(one, 0, win);
-            MPI_Win_complete(win);
-        });
+    const auto access = [&win](MPI_Group group) {
+        MPI_Win_start(group, 0, win);
+        MPI_Win_complete(win);
+    };
+    const auto expose = [&win](MPI_Group group) {
+        MPI_Win_post(group, 0, win);
+        MPI_Win_wait(win);
+    };
+    sender_waits_for_receiver([&] { access(zero); }, [&] { expose(one); });
+    sender_waits_for_receiver([&] { expose(zero); }, [&] { access(one); });
 }
 
 CASE(window_free) {

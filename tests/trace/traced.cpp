@@ -2,11 +2,13 @@
 // "killed" by SIGKILL of every rank, "exits" without MPI_Finalize; each rank is behind a barrier then. "moves": each
 // rank changes to a folder of its own first, which is gone at once; "gone": rank 0 removes its part of the timeline.
 #include <mpi.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 int main(int argc, char** argv) {
@@ -22,8 +24,9 @@ int main(int argc, char** argv) {
     MPI_Win win = MPI_WIN_NULL;
     MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     if (how == "moves") {
-        char folder[] = "/tmp/osc_traced_XXXXXX";
-        if (::mkdtemp(folder) == nullptr || ::chdir(folder) != 0 || ::rmdir(folder) != 0) return 3;
+        const std::string folder = "/tmp/osc_traced_" + std::to_string(::getpid());
+        if (::mkdir(folder.c_str(), 0700) != 0 || ::chdir(folder.c_str()) != 0 || ::rmdir(folder.c_str()) != 0)
+            return 3;
     }
     if (how == "gone" && rank == 0 && ::unlink("timeline.json.rank-0") != 0) return 4;
     MPI_Win_lock_all(0, win);
