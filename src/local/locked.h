@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,33 +41,29 @@ Fault with_stripe(const Stripes& stripes, std::atomic<std::uint32_t>& holder, F&
     return Fault::None;
 }
 
-/// Chunks whose locks a thread may hold together.
-inline constexpr std::size_t kMostChunks = 4;
-
-/// Calls `f` under the locks of the chunks that bytes `first` to `last` lie in, kMostChunks at the most. Takes them in
-/// ascending order of the stripes' numbers, which every process does: so no two wait for each other. Fault::Dead if the
-/// holder of one died.
-template <class F>
-Fault with_stripes(const Stripes& stripes, std::uint64_t first, std::uint64_t last, F&& f) {
-    OSC_ASSERT((last >> kStripeShift) - (first >> kStripeShift) < kMostChunks);
-    std::array<std::uint32_t, kMostChunks> numbers;
-    std::size_t count = 0;
+/// The stripes of the chunks that bytes `first` to `last` lie in, one bit each.
+inline std::uint32_t stripes_between(std::uint64_t first, std::uint64_t last) {
+    std::uint32_t set = 0;
     for (std::uint64_t chunk = first >> kStripeShift; chunk <= last >> kStripeShift; ++chunk)
-        numbers[count++] = ControlBlock::stripe_number(chunk << kStripeShift);
-    const auto begin = numbers.begin();
-    const auto end = begin + static_cast<std::ptrdiff_t>(count);
-    std::sort(begin, end);
-    const auto distinct = std::unique(begin, end);
+        set |= 1u << ControlBlock::stripe_number(chunk << kStripeShift);
+    return set;
+}
+
+/// Calls `f` under the locks of a set of stripes. Takes them in ascending order, as every process does: so no two wait
+/// for each other. Fault::Dead if the holder of one died.
+template <class F>
+Fault with_stripes(const Stripes& stripes, std::uint32_t set, F&& f) {
+    const auto holder = [&](std::uint32_t left) -> std::atomic<std::uint32_t>& {
+        return stripes.target.stripes[std::countr_zero(left)].holder;
+    };
     std::uint32_t dead = 0;
-    auto next = begin;
-    while (next != distinct &&
-           sync::stripe_lock(stripes.target.stripes[*next].holder, stripes.me, stripes.liveness, dead))
-        ++next;
-    const bool all = next == distinct;
-    if (all) f();
-    while (next != begin)
-        sync::stripe_unlock(stripes.target.stripes[*--next].holder);
-    return all ? Fault::None : fault_of_dead(dead);
+    std::uint32_t left = set;
+    while (left != 0 && sync::stripe_lock(holder(left), stripes.me, stripes.liveness, dead))
+        left &= left - 1;
+    if (left == 0) f();
+    for (std::uint32_t taken = set & ~left; taken != 0; taken &= taken - 1)
+        sync::stripe_unlock(holder(taken));
+    return left == 0 ? Fault::None : fault_of_dead(dead);
 }
 
 /// Calls f(first, n) for consecutive runs of the `count` elements of `width` bytes at byte `disp`, each run under the

@@ -47,7 +47,7 @@ void Updates::add(const Update& how, std::int64_t disp, const void* origin, void
                     0};
     while (count > 0 && fault_ == Fault::None) {
         const bool alone = count * how.width >= kAlone;
-        const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count, alone ? shm::kMostChunks : 1);
+        const std::size_t n = shm::count_in_chunk(portion.disp, how.width, count, alone ? kMostChunks : 1);
         portion.count = static_cast<std::uint32_t>(n);
         portion.stripe = shm::ControlBlock::stripe_number(portion.disp);
         if (alone) {
@@ -134,7 +134,8 @@ std::size_t Updates::run(Portion* portions, std::span<const std::uint16_t> order
     std::size_t taken = 0;
     int error = 0;
     const Portion& front = portions[order.front()];
-    const Fault dead = shm::with_stripes(stripes_, front.disp, front.end() - front.how->width, [&] {
+    const std::uint32_t locks = shm::stripes_between(front.disp, front.end() - front.how->width);
+    const Fault dead = shm::with_stripes(stripes_, locks, [&] {
         bool reads = false;
         for (const std::uint16_t number : order) {
             Portion& portion = portions[number];

@@ -17,6 +17,8 @@ namespace osc::cma {
 /// For one thread. Operands, results and what add() gets as `how` are in use until finish() has returned.
 class Updates {
   public:
+    static constexpr std::size_t kMostChunks = 4;  // whose locks it takes together
+
     /// `base`: address of displacement 0 in process `pid`.
     Updates(pid_t pid, std::uint64_t base, const shm::Stripes& stripes) : pid_(pid), base_(base), stripes_(stripes) {}
 
@@ -42,8 +44,8 @@ class Updates {
     using Order = std::span<std::uint16_t>;  // indices of portions
 
     static constexpr std::size_t kFew = 8;
-    static constexpr std::size_t kMost = 2048;                                          // portions collected at a time
-    static constexpr std::size_t kRoom = (shm::kMostChunks << shm::kStripeShift) + 64;  // see run()
+    static constexpr std::size_t kMost = 2048;                                     // portions collected at a time
+    static constexpr std::size_t kRoom = (kMostChunks << shm::kStripeShift) + 64;  // see run()
 
     bool grow();
     void execute();

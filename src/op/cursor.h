@@ -78,6 +78,11 @@ class Cursor {
         if (__builtin_mul_overflow(extent, elements_, &all)) return ~std::size_t{0};
         return all + shape_->true_extent();
     }
+    /// Bytes from one piece to the next one, on average.
+    [[nodiscard]] std::size_t spacing() const noexcept {
+        return shape_ != nullptr ? shape_->true_extent() / shape_->blocks()
+                                 : static_cast<std::size_t>(std::abs(run_.stride));
+    }
     /// Steps over whole runs, if the cursor stands before one, while they are no more than `bytes` bytes together.
     /// Calls `f(displacement, runs, shape)` for adjacent ones, in typemap order, at most
     /// `most_runs`; their displacements count from `displacement`.

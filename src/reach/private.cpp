@@ -4,21 +4,22 @@
 
 namespace osc::reach {
 
-// A get reads the span with its gaps in one piece.
 bool Private::is_scattered(const op::Call& call) {
-    // The system takes 150 to 350 ns for each piece. The owner's agent takes some 10 us to answer, and asks the system
-    // for each page, which costs as much as a piece.
+    // The system takes 150 to 350 ns for each piece; the owner's agent takes some 10 us to answer.
     constexpr std::size_t kManyPieces = 64;
-    constexpr std::size_t kLongPiece = 1024;    // bytes
-    constexpr std::size_t kSpanOfPiece = 1024;  // bytes, gaps included
+    constexpr std::size_t kLongPiece = 1024;  // bytes
+    // A get reads the gaps, in as much time for this span as the agent takes.
+    constexpr std::size_t kLongSpan = std::size_t{256} << 10;
+    constexpr std::size_t kSparse = 8;  // gaps per data
     const op::Layout& layout = *call.target.layout;
     const std::size_t pieces = layout.data().blocks() * call.target.count;
+    const std::size_t bytes = layout.size() * call.target.count;
     op::Bounds bounds;
-    if (call.kind == op::OpKind::Get || pieces < kManyPieces || layout.data().one_piece(call.target.count) ||
-        !layout.bounds(call.target.count, bounds))
-        return false;
+    if (pieces < kManyPieces || bytes / pieces > kLongPiece || layout.data().one_piece(call.target.count)) return false;
+    if (call.kind != op::OpKind::Get) return true;
+    if (!layout.bounds(call.target.count, bounds)) return false;
     const auto span = static_cast<std::size_t>(bounds.hi - bounds.lo);
-    return layout.size() * call.target.count / pieces <= kLongPiece && span / pieces <= kSpanOfPiece;
+    return span >= kLongSpan && span / kSparse >= bytes;
 }
 
 Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* scattered)

@@ -1,5 +1,6 @@
 // The service of this process's memory: to processes of its node by an agent, which creation starts where it is needed,
 // and to those of other nodes; and its end.
+#include <memory>
 #include <utility>
 
 #include "base/options.h"
@@ -35,7 +36,7 @@ void Window::offer_agent() {
     if (!team.cma_reaches_all()) need |= shm::kUnreachable;
     // Unguarded, an agent only serves where nothing else reaches the memory.
     if (needs_agent(core.mine().memory) &&
-        (!net::can_guard() || base::attempt([this] { return serve_by_agent(); }) != Fault::None))
+        (!net::Guard::works() || base::attempt([this] { return serve_by_agent(); }) != Fault::None))
         need |= shm::kUnserved;
     if (need != 0) core.controls.header().agents.fetch_or(need, std::memory_order_acq_rel);
 }
@@ -63,7 +64,7 @@ Fault Window::serve_by_agent() {
     net::ExposedWindow window = exposed();
     // As by process_vm_*, which the program may see fail. Where only agents reach memory, a program's handler may open
     // a protected page to them.
-    window.guarded = net::can_guard() && team.cma_reaches_all();
+    if (net::Guard::works() && team.cma_reaches_all()) window.guard = std::make_shared<net::Guard>();
     served_ = agent.service().add(window);
     block.served = served_;
     block.mailbox = agent.mailbox();

@@ -169,24 +169,25 @@ CASE(five_thousand_pieces) {
     MPI_Type_free(&pieces);
 }
 
-// Many pieces may go another way to a target's memory than one element: by its agent, where the element goes by
-// process_vm_*. Accumulates of a process keep their order all the same, and no process's is lost.
-CASE_BY_KIND(many_pieces_and_single_elements) {
+// Many pieces, `stride` elements apart, may go another way to a target's memory than one element: by its agent, where
+// the element goes by process_vm_*. Accumulates of a process keep their order all the same, and no process's is lost.
+static void many_pieces_and_single_elements(WindowKind kind, int stride) {
     constexpr int kPieces = 300;
     constexpr int kRounds = 40;
     MPI_Datatype pieces;
-    MPI_Type_vector(kPieces, 1, 3, MPI_INT, &pieces);
+    MPI_Type_vector(kPieces, 1, stride, MPI_INT, &pieces);
     MPI_Type_commit(&pieces);
     const std::vector<int> ones(kPieces, 1);
     std::vector<int> fetched(kPieces), expected(kPieces);
-    Window win(kind, 3 * kPieces * sizeof(int));
+    const std::size_t apart = static_cast<std::size_t>(stride) * sizeof(int);
+    Window win(kind, kPieces * apart);
     MPI_Win_lock_all(0, win);
     const int next = right();
     for (int round = 0; round < kRounds; ++round) {
         const int value = round * 100;
         const auto element = static_cast<std::size_t>(round * 7 % kPieces);
         CHECK_OK(MPI_Accumulate(ones.data(), kPieces, MPI_INT, next, win.at(next, 0), 1, pieces, MPI_SUM, win));
-        CHECK_OK(MPI_Accumulate(&value, 1, MPI_INT, next, win.at(next, element * 12), 1, MPI_INT, MPI_REPLACE, win));
+        CHECK_OK(MPI_Accumulate(&value, 1, MPI_INT, next, win.at(next, element * apart), 1, MPI_INT, MPI_REPLACE, win));
         CHECK_OK(MPI_Get_accumulate(ones.data(), kPieces, MPI_INT, fetched.data(), kPieces, MPI_INT, next,
                                     win.at(next, 0), 1, pieces, MPI_SUM, win));
         MPI_Win_flush(next, win);
@@ -203,7 +204,7 @@ CASE_BY_KIND(many_pieces_and_single_elements) {
     for (int round = 0; round < kRounds; ++round) {
         MPI_Accumulate(ones.data(), kPieces, MPI_INT, 0, win.at(0, 4), 1, pieces, MPI_SUM, win);
         for (std::size_t i = 0; i < kPieces; i += 5)
-            MPI_Accumulate(ones.data(), 1, MPI_INT, 0, win.at(0, 4 + i * 12), 1, MPI_INT, MPI_SUM, win);
+            MPI_Accumulate(ones.data(), 1, MPI_INT, 0, win.at(0, 4 + i * apart), 1, MPI_INT, MPI_SUM, win);
     }
     MPI_Win_flush_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -214,6 +215,10 @@ CASE_BY_KIND(many_pieces_and_single_elements) {
     MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Type_free(&pieces);
+}
+CASE_BY_KIND(many_pieces_and_single_elements) {
+    many_pieces_and_single_elements(kind, 3);
+    many_pieces_and_single_elements(kind, 1030);
 }
 
 CASE_BY_KIND(freed_while_queued) {

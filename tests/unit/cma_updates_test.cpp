@@ -123,7 +123,7 @@ TEST_F(CmaUpdates, LongPiecesTakeFewCalls) {
 TEST_F(CmaUpdates, LongPiecesTakeTheirLocksInOneOrder) {
     const Deadline deadline(100);
     constexpr std::int64_t kFar = std::int64_t{272} << shm::kStripeShift;
-    constexpr std::size_t kElements = std::size_t{shm::kMostChunks} << (shm::kStripeShift - 3);
+    constexpr std::size_t kElements = std::size_t{cma::Updates::kMostChunks} << (shm::kStripeShift - 3);
     ASSERT_EQ(shm::ControlBlock::stripe_number(0), shm::ControlBlock::stripe_number(kFar + (1 << shm::kStripeShift)));
     ASSERT_EQ(shm::ControlBlock::stripe_number(1 << shm::kStripeShift), shm::ControlBlock::stripe_number(kFar));
     std::vector<std::int64_t> memory(kFar / 8 + kElements);

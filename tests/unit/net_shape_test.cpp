@@ -147,21 +147,32 @@ TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
     EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{8, 0}), Status::Done);
 }
 
-// A target that touched such a page would die.
-TEST(GuardedWindow, PagesThatAreNotAccessibleAreTheOriginsError) {
-    if (!net::can_guard()) GTEST_SKIP() << "this system does not populate pages on request (Linux 5.14)";
-    const std::size_t page = base::page_bytes();
-    constexpr std::size_t kPages = 6;
-    void* const all = ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(all, MAP_FAILED);
-    auto* const memory = static_cast<std::byte*>(all);
-    ASSERT_EQ(::mprotect(memory + 2 * page, page, PROT_NONE), 0);
-    ASSERT_EQ(::mprotect(memory + 4 * page, page, PROT_READ), 0);
-    ExposedMemory target(8);
-    target.exposed.base = memory;
-    target.exposed.size = kPages * page;
-    target.exposed.guarded = true;
-    const auto execute = [&](Opcode opcode, std::vector<std::int32_t> places) {
+// A window over pages of its own, some of which do not admit an access. A target that touched one would die.
+class GuardedWindow : public testing::Test {
+  protected:
+    static constexpr std::size_t kPages = 100;
+
+    void SetUp() override {
+        if (!net::Guard::works()) GTEST_SKIP() << "this system does not populate pages on request (Linux 5.14)";
+        target_.exposed.base = map(0, kPages);
+        target_.exposed.size = kPages * page_;
+        target_.exposed.guard = std::make_shared<net::Guard>();
+    }
+    ~GuardedWindow() override { ::munmap(memory_, kPages * page_); }
+
+    std::byte* map(std::size_t number, std::size_t pages) {
+        void* const at = memory_ != nullptr ? memory_ + number * page_ : nullptr;
+        void* const all = ::mmap(at, pages * page_, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+        EXPECT_NE(all, MAP_FAILED);
+        if (memory_ == nullptr) memory_ = static_cast<std::byte*>(all);
+        return memory_;
+    }
+    void protect(std::size_t number, int rights) { ASSERT_EQ(::mprotect(memory_ + number * page_, page_, rights), 0); }
+    std::int32_t at(std::size_t number) const { return static_cast<std::int32_t>(number * page_); }
+
+    // On 8 bytes at each place.
+    Status execute(Opcode opcode, std::vector<std::int32_t> places) {
         std::vector<std::byte> carried(net::kShapeUnit + 64, std::byte{1});
         const net::ShapeHead head{static_cast<std::uint32_t>(places.size()), 8};
         std::memcpy(carried.data(), &head, sizeof head);
@@ -169,17 +180,44 @@ TEST(GuardedWindow, PagesThatAreNotAccessibleAreTheOriginsError) {
         const Record record{opcode, Basic::None, Op::None, 1, head.count * 8, 0};
         net::CheckedRecord operation{record, carried.data(), {}, {}};
         std::vector<std::byte> out(64);
-        return net::execute(target.exposed, std::span(&operation, 1), out.data());
-    };
-    const auto at = [page](std::size_t number) { return static_cast<std::int32_t>(number * page); };
+        return net::execute(target_.exposed, std::span(&operation, 1), out.data());
+    }
+
+    const std::size_t page_ = base::page_bytes();
+    std::byte* memory_ = nullptr;
+    ExposedMemory target_{8};
+};
+
+TEST_F(GuardedWindow, PagesThatAreNotAccessibleAreTheOriginsError) {
+    protect(2, PROT_NONE);
+    protect(4, PROT_READ);
     EXPECT_EQ(execute(Opcode::Put, {at(1), at(2)}), Status::Inaccessible);
-    EXPECT_EQ(memory[page], std::byte{0});
+    EXPECT_EQ(memory_[page_], std::byte{0});
     EXPECT_EQ(execute(Opcode::Put, {at(2) - 4, at(3)}), Status::Inaccessible);  // a piece ends there
     EXPECT_EQ(execute(Opcode::Put, {at(1), at(3)}), Status::Done);              // a gap may have one
-    EXPECT_EQ(memory[3 * page], std::byte{1});
+    EXPECT_EQ(memory_[3 * page_], std::byte{1});
     EXPECT_EQ(execute(Opcode::Put, {at(3), at(4)}), Status::Inaccessible);
     EXPECT_EQ(execute(Opcode::Get, {at(3), at(4)}), Status::Done);
-    ::munmap(all, kPages * page);
+}
+
+// The pages of sparse shapes are remembered.
+TEST_F(GuardedWindow, AHoleIsFoundInPagesThatHaveAdmittedAnAccess) {
+    const std::vector<std::int32_t> places{at(0), at(12), at(24), at(36), at(48), at(60), at(72), at(84)};
+    protect(24, PROT_READ);
+    EXPECT_EQ(execute(Opcode::Get, places), Status::Done);
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Inaccessible);
+    protect(24, PROT_READ | PROT_WRITE);
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Done);
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Done);
+    ::munmap(memory_ + 30 * page_, page_);  // in a gap
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Done);
+    memory_[0] = std::byte{0};
+    ::munmap(memory_ + 36 * page_, page_);
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Inaccessible);
+    EXPECT_EQ(execute(Opcode::Get, places), Status::Inaccessible);
+    EXPECT_EQ(memory_[0], std::byte{0});
+    map(30, 7);
+    EXPECT_EQ(execute(Opcode::Put, places), Status::Done);
 }
 
 }  // namespace

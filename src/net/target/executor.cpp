@@ -1,13 +1,10 @@
 // Checking and doing operations.
 #include "net/target/executor.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <optional>
 
-#include "base/pages.h"
 #include "local/direct.h"
 #include "net/shape.h"
 #include "op/copy.h"
@@ -79,29 +76,9 @@ std::byte* address_of(const ExposedWindow& window, std::int64_t disp) {
     return window.regions != nullptr ? reinterpret_cast<std::byte*>(disp) : window.base + disp;
 }
 
-// Populates the pages of [first, end), as an access would; false if one of them does not admit it.
-bool populate(std::uintptr_t first, std::uintptr_t end, bool write) {
-    first = base::page_down(first);
-    return ::madvise(reinterpret_cast<void*>(first), end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
-           0;
-}
-
-// Whether this process may access every page of an operation. The span is asked for first, which one call answers, and
-// the pieces only if some page of it does not admit the access: it may lie in a gap.
 bool accessible(const ExposedWindow& window, const CheckedRecord& operation) {
-    const bool writes = changes(operation.record);
-    const auto here = reinterpret_cast<std::uintptr_t>(address_of(window, operation.record.disp));
-    const op::Shape& shape = operation.shape;
-    if (shape.size() == 0) return populate(here, here + operation.record.bytes, writes);
-    constexpr std::size_t kSparse = 64;  // a page of each piece is populated then, the gaps are not
-    const std::uintptr_t first = here + static_cast<std::uintptr_t>(shape.true_lb());
-    const bool dense = shape.true_extent() / kSparse <= shape.size() + base::page_bytes();
-    if (dense && populate(first, first + shape.true_extent(), writes)) return true;
-    for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes())) {
-        const std::uintptr_t at = here + static_cast<std::uintptr_t>(piece.offset());
-        if (!populate(at, at + piece.bytes(), writes)) return false;
-    }
-    return true;
+    const auto at = reinterpret_cast<std::uintptr_t>(address_of(window, operation.record.disp));
+    return window.guard->admits(at, operation.record.bytes, operation.shape, changes(operation.record));
 }
 
 Status perform(const ExposedWindow& window, const CheckedRecord& operation, std::byte* out) {
@@ -138,22 +115,13 @@ Status perform(const ExposedWindow& window, const CheckedRecord& operation, std:
 
 }  // namespace
 
-bool can_guard() {
-    static const bool can = [] {
-        int here = 0;
-        const auto at = reinterpret_cast<std::uintptr_t>(&here);
-        return populate(at, at + sizeof here, true);
-    }();
-    return can;
-}
-
 Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out) {
     for (CheckedRecord& operation : operations)
         if (const Status status = check(operation); status != Status::Done) return status;
     const auto run = [&](const std::vector<shm::Region>* regions) {
         for (const CheckedRecord& operation : operations)
             if (!inside(window, regions, operation)) return Status::OutOfRange;
-        if (window.guarded)
+        if (window.guard != nullptr)
             for (const CheckedRecord& operation : operations)
                 if (!accessible(window, operation)) return Status::Inaccessible;
         for (const CheckedRecord& operation : operations) {

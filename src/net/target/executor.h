@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "net/target/guard.h"
 #include "net/wire.h"
 #include "op/layout.h"
 #include "op/transport.h"
@@ -30,7 +32,7 @@ struct ExposedWindow {
     std::uint32_t rank = 0;       // of the owner in the window's group
     std::uint32_t processes = 0;  // of the window
     sync::Liveness* liveness = nullptr;
-    bool guarded = false;              // executes nothing on pages that are not accessible (can_guard)
+    std::shared_ptr<Guard> guard;      // executes nothing on pages that it does not admit; null: no guard
     stats::Counters* stats = nullptr;  // of the owner, or null
 
     // For processes of other nodes only.
@@ -53,12 +55,9 @@ struct CheckedRecord {
     op::Shape shape;  // by execute(); of the target's memory, if that is not one run of bytes
 };
 
-/// Whether execute() can tell which pages are accessible: Linux 5.14 and later.
-bool can_guard();
-
 /// Executes the operations in order. Checks all of them before the first one touches memory (I7): defined for the type,
-/// whole elements, inside the window or attached memory, on
-/// accessible pages if the window is guarded. `out` receives what they return, each padded.
+/// whole elements, inside the window or attached memory, on accessible pages if the window has a guard. `out` receives
+/// what they return, each padded.
 Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out);
 
 /// Whether execute_alike() takes the record: an operation on one element, a put or a get, in a window with memory of
