@@ -13,7 +13,7 @@ matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "osc", "font
 
 from matplotlib import pyplot, ticker
 
-from . import curves
+from . import curves, shapes
 from .launch import HOST, LIBOSC, OPENMPI, SHM
 
 LABELS = {HOST: "host MPI", LIBOSC: "libosc", OPENMPI: "Open MPI", SHM: "plain shared memory", curves.RAW: "bare libfabric"}
@@ -105,8 +105,39 @@ def ratio_figure(rows, where, folder):
     return save(figure, folder, "%s-ratios" % where)
 
 
+def shape_figure(document, folder, kinds=("svg", "png")):
+    """libosc's time over the host's against the number of pieces, a panel for each window and operation."""
+    found = {shapes.split(row["name"]): row for row in shapes.kept(document)["measures"]}
+    places = [place for place in shapes.PLACES if any(key[0] == place for key in found)]
+    figure, panels = pyplot.subplots(len(places), len(shapes.OPERATIONS), figsize=(9.2, 2.3 * len(places) + 0.9),
+                                     sharex=True, sharey="row", squeeze=False)
+    for place, row in zip(places, panels):
+        for (kind, operation), axes in zip(shapes.OPERATIONS.items(), row):
+            for (shape, datatype), style in zip(shapes.SHAPES.items(), ("-", "--", "-.", ":")):
+                of = [(int(pieces), found.get((place, kind, shape, pieces), {}).get(HOST)) for pieces in shapes.PIECES]
+                points = [point for point in of if point[1] is not None]
+                if points:
+                    axes.plot(*zip(*points), style, linewidth=1.5, label=datatype)
+            axes.axhline(1, color="black", linewidth=0.8)
+            axes.set_title("%s: %s" % (shapes.PLACES[place], operation))
+    ticks = [int(pieces) for pieces in shapes.PIECES]
+    panels[0][0].set_xscale("log")
+    panels[0][0].set_xticks(ticks, ["%d" % tick for tick in ticks])
+    for axes in panels[-1]:
+        axes.set_xlabel("pieces at the target")
+    for row in panels:
+        logarithmic(row[0])
+        row[0].set_ylabel("libosc's time / the host's")
+    figure.suptitle("operations on derived datatypes; below 1 libosc is faster; medians")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="lower center", ncols=len(shapes.SHAPES))
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    return save(figure, folder, "shapes", kinds)
+
+
 def draw(document, folder):
     """The paths of all files drawn."""
+    if {row["name"] for row in document["measures"]} <= {measure.name for measure in curves.shape_measures()}:
+        return shape_figure(document, folder)
     paths = []
     for where in (curves.NODE, curves.HOSTS):
         for kind in (curves.LATENCY, curves.BANDWIDTH):

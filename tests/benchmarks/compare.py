@@ -96,6 +96,9 @@ def main():
         figures_are_sane(check, document)
         if drawing:
             plots_exist(check, folder, document)
+            record = os.path.join(os.path.dirname(check.options.compare), "..", "docs", "performance", "shapes", "compare.json")
+            drawn = check.compare("--from", record, "--out", folder).stdout.split()
+            check.expect([os.path.basename(path) for path in drawn] == ["shapes.svg", "shapes.png"], f"the shapes: {drawn}")
     print("FAILED" if check.failed else "PASSED")
     return 1 if check.failed else 0
 
