@@ -21,6 +21,7 @@ program rma_f08
   call post_start()
   call memory_and_info()
   call requests()
+  call sections()
   call errors()
   call user_attribute()
   call served('Win_create Win_allocate Win_allocate_shared Win_create_dynamic Win_attach Win_detach Win_free')
@@ -280,6 +281,53 @@ contains
     call MPI_Win_unlock_all(win)
     call MPI_Barrier(MPI_COMM_WORLD)
     call check_equal(memory(12), 4, 'what rget_accumulate left')
+    call MPI_Win_free(win)
+  end subroutine
+
+  ! Sections of arrays as buffers of the origin, beside datatypes of the target.
+  subroutine sections()
+    integer, parameter :: columns = 90, width = 4*columns
+    integer, allocatable, asynchronous :: memory(:), sent(:, :), got(:, :)
+    integer :: i, j
+    type(MPI_Datatype) :: third
+    type(MPI_Request) :: request(2)
+    type(MPI_Win) :: win
+    if (.not. MPI_SUBARRAYS_SUPPORTED) return
+    allocate (memory(3*width), sent(9, 2*columns), got(9, 2*columns))
+    memory = 0
+    got = -1
+    sent = reshape([(i, i=1, size(sent))], shape(sent)) + 10000*me
+    call MPI_Type_vector(width, 1, 3, MPI_INTEGER, third)
+    call MPI_Type_commit(third)
+    call MPI_Win_create(memory, int(size(memory)*4, aint), 4, MPI_INFO_NULL, MPI_COMM_WORLD, win)
+    call MPI_Win_lock_all(0, win)
+    call MPI_Put(sent(2:8:2, 2::2), width, MPI_INTEGER, next, 0_aint, 1, third, win)
+    call MPI_Rput(sent(8:2:-2, :columns), width, MPI_INTEGER, next, 1_aint, 1, third, win, request(1))
+    call MPI_Raccumulate(sent(6:9, columns:1:-1), width, MPI_INTEGER, next, 2_aint, 1, third, MPI_SUM, win, request(2))
+    call MPI_Waitall(2, request, MPI_STATUSES_IGNORE)
+    call MPI_Win_flush(next, win)
+    call MPI_Accumulate(sent(2:8:2, 2::2), width, MPI_INTEGER, next, 0_aint, 1, third, MPI_SUM, win)
+    call MPI_Get(got(1:4, ::2), width, MPI_INTEGER, next, 1_aint, 1, third, win)
+    call MPI_Get_accumulate(sent(1:4, ::2), width, MPI_INTEGER, got(6:9, 2::2), width, MPI_INTEGER, next, 2_aint, 1, &
+                            third, MPI_REPLACE, win)
+    call MPI_Win_flush(next, win)
+    call MPI_Rget(got(1:4, 2::2), width, MPI_INTEGER, next, 0_aint, 1, third, win, request(1))
+    call MPI_Rget_accumulate(sent(1:4, 2::2), width, MPI_INTEGER, got(6:9, ::2), width, MPI_INTEGER, next, 2_aint, 1, &
+                             third, MPI_REPLACE, win, request(2))
+    call MPI_Waitall(2, request, MPI_STATUSES_IGNORE)
+    call MPI_Win_unlock_all(win)
+    call MPI_Barrier(MPI_COMM_WORLD)
+    call check(all(got(5, :) == -1), 'gaps of sections stay')
+    do j = 1, columns
+      do i = 1, 4
+        call check_equal(got(i, 2*j), 2*sent(2*i, 2*j), 'put and accumulate of a section, rget')
+        call check_equal(got(i, 2*j - 1), sent(10 - 2*i, j), 'rput of a backward section, get')
+        call check_equal(got(i + 5, 2*j), sent(i + 5, columns + 1 - j), 'raccumulate of backward columns, get_accumulate')
+        call check_equal(got(i + 5, 2*j - 1), sent(i, 2*j - 1), 'get_accumulate of a section, rget_accumulate')
+        call check_equal(memory(3*(4*(j - 1) + i)), sent(i, 2*j) + 10000*(prev - me), 'rget_accumulate of a section')
+      end do
+    end do
+    call MPI_Type_free(third)
     call MPI_Win_free(win)
   end subroutine
 
