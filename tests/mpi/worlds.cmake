@@ -17,6 +17,7 @@ set(runs_gate
     adjacent_access:4:tcp compare_and_swap:4:tcp attributes:3:net region_cache:3:net region_detach:3:net info_keys:4:net
     lifetimes:4:tcp limits:2:tcp streams:2:tcp streams:3:net dynamic:2:messages open_requests:3:messages
     put_get:2:direct datatypes:2:direct datatype_forms:2:net datatype_forms:2:tcp datatype_forms:2:buffered
+    datatype_edges:2:net datatype_edges:3:tcp
     open_requests:3:direct lock_all:4:two_level deadlock:4:two_level blocking:3:two_level
     requests:3:two_level threads:2:two_level dynamic:2:two_level reductions:2:provider_atomics)
 set(runs_full
@@ -216,8 +217,9 @@ osc_mpi_add_run(batches.adopted.n2 test_batches 2 LEVEL full TIMEOUT 60 ENV OSC_
 # Accesses by the target's agent instead of process_vm_*.
 osc_mpi_add_run(progress.agents.n2 test_progress 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off
   ARGS a_handler_opens_pages_that_the_target_watches)
-osc_mpi_add_run(datatypes.agents.n2 test_datatypes 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off)
-osc_mpi_add_run(datatype_forms.agents.n2 test_datatype_forms 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off)
+foreach(program datatypes datatype_forms datatype_edges)
+  osc_mpi_add_run(${program}.agents.n2 test_${program} 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off)
+endforeach()
 # The edges of adopted memory by the target's agent.
 osc_mpi_add_run(adopt.agents.n2 test_adopt 2 TIMEOUT 120 ENV OSC_ADOPT=auto OSC_DEBUG=cma=off)
 # Peers on the node load and store, those of the other node send messages, to the same memory.
