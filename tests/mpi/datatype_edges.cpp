@@ -2,6 +2,8 @@
 // counts of nothing, absolute addresses, gigabytes between pieces, buffers used again, and threads with types of their
 // own.
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -103,6 +105,23 @@ void all_operations(MPI_Win win, MPI_Aint disp, int count, Type there, long firs
     CHECK(in == out);
 }
 
+// Whether an access to a page that right() protects is an error: where process_vm_* reach it. By agents alone, and
+// between nodes, the target gets a signal, and a handler of its own may open the page. Collective.
+bool errs_in_holes() {
+    struct {
+        ::pid_t pid;
+        char* byte;
+    } mine{}, there{};
+    static char byte;
+    mine = {::getpid(), &byte};
+    MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, left(), 0, &there, sizeof there, MPI_BYTE, right(), 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    char read = 0;
+    const ::iovec to{&read, 1}, from{there.byte, 1};
+    return size() > 1 && osct::same_node(right()) && osct::debug_setting("cma") != "off" &&
+           ::process_vm_readv(there.pid, &to, 1, &from, 1, 0) == 1;
+}
+
 }  // namespace
 
 // Every other page of the target cannot be touched; pieces lie in the others, and gaps run over the holes. A piece in a
@@ -125,7 +144,7 @@ CASE(holes_in_the_targets_memory) {
             all_operations(win, win.there(), static_cast<int>(pieces), type, 1000 * rank());
             MPI_Type_free(&type);
         }
-        if (size() > 1 && osct::same_node(right()) && osct::debug_setting("cma") != "off") {
+        if (errs_in_holes()) {
             places[places.size() / 2] += kPage;
             Type type = at_bytes(places, MPI_LONG);
             std::vector<long> data(places.size(), 5);
@@ -136,6 +155,34 @@ CASE(holes_in_the_targets_memory) {
             CHECK(MPI_Get_accumulate(data.data(), n, MPI_LONG, data.data(), n, MPI_LONG, right(), win.there(), 1, type,
                                      MPI_NO_OP, win) != MPI_SUCCESS ||
                   MPI_Win_flush(right(), win) != MPI_SUCCESS);
+            MPI_Type_free(&type);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Gets of pages that the target may only read, then a put to the same pages, which is an error.
+CASE(memory_to_be_read_only) {
+    constexpr MPI_Aint kApart = 4104;
+    for (const bool dynamic : {false, true}) {
+        const Mapping memory(400 * kApart);
+        for (long i = 0; i < 400; ++i)
+            *reinterpret_cast<long*>(memory.base() + i * kApart) = i + 1;
+        const Over win(memory, dynamic);
+        ::mprotect(memory.base(), memory.bytes(), PROT_READ);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (const int pieces : {4, 100, 400}) {
+            Type type = strided(pieces, kApart, MPI_LONG);
+            std::vector<long> in(static_cast<std::size_t>(pieces)), old(in.size());
+            CHECK_OK(MPI_Get(in.data(), pieces, MPI_LONG, right(), win.there(), 1, type, win));
+            CHECK_OK(MPI_Get_accumulate(nullptr, 0, MPI_LONG, old.data(), pieces, MPI_LONG, right(), win.there(), 1,
+                                        type, MPI_NO_OP, win));
+            CHECK_OK(MPI_Win_flush(right(), win));
+            CHECK_ALL(in.data(), in.size(), [](std::size_t i) { return static_cast<long>(i) + 1; });
+            CHECK(old == in);
+            if (errs_in_holes())
+                CHECK(MPI_Put(in.data(), pieces, MPI_LONG, right(), win.there(), 1, type, win) != MPI_SUCCESS ||
+                      MPI_Win_flush(right(), win) != MPI_SUCCESS);
             MPI_Type_free(&type);
         }
         MPI_Barrier(MPI_COMM_WORLD);
