@@ -198,6 +198,16 @@ int detail::progress_with_request() {
     return MPI_SUCCESS;
 }
 
+void hook_polls(void (*network)()) {
+    static std::atomic<void (*)()> g_network{nullptr};
+    if (!base::values().host_progress_hook) return;
+    if (network != nullptr) g_network.store(network, std::memory_order_relaxed);
+    abi::hook_progress([] {
+        shm::serve_peers();
+        if (void (*const drive)() = g_network.load(std::memory_order_relaxed); drive != nullptr) drive();
+    });
+}
+
 std::string set_wait_policy(const base::CoreSharing& sharing) {
     const std::lock_guard lock(g_mutex);
     if (sharing.crowded()) g_sharing = sharing;

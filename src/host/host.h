@@ -99,6 +99,9 @@ inline int completed_request(MPI_Request* request) {
 /// Sets how this process waits, by how the processes of a team on its node share cores. A team whose processes share a
 /// core has this process yield at once in all teams. Thread-safe. A text for OSC_VERBOSE: the policy and its reason.
 std::string set_wait_policy(const base::CoreSharing& sharing);
+/// Has a thread that waits in the host serve the processes of the node (shm::serve_peers), and call `network`; null:
+/// what an earlier call gave, if any. Thread-safe.
+void hook_polls(void (*network)());
 
 /// Adds to the number of the program's sessions that live, and returns it; sessions() returns it too. Thread-safe.
 int count_session(int more);

@@ -13,9 +13,7 @@
 namespace osc::cma {
 namespace {
 
-// Bytes that are read with gaps at a time; of a get whose pieces need not be sorted.
-constexpr std::size_t kRoom = std::size_t{32} << 10;
-constexpr std::size_t kWhole = std::size_t{64} << 10;
+constexpr std::size_t kRoom = std::size_t{32} << 10;  // bytes that are read with gaps at a time
 
 }  // namespace
 
@@ -70,8 +68,8 @@ void Cross::move_all(const op::Call& call, std::int64_t start) {
     const std::size_t pieces = shape.blocks() * there.count - joined;
     if (pieces < 2 || !there.layout->bounds(there.count, bounds)) return false;
     const auto bytes = static_cast<std::size_t>(bounds.hi - bounds.lo);
-    if (bytes > std::min(kWhole, pieces * Image::kLongestGap)) return false;
-    alignas(64) std::byte room[kWhole];
+    if (bytes > std::min(kMostSpan, pieces * Image::kLongestGap)) return false;
+    alignas(64) std::byte room[kMostSpan];
     const std::uint64_t address = base_ + static_cast<std::uint64_t>(start + bounds.lo);
     if (transfer(Direction::Read, pid_, address, room, bytes) != 0) return false;
     op::copy(*call.origin.layout, call.origin.count, call.origin.base, *there.layout, there.count, room - bounds.lo);

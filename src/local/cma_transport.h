@@ -51,6 +51,8 @@ class Gets {
 
 class Cross final : public Transport {
   public:
+    static constexpr std::size_t kMostSpan = std::size_t{64} << 10;  // bytes of a get that are read with its gaps
+
     /// `base`: address of displacement 0 in process `pid`.
     Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
         : pid_(pid), base_(base), writes_(Direction::Write, pid), gets_(pid), updates_(pid, base, stripes) {}

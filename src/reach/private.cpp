@@ -1,32 +1,43 @@
-// Chooses between process_vm_* and the agent, for each operation.
+// Chooses between a thread that waits, process_vm_* and the agent, for each operation.
 // Build: -O3
 #include "reach/private.h"
 
+#include <algorithm>
+
+#include "local/image.h"
+
 namespace osc::reach {
 
-bool Private::is_scattered(const op::Call& call) {
-    // The system takes 150 to 350 ns for each piece; the owner's agent takes some 10 us to answer.
+bool Private::prefers_message(const Target& target, const op::Call& call) {
+    // The system takes 0.5 to 2 us for a call and 150 to 350 ns for each piece, twice for an accumulate; a thread of
+    // the owner that waits answers in as much time, the owner's agent in some 10 us.
     constexpr std::size_t kManyPieces = 64;
     constexpr std::size_t kLongPiece = 1024;  // bytes
-    // A get reads the gaps, in as much time for this span as the agent takes.
-    constexpr std::size_t kLongSpan = std::size_t{256} << 10;
-    constexpr std::size_t kSparse = 8;  // gaps per data
+    if (target.rank == origin_.me || target.control().mailbox == 0) return false;
+    net::AgentRoute* const route = route_to(target);
+    const bool attended = route != nullptr && net::is_attended(route->box->attended.load(std::memory_order_relaxed));
+    const bool moves = call.kind == op::OpKind::Put || call.kind == op::OpKind::Get;
+    if (attended && !moves) return true;
     const op::Layout& layout = *call.target.layout;
     const std::size_t pieces = layout.data().blocks() * call.target.count;
     const std::size_t bytes = layout.size() * call.target.count;
+    if (pieces < (attended ? 1 : kManyPieces) || bytes / pieces > kLongPiece) return false;
+    const bool one = layout.data().one_piece(call.target.count);
+    if (one || call.kind != op::OpKind::Get) return attended || !one;
+    // A get reads the gaps.
     op::Bounds bounds;
-    if (pieces < kManyPieces || bytes / pieces > kLongPiece || layout.data().one_piece(call.target.count)) return false;
-    if (call.kind != op::OpKind::Get) return true;
     if (!layout.bounds(call.target.count, bounds)) return false;
     const auto span = static_cast<std::size_t>(bounds.hi - bounds.lo);
+    if (attended) return span > std::min(cma::Cross::kMostSpan, pieces * cma::Image::kLongestGap);
+    constexpr std::size_t kLongSpan = std::size_t{256} << 10;
+    constexpr std::size_t kSparse = 8;  // gaps per data
     return span >= kLongSpan && span / kSparse >= bytes;
 }
 
-Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* scattered)
+Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* sent)
     : path_(stats::DataPath::ProcessVm) {
-    const bool packs = scattered != nullptr && target.rank != way.origin_.me && target.control().mailbox != 0;
     const pid_t pid = way.pid_of(target.rank);
-    if (pid != 0 && !packs) {
+    if (pid != 0 && sent == nullptr) {
         cross_.emplace(pid, base, way.origin_.stripes(target.control()));
         return;
     }
@@ -38,14 +49,14 @@ Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, cons
     if (fault_ == Fault::None) fault_ = way.connect(target, route);
     way.asks_agents_.store(true, std::memory_order_relaxed);
     // An accumulate that goes by process_vm_* next must find this one done.
-    const bool awaits = pid != 0 && scattered->kind != op::OpKind::Put;
+    const bool awaits = pid != 0 && sent->kind != op::OpKind::Put;
     if (fault_ == Fault::None)
         agent_.emplace(net::Outbox::mine(), *route, target.control().served, base, target.rank,
                        awaits ? nullptr : &way.pending_);
 }
 
 Outcome Private::execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) {
-    Carrier carrier(*this, target, target.control().base, is_scattered(call) ? &call : nullptr);
+    Carrier carrier(*this, target, target.control().base, prefers_message(target, call) ? &call : nullptr);
     if (carrier.fault() != Fault::None) return carrier.outcome(carrier.fault());
     return carrier.outcome(op::execute(call, what, start, carrier.transport()));
 }
@@ -59,25 +70,80 @@ Outcome Private::simple_outside(Target& target, const op::Simple& what, bool pre
     const auto offset = static_cast<std::uint64_t>(at);
     if (what.bytes > block.size || offset > block.size - what.bytes) return kNotServed;
     if (offset < end && offset + what.bytes > first) return kNotServed;
-    return join(target, what, prepared, block.base + offset, offset);
+    return simple_at(target, what, prepared, block.base + offset, offset);
 }
 
-Outcome Private::join(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
-                      std::uint64_t offset) {
+Outcome Private::simple_at(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
+                           std::uint64_t offset) {
+    if (!prepared) return kNotServed;
+    const pid_t pid = pid_of(target.rank);
+    if (pid != 0 && join(target, what, pid, address, offset))
+        return {.in_flight = true, .path = stats::DataPath::ProcessVm};
+    if (target.is_in_run()) return kNotServed;
+    if (ask(target, what, offset)) return {.path = stats::DataPath::Agent};
+    if (pid == 0 || !what.is_transfer()) return kNotServed;
+    const bool is_put = what.kind == op::OpKind::Put;
+    void* const here = is_put ? const_cast<void*>(what.origin) : what.result;
+    const int error =
+        cma::transfer(is_put ? cma::Direction::Write : cma::Direction::Read, pid, address, here, what.bytes);
+    return {.served = error == 0, .path = stats::DataPath::ProcessVm};  // perform() reports the error
+}
+
+// Adds the operation to the batch of a long run.
+bool Private::join(Target& target, const op::Simple& what, pid_t pid, std::uint64_t address, std::uint64_t offset) {
     const bool is_put = what.kind == op::OpKind::Put;
     const bool fits = what.is_transfer() ? what.bytes <= (is_put ? cma::Collected::kMostPut : cma::Collected::kMostGet)
                                          : is_batchable(what);
-    if (!fits || !prepared) return kNotServed;
-    const pid_t pid = pid_of(target.rank);
-    if (pid == 0) return kNotServed;
-    if (!run_.goes_on() && !run_.look(false)) return kNotServed;
+    if (!fits || (!run_.goes_on() && !run_.look(false))) return false;
     if (!run_.is_long()) target.unmapped_run = false;
-    if (!run_.lengthen()) return kNotServed;
+    if (!run_.lengthen()) return false;
     target.unmapped_run = true;
     run_.batch()
         .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
         .add(what, static_cast<std::int64_t>(offset));
-    return {.in_flight = true, .path = stats::DataPath::ProcessVm};
+    return true;
+}
+
+// Has a thread of the target that waits execute the operation: sooner than by a call of the system, or two for an
+// update. False if nothing is done; then perform() reports what is wrong, if anything is. Accumulates that the agent
+// may still have come first.
+bool Private::ask(const Target& target, const op::Simple& what, std::uint64_t offset) {
+    constexpr std::size_t kMost = net::kQuickBody - sizeof(net::Record);
+    if (what.bytes > kMost || pending_.incomplete.load(std::memory_order_acquire) != 0) return false;
+    net::AgentRoute* const route = route_to(target);
+    if (route == nullptr) return false;
+    net::Record record{.opcode = net::Opcode::Put,
+                       .bytes = static_cast<std::uint32_t>(what.bytes),
+                       .disp = static_cast<std::int64_t>(offset)};
+    const void* compare = nullptr;
+    if (what.kind == op::OpKind::Get) {
+        record.opcode = net::Opcode::Get;
+    } else if (!what.is_transfer()) {
+        compare = what.how->compare;
+        record.basic = what.how->basic;
+        record.op = what.how->op;
+        record.opcode = compare != nullptr       ? net::Opcode::CompareAndSwap
+                        : what.result != nullptr ? net::Opcode::UpdateReturn
+                                                 : net::Opcode::Update;
+    }
+    return net::Outbox::ask(*route, target.control().served, record, what.origin, compare, what.result) ==
+           net::Status::Done;
+}
+
+// The route to the target's agent; null before some operations, because to make it costs as much as dozens, and if it
+// cannot be made.
+net::AgentRoute* Private::route_to(const Target& target) {
+    constexpr std::uint32_t kCalls = 3;
+    if (target.rank == origin_.me || target.control().mailbox == 0) return nullptr;
+    std::call_once(peers_made_,
+                   [this] { peers_ = std::make_unique<Peer[]>(origin_.controls.local_count(origin_.size)); });
+    Peer& peer = peers_[target.local_index];
+    net::AgentRoute* route = peer.route.load(std::memory_order_acquire);
+    if (route != nullptr || peer.calls.load(std::memory_order_relaxed) > kCalls) return route;
+    if (peer.calls.fetch_add(1, std::memory_order_relaxed) != kCalls || connect(target, route) != Fault::None)
+        return nullptr;
+    peer.route.store(route, std::memory_order_release);
+    return route;
 }
 
 Fault Private::connect(const Target& target, net::AgentRoute*& route) {

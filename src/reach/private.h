@@ -1,8 +1,10 @@
-// The way to memory that only its owner has mapped: process_vm_* where the system allows it, else messages to the
-// owner's agent.
+// The way to memory that only its owner has mapped: a thread of the owner that waits, process_vm_* where the system
+// allows it, else messages to the owner's agent.
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 #include "local/cma_transport.h"
@@ -27,9 +29,10 @@ class Private final : public LocalReach {
     /// The same, except of operations that touch bytes [first, end) from displacement 0.
     Outcome simple_outside(Target& target, const op::Simple& what, bool prepared, std::uint64_t first,
                            std::uint64_t end);
-    /// Adds a simple operation at `address` of the target's process, `offset` bytes from displacement 0, to the batch
-    /// of a long run. Operations of a short one take the general path.
-    Outcome join(Target& target, const op::Simple& what, bool prepared, std::uint64_t address, std::uint64_t offset);
+    /// A simple operation at `address` of the target's process, `offset` bytes from displacement 0: one of a long run
+    /// joins its batch.
+    Outcome simple_at(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
+                      std::uint64_t offset);
     void end_run() override { run_.end(); }
     void leave_run(Target& target) override {
         run_.leave();
@@ -50,14 +53,15 @@ class Private final : public LocalReach {
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
     Fault await_agents(std::uint32_t rank) { return net::Outbox::mine().complete_ops(pending_, rank); }
 
-    /// Whether the target's operand is many short pieces.
-    static bool is_scattered(const op::Call& call);
+    /// Whether a message moves the target's operand in less time than the system: many short pieces, or few while a
+    /// thread of the target waits.
+    bool prefers_message(const Target& target, const op::Call& call);
 
     /// One operation's transport to a target's memory, of which displacement 0 is at address `base` there.
     class Carrier {
       public:
-        /// `scattered`: an operation for the target's agent, if it has one.
-        Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* scattered = nullptr);
+        /// `sent`: an operation that prefers_message().
+        Carrier(Private& way, Target& target, std::uint64_t base, const op::Call* sent = nullptr);
         /// Not None: there is no transport.
         Fault fault() const { return fault_; }
         Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }
@@ -83,10 +87,21 @@ class Private final : public LocalReach {
     Outcome execute(Target& target, const op::Call& call, const Update& what, std::int64_t start) override;
 
   private:
+    /// A process of this node, as its agent's sender knows it.
+    struct Peer {
+        std::atomic<net::AgentRoute*> route{nullptr};
+        std::atomic<std::uint32_t> calls{0};  // before the route is made
+    };
+
+    bool join(Target& target, const op::Simple& what, pid_t pid, std::uint64_t address, std::uint64_t offset);
+    bool ask(const Target& target, const op::Simple& what, std::uint64_t offset);
+    net::AgentRoute* route_to(const Target& target);
     Fault connect(const Target& target, net::AgentRoute*& route);
 
     const std::uint64_t& window_;
     const Node& node_;
+    std::once_flag peers_made_;
+    std::unique_ptr<Peer[]> peers_;  // by Target::local_index
     net::IncompleteOps pending_;
     std::atomic<bool> asks_agents_{false};  // an operation has gone to an agent
     Run run_;

@@ -159,7 +159,7 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     if (attached == nullptr)
         return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
                                     rank, std::strerror(error))};
-    const bool packs = rank != origin_.me && Private::is_scattered(call) && is_unshared(*attached, call, start);
+    const bool packs = is_unshared(*attached, call, start) && unmapped_.prefers_message(target, call);
     Private::Carrier unmapped(unmapped_, target, 0, packs ? &call : nullptr);
     if (packs && unmapped.fault() == Fault::None)
         return unmapped.outcome(op::execute(call, what, start, unmapped.transport()));
@@ -179,7 +179,7 @@ Outcome Regions::simple(Target& target, const op::Simple& what, bool prepared) {
     if (std::byte* const here = view.last.find(target.control(), address, what.bytes); here != nullptr)
         return load_or_store(target, what, here, address);
     if (view.last_unmapped.find(target.control(), address, what.bytes) == nullptr) return kNotServed;
-    return unmapped_.join(target, what, prepared, address, address);
+    return unmapped_.simple_at(target, what, prepared, address, address);
 }
 
 }  // namespace osc::reach

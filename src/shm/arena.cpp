@@ -24,6 +24,7 @@
 #include "base/process_state.h"
 #include "base/random.h"
 #include "shm/control.h"
+#include "shm/wait.h"
 
 namespace osc::shm {
 namespace {
@@ -118,6 +119,7 @@ Arena& Arena::mine() {
 
 // No other thread lives here. No handler holds the mutex over the fork: the handlers of adopted memory take it.
 void Arena::after_fork_in_child() {
+    set_wait_service({});  // the messages are the parent's
     Arena& arena = mine();
     if (!arena.mutex_.try_lock()) {
         new (&arena.mutex_) std::mutex;

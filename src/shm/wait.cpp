@@ -18,6 +18,29 @@ std::atomic<int> g_yields{kAtStart.yields};
 std::atomic<long> g_sleep_ms{kAtStart.sleep_ms};
 std::atomic<void (*)()> g_progress{kAtStart.progress};
 std::atomic<void (*)()> g_network{kAtStart.network};
+std::atomic<void (*)()> g_serve{nullptr};
+std::atomic<void (*)()> g_leave{nullptr};
+
+// The service of one wait.
+class Service {
+  public:
+    Service() : serve_(g_serve.load(std::memory_order_acquire)) {}
+    ~Service() { leave(); }
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    void serve() const {
+        if (serve_ != nullptr) serve_();
+    }
+    void leave() const {
+        if (void (*const function)() = g_leave.load(std::memory_order_relaxed);
+            serve_ != nullptr && function != nullptr)
+            function();
+    }
+
+  private:
+    void (*const serve_)();
+};
 
 }  // namespace
 
@@ -38,10 +61,22 @@ void set_wait_policy(const WaitPolicy& policy) {
     g_progress.store(policy.progress, std::memory_order_relaxed);
 }
 
+// `leave` first: a thread that sees `serve` sees both.
+void set_wait_service(const WaitService& service) {
+    g_leave.store(service.leave, std::memory_order_release);
+    g_serve.store(service.serve, std::memory_order_release);
+}
+
+void serve_peers() {
+    if (void (*const serve)() = g_serve.load(std::memory_order_acquire); serve != nullptr) serve();
+}
+
 bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
     const WaitPolicy policy = wait_policy();
+    const Service service;
     for (int i = 0; i < policy.yields; ++i) {
         if (done()) return true;
+        service.serve();
         if (policy.network != nullptr) policy.network();
         if (policy.progress != nullptr) policy.progress();
         if (done()) return true;
@@ -50,6 +85,7 @@ bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef
     WaitWatch watch;
     long slept = 0;
     for (long ms = 1;; ms = std::min(ms * 2, std::max(policy.sleep_ms, 1L))) {
+        service.leave();
         const bool timed = policy.sleep_ms > 0 || std::exchange(first, FirstSleep::Unlimited) == FirstSleep::Timed;
         if (bell.sleep(done, timed ? ms : 0) || done()) return true;
         watch.look();
@@ -64,14 +100,19 @@ bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef
 
 bool wait_until(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
     const base::TimedWait waits;
-    void (*const network)() = wait_policy().network;
-    for (int i = wait_policy().spin; i > 0; --i) {
-        if (done()) return true;
-        // Driving the network costs one or two system calls, so only every eighth round does it.
-        if (network != nullptr && i % 8 == 0)
-            network();
-        else
-            cpu_relax();
+    if (done()) return true;
+    {
+        void (*const network)() = wait_policy().network;
+        const Service service;
+        for (int i = wait_policy().spin; i > 0; --i) {
+            if (done()) return true;
+            service.serve();
+            // Driving the network costs one or two system calls, so only every eighth round does it.
+            if (network != nullptr && i % 8 == 0)
+                network();
+            else
+                cpu_relax();
+        }
     }
     return wait_slow(bell, done, dead, first);
 }

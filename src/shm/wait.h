@@ -25,12 +25,21 @@ struct WaitPolicy {
     void (*network)() = nullptr;   // drives libosc's own network once; null if there is none
 };
 
+/// What a waiting process does for processes of its node: `serve`, often; and `leave`, when the wait ends or sleeps.
+struct WaitService {
+    void (*serve)() = nullptr;
+    void (*leave)() = nullptr;
+};
+
 /// Every wait reads it. Set at start and, by the host room, with each new team.
 /// Thread-safe: a wait in progress may see some of the old values.
 WaitPolicy wait_policy();
 void set_wait_policy(const WaitPolicy& policy);
 /// Sets `network` alone, which set_wait_policy() leaves as it is.
 void set_wait_network(void (*drive)());
+void set_wait_service(const WaitService& service);
+/// Calls `serve`, for a thread that waits elsewhere: its wait may end unseen.
+void serve_peers();
 
 /// Drives the host's progress once (I3). A program may poll with flush, sync, test or unlock until a peer acts, and the
 /// peer may act only after it has received a message of this process.

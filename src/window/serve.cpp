@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/options.h"
+#include "host/host.h"
 #include "net/channels/agent.h"
 #include "net/network_stack.h"
 #include "net/target/leases.h"
@@ -60,7 +61,11 @@ Fault Window::serve_by_agent() {
     shm::ControlBlock& block = core.mine();
     if (!needs_agent(block.memory) || served_ != 0) return Fault::None;
     net::Agent& agent = net::Agent::mine();
-    if (const Fault fault = agent.start(&Team::arena_at); fault != Fault::None) return fault;
+    // Where the checker protects pages, only the agent and the system's calls pass by it.
+    const bool attends = base::values().attend && g_checker == nullptr;
+    if (const Fault fault = agent.start(&Team::arena_at, attends); fault != Fault::None) return fault;
+    shm::set_wait_service({[] { net::Agent::mine().poll(); }, [] { net::Agent::mine().leave(); }});
+    host::hook_polls(nullptr);
     net::ExposedWindow window = exposed();
     // As by process_vm_*, which the program may see fail. Where only agents reach memory, a program's handler may open
     // a protected page to them.

@@ -142,7 +142,7 @@ int Team::exchange_network(Making& making) {
         base::say("%s; registrations of transfers: %s", endpoint.provider(), endpoint.registration().c_str());
     if (base::verbose("windows") && endpoint.flaw()[0] != '\0')
         base::say("%s: %s; messages carry all data", endpoint.provider(), endpoint.flaw());
-    if (base::values().host_progress_hook) abi::hook_progress([] { net::NetworkStack::mine().engine.host_polls(); });
+    host::hook_polls([] { net::NetworkStack::mine().engine.host_polls(); });
     return measure_network(making);
 }
 

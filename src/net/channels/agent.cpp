@@ -1,4 +1,4 @@
-// The agent's thread.
+// The agent's thread, and the threads that read its mailbox while they wait.
 // Build: osc_core_cold
 #include "net/channels/agent.h"
 
@@ -18,6 +18,8 @@ namespace osc::net {
 namespace {
 
 constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
+// Calls of poll() before the mailbox counts as attended: a program that polls the host now and then does not wait.
+constexpr std::uint32_t kPolls = 16;
 
 }  // namespace
 
@@ -26,7 +28,7 @@ Agent& Agent::mine() {
     return *agent;
 }
 
-Fault Agent::start(OpenArena open) {
+Fault Agent::start(OpenArena open, bool attends) {
     const std::lock_guard lock(mutex_);
     if (process_ == ::getpid()) return Fault::None;
     if (process_ != 0) return base::fail(Fault::Other, "a child made by fork cannot use its parent's windows");
@@ -42,6 +44,8 @@ Fault Agent::start(OpenArena open) {
     senders_.resize(kSenders);
     arrived_.reserve(64);
     spins_ = shm::wait_policy().spin >= 100;
+    attends_ = attends && spins_;
+    box_->attended.store(0, std::memory_order_relaxed);
     const int error = base::start_helper_thread<&Agent::run>(thread_, this);
     if (error != 0) return base::fail(Fault::Other, "cannot start the agent's thread: %s", std::strerror(error));
     process_ = ::getpid();
@@ -69,69 +73,132 @@ void Agent::run() {
     ready_.notify_all();
     for (;;) {
         const bool last = stopping_.load(std::memory_order_seq_cst);
-        const std::uint32_t newest = box_->head.exchange(last ? kClosed : 0, std::memory_order_seq_cst);
-        if (newest != 0) serve(newest);
+        bool any = false;
+        {
+            const std::lock_guard lock(reading_);
+            left_.store(false, std::memory_order_relaxed);
+            serve(Reader::Agent);
+            if (last || has_mail()) {
+                any = true;
+                fetch(box_->head.exchange(last ? kClosed : 0, std::memory_order_seq_cst));
+                serve(Reader::Agent);
+            }
+        }
         if (last) return;
-        if (newest == 0) pause();
+        if (!any) pause();
     }
 }
 
-// Spins a while, then sleeps until a message arrives. A sender pushes, then reads `sleepers`; this thread raises
-// `sleepers`, then reads the head; both in one total order, so one of them sees the other.
+// Whether there is nothing for the agent's thread.
+bool Agent::is_idle() const {
+    return (!has_mail() || is_attended(box_->attended.load(std::memory_order_seq_cst))) &&
+           !left_.load(std::memory_order_seq_cst) && !stopping_.load(std::memory_order_seq_cst);
+}
+
+// Spins a while, then sleeps until there is something to do. A sender changes the head, or makes the mailbox
+// unattended, and then reads `sleepers`; this thread raises `sleepers`, then reads both; all in one total order, so one
+// of them sees the other.
 void Agent::pause() {
-    const auto idle = [&] {
-        return box_->head.load(std::memory_order_seq_cst) == 0 && !stopping_.load(std::memory_order_seq_cst);
-    };
-    // A sender that has just been woken may wait for this very core, which spinning would keep it from.
-    const std::int64_t end = std::exchange(woke_, false) ? 0 : now_ns() + kSpinNs;
+    // A sender that has just been woken may wait for this very core, which spinning would keep it from; and so may the
+    // thread that attends the mailbox.
+    const bool yields = std::exchange(woke_, false) || is_attended(box_->attended.load(std::memory_order_relaxed));
+    const std::int64_t end = yields ? 0 : now_ns() + kSpinNs;
     while (now_ns() < end) {
         for (int i = 0; i < 16; ++i) {
-            if (!idle()) return;
+            if (!is_idle()) return;
             shm::cpu_relax();
         }
         if (!spins_) ::sched_yield();
     }
-    while (idle()) {
+    while (is_idle()) {
         sleeps_.fetch_add(1, std::memory_order_relaxed);
-        box_->bell.sleep([&] { return !idle(); }, 0);
+        box_->bell.sleep([&] { return !is_idle(); }, 0);
     }
 }
 
-void Agent::serve(std::uint32_t newest) {
-    // All links are read before the first reply, because an answered sender may push the same link again at once. A
-    // chain longer than there are links means that some process has overwritten links.
-    arrived_.clear();
+// All links of a chain are read before the first reply, because an answered sender may push the same link again at
+// once. A chain longer than there are links means that some process has overwritten links.
+void Agent::fetch(std::uint32_t newest) {
     for (std::uint32_t next = newest; next != 0 && next <= kLinks && arrived_.size() < kLinks;) {
         arrived_.push_back(next - 1);
         const std::uint32_t link = next - 1;
         next = box_->sender_slots[link / kLinksPerSender].links[link % kLinksPerSender].load(std::memory_order_relaxed);
     }
-    for (auto link = arrived_.rbegin(); link != arrived_.rend(); ++link) {
-        const std::uint32_t sender = *link / kLinksPerSender;
-        const std::uint32_t number = *link % kLinksPerSender;
-        if (number == kMessageSlots) {
+}
+
+// Serves what has been fetched, oldest first. False if the rest is for the agent's thread: an introduction, which maps
+// memory and may wait.
+bool Agent::serve(Reader reader) {
+    for (; !arrived_.empty(); arrived_.pop_back()) {
+        const std::uint32_t sender = arrived_.back() / kLinksPerSender;
+        const std::uint32_t number = arrived_.back() % kLinksPerSender;
+        if (number == kIntroduction) {
+            if (reader == Reader::Waiting) return false;
             accept(sender);
         } else {
             answer(sender, number);
         }
     }
+    return true;
+}
+
+// Whether the mailbox becomes attended is decided under the lock: the agent's thread then sees the change before it
+// sleeps, or its last look at the mailbox was before this thread's.
+void Agent::read_mail(bool attends) {
+    const std::unique_lock lock(reading_, std::try_to_lock);
+    if (!lock.owns_lock() || left_.load(std::memory_order_relaxed)) return;
+    if (attends) {
+        std::uint32_t seen = box_->attended.load(std::memory_order_relaxed);
+        if (!is_attended(seen)) box_->attended.compare_exchange_strong(seen, seen + 1, std::memory_order_seq_cst);
+    }
+    if (!has_mail()) return;
+    std::uint32_t newest = box_->head.load(std::memory_order_relaxed);
+    while (newest != kClosed && !box_->head.compare_exchange_weak(newest, 0, std::memory_order_seq_cst)) {
+    }
+    if (newest == kClosed) return;
+    fetch(newest);
+    if (serve(Reader::Waiting)) return;
+    left_.store(true, std::memory_order_seq_cst);
+    box_->bell.ring();
+}
+
+void Agent::poll() {
+    if (box_ == nullptr) return;
+    const bool attends = attends_ && !is_attended(box_->attended.load(std::memory_order_relaxed)) &&
+                         polls_.fetch_add(1, std::memory_order_relaxed) >= kPolls;
+    if (attends) polls_.store(0, std::memory_order_relaxed);
+    if (attends || has_mail()) read_mail(attends);
+}
+
+// A sender that has seen the mailbox attended has pushed before, and is served here, or sees it unattended and wakes
+// the agent.
+void Agent::leave() {
+    if (box_ == nullptr) return;
+    polls_.store(0, std::memory_order_relaxed);
+    std::uint32_t seen = box_->attended.load(std::memory_order_relaxed);
+    if (!is_attended(seen)) return;
+    box_->attended.compare_exchange_strong(seen, seen + 1, std::memory_order_seq_cst);
+    if (has_mail()) box_->bell.ring();
 }
 
 void Agent::accept(std::uint32_t number) {
     SenderSlot& slot = box_->sender_slots[number];
     Sender& sender = senders_[number];
     sender.arena = open_ ? open_(slot.arena) : std::make_shared<shm::PeerArena>(slot.arena);
-    if (sender.arena != nullptr)
+    if (sender.arena != nullptr) {
         sender.outbox = reinterpret_cast<OutboxMemory*>(map_once(*sender.arena, slot.outbox, sizeof(OutboxMemory)));
-    slot.state.exchange(sender.outbox != nullptr ? SenderState::Accepted : SenderState::Refused,
-                        std::memory_order_seq_cst);
+        sender.question = reinterpret_cast<QuestionSlot*>(map_once(*sender.arena, slot.question, sizeof(QuestionSlot)));
+    }
+    const bool mapped = sender.outbox != nullptr && sender.question != nullptr;
+    slot.state.exchange(mapped ? SenderState::Accepted : SenderState::Refused, std::memory_order_seq_cst);
     slot.bell.ring();
 }
 
 void Agent::answer(std::uint32_t sender, std::uint32_t number) {
-    OutboxMemory* outbox = senders_[sender].outbox;
-    if (outbox == nullptr) return;  // never accepted: its sender does not wait
-    MessageSlot& slot = outbox->slots[number];
+    const Sender& from = senders_[sender];
+    if (from.outbox == nullptr || from.question == nullptr) return;  // never accepted: its sender does not wait
+    if (number == kQuestion) return answer_question(*from.question);
+    MessageSlot& slot = from.outbox->slots[number];
     {
         const trace::Span span(trace::pack(trace::Kind::ServeAgent, 0, static_cast<std::uint32_t>(slot.bytes)),
                                slot.flow);
@@ -139,6 +206,20 @@ void Agent::answer(std::uint32_t sender, std::uint32_t number) {
     }
     slot.state.exchange(MessageState::Answered, std::memory_order_seq_cst);
     woke_ = woke_ || slot.bell.sleepers.load(std::memory_order_relaxed) != 0;
+    slot.bell.ring();
+}
+
+void Agent::answer_question(QuestionSlot& slot) {
+    MessageState sent = MessageState::Sent;
+    if (!slot.state.compare_exchange_strong(sent, MessageState::Claimed, std::memory_order_acquire)) {
+        slot.state.store(MessageState::Idle, std::memory_order_release);
+        return;
+    }
+    {
+        const trace::Span span(trace::pack(trace::Kind::ServeAgent, 0, slot.bytes), slot.flow);
+        slot.status = service_.execute(slot.window, slot.body, slot.bytes, kQuickBody, slot.reply);
+    }
+    slot.answered.exchange(1, std::memory_order_seq_cst);
     slot.bell.ring();
 }
 

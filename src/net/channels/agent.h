@@ -2,6 +2,9 @@
 // that they need nothing from its application thread (I4). It never calls MPI (I2), blocks all signals, and sleeps on a
 // futex while its mailbox is empty. It owns its mailbox and its view of the senders' outboxes.
 //
+// An application thread that waits reads the mailbox too, and answers in less than a microsecond: the agent would have
+// to be woken, on a core that the waiting thread may use.
+//
 // Nothing waits for the agent when the process ends: the state of the process's one agent is never destroyed, so exit
 // may stop the thread anywhere. A child made by fork has no agent.
 #pragma once
@@ -34,8 +37,18 @@ class Agent {
     Agent& operator=(const Agent&) = delete;
 
     /// Starts the thread if it does not run; Fault::NoMem or Fault::Other if the system refuses. Thread-safe.
-    /// `open` may be empty: arenas are then opened anew.
-    Fault start(OpenArena open);
+    /// `open` may be empty: arenas are then opened anew. `attends`: poll() may attend the mailbox.
+    Fault start(OpenArena open, bool attends = true);
+
+    /// For a thread that waits, in libosc or in the host, then perhaps under its locks: executes the messages that have
+    /// come, unless another thread does. Some of these calls and the mailbox counts as attended. Thread-safe.
+    void poll();
+    /// The thread does not wait any more.
+    void leave();
+    /// Executes the messages that have come, unless another thread does, for a thread that will not wait long.
+    void serve_now() {
+        if (box_ != nullptr && has_mail()) read_mail(false);
+    }
 
     /// Ends the thread: it answers the messages that are in the mailbox, later ones fail at their senders. Thread-safe;
     /// does nothing in a child made by fork.
@@ -53,12 +66,22 @@ class Agent {
     struct Sender {
         std::shared_ptr<shm::PeerArena> arena;
         OutboxMemory* outbox = nullptr;
+        QuestionSlot* question = nullptr;
     };
+    enum class Reader : std::uint8_t { Agent, Waiting };
 
+    bool has_mail() const {
+        const std::uint32_t head = box_->head.load(std::memory_order_seq_cst);
+        return head != 0 && head != kClosed;
+    }
     void run();
-    void serve(std::uint32_t newest);
+    void read_mail(bool attends);
+    void fetch(std::uint32_t newest);
+    bool serve(Reader reader);
     void accept(std::uint32_t sender);
     void answer(std::uint32_t sender, std::uint32_t number);
+    void answer_question(QuestionSlot& slot);
+    bool is_idle() const;
     void pause();
 
     std::mutex mutex_;
@@ -70,11 +93,17 @@ class Agent {
     std::atomic<int> ready_{0};
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> sleeps_{0};
-    bool spins_ = true;  // the cores are not oversubscribed
-    bool woke_ = false;  // the thread has woken a sender since its last pause; of the thread
+    bool spins_ = true;                    // the cores are not oversubscribed
+    bool attends_ = true;                  // poll() may attend the mailbox
+    std::atomic<std::uint32_t> polls_{0};  // of threads that wait, since the mailbox was attended last
     AgentService service_;
-    std::vector<Sender> senders_;         // by sender slot; of the thread
-    std::vector<std::uint32_t> arrived_;  // of the thread
+
+    std::mutex reading_;
+    // Under reading_.
+    std::vector<Sender> senders_;         // by sender slot
+    std::vector<std::uint32_t> arrived_;  // links, newest first, that are not served yet
+    std::atomic<bool> left_{false};       // some of them are for the agent's thread
+    bool woke_ = false;                   // a sender has been woken since the agent's last pause
 };
 
 }  // namespace osc::net

@@ -3,12 +3,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
+
+#include "base/clock.h"
+#include "local/direct.h"
+#include "net/channels/agent.h"
+#include "trace/recorder.h"
 
 namespace osc::net {
 namespace {
 
 constexpr int kPolls = 150;  // some microseconds: an agent that is awake on another core has answered by then
+// For the answer to a question, in ns: the thread that waits polls several times a microsecond.
+constexpr std::int64_t kPatience = 3000;
+constexpr std::int64_t kBulkPatience = 30000;  // the same for messages, up to 8 of 32 KiB
 
 // Sleeps early and once: the sender's wake-up of the agent may have put the agent on this very core, where it runs only
 // when this thread sleeps. Bounded; the common wait loop does the rest.
@@ -65,6 +74,11 @@ Fault Outbox::prepare(AgentRoute& route, std::shared_ptr<shm::PeerArena> arena, 
         if (route.box == nullptr) return base::fail(Fault::NoMem, "cannot map the mailbox of the target's agent");
         route.arena = std::move(arena);
     }
+    if (route.question == nullptr) {
+        route.question_piece = shm::Arena::mine().allocate(sizeof(QuestionSlot), alignof(QuestionSlot), false);
+        if (!route.question_piece) return base::fail(Fault::NoMem, "no shared memory for messages to agents");
+        route.question = new (route.question_piece.address) QuestionSlot;
+    }
     if (route.sender_slot != kSenders) return Fault::None;
     std::atomic<std::uint32_t>& taken = route.box->sender_slots_taken;
     const std::uint32_t slot = taken.fetch_add(1, std::memory_order_relaxed);
@@ -83,8 +97,10 @@ Fault Outbox::introduce(AgentRoute& route) {
     SenderSlot& slot = box.sender_slots[route.sender_slot];
     slot.arena = shm::Arena::mine().address();
     slot.outbox = piece_.offset;
+    slot.question = route.question_piece.offset;
     if (slot.state == SenderState::Refused) slot.state = SenderState::Unused;
-    const bool sent = push(box, route.sender_slot, kMessageSlots);
+    const bool sent = push(box, route.sender_slot, kIntroduction);
+    if (sent) give_up(box, box.attended.load(std::memory_order_seq_cst));  // only the agent accepts it
     const auto met = [&] { return slot.state.load(std::memory_order_seq_cst) != SenderState::Unused; };
     if (!sent || !shm::wait_until(slot.bell, met, [&] { return !agent_alive(box, *route.arena); }))
         return base::fail(Fault::Dead, "the agent of the target has ended");
@@ -122,11 +138,83 @@ void Outbox::give_back(std::uint32_t number) {
     freed_.ring();
 }
 
+namespace {
+
+// Frees the question for other threads.
+struct Asking {
+    std::atomic<bool>& asking;
+    ~Asking() { asking.store(false, std::memory_order_release); }
+};
+
+}  // namespace
+
+std::optional<Status> Outbox::ask(AgentRoute& route, std::uint64_t window, const Record& record, const void* data,
+                                  const void* compare, void* result) {
+    Mailbox& box = *route.box;
+    std::uint32_t seen = box.attended.load(std::memory_order_relaxed);
+    if (!is_attended(seen) || route.asking.exchange(true, std::memory_order_acquire)) return std::nullopt;
+    const Asking asking{route.asking};
+    QuestionSlot& slot = *route.question;
+    // Withdrawn, and its link still in the mailbox?
+    if (slot.state.load(std::memory_order_acquire) != MessageState::Idle) return std::nullopt;
+    std::memcpy(slot.body, &record, sizeof record);
+    std::byte* const operand = slot.body + sizeof record;
+    if (data != nullptr) shm::move_bytes(operand, data, record.bytes);
+    if (compare != nullptr) shm::move_bytes(operand + record.bytes, compare, record.bytes);
+    slot.bytes = static_cast<std::uint32_t>(sizeof record + padded(carried(record)));
+    slot.window = window;
+    slot.flow = trace::is_open() ? trace::new_flow() : 0;
+    const trace::Span span(trace::pack(trace::Kind::AskAgent, 0, slot.bytes), slot.flow);
+    slot.state.store(MessageState::Sent, std::memory_order_relaxed);
+    if (!push(box, route.sender_slot, kQuestion)) {
+        slot.state.store(MessageState::Idle, std::memory_order_relaxed);
+        return std::nullopt;
+    }
+    const auto answered = [&] { return slot.answered.load(std::memory_order_seq_cst) != 0; };
+    std::int64_t end = 0;
+    for (int i = 1; !answered(); ++i) {
+        shm::cpu_relax();
+        if (i % 16 != 0) continue;
+        // Two processes that ask each other.
+        Agent::mine().serve_now();
+        const std::int64_t now = now_ns();
+        if (end == 0) end = now + kPatience;
+        if (now < end) continue;
+        box.attended.compare_exchange_strong(seen, seen + 1, std::memory_order_seq_cst);
+        MessageState sent = MessageState::Sent;
+        if (slot.state.compare_exchange_strong(sent, MessageState::Withdrawn, std::memory_order_relaxed))
+            return std::nullopt;
+        if (!shm::wait_until(slot.bell, answered, [&] { return !agent_alive(box, *route.arena); }))
+            return Status::PeerDied;
+    }
+    const Status status = slot.status;
+    if (result != nullptr && status == Status::Done) shm::move_bytes(result, slot.reply, record.bytes);
+    slot.answered.store(0, std::memory_order_relaxed);
+    slot.state.store(MessageState::Idle, std::memory_order_relaxed);
+    return status;
+}
+
 Status Outbox::await_reply(std::uint32_t number, const AgentRoute& route) {
     MessageSlot& message = slot(number);
     const auto done = [&] { return message.state.load(std::memory_order_seq_cst) == MessageState::Answered; };
-    sleep_early(message.bell, done);
-    const bool answered = shm::wait_until(message.bell, done, [&] { return !agent_alive(*route.box, *route.arena); });
+    Mailbox& box = *route.box;
+    for (const std::int64_t end = now_ns() + kBulkPatience;
+         is_attended(box.attended.load(std::memory_order_seq_cst));) {
+        for (int i = 0; i < 16; ++i) {
+            if (done()) return message.status;
+            shm::cpu_relax();
+        }
+        Agent::mine().serve_now();
+        if (now_ns() > end) break;
+    }
+    // From here on the agent must have the message, unless a thread that waits has taken it.
+    const auto insist = [&] {
+        if (done()) return true;
+        if (box.head.load(std::memory_order_seq_cst) != 0) give_up(box, box.attended.load(std::memory_order_seq_cst));
+        return false;
+    };
+    sleep_early(message.bell, insist);
+    const bool answered = shm::wait_until(message.bell, insist, [&] { return !agent_alive(*route.box, *route.arena); });
     return answered ? message.status : Status::PeerDied;
 }
 

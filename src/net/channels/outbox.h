@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct AgentRoute {
     Mailbox* box = nullptr;
     std::uint32_t sender_slot = kSenders;   // kSenders: none yet
     std::shared_ptr<shm::PeerArena> arena;  // keeps the mailbox mapped
+    shm::ArenaBlock question_piece;
+    QuestionSlot* question = nullptr;
+    std::atomic<bool> asking{false};  // a thread uses the question
 };
 
 /// The messages of one window's operations that no thread awaits yet, and the first fault of those that were answered.
@@ -68,6 +72,13 @@ class Outbox {
     /// Waits until another thread gives a slot back. Only for a thread that has none.
     std::uint32_t claim();
     void give_back(std::uint32_t number);
+
+    /// Has a thread of the target that waits execute one operation: its status. Nothing is done, and no value returned,
+    /// if no thread of the target seems to wait, none answers within some microseconds, or another thread asks.
+    /// `data` and `compare`: what the record carries; `result`: for what it returns. All of that together fits
+    /// kQuickBody.
+    static std::optional<Status> ask(AgentRoute& route, std::uint64_t window, const Record& record, const void* data,
+                                     const void* compare, void* result);
 
     /// Waits for the reply to the message in a slot: its status, Status::PeerDied if the agent has ended before.
     Status await_reply(std::uint32_t number, const AgentRoute& route);

@@ -18,17 +18,19 @@ void AgentService::remove(std::uint64_t number) {
     windows_.erase(number);
 }
 
-Status AgentService::execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity) {
+Status AgentService::execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity,
+                             std::span<std::byte> reply) {
     const std::lock_guard lock(mutex_);
-    const Status status = run(number, body, bytes, capacity);
+    Status status = Status::Malformed;
+    if (bytes != 0 && bytes <= capacity && bytes % kAlign == 0)
+        status = run(number, body, bytes, reply.empty() ? std::span(body, capacity).subspan(bytes) : reply);
     replies_[static_cast<std::size_t>(status)].fetch_add(1, std::memory_order_relaxed);
     return status;
 }
 
-Status AgentService::run(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity) {
-    if (bytes == 0 || bytes > capacity || bytes % kAlign != 0) return Status::Malformed;
+Status AgentService::run(std::uint64_t number, const std::byte* body, std::size_t bytes, std::span<std::byte> reply) {
     records_.clear();
-    std::size_t room = capacity - bytes;
+    std::size_t room = reply.size();
     for (Records records(body, bytes); !records.done();) {
         CheckedRecord& operation = records_.emplace_back();
         if (!records.next(operation.record, operation.data)) return Status::Malformed;
@@ -38,7 +40,7 @@ Status AgentService::run(std::uint64_t number, std::byte* body, std::size_t byte
     }
     const auto found = windows_.find(number);
     if (found == windows_.end()) return Status::UnknownWindow;
-    return net::execute(found->second, records_, body + bytes);
+    return net::execute(found->second, records_, reply.data());
 }
 
 }  // namespace osc::net

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "net/target/executor.h"
@@ -20,9 +21,10 @@ class AgentService {
     std::uint64_t add(const ExposedWindow& window);
     void remove(std::uint64_t number);
 
-    /// Executes the `bytes` of records at `body`, all or none; the reply's data goes behind them. `body` has `capacity`
-    /// bytes, and its sender may change it meanwhile.
-    Status execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity);
+    /// Executes the `bytes` of records at `body`, all or none. `body` has `capacity` bytes, and its sender may change
+    /// it meanwhile. The reply's data goes to `reply`, or behind the records if that is empty.
+    Status execute(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity,
+                   std::span<std::byte> reply = {});
 
     /// Messages with this reply, since the start.
     std::uint64_t replies(Status status) const {
@@ -30,7 +32,7 @@ class AgentService {
     }
 
   private:
-    Status run(std::uint64_t number, std::byte* body, std::size_t bytes, std::size_t capacity);
+    Status run(std::uint64_t number, const std::byte* body, std::size_t bytes, std::span<std::byte> reply);
 
     std::mutex mutex_;
     std::map<std::uint64_t, ExposedWindow> windows_;

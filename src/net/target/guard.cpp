@@ -1,11 +1,12 @@
-// Asks the system for pages, in one call for a span or for each piece, and remembers the answers for pieces.
+// Asks the system for pages, and remembers the answers: a call of the system takes as long as dozens of accesses. So
+// the table misses a page that the program unmaps or protects in the milliseconds between two operations on it, which
+// is an error of the program; it then gets the signal that its own access would get.
 #include "net/target/guard.h"
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <array>
-#include <new>
+#include <bit>
+#include <ctime>
 
 #include "base/pages.h"
 #include "op/cursor.h"
@@ -13,26 +14,22 @@
 namespace osc::net {
 namespace {
 
-// Entries of the table of pages: a prime, so that the pages of a regular shape have entries of their own.
-constexpr std::size_t kPages = 16381;
-// Of an entry: what the page has admitted.
-constexpr std::uintptr_t kRead = 1;
-constexpr std::uintptr_t kWrite = 2;
+constexpr int kLogPages = 14;
+constexpr std::size_t kPages = std::size_t{1} << kLogPages;  // entries of the table
+constexpr std::size_t kMostPages = 4096;                     // of a run of bytes that is looked up
+constexpr std::uintptr_t kStores = 1;                        // in the address of a page that admits stores
 
 // Populates the pages of [first, end), as an access would; false if one of them does not admit it.
 bool populate(std::uintptr_t first, std::uintptr_t end, bool write) {
-    first = base::page_down(first);
     return ::madvise(reinterpret_cast<void*>(first), end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
            0;
 }
 
-// Whether all pages of [first, end) are mapped.
-bool mapped(std::uintptr_t first, std::uintptr_t end) {
-    std::array<unsigned char, 4096> resident;
-    const std::uintptr_t step = resident.size() * base::page_bytes();
-    for (first = base::page_down(first); first < end; first += step)
-        if (::mincore(reinterpret_cast<void*>(first), std::min(step, end - first), resident.data()) != 0) return false;
-    return true;
+// Some milliseconds late, and several times cheaper than now_ns().
+std::int64_t coarse_now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace
@@ -40,48 +37,66 @@ bool mapped(std::uintptr_t first, std::uintptr_t end) {
 bool Guard::works() {
     static const bool kWorks = [] {
         int here = 0;
-        const auto at = reinterpret_cast<std::uintptr_t>(&here);
-        return populate(at, at + sizeof here, true);
+        const std::uintptr_t page = base::page_down(reinterpret_cast<std::uintptr_t>(&here));
+        return populate(page, page + 1, true);
     }();
     return kWorks;
 }
 
-// Of a dense shape, the span is asked for first, which one call answers, and the pieces only if some page of it does
-// not admit the access: it may lie in a gap. The gaps of a sparse shape are not populated. Its pages are asked for
-// once: later, one call tells whether they are still mapped. A program that protects a page afterwards gets the signal
-// that any of its own threads would.
+// One operation's questions.
+class Guard::Ask {
+  public:
+    Ask(Page* pages, bool write)
+        : pages_(pages),
+          write_(write),
+          now_(coarse_now_ns()),
+          size_(base::page_bytes()),
+          shift_(std::countr_zero(size_)) {}
+
+    // Whether the operation may access [at, at + bytes).
+    bool operator()(std::uintptr_t at, std::uint64_t bytes) const {
+        const std::uintptr_t first = at & -size_;
+        const bool looks = pages_ != nullptr && bytes < kMostPages * size_;
+        std::uintptr_t page = first;
+        while (looks && page < at + bytes && is_known(page))
+            page += size_;
+        if (looks && page >= at + bytes) return true;
+        if (!populate(first, at + bytes, write_)) return false;
+        for (page = first; looks && page < at + bytes; page += size_)
+            if (!is_known(page)) entry(page) = {page + (write_ ? kStores : 0), now_ + kMemory};
+        return true;
+    }
+
+  private:
+    // Pages at a regular distance, also a power of two, have entries of their own.
+    Page& entry(std::uintptr_t page) const {
+        const std::uintptr_t number = page >> shift_;
+        return pages_[(number ^ (number >> kLogPages)) % kPages];
+    }
+    bool is_known(std::uintptr_t page) const {
+        const Page& known = entry(page);
+        return (known.address == page + kStores || (!write_ && known.address == page)) && known.until > now_;
+    }
+
+    Page* const pages_;
+    const bool write_;
+    const std::int64_t now_;
+    const std::uintptr_t size_;
+    const int shift_;
+};
+
+// Of a dense shape, the span is asked for first, and the pieces only if some page of it does not admit the access: it
+// may lie in a gap. The gaps of a sparse shape are not populated.
 bool Guard::admits(std::uintptr_t at, std::uint64_t bytes, const op::Shape& shape, bool write) {
-    if (shape.size() == 0) return populate(at, at + bytes, write);
+    if (pages_ == nullptr) pages_.reset(static_cast<Page*>(std::calloc(kPages, sizeof(Page))));
+    const Ask may_access(pages_.get(), write);
+    if (shape.size() == 0) return may_access(at, bytes);
     constexpr std::size_t kSparse = 64;
-    constexpr std::size_t kGap = 32;  // pages of a gap that cost mapped() less than the pieces cost populate()
-    const std::uintptr_t first = at + static_cast<std::uintptr_t>(shape.true_lb());
-    const std::uintptr_t end = first + shape.true_extent();
     const bool dense = shape.true_extent() / kSparse <= shape.size() + base::page_bytes();
-    if (dense && populate(first, end, write)) return true;
-    const auto all = [&](auto&& admits_piece) {
-        for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes()))
-            if (!admits_piece(at + static_cast<std::uintptr_t>(piece.offset()), piece.bytes())) return false;
-        return true;
-    };
-    const auto ask = [&](std::uintptr_t piece, std::size_t size) { return populate(piece, piece + size, write); };
-    const std::uintptr_t page_bytes = base::page_bytes();
-    if (dense || shape.true_extent() / page_bytes > kGap * shape.blocks()) return all(ask);
-    if (pages_ == nullptr) pages_.reset(new (std::nothrow) std::uintptr_t[kPages]{});
-    if (pages_ == nullptr) return all(ask);
-    bool remembered = false;
-    const auto recall = [&](std::uintptr_t piece, std::size_t size) {
-        const std::uintptr_t page = base::page_down(piece);
-        std::uintptr_t& entry = pages_[page / page_bytes % kPages];
-        const bool alone = page == base::page_down(piece + size - 1);
-        if (alone && (entry == page + kWrite || (!write && entry == page + kRead))) {
-            remembered = true;
-            return true;
-        }
-        if (!ask(piece, size)) return false;
-        if (alone) entry = page + (write ? kWrite : kRead);
-        return true;
-    };
-    return all(recall) && (!remembered || mapped(first, end) || all(ask));
+    if (dense && may_access(at + static_cast<std::uintptr_t>(shape.true_lb()), shape.true_extent())) return true;
+    for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes()))
+        if (!may_access(at + static_cast<std::uintptr_t>(piece.offset()), piece.bytes())) return false;
+    return true;
 }
 
 }  // namespace osc::net

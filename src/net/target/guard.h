@@ -1,8 +1,9 @@
-// What keeps the agent from dying on a page that does not admit an access: a hole in the memory of a window, or a
-// protected page. Owns what it has found out about a window's pages.
+// What keeps the processes of a window from ending another one by an operation on a page that does not admit the
+// access: a hole in the window's memory, or a protected page. Owns what it has found out about the pages.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "op/layout.h"
@@ -15,11 +16,23 @@ class Guard {
     /// Whether the system tells which pages are accessible: Linux 5.14 and later.
     static bool works();
 
-    /// Whether this process may access the `bytes` bytes at `at`; with a shape, the data of it.
+    /// Whether this process may access the `bytes` bytes at `at`; with a shape, the data of it. The answer for a page
+    /// stays for kMemory.
     bool admits(std::uintptr_t at, std::uint64_t bytes, const op::Shape& shape, bool write);
 
+    static constexpr std::int64_t kMemory = 10'000'000;  // ns
+
   private:
-    std::unique_ptr<std::uintptr_t[]> pages_;  // addresses of pages that have admitted an access, and kRead or kWrite
+    struct Page {
+        std::uintptr_t address;
+        std::int64_t until;  // when the answer ends
+    };
+    struct Free {
+        void operator()(Page* pages) const { std::free(pages); }
+    };
+    class Ask;
+
+    std::unique_ptr<Page[], Free> pages_;  // a table; null before its first use
 };
 
 }  // namespace osc::net
