@@ -181,22 +181,27 @@ Shape::Shape(Nest nest, std::ptrdiff_t extent) : nest_(std::move(nest)), extent_
     runs.shrink_to_fit();
     std::ptrdiff_t lo = std::numeric_limits<std::ptrdiff_t>::max();
     std::ptrdiff_t hi = std::numeric_limits<std::ptrdiff_t>::min();
+    std::size_t size = 0;
+    std::size_t blocks = 0;
+    std::size_t differ = 0;
+    const std::size_t bytes = runs.front().bytes;
     for (const Run& run : runs) {
-        size_ += run.bytes * run.count;
-        blocks_ += run.count;
-        list_ = list_ && run.count == 1;
-        same_length_ = same_length_ && run.bytes == runs.front().bytes;
-        const std::ptrdiff_t last = run.disp + static_cast<std::ptrdiff_t>(run.count - 1) * run.stride;
-        lo = std::min({lo, run.disp, last});
-        hi = std::max({hi, run.disp + static_cast<std::ptrdiff_t>(run.bytes), last_end(run)});
+        const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(run.count - 1) * run.stride;
+        size += run.bytes * run.count;
+        blocks += run.count;
+        differ |= run.bytes ^ bytes;
+        lo = std::min(lo, run.disp + std::min<std::ptrdiff_t>(last, 0));
+        hi = std::max(hi, run.disp + std::max<std::ptrdiff_t>(last, 0) + static_cast<std::ptrdiff_t>(run.bytes));
     }
+    list_ = blocks == runs.size();
+    same_length_ = differ == 0;
     for (const Loop& loop : nest_.loops) {
         const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(loop.count - 1) * loop.stride;
         (last < 0 ? lo : hi) += last;
     }
-    turn_bytes_ = size_;
-    size_ *= nest_.turns();
-    blocks_ *= nest_.turns();
+    turn_bytes_ = size;
+    size_ = size * nest_.turns();
+    blocks_ = blocks * nest_.turns();
     true_lb_ = lo;
     true_extent_ = static_cast<std::size_t>(hi - lo);
     wraps_ = extent == length(nest_);

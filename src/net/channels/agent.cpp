@@ -1,5 +1,4 @@
 // The agent's thread, and the threads that read its mailbox while they wait.
-// Build: osc_core_cold
 #include "net/channels/agent.h"
 
 #include <sched.h>

@@ -1,5 +1,4 @@
 // From a message slot's body to operations.
-// Build: osc_core_cold
 #include "net/target/agent_service.h"
 
 #include "base/random.h"
