@@ -20,6 +20,8 @@ struct Run {
     std::size_t bytes = 0;
     std::ptrdiff_t stride = 0;
     std::size_t count = 1;
+
+    friend bool operator==(const Run&, const Run&) = default;
 };
 
 /// Repeats `run` `times` times at distance `extent` bytes if the result is again one run. Returns whether it was;

@@ -63,9 +63,12 @@ class Guard::Ask {
         if (looks && page >= at + bytes) return true;
         if (!populate(first, at + bytes, write_)) return false;
         for (page = first; looks && page < at + bytes; page += size_)
-            if (!is_known(page)) entry(page) = {page + (write_ ? kStores : 0), now_ + kMemory};
+            if (!is_known(page)) entry(page) = {page + (write_ ? kStores : 0), until()};
         return true;
     }
+
+    // When an answer of now ends.
+    std::int64_t until() const { return now_ + kMemory; }
 
   private:
     // Pages at a regular distance, also a power of two, have entries of their own.
@@ -94,8 +97,13 @@ bool Guard::admits(std::uintptr_t at, std::uint64_t bytes, const op::Shape& shap
     constexpr std::size_t kSparse = 64;
     const bool dense = shape.true_extent() / kSparse <= shape.size() + base::page_bytes();
     if (dense && may_access(at + static_cast<std::uintptr_t>(shape.true_lb()), shape.true_extent())) return true;
+    Column* const column =
+        shape.blocks() == shape.runs().front().count ? &columns_[(at >> 3) % columns_.size()] : nullptr;
+    const Column same{at, shape.runs().front(), may_access.until(), write};
+    if (column != nullptr && column->covers(same)) return true;
     for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes()))
         if (!may_access(at + static_cast<std::uintptr_t>(piece.offset()), piece.bytes())) return false;
+    if (column != nullptr) *column = same;
     return true;
 }
 

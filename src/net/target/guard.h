@@ -2,6 +2,7 @@
 // access: a hole in the window's memory, or a protected page. Owns what it has found out about the pages.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -30,8 +31,21 @@ class Guard {
     struct Free {
         void operator()(Page* pages) const { std::free(pages); }
     };
+    /// A column of a matrix, say, all of whose pages have admitted an access.
+    struct Column {
+        std::uintptr_t at = 0;
+        op::Run run;
+        std::int64_t until = 0;
+        bool write = false;
+
+        /// Whether `other`, an access of now, is known to be admitted.
+        bool covers(const Column& other) const {
+            return at == other.at && run == other.run && (write || !other.write) && until > other.until - kMemory;
+        }
+    };
     class Ask;
 
+    std::array<Column, 16> columns_;
     std::unique_ptr<Page[], Free> pages_;  // a table; null before its first use
 };
 
