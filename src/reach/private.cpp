@@ -28,7 +28,9 @@ bool Private::prefers_message(const Target& target, const op::Call& call) {
     op::Bounds bounds;
     if (!layout.bounds(call.target.count, bounds)) return false;
     const auto span = static_cast<std::size_t>(bounds.hi - bounds.lo);
-    if (attended) return span > std::min(cma::Cross::kMostSpan, pieces * cma::Image::kLongestGap);
+    // A message describes a list block by block.
+    const std::size_t most_span = layout.data().runs().size() == 1 ? std::size_t{8} << 10 : cma::Cross::kMostSpan;
+    if (attended) return span > std::min(most_span, pieces * cma::Image::kLongestGap);
     constexpr std::size_t kLongSpan = std::size_t{256} << 10;
     constexpr std::size_t kSparse = 8;  // gaps per data
     return span >= kLongSpan && span / kSparse >= bytes;
