@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,42 @@ CASE_BY_KIND(flush_local_sends) {
         CHECK_EQ(came, value);
     }
     MPI_Win_unlock_all(win);
+}
+
+// Targets wait in the host and in libosc, compute, and are origins themselves, in turn: each operation counts once,
+// whichever thread or system call executes it.
+CASE_BY_KIND(operations_on_targets_that_wait_and_compute) {
+    constexpr int kRounds = 200;
+    constexpr int kPieces = 8;
+    Window win(kind, 3 * kPieces * sizeof(int));
+    std::minstd_rand random(static_cast<unsigned>(rank()) + 1);
+    std::vector<int> made(static_cast<std::size_t>(size())), all(made);
+    const std::vector<int> ones(kPieces, 1);
+    MPI_Datatype pieces;
+    MPI_Type_vector(kPieces, 1, 3, MPI_INT, &pieces);
+    MPI_Type_commit(&pieces);
+    MPI_Win_lock_all(0, win);
+    for (int round = 0; round < kRounds; ++round) {
+        for (auto left = random() % 20; left > 0; --left) {
+            const int target = static_cast<int>(random() % made.size());
+            int old = 0;
+            ++made[static_cast<std::size_t>(target)];
+            if (left % 3 == 0)
+                MPI_Accumulate(ones.data(), kPieces, MPI_INT, target, win.at(target, 0), 1, pieces, MPI_SUM, win);
+            else
+                MPI_Fetch_and_op(ones.data(), &old, MPI_INT, target, win.at(target, 0), MPI_SUM, win);
+            if (left % 2 == 0) MPI_Win_flush(target, win);
+        }
+        if (random() % 4 == 0) osct::compute(20e-6);
+        if (round % 10 == 9) MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_flush_all(win);
+    MPI_Allreduce(made.data(), all.data(), size(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    CHECK_EQ(win.base<int>()[0], all[static_cast<std::size_t>(rank())]);
+    MPI_Win_unlock_all(win);
+    MPI_Type_free(&pieces);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // A store of libosc's threads to a page that the target protects runs the target's handler, and so does the store of a
