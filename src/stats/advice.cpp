@@ -30,9 +30,9 @@ void unshared_memory(const WindowReport& window, Findings& findings) {
     const std::uint64_t by_call = window.of_path(DataPath::ProcessVm);
     const std::uint64_t by_agent = window.of_path(DataPath::Agent);
     if (by_call + by_agent < kFew || share(by_call + by_agent, all) < 0.1) return;
-    const char* const how =
-        by_call >= by_agent ? "process_vm, by calls of the system" : "the target's agent, a round trip each";
-    findings.push_back({window.title(), percent(share(by_call + by_agent, all)) + " of its operations went by " + how,
+    findings.push_back({window.title(),
+                        percent(share(by_call + by_agent, all)) +
+                            " of its operations were calls of the system, or messages to the target",
                         "allocate its memory with MPI_Win_allocate, or with MPI_Alloc_mem before MPI_Win_create or "
                         "MPI_Win_attach: then they are loads and stores"});
 }

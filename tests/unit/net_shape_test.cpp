@@ -16,10 +16,10 @@
 namespace osc::test {
 namespace {
 
-using net::Status;
 using net::Opcode;
 using net::Record;
 using net::ShapeWriter;
+using net::Status;
 
 constexpr std::size_t kRoom = 255 * net::kShapeUnit;
 

@@ -280,7 +280,7 @@ TEST(Advice, MemoryThatIsNotShared) {
     const auto found = advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 640},
                                             {index_of(Kind::Put, DataPath::LoadStore, 0), 360}}}));
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].text, "64 % of its operations went by process_vm, by calls of the system");
+    EXPECT_EQ(found[0].text, "64 % of its operations were calls of the system, or messages to the target");
     EXPECT_NE(found[0].remedy.find("MPI_Win_allocate"), std::string::npos);
     EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 50}}})).empty());
     EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 500},
