@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
 // Calls of poll() before the mailbox counts as attended: a program that polls the host now and then does not wait.
-constexpr std::uint32_t kPolls = 16;
+constexpr std::uint32_t kPollsToAttend = 16;
 
 }  // namespace
 
@@ -164,7 +164,7 @@ void Agent::read_mail(bool attends) {
 void Agent::poll() {
     if (box_ == nullptr) return;
     const bool attends = attends_ && !is_attended(box_->attended.load(std::memory_order_relaxed)) &&
-                         polls_.fetch_add(1, std::memory_order_relaxed) >= kPolls;
+                         polls_.fetch_add(1, std::memory_order_relaxed) >= kPollsToAttend;
     if (attends) polls_.store(0, std::memory_order_relaxed);
     if (attends || has_mail()) read_mail(attends);
 }
