@@ -10,26 +10,19 @@
 namespace osc::net {
 namespace {
 
-// Displacements that 32 bits hold.
-constexpr std::size_t kNear = std::size_t{1} << 31;
-
 bool is_far(std::int64_t disp) {
     return disp < -op::max_displacement || disp > op::max_displacement;
 }
 
 }  // namespace
 
-template <class Entry>
-void ShapeWriter::write(const Entry& entry) {
-    std::memcpy(bytes_ + size_, &entry, sizeof entry);
-    size_ += sizeof entry;
-    ++head_.count;
-}
-
 ShapeWriter::ShapeWriter(op::Cursor& to, std::size_t most_shape, std::size_t most_data, std::size_t unit)
     : first_(to.offset()), most_(std::min(most_shape, kLongest) / kShapeUnit * kShapeUnit) {
-    if (to.is_list() && to.extends() < kNear) write_blocks(to, most_data);
-    if (data_ == 0) write_runs(to, most_data, unit);
+    const auto bytes = static_cast<std::uint32_t>(to.bytes());
+    const bool listed = to.is_list() && (to.same_length() ? write_list<ShapePlace>(to, most_data, bytes)
+                                                          : write_list<ShapeStep>(to, most_data, kSteps) ||
+                                                                write_list<ShapeBlock>(to, most_data, kBlocks));
+    if (!listed) write_runs(to, most_data, unit);
     std::memcpy(bytes_, &head_, sizeof head_);
 }
 
@@ -48,38 +41,49 @@ void ShapeWriter::write_runs(op::Cursor& to, std::size_t most_data, std::size_t 
             to.advance(run.bytes);
         }
         data_ += std::size_t{run.bytes} * run.count;
-        write(run);
+        std::memcpy(bytes_ + size_, &run, sizeof run);
+        size_ += sizeof run;
+        ++head_.count;
     }
 }
 
-void ShapeWriter::write_blocks(op::Cursor& to, std::size_t most_data) {
-    const bool same = to.same_length();
-    head_.bytes = same ? static_cast<std::uint32_t>(to.bytes()) : kMixed;
-    const auto add = [&](std::ptrdiff_t disp, std::size_t bytes) {
-        const auto at = static_cast<std::int32_t>(disp - first_);
-        data_ += bytes;
-        if (same)
-            write(at);
-        else
-            write(ShapeBlock{at, static_cast<std::uint32_t>(bytes)});
-    };
-    const auto entries = [&] { return same ? room<std::int32_t>() : room<ShapeBlock>(); };
-    while (!to.done() && entries() > 0) {
-        const std::size_t before = data_;
-        to.for_each_list(
-            most_data - data_,
-            [&](std::ptrdiff_t disp, std::span<const op::Run> runs, const op::Shape&) {
-                for (const op::Run& run : runs)
-                    add(disp + run.disp, run.bytes);
-            },
-            entries());
-        if (to.done() || entries() == 0) return;
-        if (const op::Pieces next = to.ahead(); !same && next.blocks == 1 && next.bytes <= most_data - data_) {
-            add(next.off, next.bytes);
-            to.advance(next.bytes);
+template <class Entry>
+bool ShapeWriter::write_list(op::Cursor& to, std::size_t most_data, std::uint32_t form) {
+    op::Cursor at = to;
+    auto* const entries = reinterpret_cast<Entry*>(bytes_ + sizeof head_);
+    const std::size_t most = room<Entry>();
+    std::size_t count = 0;
+    std::size_t data = 0;
+    std::ptrdiff_t end = first_;
+    bool stated = true;
+    const auto list = [&](std::ptrdiff_t disp, std::span<const op::Run> runs, const op::Shape&) {
+        Entry* entry = entries + count;
+        std::ptrdiff_t last = end;
+        bool all = true;
+        for (const op::Run& run : runs) {
+            const std::ptrdiff_t here = disp + run.disp;
+            all &= entry++->set(here - first_, here - last, run.bytes);
+            last = here + static_cast<std::ptrdiff_t>(run.bytes);
+            data += run.bytes;
         }
-        if (data_ == before) return;
+        count += runs.size();
+        end = last;
+        stated &= all;
+    };
+    for (std::size_t before = count + 1; !at.done() && count < most && count != before;) {
+        before = count;
+        at.for_each_list(most_data - data, list, most - count);
+        if (at.done() || count == most || at.bytes() > most_data - data) break;
+        const op::Run rest{at.offset(), at.bytes()};  // of a piece that was cut, or one that touches the next element
+        list(0, {&rest, 1}, {});
+        at.advance(rest.bytes);
     }
+    if (!stated || count == 0) return false;
+    to = at;
+    head_ = {static_cast<std::uint32_t>(count), form};
+    data_ = data;
+    size_ += count * sizeof(Entry);
+    return true;
 }
 
 std::byte* ShapeWriter::copy_to(std::byte* carried) const {
@@ -94,43 +98,73 @@ bool read_shape(const Record& record, const std::byte* carried, op::Shape& shape
     ShapeHead head;
     if (room < sizeof head) return false;
     std::memcpy(&head, carried, sizeof head);
-    const std::size_t entry = head.bytes == kRuns    ? sizeof(ShapeRun)
-                              : head.bytes == kMixed ? sizeof(ShapeBlock)
-                                                     : sizeof(std::int32_t);
-    if (head.count == 0 || head.count > (room - sizeof head) / entry) return false;
-    const std::byte* at = carried + sizeof head;
-    const auto next = [&at]<class Entry>(Entry copy) {
-        std::memcpy(&copy, at, sizeof copy);
-        at += sizeof copy;
-        return copy;
-    };
     op::Nest nest;
-    nest.runs.reserve(head.count);
     std::uint64_t data = 0;
-    for (std::uint32_t i = 0; i < head.count; ++i) {
-        if (head.bytes == kRuns) {
-            const auto run = next(ShapeRun{});
+    const auto read = [&]<class Entry>(Entry entry, auto&& put) {
+        if (head.count == 0 || head.count > (room - sizeof head) / sizeof entry) return false;
+        nest.runs.resize(head.count);
+        const std::byte* at = carried + sizeof head;
+        bool sound = true;
+        for (op::Run& run : nest.runs) {
+            std::memcpy(&entry, at, sizeof entry);
+            at += sizeof entry;
+            sound &= put(run, entry) && run.bytes != 0;
+            data += run.bytes * run.count;
+        }
+        return sound;
+    };
+    bool sound = false;
+    if (head.bytes == kRuns) {
+        sound = read(ShapeRun{}, [&](op::Run& run, const ShapeRun& entry) {
+            run = {entry.disp, entry.bytes, entry.stride, entry.count};
             std::int64_t length = 0;
             std::int64_t end = 0;
-            const std::int64_t steps = run.count - std::int64_t{1};
-            if (run.bytes == 0 || run.count == 0 || __builtin_mul_overflow(run.stride, steps, &length) ||
-                __builtin_add_overflow(run.disp, length, &end) || is_far(run.disp) || is_far(end))
-                return false;
-            nest.runs.push_back({run.disp, run.bytes, run.stride, run.count});
-            data += std::uint64_t{run.bytes} * run.count;
-        } else if (head.bytes == kMixed) {
-            const auto block = next(ShapeBlock{});
-            if (block.bytes == 0) return false;
-            nest.runs.push_back({block.disp, block.bytes});
-            data += block.bytes;
-        } else {
-            nest.runs.push_back({next(std::int32_t{}), head.bytes});
-            data += head.bytes;
-        }
-        if (data > record.bytes) return false;
+            return run.count != 0 && run.bytes * run.count <= record.bytes &&
+                   !__builtin_mul_overflow(entry.stride, entry.count - std::int64_t{1}, &length) &&
+                   !__builtin_add_overflow(entry.disp, length, &end) && !is_far(entry.disp) && !is_far(end);
+        });
+    } else if (head.bytes == kSteps) {
+        std::ptrdiff_t end = 0;
+        sound = read(ShapeStep{}, [&](op::Run& run, const ShapeStep& entry) {
+            run.disp = end + entry.gap;
+            run.bytes = entry.bytes;
+            end = run.disp + entry.bytes;
+            return true;
+        });
+    } else if (head.bytes == kBlocks) {
+        sound = read(ShapeBlock{}, [](op::Run& run, const ShapeBlock& entry) {
+            run.disp = entry.disp;
+            run.bytes = entry.bytes;
+            return true;
+        });
+    } else {
+        sound = read(ShapePlace{}, [&](op::Run& run, const ShapePlace& entry) {
+            run.disp = entry.disp;
+            run.bytes = head.bytes;
+            return true;
+        });
     }
+    if (!sound || data != record.bytes) return false;
     shape = op::Shape(std::move(nest), 0);
-    return data == record.bytes;
+    return true;
+}
+
+// The sender of a message on a node may change it meanwhile, so the copy is read.
+std::shared_ptr<const op::Shape> ShapeCache::read(const Record& record, const std::byte* carried) {
+    constexpr std::size_t kShort = 256;  // bytes: reading takes no longer than looking for it
+    const std::span<const std::byte> sent(carried, shape_bytes(record));
+    const bool keeps = sent.size() > kShort;
+    if (keeps)
+        for (const Kept& kept : kept_)
+            if (kept.data == record.bytes && std::ranges::equal(kept.description, sent)) return kept.shape;
+    Kept made{record.bytes, {sent.begin(), sent.end()}, nullptr};
+    op::Shape shape;
+    if (!read_shape(record, made.description.data(), shape)) return nullptr;
+    made.shape = std::make_shared<const op::Shape>(std::move(shape));
+    if (!keeps) return made.shape;
+    Kept& oldest = kept_[made_++ % kept_.size()];
+    oldest = std::move(made);
+    return oldest.shape;
 }
 
 }  // namespace osc::net

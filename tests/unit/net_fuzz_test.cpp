@@ -85,10 +85,8 @@ class Sender {
     // Pieces that may be those of the record.
     void describe(const Record& record, std::byte* carried) {
         const std::size_t width = std::max<std::size_t>(op::element_size(record.basic), 1);
-        const net::ShapeHead head{static_cast<std::uint32_t>(1 + below(4)), chance(1, 3) ? net::kMixed
-                                                                            : chance(1, 2)
-                                                                                ? net::kRuns
-                                                                                : static_cast<std::uint32_t>(width)};
+        const std::uint32_t forms[] = {net::kBlocks, net::kRuns, net::kSteps, static_cast<std::uint32_t>(width)};
+        const net::ShapeHead head{static_cast<std::uint32_t>(1 + below(4)), forms[below(std::size(forms))]};
         std::memcpy(carried, &head, sizeof head);
         const auto part = static_cast<std::uint32_t>(record.bytes / head.count);
         for (std::uint32_t i = 0; i < head.count && chance(9, 10); ++i) {
@@ -97,9 +95,12 @@ class Sender {
             if (head.bytes == net::kRuns) {
                 const net::ShapeRun run{disp, static_cast<std::int64_t>(below(3) * width), part, 1};
                 if (i < 2) std::memcpy(at + i * sizeof run, &run, sizeof run);
-            } else if (head.bytes == net::kMixed) {
+            } else if (head.bytes == net::kBlocks) {
                 const net::ShapeBlock block{disp, part};
                 std::memcpy(at + i * sizeof block, &block, sizeof block);
+            } else if (head.bytes == net::kSteps) {
+                const net::ShapeStep step{static_cast<std::uint16_t>(disp), static_cast<std::uint16_t>(part)};
+                std::memcpy(at + i * sizeof step, &step, sizeof step);
             } else {
                 std::memcpy(at + i * sizeof disp, &disp, sizeof disp);
             }

@@ -73,7 +73,10 @@ TEST(Shape, DescriptionsAreAsShortAsTheirPieces) {
     EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 4 + 63) / 64);  // a displacement each
     for (std::ptrdiff_t i = 0; i < 400; ++i)
         builder.add(i * i * 32, 1 + i % 3, real);
-    EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 8 + 63) / 64);  // and a length
+    EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 4 + 63) / 64);  // a gap and a length
+    for (std::ptrdiff_t i = 0; i < 400; ++i)
+        builder.add(-i * i * 32, 1 + i % 3, real);
+    EXPECT_EQ(units(builder.finish(0)), (8 + 400 * 8 + 63) / 64);  // a displacement and a length
 }
 
 TEST(Shape, PiecesTooFarApartForAListAreRuns) {
@@ -104,7 +107,7 @@ class ShapedRecord : public ::testing::Test {
         record.flags = static_cast<std::uint8_t>(room);
         net::CheckedRecord operation{record, carried.data(), {}, {}};
         std::vector<std::byte> out(4096);
-        const Status status = net::execute(target_.exposed, std::span(&operation, 1), out.data());
+        const Status status = net::execute(target_.exposed, std::span(&operation, 1), out.data(), shapes_);
         const bool touched = std::ranges::any_of(target_.memory, [](std::byte byte) { return byte != std::byte{0}; });
         EXPECT_EQ(touched, status == Status::Done && net::changes(record));
         return status;
@@ -114,9 +117,11 @@ class ShapedRecord : public ::testing::Test {
     }
 
     ExposedMemory target_{256};
+    net::ShapeCache shapes_;
 };
 
 TEST_F(ShapedRecord, FormIsChecked) {
+    using Steps = std::vector<net::ShapeStep>;
     using Blocks = std::vector<net::ShapeBlock>;
     using Runs = std::vector<net::ShapeRun>;
     using Places = std::vector<std::int32_t>;
@@ -125,15 +130,19 @@ TEST_F(ShapedRecord, FormIsChecked) {
     EXPECT_EQ(execute(put(16), {~0u, 8}, Places(14)), Status::Malformed);
     EXPECT_EQ(execute(put(16), {1, 8}, Places{0}), Status::Malformed);  // not its bytes
     EXPECT_EQ(execute(put(4), {1, 8}, Places{0}), Status::Malformed);
-    EXPECT_EQ(execute(put(8), {2, net::kMixed}, Blocks{{0, 8}, {16, 0}}), Status::Malformed);
+    EXPECT_EQ(execute(put(8), {2, net::kBlocks}, Blocks{{0, 8}, {16, 0}}), Status::Malformed);
+    EXPECT_EQ(execute(put(8), {2, net::kSteps}, Steps{{0, 8}, {16, 0}}), Status::Malformed);
+    EXPECT_EQ(execute(put(12), {15, net::kSteps}, Steps(14, {0, 1})), Status::Malformed);
     EXPECT_EQ(execute(put(8), {2, net::kRuns}, Runs{{0, 16, 8, 1}, {0, 0, 8, 0}}), Status::Malformed);
     EXPECT_EQ(execute(put(8), {1, net::kRuns}, Runs{{std::numeric_limits<std::int64_t>::min(), 0, 8, 1}}),
               Status::Malformed);
     EXPECT_EQ(execute(put(24), {1, net::kRuns}, Runs{{0, std::int64_t{1} << 62, 8, 3}}), Status::Malformed);
     EXPECT_EQ(execute({Opcode::CompareAndSwap, Basic::U64, Op::None, 0, 8, 0}, {1, 8}, Places{0}), Status::Malformed);
-    EXPECT_EQ(execute({Opcode::Update, Basic::U64, Op::Sum, 0, 16, 0}, {2, net::kMixed}, Blocks{{0, 12}, {16, 4}}),
+    EXPECT_EQ(execute({Opcode::Update, Basic::U64, Op::Sum, 0, 16, 0}, {2, net::kBlocks}, Blocks{{0, 12}, {16, 4}}),
               Status::Malformed);  // a part of an element
+    EXPECT_EQ(execute(put(8), {2, net::kRuns}, Runs{{0, 0, ~0u, ~0u}, {0, 0, 1, 9}}), Status::Malformed);
     EXPECT_EQ(execute(put(16), {2, 8}, Places{0, 16}), Status::Done);
+    EXPECT_EQ(execute(put(16), {2, net::kSteps}, Steps{{0, 12}, {16, 4}}), Status::Done);
 }
 
 TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
@@ -141,6 +150,7 @@ TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
     using Places = std::vector<std::int32_t>;
     EXPECT_EQ(execute(put(16), {2, 8}, Places{0, 249}), Status::OutOfRange);
     EXPECT_EQ(execute(put(16, 8), {2, 8}, Places{0, -9}), Status::OutOfRange);
+    EXPECT_EQ(execute(put(16), {2, net::kSteps}, std::vector<net::ShapeStep>{{0, 8}, {241, 8}}), Status::OutOfRange);
     EXPECT_EQ(execute(put(32), {1, net::kRuns}, Runs{{0, 81, 8, 4}}), Status::Done);
     target_.memory.assign(target_.memory.size(), std::byte{0});
     EXPECT_EQ(execute(put(32), {1, net::kRuns}, Runs{{0, 83, 8, 4}}), Status::OutOfRange);
@@ -148,6 +158,38 @@ TEST_F(ShapedRecord, NoPieceLeavesTheWindow) {
     EXPECT_EQ(execute(put(16, std::numeric_limits<std::int64_t>::min()), {2, 8}, Places{0, -8}), Status::OutOfRange);
     EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{0, 9}), Status::OutOfRange);
     EXPECT_EQ(execute({Opcode::Get, Basic::None, Op::None, 0, 16, 240}, {2, 8}, Places{8, 0}), Status::Done);
+}
+
+// A target keeps what it has read of long descriptions. Each of these differs from all others in one place.
+TEST(Shape, AKeptDescriptionIsNoOther) {
+    constexpr std::uint32_t kPieces = 100;
+    net::ShapeCache shapes;
+    std::vector<std::byte> carried(kRoom);
+    for (unsigned round = 0; round < 300; ++round) {
+        const unsigned which = round % 40 < 30 ? round % 30 : round % 100;
+        std::vector<std::int32_t> places(kPieces);
+        for (std::uint32_t i = 0; i < kPieces; ++i)
+            places[i] = static_cast<std::int32_t>(16 * i + (i == which ? 4 : 0));
+        const std::uint32_t bytes = round % 7 == 0 ? 4 : 8;
+        const net::ShapeHead head{kPieces, bytes};
+        std::memcpy(carried.data(), &head, sizeof head);
+        std::memcpy(carried.data() + sizeof head, places.data(), places.size() * sizeof places[0]);
+        const auto units = static_cast<std::uint8_t>((sizeof head + 4 * kPieces + 63) / net::kShapeUnit);
+        const Record record{Opcode::Get, Basic::None, Op::None, units, bytes * kPieces, 0};
+        Record wrong = record;
+        wrong.bytes += 8;
+        EXPECT_EQ(shapes.read(wrong, carried.data()), nullptr);
+        const auto shape = shapes.read(record, carried.data());
+        ASSERT_NE(shape, nullptr);
+        EXPECT_EQ(shapes.read(record, carried.data()), shape);
+        EXPECT_EQ(shapes.read(wrong, carried.data()), nullptr);
+        std::size_t i = 0;
+        for (Cursor piece(*shape, 1); !piece.done(); piece.advance(piece.bytes()), ++i) {
+            EXPECT_EQ(piece.offset(), places[i]);
+            EXPECT_EQ(piece.bytes(), bytes);
+        }
+        EXPECT_EQ(i, kPieces);
+    }
 }
 
 // A window over pages of its own, some of which do not admit an access. A target that touched one would die.
@@ -183,7 +225,8 @@ class GuardedWindow : public testing::Test {
         const Record record{opcode, Basic::None, Op::None, 1, head.count * 8, 0};
         net::CheckedRecord operation{record, carried.data(), {}, {}};
         std::vector<std::byte> out(64);
-        return net::execute(target_.exposed, std::span(&operation, 1), out.data());
+        net::ShapeCache shapes;
+        return net::execute(target_.exposed, std::span(&operation, 1), out.data(), shapes);
     }
 
     const std::size_t page_ = base::page_bytes();

@@ -39,7 +39,7 @@ Status AgentService::run(std::uint64_t number, const std::byte* body, std::size_
     }
     const auto found = windows_.find(number);
     if (found == windows_.end()) return Status::UnknownWindow;
-    return net::execute(found->second, records_, reply.data());
+    return net::execute(found->second, records_, reply.data(), shapes_);
 }
 
 }  // namespace osc::net

@@ -38,6 +38,7 @@ class AgentService {
     std::map<std::uint64_t, ExposedWindow> windows_;
     std::uint64_t count_ = 0;
     std::vector<CheckedRecord> records_;  // of the message that is being executed
+    ShapeCache shapes_;
     std::array<std::atomic<std::uint64_t>, kStatuses> replies_{};
 };
 

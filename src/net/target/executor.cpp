@@ -13,15 +13,19 @@
 namespace osc::net {
 namespace {
 
+// Reads the description in front of the operation's data, if it has one; false if it is malformed.
+bool find_pieces(CheckedRecord& operation, ShapeCache& shapes) {
+    const std::size_t bytes = shape_bytes(operation.record);
+    if (bytes == 0) return operation.record.flags == 0;
+    operation.pieces = shapes.read(operation.record, operation.data);
+    operation.data += bytes;
+    return operation.pieces != nullptr;
+}
+
 // Whether the standard defines the operation, on whole elements (exactly one for compare-and-swap).
 Status check(CheckedRecord& operation) {
     const auto& [opcode, basic, op, flags, bytes, disp] = operation.record;
     if (!is_operation(opcode) || bytes == 0) return Status::Malformed;
-    if (flags != 0) {
-        if (opcode == Opcode::CompareAndSwap || !read_shape(operation.record, operation.data, operation.shape))
-            return Status::Malformed;
-        operation.data += shape_bytes(operation.record);
-    }
     if (opcode == Opcode::Put || opcode == Opcode::Get) return Status::Done;
     if (basic == Basic::None || basic >= Basic::Count) return Status::NotAdmitted;
     Update& how = operation.how;
@@ -37,7 +41,7 @@ Status check(CheckedRecord& operation) {
     how.apply = op::kernel(op, basic);
     if (how.apply == nullptr) return Status::NotAdmitted;
     const auto whole = [&](std::size_t part) { return part % how.width == 0; };
-    const bool pieces = std::ranges::all_of(operation.shape.runs(), whole, &op::Run::bytes);
+    const bool pieces = std::ranges::all_of(operation.shape().runs(), whole, &op::Run::bytes);
     return pieces && whole(bytes) ? Status::Done : Status::Malformed;
 }
 
@@ -57,7 +61,7 @@ bool attached(const std::vector<shm::Region>& regions, std::uint64_t first, std:
 // Whether all bytes lie in the window; in a dynamic one in attached regions.
 bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions, const CheckedRecord& operation) {
     const Record& record = operation.record;
-    const op::Shape& shape = operation.shape;
+    const op::Shape& shape = operation.shape();
     const std::size_t width = std::max<std::size_t>(operation.how.width, 1);
     const std::int64_t lowest = shape.size() != 0 ? shape.true_lb() : 0;
     std::int64_t first = 0;
@@ -78,18 +82,18 @@ std::byte* address_of(const ExposedWindow& window, std::int64_t disp) {
 
 bool accessible(const ExposedWindow& window, const CheckedRecord& operation) {
     const auto at = reinterpret_cast<std::uintptr_t>(address_of(window, operation.record.disp));
-    return window.guard->admits(at, operation.record.bytes, operation.shape, changes(operation.record));
+    return window.guard->admits(at, operation.record.bytes, operation.shape(), changes(operation.record));
 }
 
 Status perform(const ExposedWindow& window, const CheckedRecord& operation, std::byte* out) {
-    const auto& [record, data, how, shape] = operation;
+    const auto& [record, data, how, described] = operation;
     // Regions are addresses of this process, so an operation that spans several needs no cut.
     const bool dynamic = window.regions != nullptr;
     shm::Direct memory(address_of(window, dynamic ? record.disp : 0),
                        {window.controls->block(window.rank), window.rank, *window.liveness}, dynamic ? record.disp : 0);
     const std::byte* const from = how.op != Op::NoOp ? data : nullptr;
     std::byte* const back = record.opcode != Opcode::Update ? out : nullptr;
-    op::Cursor pieces(shape, 1);
+    op::Cursor pieces(operation.shape(), 1);
     std::byte* const here = address_of(window, record.disp);
     switch (record.opcode) {
         case Opcode::Put:
@@ -115,9 +119,11 @@ Status perform(const ExposedWindow& window, const CheckedRecord& operation, std:
 
 }  // namespace
 
-Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out) {
-    for (CheckedRecord& operation : operations)
+Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out, ShapeCache& shapes) {
+    for (CheckedRecord& operation : operations) {
+        if (!find_pieces(operation, shapes)) return Status::Malformed;
         if (const Status status = check(operation); status != Status::Done) return status;
+    }
     const auto run = [&](const std::vector<shm::Region>* regions) {
         for (const CheckedRecord& operation : operations)
             if (!inside(window, regions, operation)) return Status::OutOfRange;

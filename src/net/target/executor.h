@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "net/shape.h"
 #include "net/target/guard.h"
 #include "net/wire.h"
-#include "op/layout.h"
 #include "op/transport.h"
 #include "shm/control.h"
 #include "shm/regions.h"
@@ -51,14 +51,20 @@ struct ExposedWindow {
 struct CheckedRecord {
     Record record;
     const std::byte* data = nullptr;
-    Update how{};     // by execute(); for all but put and get
-    op::Shape shape;  // by execute(); of the target's memory, if that is not one run of bytes
+    Update how{};                             // by execute(); for all but put and get
+    std::shared_ptr<const op::Shape> pieces;  // by execute(); null: one run of bytes
+
+    /// The target's memory, without data if that is one run of bytes.
+    const op::Shape& shape() const {
+        static const op::Shape kNone;
+        return pieces != nullptr ? *pieces : kNone;
+    }
 };
 
 /// Executes the operations in order. Checks all of them before the first one touches memory (I7): defined for the type,
 /// whole elements, inside the window or attached memory, on accessible pages if the window has a guard. `out` receives
 /// what they return, each padded.
-Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out);
+Status execute(const ExposedWindow& window, std::span<CheckedRecord> operations, std::byte* out, ShapeCache& shapes);
 
 /// Whether execute_alike() takes the record: an operation on one element, a put or a get, in a window with memory of
 /// its own.

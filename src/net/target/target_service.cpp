@@ -246,7 +246,7 @@ void TargetService::resume_withdrawing() {
 
 Status TargetService::operate(Window& window, std::uint32_t origin, CheckedRecord operation, std::byte* out) {
     const ExposedWindow& own = window.exposed;
-    const Status status = net::execute(own, std::span(&operation, 1), out);
+    const Status status = net::execute(own, std::span(&operation, 1), out, shapes_);
     if (status == Status::Done && changes(operation.record)) own.controls->block(own.rank).note_update(origin);
     return status;
 }

@@ -127,6 +127,7 @@ class TargetService {
     std::unordered_map<std::uint64_t, std::unique_ptr<Window>> windows_;
     std::vector<Window*> busy_;  // windows in which a request waits
     std::vector<std::byte> out_;
+    ShapeCache shapes_;
     std::vector<LeaseName> in_use_;  // leases of the withdrawals in the message that is being executed
     std::vector<Withdrawing> withdrawing_;
 };
