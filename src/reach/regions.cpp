@@ -159,9 +159,11 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     if (attached == nullptr)
         return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
                                     rank, std::strerror(error))};
-    const bool packs = is_unshared(*attached, call, start) && unmapped_.prefers_message(target, call);
-    Private::Carrier unmapped(unmapped_, target, 0, packs ? &call : nullptr);
-    if (packs && unmapped.fault() == Fault::None)
+    // Pieces of one region of private memory are not looked up one by one.
+    const bool whole = rank != origin_.me && !call.target.layout->data().one_piece(call.target.count) &&
+                       is_unshared(*attached, call, start);
+    Private::Carrier unmapped(unmapped_, target, 0, whole && unmapped_.prefers_message(target, call) ? &call : nullptr);
+    if (whole && unmapped.fault() == Fault::None)
         return unmapped.outcome(op::execute(call, what, start, unmapped.transport()));
     if (unmapped.fault() != Fault::None) return unmapped.outcome(unmapped.fault());
     RegionsTransport transport(std::move(attached), *target.regions, !unmapped.is_agent(),

@@ -69,6 +69,8 @@ bool inside(const ExposedWindow& window, const std::vector<shm::Region>* regions
     const std::uint64_t bytes = shape.size() != 0 ? shape.true_extent() : record.bytes;
     const auto disp = static_cast<std::uint64_t>(first);
     if (regions == nullptr) return first >= 0 && disp <= window.size && bytes <= window.size - disp;
+    const shm::Region* const region = shm::find_region(*regions, disp);
+    if (region != nullptr && bytes <= region->size - (disp - region->base)) return true;
     if (shape.size() == 0) return attached(*regions, disp, bytes, width);
     for (op::Cursor piece(shape, 1); !piece.done(); piece.advance(piece.bytes()))
         if (!attached(*regions, static_cast<std::uint64_t>(record.disp + piece.offset()), piece.bytes(), width))
