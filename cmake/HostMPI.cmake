@@ -1,7 +1,10 @@
-# The host MPI, taken by name from its compiler wrapper (mpicc.mpich unless OSC_MPICC says otherwise).
+# The host MPIs, each taken from its compiler wrapper. libosc.so itself is for MPICH's ABI (mpicc.mpich unless OSC_MPICC says
+# otherwise), and libosc_ompi.so for Open MPI, where its wrapper is found (mpicc.openmpi, or OSC_OPENMPI_MPICC).
 #   osc_host_mpi          headers only: what the library itself uses (it finds the host's functions at run time)
 #   osc_host_mpi_program  headers and library: what tests, benchmarks and examples use
 #   OSC_MPIEXEC           the launcher
+#   osc_openmpi, osc_openmpi_library   headers of Open MPI, and its library
+#   OSC_OPENMPI_MPIEXEC                its launcher
 find_program(OSC_MPICC NAMES mpicc.mpich mpicc REQUIRED)
 find_program(OSC_MPIEXEC NAMES mpiexec.mpich mpiexec REQUIRED)
 
@@ -25,3 +28,14 @@ target_include_directories(osc_host_mpi SYSTEM INTERFACE ${OSC_MPI_INCLUDES})
 target_compile_definitions(osc_host_mpi INTERFACE MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX)
 add_library(osc_host_mpi_program INTERFACE)
 target_link_libraries(osc_host_mpi_program INTERFACE osc_host_mpi ${OSC_MPI_LINK})
+
+find_program(OSC_OPENMPI_MPICC NAMES mpicc.openmpi)
+find_program(OSC_OPENMPI_MPIEXEC NAMES mpiexec.openmpi)
+if(OSC_OPENMPI_MPICC)
+  osc_parse_wrapper(${OSC_OPENMPI_MPICC} OSC_OPENMPI_INCLUDES OSC_OPENMPI_LINK)
+  add_library(osc_openmpi INTERFACE)
+  target_include_directories(osc_openmpi SYSTEM INTERFACE ${OSC_OPENMPI_INCLUDES})
+  target_compile_definitions(osc_openmpi INTERFACE OMPI_SKIP_MPICXX)
+  add_library(osc_openmpi_library INTERFACE)
+  target_link_libraries(osc_openmpi_library INTERFACE ${OSC_OPENMPI_LINK})
+endif()

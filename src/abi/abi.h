@@ -37,6 +37,15 @@ Handle handle_of(HandleKey key) noexcept {
         return static_cast<Handle>(key);
 }
 
+/// The number in messages, for %#llx.
+template <class Handle>
+unsigned long long printable(Handle handle) noexcept {
+    return handle_key(handle);
+}
+
+/// The window of a handle of Fortran: MPI_Win_f2c.
+MPI_Win window_of(MPI_Fint handle);
+
 /// The place of a window's handle in a cache of 256 handles. Few instructions; handles that a program uses at the same
 /// time get different places if possible, and 0 and 1 do.
 constexpr std::size_t window_index(HandleKey key) noexcept;
@@ -111,6 +120,9 @@ int start_polled_request(const PolledRequest& functions, void* state, MPI_Reques
 
 /// The name of the ABI in messages.
 extern const char* const kName;
+
+/// What the file names of the libraries have that libosc has once for each ABI: "_ompi" of libosc_verify_ompi.so.
+extern const char* const kSuffix;
 
 /// Whether a library has this ABI, by what `find` knows of its symbols. The ABI of the MPI 5 standard is recognised
 /// in host/real.cpp.

@@ -83,11 +83,12 @@ const plugin::Table kLibosc = {
 
 // What a plugin offers; null with the reason in `why`.
 template <class Offer>
-Offer* open(const char* file, const char* function, std::string& why) {
+Offer* open(const char* name, const char* function, std::string& why) {
     using Open = Offer*(const plugin::Table* libosc);
-    auto* const found = reinterpret_cast<Open*>(base::function_beside(file, function, nullptr, why));
+    const std::string file = std::string(name) + abi::kSuffix + ".so";
+    auto* const found = reinterpret_cast<Open*>(base::function_beside(file.c_str(), function, nullptr, why));
     Offer* const offer = found != nullptr ? found(&kLibosc) : nullptr;
-    if (found != nullptr && offer == nullptr) why = std::string(file) + " is of another version or build";
+    if (found != nullptr && offer == nullptr) why = file + " is of another version or build";
     return offer;
 }
 
@@ -95,7 +96,7 @@ Offer* open(const char* file, const char* function, std::string& why) {
 
 void load_checker() {
     std::string why;
-    g_checker = open<Checker>("libosc_verify.so", "osc_verify_open", why);
+    g_checker = open<Checker>("libosc_verify", "osc_verify_open", why);
     if (g_checker == nullptr)
         base::warn_for_job("OSC_CHECK=%s: the program runs unchecked, because the checker cannot be loaded: %s",
                            base::values().check.c_str(), why.c_str());
@@ -104,7 +105,7 @@ void load_checker() {
 void load_reports() {
     if (base::values().stats.empty() && base::values().trace.empty()) return;
     std::string why;
-    g_reports = open<const Reports>("libosc_reports.so", "osc_reports_open", why);
+    g_reports = open<const Reports>("libosc_reports", "osc_reports_open", why);
     if (g_reports == nullptr)
         return base::warn_for_job("OSC_STATS and OSC_TRACE are off, because their reports cannot be loaded: %s",
                                   why.c_str());
@@ -115,7 +116,7 @@ void load_reports() {
 const Adopter* load_adopter() {
     static const Adopter* const kLoaded = [] {
         std::string why;
-        const Adopter* const adopter = open<const Adopter>("libosc_adopt.so", "osc_adopt_open", why);
+        const Adopter* const adopter = open<const Adopter>("libosc_adopt", "osc_adopt_open", why);
         if (adopter == nullptr)
             base::warn_for_group(
                 "OSC_ADOPT, osc_adopt and OSC_SHARE_HEAP: memory stays private, because their plugin cannot be "

@@ -92,7 +92,7 @@ OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
 }
 
 OSC_EXPORT int osc_window_stat(int handle, const char* name, unsigned long long* value) {
-    osc::Window* const window = osc::find_window(handle);
+    osc::Window* const window = osc::find_window(osc::abi::window_of(handle));
     std::uint64_t found = 0;
     if (window == nullptr || window->core.stats == nullptr || name == nullptr || value == nullptr ||
         !osc::stats::look_up(*window->core.stats, name, found))

@@ -5,10 +5,9 @@
 // indirect jump and is found once. libosc's own calls use the host's addresses, and no tool sees them.
 #pragma once
 
-#include <mpi.h>
-
 #include <type_traits>
 
+#include "abi/abi.h"
 #include "api/call_counts.h"
 #include "api/route_table.h"
 

@@ -80,8 +80,8 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         describe_job(*window);
     }));
     if (base::verbose("windows"))
-        base::say("%s: window 0x%x of %u processes, %lld bytes here at %p, %s%s%s", function,
-                  static_cast<unsigned>(window->handle), window->core.size, static_cast<long long>(window->bytes),
+        base::say("%s: window %#llx of %u processes, %lld bytes here at %p, %s%s%s", function,
+                  abi::printable(window->handle), window->core.size, static_cast<long long>(window->bytes),
                   window->base, memory_name(window->core.mine().memory), window->kept_private.empty() ? "" : ": ",
                   window->kept_private.c_str());
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
@@ -97,7 +97,7 @@ Fault attach(Window& window, const void* base, std::size_t bytes) {
                                : shared.bytes() == bytes ? shm::Memory::Shared
                                : shared                  ? shm::Memory::Mixed
                                                          : shm::Memory::Private;
-    base::say("MPI_Win_attach: window 0x%x, %zu bytes at %p, %s%s%s", static_cast<unsigned>(window.handle), bytes, base,
+    base::say("MPI_Win_attach: window %#llx, %zu bytes at %p, %s%s%s", abi::printable(window.handle), bytes, base,
               memory_name(memory), kept_private.empty() ? "" : ": ", kept_private.c_str());
     return fault;
 }

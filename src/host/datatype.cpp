@@ -21,7 +21,7 @@ namespace {
 
 std::mutex g_init_mutex;
 std::atomic<int> g_keyval{MPI_KEYVAL_INVALID};
-std::atomic<MPI_Comm> g_comm{MPI_COMM_NULL};  // for check_committed()
+std::atomic<MPI_Comm> g_comm{};  // for check_committed(); set before g_keyval
 
 int share(MPI_Datatype, int, void*, void* value, void* copy, int* wanted) {
     static_cast<const TypeInfo*>(value)->retain();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "base/options.h"
 #include "host/request.h"
@@ -39,15 +40,20 @@ bool are_fatal(int (*get)(Handle, MPI_Errhandler*), Handle of) {
 // Completed requests between two drives of the host.
 constexpr std::uint32_t kProgressEvery = 1024;
 
+// Null handles of a host may be addresses, which the loader knows late: constructors of other libraries may call MPI
+// before. So these begin as zeros.
+constexpr MPI_Comm kNoComm{};
+
 std::mutex g_mutex;
-std::atomic<MPI_Comm> g_self{MPI_COMM_NULL};
+std::atomic<MPI_Comm> g_self{kNoComm};
 // A status query of an incomplete request drives the host's progress. This request stays incomplete until release(). A
 // probe would be the obvious way, but MPICH's does not advance rendezvous transfers.
-MPI_Request g_pending = MPI_REQUEST_NULL;
+MPI_Request g_pending = kNoRequest;
 std::atomic<int> g_threads{-1};
-constinit base::CoreSharing g_sharing;     // of the last team whose processes share cores
-std::atomic<int> g_sessions{0};            // of the program
-MPI_Session g_session = MPI_SESSION_NULL;  // libosc's own
+constinit base::CoreSharing g_sharing;  // of the last team whose processes share cores
+std::atomic<int> g_sessions{0};         // of the program
+MPI_Session g_session{};                // libosc's own
+bool g_has_session = false;
 
 // A send to MPI_PROC_NULL gives a completed request. Some hosts keep one object for all of them. Others count
 // references, and their completed requests must be made one by one.
@@ -70,17 +76,22 @@ bool may_have_session() {
     return version * 100 + subversion >= 401 && sessions() > 0;
 }
 
+void end_session() {
+    if (std::exchange(g_has_session, false)) real().Session_finalize(&g_session);
+}
+
 MPI_Comm self_of_session() {
     const Real& mpi = real();
     MPI_Group one = MPI_GROUP_NULL;
     MPI_Comm self = MPI_COMM_NULL;
     if (mpi.Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &g_session) != MPI_SUCCESS) return MPI_COMM_NULL;
+    g_has_session = true;
     if (mpi.Group_from_session_pset(g_session, "mpi://SELF", &one) == MPI_SUCCESS) {
         if (mpi.Comm_create_from_group(one, "libosc", MPI_INFO_NULL, MPI_ERRORS_RETURN, &self) != MPI_SUCCESS)
             self = MPI_COMM_NULL;
         mpi.Group_free(&one);
     }
-    if (self == MPI_COMM_NULL) mpi.Session_finalize(&g_session);
+    if (self == MPI_COMM_NULL) end_session();
     return self;
 }
 
@@ -153,7 +164,8 @@ bool world_lives() {
 }
 
 MPI_Comm self_comm() {
-    return g_self.load(std::memory_order_acquire);
+    const MPI_Comm self = g_self.load(std::memory_order_acquire);
+    return self != kNoComm ? self : MPI_COMM_NULL;
 }
 
 MPI_Comm self_comm(MPI_Comm parent) {
@@ -225,14 +237,14 @@ std::string set_wait_policy(const base::CoreSharing& sharing) {
 }
 
 void release() {
-    MPI_Comm self = g_self.exchange(MPI_COMM_NULL);
-    if (self == MPI_COMM_NULL) return;
+    MPI_Comm self = g_self.exchange(kNoComm);
+    if (self == kNoComm || self == MPI_COMM_NULL) return;
     detail::g_completed.store(kNoRequest, std::memory_order_relaxed);
     real().Comm_free(&self);
     real().Grequest_complete(g_pending);
     real().Wait(&g_pending, MPI_STATUS_IGNORE);
     g_threads.store(-1, std::memory_order_relaxed);
-    if (g_session != MPI_SESSION_NULL) real().Session_finalize(&g_session);
+    end_session();
 }
 
 }  // namespace osc::host

@@ -113,8 +113,7 @@ inline std::string name_of(MPI_Win window) {
     int length = 0;
     real().Win_get_name(window, name, &length);
     const char* const quote = length > 0 ? "\"" : "";
-    return base::format("window 0x%x%s%s%s%s", static_cast<unsigned>(window), length > 0 ? " " : "", quote, name,
-                        quote);
+    return base::format("window %#llx%s%s%s%s", abi::printable(window), length > 0 ? " " : "", quote, name, quote);
 }
 
 /// The value of an info key, or its first 255 characters; none also if `info` is MPI_INFO_NULL. Thread-safe.

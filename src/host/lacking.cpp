@@ -84,8 +84,8 @@ namespace forms {
     struct name {                                                        \
         static constexpr const EntryText& kEntry = entry_text::name##_c; \
         static constexpr const char* kSmall = "PMPI_" #name;             \
-        using Large = decltype(&::PMPI_##name##_c);                      \
-        using Small = decltype(&::PMPI_##name);                          \
+        using Large = decltype(Real::name##_c);                          \
+        using Small = decltype(Real::name);                              \
     };
 #include "api/entries.def"
 }  // namespace forms

@@ -17,6 +17,7 @@ struct Real {
 #define OSC_ENTRY(kind, name, parameters, arguments) int(*name) parameters = nullptr;
 #include "api/entries.def"
 #define OSC_REAL(name) decltype(&::PMPI_##name) name = nullptr;
+#define OSC_REAL_TYPED(name, parameters) int(*name) parameters = nullptr;
 #include "host/real.def"
 };
 

@@ -41,7 +41,7 @@ std::string name_of(Window& window) {
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length = 0;
     host::real().Win_get_name(window.handle, name, &length);
-    return length > 0 ? format("window \"%.100s\"", name) : format("window 0x%x", static_cast<unsigned>(window.handle));
+    return length > 0 ? format("window \"%.100s\"", name) : format("window %#llx", abi::printable(window.handle));
 }
 
 std::string seconds(std::int64_t ns) {

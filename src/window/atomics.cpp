@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "abi/abi.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "reach/net.h"
@@ -84,7 +85,7 @@ void Window::choose_atomics(AtomicsWish wish, const AtomicsAgreement& agreed) {
                             : agreed.refusal != kNone ? "messages, because " + atomics_refusal()
                             : same                    ? "messages, because OSC_CHECK is on"
                                    : "messages, because the processes' providers have different atomics";
-    base::say("window 0x%x of %u processes: accumulates by %s", static_cast<unsigned>(handle), core.size, why.c_str());
+    base::say("window %#llx of %u processes: accumulates by %s", abi::printable(handle), core.size, why.c_str());
 }
 
 // The reason why the window cannot have two-level locks, the same on all processes; null if it can.
@@ -116,7 +117,7 @@ void Window::choose_lock_scheme(bool wants_two_level, bool lacking) {
                                 ? std::string("queued, because ") + net::NetworkStack::mine().endpoint().provider() +
                                       " " + lock_words_->flaw()
                                 : "queued, because the network of another process has no atomics";
-    base::say("window 0x%x of %u processes: locks %s", static_cast<unsigned>(handle), core.size, why.c_str());
+    base::say("window %#llx of %u processes: locks %s", abi::printable(handle), core.size, why.c_str());
 }
 
 }  // namespace osc

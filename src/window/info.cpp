@@ -148,10 +148,10 @@ void Window::say_strategies() const {
     if (core.me != 0 || !base::verbose("strategy")) return;
     const bool spans = core.remote_sync != nullptr;
     const StrategyTexts texts = strategy_texts();
-    base::say("window 0x%x of %u processes on %s: fences %s, start and complete %s, locks %s",
-              static_cast<unsigned>(handle), core.size, spans ? "several nodes" : "one node", texts.fence.c_str(),
-              texts.pscw.c_str(), texts.lock.c_str());
-    if (spans) base::say("window 0x%x: %s", static_cast<unsigned>(handle), sync::text_of(core.costs).c_str());
+    base::say("window %#llx of %u processes on %s: fences %s, start and complete %s, locks %s", abi::printable(handle),
+              core.size, spans ? "several nodes" : "one node", texts.fence.c_str(), texts.pscw.c_str(),
+              texts.lock.c_str());
+    if (spans) base::say("window %#llx: %s", abi::printable(handle), sync::text_of(core.costs).c_str());
 }
 
 }  // namespace osc

@@ -51,7 +51,7 @@ int gather(const Split& split, MPI_Comm by_host, bool info_given, std::span<Node
     if (info_given) {
         // Older hosts split nodes further by info keys. The user asked for that, so the result stands.
         MPI_Comm whole = MPI_COMM_NULL;
-        const int type = split.type == MPI_UNDEFINED ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED;
+        const int type = split.type == MPI_UNDEFINED ? split.type : int{MPI_COMM_TYPE_SHARED};
         if (const int error = mpi.Comm_split_type(split.comm, type, 0, MPI_INFO_NULL, &whole); error != MPI_SUCCESS)
             return error;
         if (size_of(by_host) < size_of(whole)) mine.final = 1;

@@ -1,4 +1,4 @@
-// The implementation of libosc's contract for Open MPI (src/abi/openmpi), which no library has yet: that it compiles,
+// The implementation of libosc's contract for Open MPI (src/abi/openmpi), without libosc_ompi.so: that it compiles,
 // and that it knows Open MPI's predefined handles, which needs no MPI_Init.
 #include <cstdio>
 #include <cstdlib>

@@ -10,6 +10,7 @@
 namespace osc::abi {
 
 const char* const kName = "MPICH";
+const char* const kSuffix = "";
 
 // No symbol is common to all libraries of MPICH's ABI and in no other.
 bool is_host(void* (*find)(const char* symbol)) {
@@ -19,6 +20,10 @@ bool is_host(void* (*find)(const char* symbol)) {
 int make_window(MPI_Comm self, MPI_Win* window) {
     static const auto create = reinterpret_cast<decltype(&::MPI_Win_create)>(host::host_symbol("PMPI_Win_create"));
     return create(nullptr, 0, 1, MPI_INFO_NULL, self, window);
+}
+
+MPI_Win window_of(MPI_Fint handle) {
+    return handle_of<MPI_Win>(static_cast<HandleKey>(handle));
 }
 
 // MPICH from 3.4 on (src/mpi/request/mpir_request.c) keeps one builtin object per kind of request for sends to

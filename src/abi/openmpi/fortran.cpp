@@ -8,9 +8,8 @@ namespace {
 using GetAttr = void (*)(MPI_Fint*, MPI_Fint*, MPI_Aint*, MPI_Fint*, MPI_Fint*);
 
 void get_attr(const char* name, MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* error) {
-    static const auto to_c = reinterpret_cast<decltype(&::MPI_Win_f2c)>(host::host_symbol("PMPI_Win_f2c"));
     Attribute found{};
-    if (!served_attribute(to_c(*win), *keyval, found))
+    if (!served_attribute(window_of(*win), *keyval, found))
         return reinterpret_cast<GetAttr>(host::host_symbol(name))(win, keyval, value, flag, error);
     *value = found.integer;
     *flag = 1;

@@ -5,6 +5,13 @@
 
 #include "abi/abi.h"
 
+// The sessions of MPI 4, as Open MPI's headers from 5 on have them.
+#if MPI_VERSION < 4
+using MPI_Session = struct ompi_instance_t*;
+#define MPI_SESSION_NULL \
+    MPI_Session {}
+#endif
+
 namespace osc::abi {
 
 constexpr std::size_t window_index(HandleKey key) noexcept {

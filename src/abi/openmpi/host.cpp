@@ -10,6 +10,7 @@
 namespace osc::abi {
 
 const char* const kName = "Open MPI";
+const char* const kSuffix = "_ompi";
 
 bool is_host(void* (*find)(const char* symbol)) {
     return find(openmpi::kWorld) != nullptr;
@@ -21,6 +22,11 @@ int make_window(MPI_Comm self, MPI_Win* window) {
         reinterpret_cast<decltype(&::MPI_Win_allocate_shared)>(host::host_symbol("PMPI_Win_allocate_shared"));
     void* base = nullptr;
     return allocate(0, 1, MPI_INFO_NULL, self, static_cast<void*>(&base), window);
+}
+
+MPI_Win window_of(MPI_Fint handle) {
+    static const auto to_c = reinterpret_cast<decltype(&::MPI_Win_f2c)>(host::host_symbol("PMPI_Win_f2c"));
+    return to_c(handle);
 }
 
 bool is_constant_request(MPI_Request request) {
