@@ -49,6 +49,9 @@ struct Asker : AgentOrigin {
     bool attended() const { return net::is_attended(route->box->attended.load()); }
 };
 
+// Outlives the target's threads: an outbox of a process is never destroyed.
+using Origins = std::vector<std::unique_ptr<Asker>>;
+
 constexpr Record kPut{.opcode = Opcode::Put, .bytes = 8, .disp = 8};
 constexpr Record kAdd{.opcode = Opcode::Update, .basic = Basic::U64, .op = Op::Sum, .bytes = 8};
 constexpr Record kSwap{.opcode = Opcode::CompareAndSwap, .basic = Basic::U64, .bytes = 8};
@@ -125,6 +128,7 @@ TEST(Attended, AQuestionThatNoThreadAnswersIsTakenBack) {
 
 TEST(Attended, TheAgentServesMessagesAndIntroductionsThatNoThreadReads) {
     const Deadline deadline(30);
+    Origins late;
     AgentTarget target(1 << 20);
     AgentOrigin origin(target);
     std::vector<std::uint8_t> out(1 << 20, 9);
@@ -136,7 +140,7 @@ TEST(Attended, TheAgentServesMessagesAndIntroductionsThatNoThreadReads) {
         ASSERT_EQ(put.finish(), Fault::None);
         while (!net::is_attended(origin.route->box->attended.load()))
             target.agent.poll();
-        const AgentOrigin late(target);
+        late.push_back(std::make_unique<Asker>(target));
     }
     EXPECT_EQ(target.at<std::uint8_t>(out.size() - 1), 9);
 }
@@ -144,11 +148,11 @@ TEST(Attended, TheAgentServesMessagesAndIntroductionsThatNoThreadReads) {
 // A waiting thread leaves introductions, and what comes behind them, to the agent.
 TEST(Attended, AProcessIsIntroducedWhileAThreadWaits) {
     const Deadline deadline(30);
+    Origins origins;
     AgentTarget target(64);
     const WaitingThread waits(target.agent);
     for (int round = 0; round < 50; ++round) {
-        AgentOrigin origin(target);
-        AgentTransport put = origin.remote();
+        AgentTransport put = origins.emplace_back(std::make_unique<Asker>(target))->remote();
         put.put(0, &round, sizeof round);
         ASSERT_EQ(put.finish(), Fault::None);
         EXPECT_EQ(target.at<int>(0), round);
@@ -160,6 +164,7 @@ TEST(Attended, EachOperationHappensOnce) {
     const Deadline deadline(100);
     constexpr int kOrigins = 4;
     constexpr std::uint64_t kEach = 20000;
+    Origins origins;
     AgentTarget target(64);
     std::atomic<int> left{kOrigins};
     std::vector<std::thread> threads;
@@ -175,8 +180,7 @@ TEST(Attended, EachOperationHappensOnce) {
         });
     std::atomic<std::uint64_t> answered{0};
     for (int number = 0; number < kOrigins; ++number)
-        threads.emplace_back([&] {
-            Asker origin(target);
+        threads.emplace_back([&, &origin = *origins.emplace_back(std::make_unique<Asker>(target))] {
             const std::uint64_t one = 1;
             const Update add{Basic::U64, Op::Sum, op::kernel(Op::Sum, Basic::U64), nullptr, 8};
             for (std::uint64_t i = 0; i < kEach; ++i) {

@@ -100,7 +100,8 @@ bool Agent::is_idle() const {
 void Agent::pause() {
     // A sender that has just been woken may wait for this very core, which spinning would keep it from; and so may the
     // thread that attends the mailbox.
-    const bool yields = std::exchange(woke_, false) || is_attended(box_->attended.load(std::memory_order_relaxed));
+    const bool yields =
+        woke_.exchange(false, std::memory_order_relaxed) || is_attended(box_->attended.load(std::memory_order_relaxed));
     const std::int64_t end = yields ? 0 : now_ns() + kSpinNs;
     while (now_ns() < end) {
         for (int i = 0; i < 16; ++i) {
@@ -204,7 +205,7 @@ void Agent::answer(std::uint32_t sender, std::uint32_t number) {
         slot.status = service_.execute(slot.window, slot.body, slot.bytes, kMessageBody);
     }
     slot.state.exchange(MessageState::Answered, std::memory_order_seq_cst);
-    woke_ = woke_ || slot.bell.sleepers.load(std::memory_order_relaxed) != 0;
+    if (slot.bell.sleepers.load(std::memory_order_relaxed) != 0) woke_.store(true, std::memory_order_relaxed);
     slot.bell.ring();
 }
 

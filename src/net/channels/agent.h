@@ -96,6 +96,7 @@ class Agent {
     bool spins_ = true;                    // the cores are not oversubscribed
     bool attends_ = true;                  // poll() may attend the mailbox
     std::atomic<std::uint32_t> polls_{0};  // of threads that wait, since the mailbox was attended last
+    std::atomic<bool> woke_{false};        // a sender has been woken since the agent's last pause
     AgentService service_;
 
     std::mutex reading_;
@@ -103,7 +104,6 @@ class Agent {
     std::vector<Sender> senders_;         // by sender slot
     std::vector<std::uint32_t> arrived_;  // links, newest first, that are not served yet
     std::atomic<bool> left_{false};       // some of them are for the agent's thread
-    bool woke_ = false;                   // a sender has been woken since the agent's last pause
 };
 
 }  // namespace osc::net
