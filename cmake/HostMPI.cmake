@@ -3,8 +3,7 @@
 #   osc_host_mpi          headers only: what the library itself uses (it finds the host's functions at run time)
 #   osc_host_mpi_program  headers and library: what tests, benchmarks and examples use
 #   OSC_MPIEXEC           the launcher
-#   osc_openmpi, osc_openmpi_library   headers of Open MPI, and its library
-#   OSC_OPENMPI_MPIEXEC                its launcher
+#   osc_openmpi, osc_openmpi_program, OSC_OPENMPI_MPIEXEC   the same of Open MPI
 find_program(OSC_MPICC NAMES mpicc.mpich mpicc REQUIRED)
 find_program(OSC_MPIEXEC NAMES mpiexec.mpich mpiexec REQUIRED)
 
@@ -36,6 +35,6 @@ if(OSC_OPENMPI_MPICC)
   add_library(osc_openmpi INTERFACE)
   target_include_directories(osc_openmpi SYSTEM INTERFACE ${OSC_OPENMPI_INCLUDES})
   target_compile_definitions(osc_openmpi INTERFACE OMPI_SKIP_MPICXX)
-  add_library(osc_openmpi_library INTERFACE)
-  target_link_libraries(osc_openmpi_library INTERFACE ${OSC_OPENMPI_LINK})
+  add_library(osc_openmpi_program INTERFACE)
+  target_link_libraries(osc_openmpi_program INTERFACE osc_openmpi ${OSC_OPENMPI_LINK})
 endif()

@@ -25,6 +25,8 @@ Fault fault_of(Status status, std::uint32_t rank) {
             return base::fail(Fault::Op, "rank %u: operation not defined for the type", rank);
         case Status::Inaccessible:
             return base::fail(Fault::Range, "rank %u has memory in the window that is not accessible there", rank);
+        case Status::Exhausted:
+            return base::fail(Fault::NoMem, "rank %u has no memory to execute the operation", rank);
         case Status::HolderDied:
             return base::fail(
                 Fault::Dead,

@@ -15,13 +15,14 @@ enum class Status : std::uint32_t {
     OutOfRange,     // outside the window, or in no attached region
     NotAdmitted,    // the operation is not defined for the type
     Inaccessible,   // a page is not mapped, or the program protects it
+    Exhausted,      // the target has no memory to read the operations
     HolderDied,     // a process died while it held the lock of an element, or the window's
     PeerDied,       // never sent: the origin itself gives a request to a dead target this status
     Lost,           // never sent: the target lives, but the provider has failed a message or access to it
     Refused,        // never sent: the provider says that the target does not expose the memory
     NoMemory,       // never sent: the provider cannot register the origin's memory
 };
-inline constexpr std::size_t kStatuses = 11;
+inline constexpr std::size_t kStatuses = 12;
 
 /// The status of a direct access that the provider ended with `error` (an errno; 0: none). Lost: the target may be
 /// dead.

@@ -83,6 +83,12 @@ class Over {
     MPI_Aint there_ = 0;
 };
 
+// Gets as many longs as `in` has.
+void get(std::vector<long>& in, int target, MPI_Aint disp, Type there, MPI_Win win) {
+    CHECK_OK(MPI_Get(in.data(), static_cast<int>(in.size()), MPI_LONG, target, disp, 1, there, win));
+    CHECK_OK(MPI_Win_flush(target, win));
+}
+
 // Put, get, accumulate and get_accumulate of longs numbered from `first` on to `there` of right(), whose longs are 0.
 void all_operations(MPI_Win win, MPI_Aint disp, int count, Type there, long first) {
     const auto n = static_cast<std::size_t>(count);
@@ -92,16 +98,14 @@ void all_operations(MPI_Win win, MPI_Aint disp, int count, Type there, long firs
     const int target = right();
     CHECK_OK(MPI_Put(out.data(), count, MPI_LONG, target, disp, 1, there, win));
     CHECK_OK(MPI_Win_flush(target, win));
-    CHECK_OK(MPI_Get(in.data(), count, MPI_LONG, target, disp, 1, there, win));
-    CHECK_OK(MPI_Win_flush(target, win));
+    get(in, target, disp, there, win);
     CHECK(in == out);
     CHECK_OK(MPI_Accumulate(out.data(), count, MPI_LONG, target, disp, 1, there, MPI_SUM, win));
     CHECK_OK(MPI_Get_accumulate(out.data(), count, MPI_LONG, old.data(), count, MPI_LONG, target, disp, 1, there,
                                 MPI_REPLACE, win));
     CHECK_OK(MPI_Win_flush(target, win));
     CHECK_ALL(old.data(), n, [&](std::size_t i) { return 2 * out[i]; });
-    CHECK_OK(MPI_Get(in.data(), count, MPI_LONG, target, disp, 1, there, win));
-    CHECK_OK(MPI_Win_flush(target, win));
+    get(in, target, disp, there, win);
     CHECK(in == out);
 }
 
@@ -205,8 +209,7 @@ CASE_BY_KIND(gaps_belong_to_others) {
             CHECK_EQ(own[2 * i + 1], round - 1);
             own[2 * i + 1] = round;
         }
-        MPI_Get(in.data(), kPieces, MPI_LONG, right(), win.at(right(), 0), 1, type, win);
-        MPI_Win_flush(right(), win);
+        get(in, right(), win.at(right(), 0), type, win);
         CHECK_ALL(in.data(), in.size(), [&](std::size_t) { return round; });
         MPI_Put(in.data(), kPieces, MPI_LONG, right(), win.at(right(), 0), 1, type, win);
         MPI_Win_flush(right(), win);
@@ -320,8 +323,7 @@ CASE(pieces_gigabytes_apart) {
             *reinterpret_cast<long*>(mine.base() + i * kApart) = 40 + rank() + i;
         CHECK_OK(MPI_Put(mine.base(), 1, regular, right(), win.there() + 160'000, 1, lists, win));
         CHECK_OK(MPI_Win_flush(right(), win));
-        CHECK_OK(MPI_Get(in.data(), kPieces, MPI_LONG, right(), win.there() + 160'000, 1, lists, win));
-        CHECK_OK(MPI_Win_flush(right(), win));
+        get(in, right(), win.there() + 160'000, lists, win);
         CHECK_ALL(in.data(), in.size(), [](std::size_t i) { return 40 + rank() + static_cast<long>(i); });
         for (Type* type : {&regular, &lists, &backward})
             MPI_Type_free(type);
@@ -349,8 +351,7 @@ CASE_BY_KIND(buffers_are_used_again) {
         MPI_Win_flush(next, win);
     }
     MPI_Get(sums.data(), kPieces, MPI_LONG, next, win.at(next, 8), 1, type, win);
-    MPI_Get(last.data(), kPieces, MPI_LONG, next, win.at(next, 0), 1, type, win);
-    MPI_Win_flush(next, win);
+    get(last, next, win.at(next, 0), type, win);
     CHECK_ALL(sums.data(), sums.size(), [](std::size_t) { return kRounds * (kRounds + 1) / 2; });
     CHECK_ALL(last.data(), last.size(), [](std::size_t) { return -kRounds; });
     MPI_Type_free(&type);
@@ -395,8 +396,7 @@ CASE_BY_KIND(threads_with_types_of_their_own) {
     CHECK_ALL(wrong.data(), wrong.size(), [](std::size_t) { return 0; });
     Type common = strided(kCommon, 16, MPI_LONG);
     std::vector<long> sums(kCommon, -1);
-    MPI_Get(sums.data(), kCommon, MPI_LONG, next, win.at(next, 0), 1, common, win);
-    MPI_Win_flush(next, win);
+    get(sums, next, win.at(next, 0), common, win);
     CHECK_ALL(sums.data(), sums.size(), [](std::size_t) { return kThreads * kRounds; });
     MPI_Type_free(&common);
     MPI_Win_unlock_all(win);

@@ -41,7 +41,7 @@ Fault Agent::start(OpenArena open, bool attends) {
     ready_.store(0, std::memory_order_relaxed);
     open_ = std::move(open);
     senders_.resize(kSenders);
-    arrived_.reserve(64);
+    arrived_.reserve(kLinks);  // nothing is allocated inside the host
     spins_ = shm::wait_policy().spin >= 100;
     attends_ = attends && spins_;
     box_->attended.store(0, std::memory_order_relaxed);

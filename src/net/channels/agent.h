@@ -94,7 +94,7 @@ class Agent {
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> sleeps_{0};
     bool spins_ = true;                    // the cores are not oversubscribed
-    bool attends_ = true;                  // poll() may attend the mailbox
+    std::atomic<bool> attends_{true};      // poll() may attend the mailbox
     std::atomic<std::uint32_t> polls_{0};  // of threads that wait, since the mailbox was attended last
     std::atomic<bool> woke_{false};        // a sender has been woken since the agent's last pause
     AgentService service_;

@@ -1,6 +1,8 @@
 // From a message slot's body to operations.
 #include "net/target/agent_service.h"
 
+#include <new>
+
 #include "base/random.h"
 
 namespace osc::net {
@@ -21,8 +23,14 @@ Status AgentService::execute(std::uint64_t number, std::byte* body, std::size_t 
                              std::span<std::byte> reply) {
     const std::lock_guard lock(mutex_);
     Status status = Status::Malformed;
-    if (bytes != 0 && bytes <= capacity && bytes % kAlign == 0)
-        status = run(number, body, bytes, reply.empty() ? std::span(body, capacity).subspan(bytes) : reply);
+    if (bytes != 0 && bytes <= capacity && bytes % kAlign == 0) {
+        // The caller may be a function of the host. All is allocated before the first operation is executed.
+        try {
+            status = run(number, body, bytes, reply.empty() ? std::span(body, capacity).subspan(bytes) : reply);
+        } catch (const std::bad_alloc&) {
+            status = Status::Exhausted;
+        }
+    }
     replies_[static_cast<std::size_t>(status)].fetch_add(1, std::memory_order_relaxed);
     return status;
 }
