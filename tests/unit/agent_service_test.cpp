@@ -2,6 +2,8 @@
 // executor gives both channels the same results.
 #include "net/target/agent_service.h"
 
+#include <sys/resource.h>
+
 #include <random>
 
 #include "agent_target.h"
@@ -67,6 +69,25 @@ TEST_F(AgentService, FormIsChecked) {
     EXPECT_TRUE(untouched());
     EXPECT_EQ(service_.replies(Status::Done), 0u);
     EXPECT_GT(service_.replies(Status::Malformed), 250u);
+}
+
+// A thread that waits inside the host executes messages too, and no exception may leave it.
+TEST_F(AgentService, WithoutMemoryNothingIsExecuted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer ends the process where memory is short";
+#endif
+    Body many;
+    for (int i = 0; i < 200'000; ++i)
+        many.put(i % 32 * 8, 1);
+    rlimit old{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &old), 0);
+    const rlimit none{1 << 20, old.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
+    const Status status = service_.execute(window_, many.bytes.data(), many.bytes.size(), many.bytes.size());
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &old), 0);
+    EXPECT_EQ(status, Status::Exhausted);
+    EXPECT_TRUE(untouched());
+    EXPECT_EQ(service_.execute(window_, many.bytes.data(), many.bytes.size(), many.bytes.size()), Status::Done);
 }
 
 TEST_F(AgentService, RepliesMustFit) {
