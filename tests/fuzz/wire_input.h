@@ -50,7 +50,7 @@ class WireInput {
     std::uint64_t passed() const { return passed_; }
     /// Notices that were not executed, or not whole.
     std::uint64_t drops() const { return target_.answers.drops; }
-    const std::array<std::uint64_t, 7>& statuses() const { return statuses_; }
+    const std::array<std::uint64_t, net::kStatuses>& statuses() const { return statuses_; }
     std::uint64_t agent_replies(net::Status status) const { return agent_.replies(status); }
     static std::int64_t dynamic_address(const WireInput& of) {
         return reinterpret_cast<std::int64_t>(of.memory_.data());
@@ -190,7 +190,7 @@ class WireInput {
     std::array<std::uint64_t, 2> windows_{};
     bool attached_ = true;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> open_;
-    std::array<std::uint64_t, 7> statuses_{};
+    std::array<std::uint64_t, net::kStatuses> statuses_{};
     std::uint64_t passed_ = 0;
     std::uint32_t number_ = 0;
     bool local_ = false;

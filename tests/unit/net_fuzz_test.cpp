@@ -145,8 +145,8 @@ TEST(NetFuzz, NearlyRightMessagesAreHarmless) {
     const char* given = std::getenv("OSC_TEST_SEED");
     const std::uint64_t first = given != nullptr ? std::stoull(given) : std::random_device{}();
     std::cout << "OSC_TEST_SEED=" << first << std::endl;  // flushed: it may crash
-    std::array<std::uint64_t, 7> statuses{};
-    std::array<std::uint64_t, 7> agent_replies{};
+    std::array<std::uint64_t, net::kStatuses> statuses{};
+    std::array<std::uint64_t, net::kStatuses> agent_replies{};
     std::uint64_t passed = 0;
     std::uint64_t drops = 0;
     // Else it has tried nothing.
