@@ -111,11 +111,6 @@ struct PolledRequest {
     int (*wait)(int count, void** states, double timeout, MPI_Status* status);
 };
 
-/// Whether this host has such requests.
-bool can_poll_requests();
-/// MPI_Grequest_start for one. Thread-safe.
-int start_polled_request(const PolledRequest& functions, void* state, MPI_Request* request);
-
 // The host library.
 
 /// The name of the ABI in messages.
@@ -124,22 +119,30 @@ extern const char* const kName;
 /// What the file names of the libraries have that libosc has once for each ABI: "_ompi" of libosc_verify_ompi.so.
 extern const char* const kSuffix;
 
-/// Whether a library has this ABI, by what `find` knows of its symbols. The ABI of the MPI 5 standard is recognised
-/// in host/real.cpp.
-bool is_host(void* (*find)(const char* symbol));
+/// What stands for function `name` of the host's Fortran layer, because that layer reads the host's windows itself.
+/// Null: the host's own function serves libosc's windows too.
+void* fortran_function(const char* name);
 
 /// Whether the user has the host simulate nodes. libosc then uses the host's nodes without joining any.
 bool simulates_nodes();
 
-/// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under locks
-/// of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also counts the
-/// polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that waits inside
-/// the host shares its core with libosc's network thread, and each message costs two context switches. Thread-safe.
-bool hook_progress(void (*called)());
-
-/// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not. One
-/// thread calls it, before the host's MPI_Finalize.
-void hook_finalize();
+/// The progress of a host: requests that it polls, and what its own waits call. Hosts of one implementation have it in
+/// common, whatever the ABI. Thread-safe.
+struct Progress {
+    /// Whether the host polls requests.
+    bool (*polls_requests)();
+    /// MPI_Grequest_start for a request that the host polls.
+    int (*start_request)(const PolledRequest& functions, void* state, MPI_Request* request);
+    /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under
+    /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also
+    /// counts the polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that
+    /// waits inside the host shares its core with libosc's network thread, and each message costs two context switches.
+    bool (*hook)(void (*called)());
+    /// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not.
+    /// One thread calls it, before the host's MPI_Finalize.
+    void (*hook_finalize)();
+};
+const Progress& progress();
 
 // What the rooms above define for the implementations.
 
@@ -159,8 +162,10 @@ namespace osc::host {
 void* host_symbol(const char* symbol);
 }  // namespace osc::host
 
-#ifdef OPEN_MPI
+#if defined(OPEN_MPI)
 #include "abi/openmpi/handles.h"
+#elif defined(MPI_ABI_VERSION)
+#include "abi/standard/handles.h"
 #else
 #include "abi/mpich/handles.h"
 #endif

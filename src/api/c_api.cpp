@@ -1,5 +1,5 @@
-// The exported C functions, MPI_X and PMPI_X, from the table of entry points. Each is one jump to its route with
-// unchanged arguments. This file does not include mpi.h, which declares the same names with the host's types.
+// The exported functions, from the tables of entry points and exports. Each is one jump to its route with unchanged
+// arguments. This file does not include mpi.h, which declares the same names with the host's types.
 // Build: osc
 #include "api/route_table.h"
 #include "host/lacking.h"
@@ -10,12 +10,16 @@ namespace {
 // What a route leads to before it is known, and where a host lacks the function.
 template <class>
 struct To;
-template <class... Words>
-struct To<Route<int(Words...)>> {
+template <class Result, class... Words>
+struct To<Route<Result(Words...)>> {
     template <const Routes& kRoutes, auto kRoute>
     static int first(Words... words) {
         connect_or_die();
         return (kRoutes.*kRoute)(words...);
+    }
+    template <auto kRoute>
+    static Word first_export(Words... words) {
+        return (connected_exports().*kRoute)(words...);
     }
     template <const host::EntryText& kEntry>
     static int missing(Words... words) {
@@ -41,6 +45,11 @@ constinit Routes g_pmpi = {
 #include "api/entries.def"
 };
 
+constinit Exports g_exports = {
+#define OSC_EXPORTED(name, arguments) &To<decltype(Exports::name)>::first_export<&Exports::name>,
+#include "api/exports.def"
+};
+
 constinit Routes g_own{};
 constinit Routes g_checked{};
 
@@ -56,3 +65,9 @@ constinit Routes g_checked{};
         return ::osc::g_pmpi.name arguments;          \
     }
 #include "api/entries.def"
+
+#define OSC_EXPORTED(name, arguments)                  \
+    OSC_EXPORT ::osc::Word name(OSC_WORDS arguments) { \
+        return ::osc::g_exports.name arguments;        \
+    }
+#include "api/exports.def"

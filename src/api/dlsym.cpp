@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "api/front.h"
 #include "api/serve.h"
 #include "base/imports.h"
 #include "base/options.h"
@@ -64,7 +65,7 @@ void redirect_new_libraries() {
 // What a look-up of an MPI function in a library gives. Nothing calls it where a sanitizer has dlsym.
 [[maybe_unused]] void* find_for_program(void* library, const char* name) {
     void* const found = host::loader_dlsym()(library, name);
-    if (found == nullptr || base::values().disable || host::find_host() != host::Host::Ours ||
+    if (found == nullptr || base::values().disable || host::find_host() == host::Host::None || stands_aside() ||
         !host::in_host_library(found))
         return found;
     void* const own = own_symbol(name);
@@ -74,6 +75,7 @@ void redirect_new_libraries() {
 }  // namespace
 
 void redirect_plugins() {
+    if (g_front != nullptr) return g_front->redirect_plugins();
     g_has_windows.store(true, std::memory_order_relaxed);
     redirect_new_libraries();
 }

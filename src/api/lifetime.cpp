@@ -101,7 +101,7 @@ void report() {
 void end_world() {
     report();
     if (host::sessions() == 0) end();
-    if (base::values().host_progress_hook) abi::hook_finalize();
+    if (base::values().host_progress_hook) abi::progress().hook_finalize();
     shm::note_finalize();
 }
 

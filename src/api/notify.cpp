@@ -173,9 +173,7 @@ int general(MPI_Win win, const char* function, trace::Call call, stats::Kind cou
 }  // namespace
 }  // namespace osc
 
-using namespace osc;
-
-#define OSC_EXPORT extern "C" __attribute__((visibility("default")))
+namespace osc::exported {
 
 // The body of a call on a window's counters, which `fault` computes.
 #define OSC_ON_COUNTERS(name, number, fault)                                                                        \
@@ -184,15 +182,15 @@ using namespace osc;
     return observe(*window, trace::Call::name, stats::Sync::name, "OSC_" #name, static_cast<std::uint32_t>(number), \
                    [&] { return fault; })
 
-OSC_EXPORT int OSC_Win_serves_notify(MPI_Win win) {
+int OSC_Win_serves_notify(MPI_Win win) {
     return find_window(win) != nullptr ? 1 : 0;
 }
 
-OSC_EXPORT int OSC_Win_set_num_notify(MPI_Win win, MPI_Info, int num) {
+int OSC_Win_set_num_notify(MPI_Win win, MPI_Info, int num) {
     OSC_ON_COUNTERS(Win_set_num_notify, trace::kNoTarget, set_counters(*window, num));
 }
 
-OSC_EXPORT int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
+int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
     Window* const window = find_window(win);
     if (window == nullptr) return refuse(win, "OSC_Win_get_num_notify");
     shm::t_call = "OSC_Win_get_num_notify";
@@ -200,7 +198,7 @@ OSC_EXPORT int OSC_Win_get_num_notify(MPI_Win win, int target_rank, int* num) {
                   base::attempt([&] { return get_number(*window, target_rank, num); }));
 }
 
-OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) {
+int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) {
     const auto read = [value](Window& window, int index) {
         NotifyBoard* board = nullptr;
         if (value == nullptr) return no_result();
@@ -215,7 +213,7 @@ OSC_EXPORT int OSC_Win_get_notify_value(MPI_Win win, int idx, MPI_Count* value) 
     OSC_ON_COUNTERS(Win_get_notify_value, idx, read(*window, idx));
 }
 
-OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value) {
+int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value) {
     const auto reset = [value](Window& window, int index) {
         NotifyBoard* board = nullptr;
         if (const Fault fault = own_counters(window, index, 1, board); fault != Fault::None) return fault;
@@ -230,16 +228,15 @@ OSC_EXPORT int OSC_Win_reset_notify_value(MPI_Win win, int idx, MPI_Count* value
     OSC_ON_COUNTERS(Win_reset_notify_value, idx, reset(*window, idx));
 }
 
-OSC_EXPORT int OSC_Win_wait_notify(MPI_Win win, int idx, MPI_Count threshold, MPI_Count* value) {
+int OSC_Win_wait_notify(MPI_Win win, int idx, MPI_Count threshold, MPI_Count* value) {
     OSC_ON_COUNTERS(Win_wait_notify, idx, await(*window, idx, 1, threshold, nullptr, value));
 }
 
-OSC_EXPORT int OSC_Win_wait_any_notify(MPI_Win win, int first, int count, MPI_Count threshold, int* idx,
-                                       MPI_Count* value) {
+int OSC_Win_wait_any_notify(MPI_Win win, int first, int count, MPI_Count threshold, int* idx, MPI_Count* value) {
     OSC_ON_COUNTERS(Win_wait_any_notify, first, await(*window, first, count, threshold, idx, value));
 }
 
-OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, int* flag, MPI_Count* value) {
+int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, int* flag, MPI_Count* value) {
     OSC_ON_COUNTERS(Win_test_notify, idx, test(*window, idx, threshold, flag, value));
 }
 
@@ -263,7 +260,7 @@ OSC_EXPORT int OSC_Win_test_notify(MPI_Win win, int idx, MPI_Count threshold, in
     fast::fast_transfer(window, origin_count, origin_datatype, target_rank, target_disp, target, bytes) && \
         (fast::move_bytes(to, from, bytes), true)
 #define OSC_NOTIFY(name, parameters, fast_path)                                                                       \
-    OSC_EXPORT int OSC_##name##_notify parameters {                                                                   \
+    int OSC_##name##_notify parameters {                                                                              \
         fast_path return general(win, "OSC_" #name "_notify", trace::Call::name##_notify, stats::Kind::name##_notify, \
                                  OSC_PERFORMS_##name, notification_idx);                                              \
     }
@@ -278,3 +275,5 @@ OSC_NOTIFY(Rput, (OSC_FROM, OSC_TO, OSC_COUNTER, MPI_Request* request), )
 OSC_NOTIFY(Rget, (OSC_INTO, OSC_TO, OSC_COUNTER, MPI_Request* request), )
 OSC_NOTIFY(Raccumulate, (OSC_FROM, OSC_TO, MPI_Op op, OSC_COUNTER, MPI_Request* request), )
 OSC_NOTIFY(Rget_accumulate, (OSC_FROM, OSC_RESULT, OSC_TO, MPI_Op op, OSC_COUNTER, MPI_Request* request), )
+
+}  // namespace osc::exported

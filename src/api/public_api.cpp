@@ -75,35 +75,32 @@ void report_counters() {
     base::say("served:%s", line.c_str());
 }
 
-}  // namespace osc
+namespace exported {
 
-#define OSC_EXPORT extern "C" __attribute__((visibility("default")))
-
-OSC_EXPORT const char* osc_version(void) {
+const char* osc_version(void) {
     return OSC_VERSION_TEXT;
 }
 
-OSC_EXPORT unsigned long long osc_served(const char* mpi_function) {
-    return osc::count_of(osc::served_calls, mpi_function);
+unsigned long long osc_served(const char* mpi_function) {
+    return count_of(served_calls, mpi_function);
 }
 
-OSC_EXPORT unsigned long long osc_forwarded(const char* mpi_function) {
-    return osc::count_of(osc::forwarded_calls, mpi_function);
+unsigned long long osc_forwarded(const char* mpi_function) {
+    return count_of(forwarded_calls, mpi_function);
 }
 
-OSC_EXPORT int osc_window_stat(int handle, const char* name, unsigned long long* value) {
-    osc::Window* const window = osc::find_window(osc::abi::window_of(handle));
+int osc_window_stat(int handle, const char* name, unsigned long long* value) {
+    Window* const window = find_window(abi::window_of(handle));
     std::uint64_t found = 0;
     if (window == nullptr || window->core.stats == nullptr || name == nullptr || value == nullptr ||
-        !osc::stats::look_up(*window->core.stats, name, found))
+        !stats::look_up(*window->core.stats, name, found))
         return -1;
     *value = found;
     return 0;
 }
 
-OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
+int osc_counter(const char* name, unsigned long long* value) {
     if (name == nullptr || value == nullptr) return -1;
-    using namespace osc;
 #define OSC_COUNTER(counter, expression, help) \
     if (std::strcmp(name, counter) == 0) {     \
         *value = expression;                   \
@@ -112,3 +109,6 @@ OSC_EXPORT int osc_counter(const char* name, unsigned long long* value) {
 #include "tools/counters.def"
     return -1;
 }
+
+}  // namespace exported
+}  // namespace osc

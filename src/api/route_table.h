@@ -26,6 +26,7 @@ static_assert(sizeof(Word) == 8, "an argument of the C calling convention fills 
 template <class Function>
 class Route {
   public:
+    using To = Function*;
     constexpr Route(Function* to = nullptr) : to_(to) {}
     void operator=(Function* to) { to_.store(to, std::memory_order_relaxed); }
     void operator=(const Route& other) { *this = static_cast<Function*>(other); }
@@ -40,6 +41,16 @@ struct Routes {
 #define OSC_ENTRY(kind, name, parameters, arguments) Route<int(OSC_WORDS arguments)> name;
 #include "api/entries.def"
 };
+
+/// One route for each exported function beside them.
+struct Exports {
+#define OSC_EXPORTED(name, arguments) Route<Word(OSC_WORDS arguments)> name;
+#include "api/exports.def"
+};
+
+extern Exports g_exports;
+/// g_exports once the routes are set; before, libosc's own functions. Thread-safe.
+const Exports& connected_exports();
 
 extern Routes g_mpi;      // calls of MPI_X
 extern Routes g_pmpi;     // calls of PMPI_X

@@ -1,11 +1,15 @@
 // Finds the routes when the library is loaded, or at the first call if the host comes later (a language binding that
-// opens MPI at run time). Over a foreign host always at the first call, which prints the line that says so.
+// opens MPI at run time). Over a host that no library of libosc serves always at the first call, which prints the line
+// that says so.
 // Build: start
 #include "api/routes.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <string>
 
+#include "api/front.h"
 #include "api/observed.h"
 #include "api/plugins.h"
 #include "base/beside.h"
@@ -16,12 +20,22 @@
 #include "base/warn.h"
 #include "fabric/endpoint.h"
 #include "host/real.h"
+#include "osc/notify.h"
 #include "osc/osc.h"
 #include "window/adopter.h"
 #include "window/settings.h"
 
 namespace osc {
+
+namespace exported {
+#define OSC_FORTRAN(name, arguments)
+#define OSC_EXPORTED(name, arguments) decltype(::name) name;
+#include "api/exports.def"
+}  // namespace exported
+
 namespace {
+
+std::atomic<bool> g_aside{false};
 
 template <class Function>
 void choose(Route<Function>& called, Route<Function>& profiled, Function* ours, void* host, const char* symbol,
@@ -41,6 +55,19 @@ void prepare_adoption() {
     if (adopter != nullptr && base::values().share_heap != 0) adopter->share_heap();
 }
 
+// Sets libosc's own functions. `ours`: the host has libosc's ABI. A host that lacks a function of Fortran has no
+// program that calls it.
+void set_exports(Exports& to, bool ours) {
+    const auto function = [ours](const char* name) {
+        void* const own = ours ? abi::fortran_function(name) : nullptr;
+        return own != nullptr ? own : host::host_symbol(name);
+    };
+#define OSC_FORTRAN(name, arguments) to.name = reinterpret_cast<decltype(to.name)::To>(function(#name));
+#define OSC_EXPORTED(name, arguments) \
+    to.name = reinterpret_cast<decltype(to.name)::To>(reinterpret_cast<void*>(&exported::name));
+#include "api/exports.def"
+}
+
 void serve() {
     const bool disabled = base::values().disable;
     base::note_affinity();
@@ -52,6 +79,7 @@ void serve() {
            host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
     g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
 #include "api/entries.def"
+    set_exports(g_exports, true);
     if (stats::enabled() || trace::enabled()) observe_calls();
     if (base::values().check != "0" && !disabled) load_checker();  // outermost: behind all other layers
     if (!disabled) prepare_adoption();
@@ -66,39 +94,56 @@ void pass(Route<Function>& route, const char* symbol, const Route<Function>& mis
         route = reinterpret_cast<Function*>(address);
 }
 
-void stand_aside() {
+void stand_aside(const std::string& why) {
 #define OSC_ENTRY(kind, name, parameters, arguments) \
     pass(g_mpi.name, "MPI_" #name, kMissing.name);   \
     pass(g_pmpi.name, "PMPI_" #name, kMissing.name);
 #include "api/entries.def"
+    set_exports(g_exports, false);
+    g_aside.store(true, std::memory_order_relaxed);
     if (base::values().disable) return;
     base::warn_for_job(
-        "the program's MPI library (%s) has another ABI than %s's: libosc serves nothing and passes every call on; "
-        "it needs a program built for %s or a library of its ABI",
-        host::describe_host().c_str(), abi::kName, abi::kName);
+        "the program's MPI library (%s) has another ABI than %s's: libosc serves nothing and passes every call on, "
+        "because %s",
+        host::describe_host().c_str(), abi::kName, why.c_str());
 }
 
-// Sets the routes once. False if there is no host yet, or if it is a foreign one and this is not a call (`called`): the
-// message about a foreign host waits for the first call.
+// Sets the routes once. False if there is no host yet, or if no library of libosc serves it and this is not a call
+// (`called`): the line about that waits for the first call.
 bool connect(bool called) {
     static std::mutex mutex;
     static bool done = false;
     const std::lock_guard lock(mutex);
     if (done) return true;
     const host::Host host = host::find_host();
-    if (host == host::Host::None || (host == host::Host::Foreign && !called)) return false;
-    if (host == host::Host::Foreign)
-        stand_aside();
-    else
+    if (host == host::Host::None) return false;
+    std::string why = "OSC_DISABLE is set";
+    if (host == host::Host::Ours)
         serve();
+    else if (base::values().disable || !hand_over(why)) {
+        if (!called) return false;
+        stand_aside(why);
+    }
     return done = true;
 }
 
 __attribute__((constructor(101))) void connect_at_load() {
-    connect(false);
+    base::find_own_folder();
+    if (!is_behind_another()) connect(false);
 }
 
 }  // namespace
+
+bool stands_aside() {
+    return g_aside.load(std::memory_order_relaxed);
+}
+
+const Exports& connected_exports() {
+    if (connect(true)) return g_exports;
+    static constinit Exports alone{};
+    set_exports(alone, false);
+    return alone;
+}
 
 void connect_or_die() {
     if (connect(true)) return;

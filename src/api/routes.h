@@ -23,6 +23,9 @@ auto as_route(int (*function)(A...)) {
     return reinterpret_cast<int (*)(WordOf<A>...)>(reinterpret_cast<void (*)()>(function));
 }
 
+/// Whether libosc passes every call on, because no library of libosc serves the host.
+bool stands_aside();
+
 /// Calls a route with arguments of the host's types.
 template <class Route>
 auto through(const Route& route) {

@@ -24,21 +24,22 @@ void find_own_folder() {
     static_cast<void>(own_path());
 }
 
-void* function_beside(const char* file, const char* name, const char* folder, std::string& why) {
+void* library_beside(const char* file, const char* folder, std::string& why) {
     if (folder == nullptr && own_path() == nullptr) {
         why = "cannot find out where libosc lies";
         return nullptr;
     }
     const std::filesystem::path beside =
         folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(own_path()).parent_path();
-    const std::filesystem::path library = beside / file;
-    void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (loaded == nullptr) {
-        why = ::dlerror();
-        return nullptr;
-    }
-    void* const function = ::dlsym(loaded, name);
-    if (function == nullptr) why = library.string() + " is not libosc's";
+    void* const loaded = ::dlopen((beside / file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (loaded == nullptr) why = ::dlerror();
+    return loaded;
+}
+
+void* function_beside(const char* file, const char* name, const char* folder, std::string& why) {
+    void* const loaded = library_beside(file, folder, why);
+    void* const function = loaded != nullptr ? ::dlsym(loaded, name) : nullptr;
+    if (loaded != nullptr && function == nullptr) why = std::string(file) + " is not libosc's";
     return function;
 }
 

@@ -10,6 +10,10 @@ namespace osc::base {
 /// that changes its folder. Without it function_beside() does so when it is first called.
 void find_own_folder();
 
+/// Loads library `file` from `folder`, RTLD_LOCAL; null `folder`: libosc's own. Null with the reason in `why`.
+/// Thread-safe.
+void* library_beside(const char* file, const char* folder, std::string& why);
+
 /// The function `name` of library `file` in `folder`; null `folder`: libosc's own. Null with the reason in
 /// `why`. Thread-safe.
 void* function_beside(const char* file, const char* name, const char* folder, std::string& why);

@@ -214,7 +214,7 @@ void hook_polls(void (*network)()) {
     static std::atomic<void (*)()> g_network{nullptr};
     if (!base::values().host_progress_hook) return;
     if (network != nullptr) g_network.store(network, std::memory_order_relaxed);
-    abi::hook_progress([] {
+    abi::progress().hook([] {
         shm::serve_peers();
         if (void (*const drive)() = g_network.load(std::memory_order_relaxed); drive != nullptr) drive();
     });

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "abi/openmpi/recognise.h"
+#include "abi/recognise.h"
 #include "base/warn.h"
 #include "host/real.h"
 
@@ -113,7 +113,7 @@ void* int_form(const char* symbol) {
 int refuse_missing(const EntryText& entry, std::span<const Word> arguments) {
     base::warn_for_group("the program calls %s, which its MPI library (%s) does not have", entry.name,
                          describe_host().c_str());
-    return refuse(entry, arguments, abi::openmpi::kErrOther);
+    return refuse(entry, arguments, abi::kErrOther);
 }
 
 }  // namespace osc::host

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "abi/recognise.h"
 #include "host/lacking.h"
 
 namespace osc::host {
@@ -24,6 +25,7 @@ namespace {
 constexpr const char* kHostFunction = "PMPI_Initialized";  // every MPI library has it; libosc does not
 
 void* g_library = nullptr;  // the host's library, opened
+NextSymbol* g_next = nullptr;
 
 // The library behind libosc in the search order that defines `symbol`, or null.
 void* open_next(const char* symbol) {
@@ -103,10 +105,14 @@ Host find_host() {
     if (found != Host::None) return found;
     g_library = next_symbol(kHostFunction) != nullptr ? open_next(kHostFunction) : open_hidden(kHostFunction);
     if (host_symbol(kHostFunction) == nullptr) return Host::None;
-    const bool ours = abi::is_host(&library_symbol) && standard_abi() < 1;
+    const bool ours = std::strcmp(suffix_of_host(), abi::kSuffix) == 0;
     found = ours ? Host::Ours : Host::Foreign;
     if (ours) fill(detail::g_real);
     return found;
+}
+
+const char* suffix_of_host() {
+    return abi::suffix_for(standard_abi() >= 1, &library_symbol);
 }
 
 std::string describe_host() {
@@ -137,7 +143,11 @@ Dlsym loader_dlsym() noexcept {
 }
 
 void* next_symbol(const char* symbol) {
-    return loader_dlsym()(RTLD_NEXT, symbol);
+    return g_next != nullptr ? g_next(symbol) : loader_dlsym()(RTLD_NEXT, symbol);
+}
+
+void search_behind(NextSymbol* next) {
+    g_next = next;
 }
 
 bool in_host_library(void* address) {

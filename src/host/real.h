@@ -42,6 +42,9 @@ enum class Host {
 /// language binding that was opened at run time). Thread-safe; the answer stays once it is not Host::None.
 Host find_host();
 
+/// The suffix of the library of libosc that serves the host. Valid after find_host() has found one.
+const char* suffix_of_host();
+
 /// A text with the host's name, version and file. Valid after find_host() has found a host.
 std::string describe_host();
 
@@ -50,7 +53,12 @@ using Dlsym = void* (*)(void* library, const char* name) noexcept;
 Dlsym loader_dlsym() noexcept;
 
 /// The next definition of `symbol` behind libosc, or null.
-void* next_symbol(const char* symbol);
+using NextSymbol = void*(const char* symbol);
+NextSymbol next_symbol;
+
+/// Makes `next` find the definitions behind libosc, for a library that is not in the program's search order itself.
+/// Before the first call of this file.
+void search_behind(NextSymbol* next);
 
 /// Whether `address` lies in the library that holds the host's PMPI functions: false for a tool's wrapper.
 bool in_host_library(void* address);

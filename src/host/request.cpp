@@ -65,7 +65,7 @@ int cancel(void*, int) {
 }  // namespace
 
 int start_request(Awaited& what, MPI_Request* request) {
-    return abi::start_polled_request({&query, &release_state, &cancel, &poll, &wait}, &what, request);
+    return abi::progress().start_request({&query, &release_state, &cancel, &poll, &wait}, &what, request);
 }
 
 void complete_request(MPI_Request request) {

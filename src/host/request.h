@@ -22,7 +22,7 @@ class Awaited {
     ~Awaited() = default;
 };
 
-/// Only if abi::can_poll_requests().
+/// Only if abi::progress().polls_requests().
 int start_request(Awaited& what, MPI_Request* request);
 void complete_request(MPI_Request request);
 

@@ -65,7 +65,7 @@ void start() {
         shm::Activity& activity = shm::Arena::mine().activity();
         shm::use_activity(activity);
         // Also without a network: the polls show peers that this process is inside the host.
-        if (base::values().host_progress_hook && abi::hook_progress(nullptr))
+        if (base::values().host_progress_hook && abi::progress().hook(nullptr))
             activity.counts_polls.store(1, std::memory_order_relaxed);
         shm::set_threaded(host::threads());
         take_signal();

@@ -102,7 +102,7 @@ void Open::released() {
 Fault give(Window& window, net::PendingOp pending, MPI_Request* request, int& host_error) {
     reap();
     host_error = MPI_SUCCESS;
-    if (!pending.completion->ended() && !abi::can_poll_requests()) pending.stream->await(*pending.completion);
+    if (!pending.completion->ended() && !abi::progress().polls_requests()) pending.stream->await(*pending.completion);
     if (pending.completion->ended()) {
         if (const net::Status status = pending.completion->status(); status != net::Status::Done) {
             const Fault fault =

@@ -3,7 +3,8 @@
 too, or stands in symbols.tsv with the reason; what the host's Fortran and C++ layers call is met as well; and libosc
 exports nothing else.
 
-    python3 symbols.py --osc build/src/libosc.so --entries src/api/entries.def WRAPPER...
+    python3 symbols.py --osc build/src/libosc.so --entries src/api/entries.def --exports src/api/exports.def
+        --headers include/osc/osc.h include/osc/notify.h -- WRAPPER...
 
 WRAPPER are the host's compiler wrappers (mpicc, mpifort, mpicxx); their -show names the libraries.
 """
@@ -46,6 +47,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--osc", required=True)
     parser.add_argument("--entries", required=True)
+    parser.add_argument("--exports", required=True)
+    parser.add_argument("--headers", nargs="+", required=True)
     parser.add_argument("wrappers", nargs="+")
     options = parser.parse_args()
 
@@ -56,11 +59,16 @@ def main():
         rows = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")][1:]
     listed, used = {row[0] for row in rows}, set()
     needed = {row[0] for row in rows if row[2:] != ["newer"]}
-    promised = {prefix + name for name in table for prefix in ("MPI_", "PMPI_")} | {"MPII_Win_get_attr", "dlsym"}
+    with open(options.exports) as f:
+        table_beside = re.findall(r"^OSC_(?:EXPORTED|FORTRAN)\((\w+),", f.read(), re.M)
+    promised = {prefix + name for name in table for prefix in ("MPI_", "PMPI_")} | {*table_beside, "dlsym", "osc_stand_behind"}
     exported = symbols(options.osc, "--defined-only")
     wrong = ["%s is in the table but not exported" % name for name in sorted(promised - exported)]
-    wrong += ["%s is exported, but no program asks for it" % name
-              for name in sorted(exported - promised) if not name.startswith(("osc_", "OSC_"))]
+    for header in options.headers:
+        with open(header) as f:
+            declared = re.findall(r"^[\w *]*\b((?:osc|OSC)_\w+)\(", f.read(), re.M)
+        wrong += ["%s of %s is in no table" % (name, header) for name in sorted(set(declared) - promised)]
+    wrong += ["%s is exported, but no table has it" % name for name in sorted(exported - promised)]
 
     known = {name.lower() for name in table}
     checked = 0

@@ -21,7 +21,7 @@ HOST_FOLDERS = r"abi/[^/]+/"  # what one host's ABI alone has belongs there
 HOST_NAME = re.compile(r"P?MPIX_|MPIR_|MPII_|MPICH_|\b(ompi|OMPI|opal|OPAL)_|\bucp_")
 # A handle of MPICH: two bits for how its object is stored, four for the kind of object, which is not 0, and a number.
 HOST_NUMBER = re.compile(r"\b0x(?!00|40|80|c0)[0-9a-f][048c]00[0-9a-f]{4}u?l*\b", re.IGNORECASE)
-NOT_OF_A_HOST = {"base/launcher.cpp", "tools/check_job.cpp"}  # launchers' variables; advice to users
+NOT_OF_A_HOST = {"base/launcher.cpp", "tools/check_job.cpp", "abi/recognise.h"}  # launchers' variables; advice; the ABIs
 
 
 def room_of(path):

@@ -19,20 +19,23 @@ int c_keyval(int keyval) {
     return keyval;
 }
 
-}  // namespace
-}  // namespace osc::abi
-
-extern "C" __attribute__((visibility("default"))) int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag,
-                                                                        int kind) {
-    namespace abi = osc::abi;
-    static const auto host = reinterpret_cast<abi::GetAttr>(osc::host::host_symbol("MPII_Win_get_attr"));
-    const int key = abi::c_keyval(keyval);
-    abi::Attribute found{};
-    if (!abi::served_attribute(win, key, found)) return host(win, keyval, value, flag, kind);
+int get_attr(MPI_Win win, int keyval, void* value, int* flag, int kind) {
+    static const auto host = reinterpret_cast<GetAttr>(host::host_symbol("MPII_Win_get_attr"));
+    const int key = c_keyval(keyval);
+    Attribute found{};
+    if (!served_attribute(win, key, found)) return host(win, keyval, value, flag, kind);
     *flag = 1;
-    if (kind == abi::kPointerValue && keyval == key)
+    if (kind == kPointerValue && keyval == key)
         std::memcpy(value, &found.pointer, sizeof found.pointer);
     else
         std::memcpy(value, &found.integer, sizeof found.integer);
     return MPI_SUCCESS;
 }
+
+}  // namespace
+
+void* fortran_function(const char* name) {
+    return std::strcmp(name, "MPII_Win_get_attr") == 0 ? reinterpret_cast<void*>(&get_attr) : nullptr;
+}
+
+}  // namespace osc::abi

@@ -1,21 +1,16 @@
-// What MPICH and the libraries of its ABI do in their own ways: datatypes, requests, windows, simulated nodes.
+// What MPICH and the libraries of its ABI do in their own ways: datatypes, windows, simulated nodes.
 // Build: start
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "abi/abi.h"
-#include "abi/openmpi/recognise.h"
+#include "abi/mpich/progress.h"
 
 namespace osc::abi {
 
 const char* const kName = "MPICH";
 const char* const kSuffix = "";
-
-// No symbol is common to all libraries of MPICH's ABI and in no other.
-bool is_host(void* (*find)(const char* symbol)) {
-    return find(openmpi::kWorld) == nullptr;
-}
 
 int make_window(MPI_Comm self, MPI_Win* window) {
     static const auto create = reinterpret_cast<decltype(&::MPI_Win_create)>(host::host_symbol("PMPI_Win_create"));
@@ -33,25 +28,8 @@ bool is_constant_request(MPI_Request request) {
     return handle_key(request) >> 30 == 1;
 }
 
-// MPICH (by src/mpi/request of 4.0.2) calls the poll function in MPI_Wait, in the calls for some or any, and in all
-// tests; it calls the wait function in MPI_Waitall, for one request at a time. It holds no lock meanwhile. The status
-// that it passes may be invalid. In MPI_Wait and MPI_Waitall only these functions drive the host, which may have to
-// send a peer the rest of a message (invariant I3).
-namespace {
-auto polled_start() {
-    static const auto start =
-        reinterpret_cast<decltype(&::MPIX_Grequest_start)>(host::host_symbol("PMPIX_Grequest_start"));
-    return start;
-}
-}  // namespace
-
-bool can_poll_requests() {
-    return polled_start() != nullptr;
-}
-
-int start_polled_request(const PolledRequest& functions, void* state, MPI_Request* request) {
-    return polled_start()(functions.query, functions.free, functions.cancel, functions.poll, functions.wait, state,
-                          request);
+const Progress& progress() {
+    return mpich::kProgress;
 }
 
 namespace {

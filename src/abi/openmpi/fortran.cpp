@@ -1,5 +1,7 @@
 // The functions of Open MPI's Fortran layer that read the attributes of the host's window themselves. The others call
 // PMPI_X. A predefined key in Fortran is the key in C.
+#include <cstring>
+
 #include "abi/abi.h"
 
 namespace osc::abi {
@@ -16,14 +18,20 @@ void get_attr(const char* name, MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value
     if (error != nullptr) *error = MPI_SUCCESS;
 }
 
-}  // namespace
-}  // namespace osc::abi
+// One for each name: the host's function of that name answers for its own windows.
+constexpr const char* kCalled = "mpi_win_get_attr_";
+constexpr const char* kProfiled = "pmpi_win_get_attr_";
+template <const char* const& kName>
+void get_attr_as(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* error) {
+    get_attr(kName, win, keyval, value, flag, error);
+}
 
-#define OSC_GET_ATTR(name)                                                                                        \
-    extern "C" __attribute__((visibility("default"))) void name(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, \
-                                                                MPI_Fint* flag, MPI_Fint* error);                 \
-    void name(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* error) {                \
-        osc::abi::get_attr(#name, win, keyval, value, flag, error);                                               \
-    }
-OSC_GET_ATTR(mpi_win_get_attr_)
-OSC_GET_ATTR(pmpi_win_get_attr_)
+}  // namespace
+
+void* fortran_function(const char* name) {
+    if (std::strcmp(name, kCalled) == 0) return reinterpret_cast<void*>(&get_attr_as<kCalled>);
+    if (std::strcmp(name, kProfiled) == 0) return reinterpret_cast<void*>(&get_attr_as<kProfiled>);
+    return nullptr;
+}
+
+}  // namespace osc::abi

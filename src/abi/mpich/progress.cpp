@@ -1,6 +1,8 @@
-// The hooks in MPICH over UCX: libosc replaces entries of the host's import table. Other libraries' calls do not
-// change, and libosc exports no names for them.
+// MPICH's requests that it polls, and hooks in MPICH over UCX: libosc replaces entries of the host's import table.
+// Other libraries' calls do not change, and libosc exports no names for them.
 // Build: start
+#include "abi/mpich/progress.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -11,11 +13,10 @@
 #include <mutex>
 #include <vector>
 
-#include "abi/abi.h"
 #include "base/imports.h"
 #include "shm/activity.h"
 
-namespace osc::abi {
+namespace osc::abi::mpich {
 namespace {
 
 // The function `name` that the host's calls reach; null if the host does not import it. Thread-safe.
@@ -31,16 +32,16 @@ bool redirect(const char* name, void* by) {
 // MPICH over UCX polls for messages with ucp_worker_progress, a public function of UCX. The hook replaces it by a
 // function that also drives libosc's network.
 
-using Progress = unsigned (*)(void* worker);
-constexpr const char* kProgress = "ucp_worker_progress";
+using UcpProgress = unsigned (*)(void* worker);
+constexpr const char* kUcpProgress = "ucp_worker_progress";
 
-std::atomic<Progress> g_progress{nullptr};  // UCX's own
+std::atomic<UcpProgress> g_progress{nullptr};  // UCX's own
 std::atomic<void (*)()> g_called{nullptr};
 
 // Called through the table's entry, which its readers load without synchronisation: stores before the entry's may
 // become visible a little later.
 unsigned count_progress(void* worker) {
-    Progress progress = nullptr;
+    UcpProgress progress = nullptr;
     while ((progress = g_progress.load(std::memory_order_acquire)) == nullptr) {
     }
     const unsigned events = progress(worker);
@@ -52,7 +53,7 @@ unsigned count_progress(void* worker) {
 
 // ucp_worker_progress as the host calls it, with the hook. Only if the host imports that function.
 unsigned progress_of(void* worker) {
-    static const auto function = reinterpret_cast<Progress>(imported(kProgress));
+    static const auto function = reinterpret_cast<UcpProgress>(imported(kUcpProgress));
     return g_progress.load(std::memory_order_acquire) != nullptr ? count_progress(worker) : function(worker);
 }
 
@@ -140,32 +141,59 @@ ssize_t read_with_progress(int descriptor, void* data, size_t bytes) {
     return ::read(descriptor, data, bytes);
 }
 
-}  // namespace
-
-bool hook_progress(void (*called)()) {
+bool hook(void (*called)()) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
     if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
-    auto* const function = reinterpret_cast<Progress>(imported(kProgress));
+    auto* const function = reinterpret_cast<UcpProgress>(imported(kUcpProgress));
     if (function == nullptr) return false;
     g_progress.store(function, std::memory_order_release);
-    if (redirect(kProgress, reinterpret_cast<void*>(&count_progress))) return true;
+    if (redirect(kUcpProgress, reinterpret_cast<void*>(&count_progress))) return true;
     g_progress.store(nullptr, std::memory_order_relaxed);
     return false;
 }
 
-void hook_finalize() {
+void finalize() {
     g_disconnect = reinterpret_cast<Disconnect>(imported("ucp_disconnect_nb"));
     g_destroy = reinterpret_cast<Destroy>(imported("ucp_worker_destroy"));
-    if (g_disconnect == nullptr || g_destroy == nullptr || imported(kProgress) == nullptr ||
+    if (g_disconnect == nullptr || g_destroy == nullptr || imported(kUcpProgress) == nullptr ||
         imported("read") == nullptr)
         return;
     // If one replacement fails, the others have no effect without it.
     if (redirect("ucp_worker_destroy", reinterpret_cast<void*>(&destroy)) &&
         redirect("read", reinterpret_cast<void*>(&read_with_progress)) &&
-        redirect(kProgress, reinterpret_cast<void*>(&progress)))
+        redirect(kUcpProgress, reinterpret_cast<void*>(&progress)))
         redirect("ucp_disconnect_nb", reinterpret_cast<void*>(&disconnect));
 }
 
-}  // namespace osc::abi
+// MPICH (by src/mpi/request of 4.0.2) calls the poll function in MPI_Wait, in the calls for some or any, and in all
+// tests; it calls the wait function in MPI_Waitall, for one request at a time. It holds no lock meanwhile. The status
+// that it passes may be invalid. In MPI_Wait and MPI_Waitall only these functions drive the host, which may have to
+// send a peer the rest of a message (invariant I3).
+using Start = int(MPI_Grequest_query_function*, MPI_Grequest_free_function*, MPI_Grequest_cancel_function*,
+                  decltype(PolledRequest::poll), decltype(PolledRequest::wait), void* state, MPI_Request* request);
+
+// Some libraries have no profiling name of it.
+Start* polled_start() {
+    static auto* const start = [] {
+        void* const profiled = host::host_symbol("PMPIX_Grequest_start");
+        return reinterpret_cast<Start*>(profiled != nullptr ? profiled : host::host_symbol("MPIX_Grequest_start"));
+    }();
+    return start;
+}
+
+bool polls_requests() {
+    return polled_start() != nullptr;
+}
+
+int start_request(const PolledRequest& functions, void* state, MPI_Request* request) {
+    return polled_start()(functions.query, functions.free, functions.cancel, functions.poll, functions.wait, state,
+                          request);
+}
+
+}  // namespace
+
+const Progress kProgress = {&polls_requests, &start_request, &hook, &finalize};
+
+}  // namespace osc::abi::mpich

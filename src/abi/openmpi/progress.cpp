@@ -1,0 +1,110 @@
+// Open MPI's progress function calls libosc, which then polls its requests.
+#include "abi/openmpi/progress.h"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "shm/activity.h"
+
+namespace osc::abi::openmpi {
+namespace {
+
+struct Polled {
+    PolledRequest functions;
+    void* state;
+};
+
+// Recursive, because a poll may complete a request that the application has freed. Never destroyed: the host may free a
+// request late.
+struct PolledRequests {
+    std::recursive_mutex mutex;
+    std::vector<Polled*> all;
+    std::atomic<std::size_t> count{0};
+};
+
+PolledRequests& polled_requests() {
+    static auto* const made = new PolledRequests;
+    return *made;
+}
+
+Polled& polled(void* state) {
+    return *static_cast<Polled*>(state);
+}
+
+int query(void* state, MPI_Status* status) {
+    return polled(state).functions.query(polled(state).state, status);
+}
+
+int cancel(void* state, int complete) {
+    return polled(state).functions.cancel(polled(state).state, complete);
+}
+
+int release(void* state) {
+    PolledRequests& requests = polled_requests();
+    const std::lock_guard lock(requests.mutex);
+    std::erase(requests.all, &polled(state));
+    requests.count.store(requests.all.size(), std::memory_order_relaxed);
+    const int error = polled(state).functions.free(polled(state).state);
+    delete &polled(state);
+    return error;
+}
+
+std::atomic<void (*)()> g_called{nullptr};
+
+// The host's progress function calls this. Polls may drive the host, which calls it again.
+int progressed() {
+    static thread_local bool inside = false;
+    if (inside) return 0;
+    inside = true;
+    std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count does no harm
+    if (void (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr) called();
+    PolledRequests& requests = polled_requests();
+    if (requests.count.load(std::memory_order_relaxed) == 0) {
+        inside = false;
+        return 0;
+    }
+    if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
+        for (std::size_t i = requests.all.size(); i-- > 0;)
+            if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
+    inside = false;
+    return 0;
+}
+
+bool is_hooked() {
+    using Register = int (*)(int (*)());
+    static const bool done = [] {
+        const auto add = reinterpret_cast<Register>(host::host_symbol("opal_progress_register"));
+        return add != nullptr && add(&progressed) == 0;
+    }();
+    return done;
+}
+
+bool hook(void (*called)()) {
+    if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
+    return is_hooked();
+}
+
+int start_request(const PolledRequest& functions, void* state, MPI_Request* request) {
+    static const auto start =
+        reinterpret_cast<decltype(&::PMPI_Grequest_start)>(host::host_symbol("PMPI_Grequest_start"));
+    auto* const made = new Polled{functions, state};
+    PolledRequests& requests = polled_requests();
+    const std::lock_guard lock(requests.mutex);
+    const int error = start(&query, &release, &cancel, made, request);
+    if (error == MPI_SUCCESS)
+        requests.all.push_back(made);
+    else
+        delete made;
+    requests.count.store(requests.all.size(), std::memory_order_relaxed);
+    return error;
+}
+
+void finalize() {}
+
+}  // namespace
+
+const Progress kProgress = {&is_hooked, &start_request, &hook, &finalize};
+
+}  // namespace osc::abi::openmpi
