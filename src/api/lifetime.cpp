@@ -15,6 +15,7 @@
 #include "base/warn.h"
 #include "host/datatype.h"
 #include "net/network_stack.h"
+#include "shm/other_threads.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
 #include "window/checker.h"
@@ -156,10 +157,12 @@ bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
 namespace entry {
 
 int Init(int* argc, char*** argv) {
+    const shm::HostStarts host_starts;
     return begin_world(host::real().Init(argc, argv));
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
+    const shm::HostStarts host_starts;
     return begin_world(host::real().Init_thread(argc, argv, required, provided));
 }
 
@@ -172,6 +175,7 @@ int Finalize() {
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
     if (host::real().Session_init == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
     host::count_session(1);
+    const shm::HostStarts host_starts;
     const int error = host::real().Session_init(info, errhandler, session);
     if (error != MPI_SUCCESS) host::count_session(-1);
     return error;

@@ -14,6 +14,7 @@
 #include "host/signature.h"
 #include "op/kernels.h"
 #include "shm/arena.h"
+#include "shm/other_threads.h"
 #include "stats/record.h"
 #include "trace/recorder.h"
 #include "window/adopter.h"
@@ -49,6 +50,9 @@ struct Table {
     void* (*called_function)(const char* name);
     void (*replace_all_imports)(const char* name, void* function, void* by);
     std::uint64_t (*machine_number)();
+    bool (*has_other_threads)();
+    void (*stop_handlers)(shm::StoppedHandlers& state);
+    void (*release_handlers)(shm::StoppedHandlers& state);
 
     std::uint64_t (*fences)(Core& core, std::uint64_t if_failed);  // that this process has made
     Fault (*may_free)(Core& core);

@@ -46,6 +46,9 @@ const plugin::Table kLibosc = {
     .called_function = &base::called_function,
     .replace_all_imports = &base::replace_all_imports,
     .machine_number = &shm::machine_number,
+    .has_other_threads = &shm::has_other_threads,
+    .stop_handlers = &shm::stop_handlers,
+    .release_handlers = &shm::release_handlers,
     .fences =
         [](Core& core, std::uint64_t if_failed) {
             const StateGuard guard(core);

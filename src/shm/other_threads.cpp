@@ -1,5 +1,6 @@
-// Knows threads by their names: libosc's call themselves osc-*, the only one of UCX "async". A program may give that
-// name to a thread of its own: two threads with it, or one without UCX, count as the program's.
+// Knows the host's threads by when they begin (HostStarts), libosc's by their names, osc-*, and one that UCX starts
+// later by the name "async". A program may give that name to a thread of its own: two threads with it, or one without
+// UCX, count as the program's.
 #include "shm/other_threads.h"
 
 #include <dirent.h>
@@ -8,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -39,6 +41,23 @@ bool each_other_task(F&& f) {
     return got == 0;
 }
 
+// A thread's name, with a line break; empty if it cannot be read.
+struct Name {
+    char text[32] = {};
+
+    // False if the thread has ended.
+    bool read(long task) {
+        char path[64];
+        std::snprintf(path, sizeof path, "/proc/self/task/%ld/comm", task);
+        const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return false;
+        if (::read(fd, text, sizeof text - 1) < 0) text[0] = '\0';
+        ::close(fd);
+        return true;
+    }
+    bool is_ours() const { return std::strncmp(text, "osc-", 4) == 0; }
+};
+
 // Not by dlopen(), which may allocate.
 bool ucx_is_loaded() {
     return ::dl_iterate_phdr([](dl_phdr_info* library, std::size_t,
@@ -46,27 +65,43 @@ bool ucx_is_loaded() {
                              nullptr) != 0;
 }
 
+// Numbers of threads, without memory from the heap.
+struct Tasks {
+    static constexpr int kMost = 64;
+    long tasks[kMost];
+    int count = 0;
+
+    bool has(long task) const { return std::find(tasks, tasks + count, task) != tasks + count; }
+    bool add(long task) {
+        if (count == kMost) return false;
+        tasks[count++] = task;
+        return true;
+    }
+};
+
+// Those that began while the host started. The system gives a number again only after all others.
+Tasks g_of_host;
+
 struct OtherThreads {
     bool program = false;  // the program has one
     int async = 0;         // named as UCX's
-    long host = 0;         // the last of these
+    Tasks host;            // the host's, and those named as UCX's
     bool listed = false;   // /proc lists them all
 };
 
 OtherThreads find_other_threads() {
     OtherThreads found;
     found.listed = each_other_task([&](long task) {
-        char path[64];
-        std::snprintf(path, sizeof path, "/proc/self/task/%ld/comm", task);
-        char name[32] = {};
-        const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) return;  // it has ended
-        const bool read = ::read(fd, name, sizeof name - 1) > 0;
-        ::close(fd);
-        if (read && std::strcmp(name, "async\n") == 0) {
+        if (g_of_host.has(task)) {
+            if (!found.host.add(task)) found.program = true;
+            return;
+        }
+        Name name;
+        if (!name.read(task)) return;  // it has ended
+        if (std::strcmp(name.text, "async\n") == 0) {
             ++found.async;
-            found.host = task;
-        } else if (!read || std::strncmp(name, "osc-", 4) != 0) {
+            if (!found.host.add(task)) found.program = true;
+        } else if (!name.is_ours()) {
             found.program = true;
         }
     });
@@ -117,37 +152,47 @@ bool has_other_threads() {
     return found.program || !found.listed;
 }
 
-Handlers::Handlers() : before_(base::block_signals()) {
-    stopped_ = stop();
+HostStarts::HostStarts() : alone_(!has_other_threads()) {}
+
+HostStarts::~HostStarts() {
+    if (!alone_) return;
+    each_other_task([&](long task) {
+        Name name;
+        if (name.read(task) && !g_of_host.has(task) && !name.is_ours()) g_of_host.add(task);
+    });
 }
 
-// The host's thread may stand in the middle of malloc, so nothing may allocate or free from its signal on.
-bool Handlers::stop() {
+// A thread of the host may stand in the middle of malloc, so nothing may allocate or free from its signal on.
+void stop_handlers(StoppedHandlers& state) {
+    state.before = base::block_signals();
     const OtherThreads found = find_other_threads();
-    if (found.async == 0 || !ucx_is_loaded()) return true;
-    if (found.async > 1) return false;
-    const long host = found.host;
-    signal_ = unused_signal();
+    if (found.host.count == 0 || (found.async > 0 && !ucx_is_loaded())) return;
+    state.signal = found.async > 1 ? 0 : unused_signal();
     struct sigaction action = {};
     action.sa_handler = stand;
     action.sa_flags = SA_RESTART;
     ::sigfillset(&action.sa_mask);
-    if (signal_ == 0) return false;
-    if (::sigaction(signal_, &action, &action_before_) != 0) {
-        signal_ = 0;
-        return false;
-    }
+    if (state.signal != 0 && ::sigaction(state.signal, &action, &state.action_before) != 0) state.signal = 0;
+    state.stopped = state.signal != 0;
+    if (!state.stopped) return;
     g_stop.store(true);
-    return ::syscall(SYS_tgkill, ::getpid(), host, signal_) != 0 ? errno == ESRCH : await(1);
+    int asked = 0;
+    for (int i = 0; i < found.host.count; ++i) {
+        if (::syscall(SYS_tgkill, ::getpid(), found.host.tasks[i], state.signal) == 0)
+            ++asked;
+        else if (errno != ESRCH)
+            state.stopped = false;
+    }
+    state.stopped = await(asked) && state.stopped;
 }
 
 // A thread that did not stop in time finds the request withdrawn when it does. Its signal must not meet the default
 // action, so the handler stays then.
-Handlers::~Handlers() {
+void release_handlers(StoppedHandlers& state) {
     g_stop.store(false);
-    const bool gone = await(0) && stopped_;
-    if (signal_ != 0 && gone) ::sigaction(signal_, &action_before_, nullptr);
-    base::restore_signals(before_);
+    const bool gone = await(0) && state.stopped;
+    if (state.signal != 0 && gone) ::sigaction(state.signal, &state.action_before, nullptr);
+    base::restore_signals(state.before);
 }
 
 }  // namespace osc::shm

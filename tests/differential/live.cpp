@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "large_forms.h"
 #include "report.h"
 
 namespace diff {

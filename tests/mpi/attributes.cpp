@@ -143,6 +143,7 @@ CASE(user_attributes_and_callbacks_that_query) {
 
 // A callback that fails keeps the window alive: it can be used, and freed once the attribute lets it.
 CASE(callback_that_refuses) {
+    OPENMPI_DECIDES("it frees the window");
     HOST_CANNOT("the host alone does not agree on whether the window lives");
     int keyval = MPI_KEYVAL_INVALID;
     MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, refuse_delete, &keyval, nullptr);

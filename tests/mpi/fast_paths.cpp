@@ -347,9 +347,10 @@ CASE(requests_of_the_host) {
 }
 
 CASE(invalid_requests_are_errors) {
+    OPENMPI_DECIDES("it crashes on most handles that are no requests");
     Window win(WindowKind::Allocate, 64);
     const osct::WithoutObject without_object;
-    MPI_Request request = static_cast<MPI_Request>(MPI_COMM_WORLD);
+    MPI_Request request = osct::no_handle<MPI_Request>();
     int flag = 0;
     CHECK_CLASS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST);
     CHECK_CLASS(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), MPI_ERR_REQUEST);

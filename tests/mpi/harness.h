@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "debug_setting.h"
+#include "large_forms.h"
 
 namespace osct {
 
@@ -41,6 +42,14 @@ bool served_by_osc();
 bool same_node(int peer);
 /// Whether it does so for all ranks.
 bool on_one_node();
+/// A handle that every host knows to be none of its kind: of a communicator, if numbers tell kinds apart.
+template <class Handle>
+Handle no_handle() {
+    if constexpr (std::is_pointer_v<Handle>)
+        return nullptr;
+    else
+        return static_cast<Handle>(MPI_COMM_WORLD);
+}
 /// A group of ranks of MPI_COMM_WORLD, in this order; the caller frees it.
 MPI_Group group_of(const std::vector<int>& ranks);
 /// A group of one rank.
@@ -221,6 +230,12 @@ using osct::Group, osct::group_of, osct::Info, osct::left, osct::rank, osct::Ret
             return;                      \
         }                                \
     } while (false)
+/// Leaves the case over Open MPI, which decides what it checks.
+#ifdef OPEN_MPI
+#define OPENMPI_DECIDES(why) SKIP_IF(sizeof(why) != 0)
+#else
+#define OPENMPI_DECIDES(why)
+#endif
 /// Leaves the case when the host alone runs it and is known to be wrong or to refuse.
 #define HOST_CANNOT(why)              \
     do {                              \

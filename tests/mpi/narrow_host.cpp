@@ -22,7 +22,10 @@ int ranks_of_a_node() {
 // MPI_COMM_TYPE_SHARED, or its name as a resource.
 bool is_shared_memory(int type, MPI_Info info) {
     if (type == MPI_COMM_TYPE_SHARED) return true;
-    bool guided = type == MPI_COMM_TYPE_HW_GUIDED;
+    bool guided = false;
+#ifdef MPI_COMM_TYPE_HW_GUIDED
+    guided = type == MPI_COMM_TYPE_HW_GUIDED;
+#endif
 #ifdef MPI_COMM_TYPE_RESOURCE_GUIDED
     guided = guided || type == MPI_COMM_TYPE_RESOURCE_GUIDED;
 #endif

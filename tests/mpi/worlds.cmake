@@ -131,6 +131,7 @@ foreach(run 2:short 4:gate 8:full)
     ENV OSC_DEBUG=fake_nodes=${ranks},lock_scheme=two_level)
 endforeach()
 # The first one of the software providers has no atomics, and the program's first window does not ask for them.
+find_path(OSC_LIBFABRIC_INCLUDE rdma/fabric.h REQUIRED)
 file(STRINGS ${OSC_LIBFABRIC_INCLUDE}/rdma/fabric.h libfabric REGEX "define FI_MAJOR_VERSION")
 set(wish_beside_lock_key atomics=provider)
 set(wish_beside_atomics_key lock_scheme=two_level)

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 namespace osc::test {
@@ -59,6 +60,34 @@ TEST(OtherThreads, NamesOfThreads) {
     const Sleeper first("async");
     const Sleeper second("async");
     EXPECT_TRUE(shm::has_other_threads());
+}
+
+// What begins while the host starts is the host's, unless the program had a thread that could have begun it.
+TEST(OtherThreads, ThreadsOfTheHostBeginWhileItStarts) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the sanitizer has a thread of its own";
+#endif
+    std::optional<Sleeper> of_host;
+    {
+        const shm::HostStarts starts;
+        of_host.emplace("worker");
+    }
+    EXPECT_FALSE(shm::has_other_threads());
+    {
+        const shm::Handlers handlers;
+        EXPECT_TRUE(handlers.wait());
+    }
+    std::optional<Sleeper> of_program(std::in_place, "worker");
+    EXPECT_TRUE(shm::has_other_threads());
+    std::optional<Sleeper> unknown;
+    {
+        const shm::HostStarts starts;
+        unknown.emplace("worker");
+    }
+    of_program.reset();
+    EXPECT_TRUE(shm::has_other_threads());
+    unknown.reset();
+    EXPECT_FALSE(shm::has_other_threads());
 }
 
 // The exchange of memory interrupts no thread of the program.

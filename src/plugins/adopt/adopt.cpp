@@ -147,6 +147,15 @@ int Arena::adoption_file(std::size_t bytes) {
 bool Arena::has_for_each(std::uint64_t processes, std::uint64_t bytes) {
     return (this->*plugin::g_libosc.has_for_each)(processes, bytes);
 }
+bool has_other_threads() {
+    return plugin::g_libosc.has_other_threads();
+}
+void stop_handlers(StoppedHandlers& state) {
+    plugin::g_libosc.stop_handlers(state);
+}
+void release_handlers(StoppedHandlers& state) {
+    plugin::g_libosc.release_handlers(state);
+}
 }  // namespace shm
 
 }  // namespace osc

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The launcher of Open MPI by the command line of MPICH's that the tests use:
+#   sh tests/hosts/openmpi.sh MPIEXEC -n N [-genv NAME VALUE]... [-bind-to user:CORE,...] PROGRAM [ARGUMENT...]
+# Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve.
+set -eu
+mpiexec=$1
+shift
+options="--oversubscribe"
+case $("$mpiexec" --version) in *") "[1-4].*) options="$options --mca osc ^rdma" ;; esac
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+while :; do
+    case $1 in
+    -n)
+        options="$options -n $2"
+        shift 2
+        ;;
+    -genv)
+        export "$2=$3"
+        options="$options -x $2"
+        shift 3
+        ;;
+    -bind-to)
+        ranks=$(mktemp)
+        trap 'rm -f "$ranks"' EXIT
+        rank=0
+        for core in $(echo "${2#user:}" | tr , ' '); do
+            echo "rank $rank=localhost slot=$core"
+            rank=$((rank + 1))
+        done >"$ranks"
+        options="$options --rankfile $ranks"
+        shift 2
+        ;;
+    *) break ;;
+    esac
+done
+# The launcher itself runs without libosc.
+preload=${LD_PRELOAD:-}
+unset LD_PRELOAD
+# shellcheck disable=SC2086 # a list of words
+"$mpiexec" ${preload:+-x LD_PRELOAD="$preload"} $(echo "$options" | sed 's/ -x LD_PRELOAD//') "$@"
