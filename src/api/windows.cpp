@@ -249,8 +249,8 @@ int Win_free(MPI_Win* win) {
 }
 
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
-    if (size < 0 || baseptr == nullptr || !abi::may_be_info(info))
-        OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
+    if (!abi::may_be_info(info)) return raise("MPI_Alloc_mem", fail(Fault::Info, "the info is no info object"));
+    if (size < 0 || baseptr == nullptr) OSC_FORWARD(Alloc_mem, (size, info, baseptr));  // the host reports the error
     void* base = nullptr;
     if (base::attempt([&] { return allocate(static_cast<std::size_t>(size), wanted_alignment(info), base); }) !=
         Fault::None)

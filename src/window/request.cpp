@@ -44,16 +44,18 @@ class Open final : public host::Awaited {
 
     int start(MPI_Request* request) {
         const int error = host::start_request(*this, request);
-        if (error == MPI_SUCCESS) handle_ = *request;
+        if (error == MPI_SUCCESS) handle_.store(*request, std::memory_order_release);
         return error;
     }
-    MPI_Request handle() const { return handle_; }
+    MPI_Request handle() const { return handle_.load(std::memory_order_acquire); }
     bool ended() const { return pending_.completion->ended(); }
     void complete() {
-        if (!completed_.exchange(true, std::memory_order_acq_rel)) host::complete_request(handle_);
+        if (!completed_.exchange(true, std::memory_order_acq_rel)) host::complete_request(handle());
     }
 
+    // Another thread that waits in the host may look before start() has returned.
     void look() override {
+        if (handle() == MPI_REQUEST_NULL) return;
         if (ended() || pending_.stream->look(*pending_.completion)) complete();
     }
     void await() override {
@@ -67,7 +69,7 @@ class Open final : public host::Awaited {
     const Window* const window_;  // may be freed; never dereferenced
     const MPI_Win window_handle_;
     const net::PendingOp pending_;
-    MPI_Request handle_ = MPI_REQUEST_NULL;
+    std::atomic<MPI_Request> handle_{MPI_REQUEST_NULL};
     std::atomic<bool> completed_{false};
 };
 
@@ -86,7 +88,7 @@ int Open::result() {
 void Open::released() {
     {
         const std::lock_guard lock(table().mutex);
-        table().open.erase(handle_);
+        table().open.erase(handle());
         table().opened.store(table().open.size(), std::memory_order_relaxed);
         if (!completed_.load(std::memory_order_acquire)) {
             table().orphans.push_back(this);

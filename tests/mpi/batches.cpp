@@ -211,7 +211,7 @@ class Story {
             if (word == compare) word = operand;
             return;
         }
-        static constexpr MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_BXOR, MPI_MAX, MPI_REPLACE};
+        static const MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_BXOR, MPI_MAX, MPI_REPLACE};
         const MPI_Op op = kOps[upto(4)];
         CHECK_OK(MPI_Accumulate(&operand, 1, MPI_INT64_T, target_, byte_of(at), 1, MPI_INT64_T, op, window_.handle()));
         word = op == MPI_SUM    ? word + operand

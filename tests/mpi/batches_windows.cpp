@@ -64,7 +64,8 @@ CASE(runs_of_two_windows) {
 
 // The host's handles of later windows do not follow those of the first ones. All have the path that finds runs.
 CASE(runs_of_many_windows) {
-    OPENMPI_DECIDES("windows whose handles have one place in the cache have no runs");
+    // Handles that are pointers may have one place in the cache, and then have no runs.
+    SKIP_IF(std::is_pointer_v<MPI_Win>);
     std::vector<std::unique_ptr<Window>> windows;
     for (int i = 0; i < 40; ++i)
         windows.push_back(std::make_unique<Window>(WindowKind::Allocate, kWords * sizeof(std::int64_t)));

@@ -307,8 +307,8 @@ CASE(requests_of_the_host) {
     }
     CHECK_OK(MPI_Request_free(&request));
 
-    CHECK_OK(MPI_Grequest_start([](void*, MPI_Status*) { return MPI_SUCCESS; }, [](void*) { return MPI_SUCCESS; },
-                                [](void*, int) { return MPI_SUCCESS; }, nullptr, &request));
+    CHECK_OK(MPI_Grequest_start([](void*, MPI_Status*) { return 0; }, [](void*) { return 0; },
+                                [](void*, int) { return 0; }, nullptr, &request));
     CHECK_OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
     CHECK(flag == 0 && request != MPI_REQUEST_NULL);
     CHECK_OK(MPI_Grequest_complete(request));
@@ -347,7 +347,8 @@ CASE(requests_of_the_host) {
 }
 
 CASE(invalid_requests_are_errors) {
-    OPENMPI_DECIDES("it crashes on most handles that are no requests");
+    // Hosts may crash on pointers.
+    SKIP_IF(std::is_pointer_v<MPI_Request>);
     Window win(WindowKind::Allocate, 64);
     const osct::WithoutObject without_object;
     MPI_Request request = osct::no_handle<MPI_Request>();

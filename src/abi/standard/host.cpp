@@ -25,10 +25,12 @@ const Progress& progress() {
     return is_openmpi() ? openmpi::kProgress : mpich::kProgress;
 }
 
-// As over Open MPI's own ABI.
+// As over each host's own ABI. MPICH 5.0.2 crashes in MPI_Win_allocate_shared when it has no communicator left.
 int make_window(MPI_Comm self, MPI_Win* window) {
+    static const auto create = reinterpret_cast<decltype(&::PMPI_Win_create)>(host::host_symbol("PMPI_Win_create"));
     static const auto allocate =
         reinterpret_cast<decltype(&::PMPI_Win_allocate_shared)>(host::host_symbol("PMPI_Win_allocate_shared"));
+    if (!is_openmpi()) return create(nullptr, 0, 1, MPI_INFO_NULL, self, window);
     void* base = nullptr;
     return allocate(0, 1, MPI_INFO_NULL, self, static_cast<void*>(&base), window);
 }

