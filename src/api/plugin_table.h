@@ -67,6 +67,7 @@ struct Table {
     std::optional<std::string> (*find_mismatch)(const char* which, const host::TypedCount& origin,
                                                 const host::TypedCount& target);
     int (*give_own_handle)(MPI_Request* request);
+    MPI_Errhandler (*errors_return)();
     void (*free_handler)(MPI_Errhandler& handler);
     Window* (*find_window)(MPI_Win handle);
     std::vector<Window*> (*live_windows)();

@@ -68,6 +68,7 @@ const plugin::Table kLibosc = {
     .type_info = [](MPI_Datatype type) { return host::type_info(type); },
     .find_mismatch = &host::find_mismatch,
     .give_own_handle = &host::give_own_handle,
+    .errors_return = []() -> MPI_Errhandler { return MPI_ERRORS_RETURN; },
     .free_handler = &host::free_handler,
     .find_window = [](MPI_Win handle) { return find_window(handle); },
     .live_windows = &live_windows,

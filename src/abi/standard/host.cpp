@@ -21,6 +21,23 @@ bool is_openmpi() {
 
 }  // namespace
 
+// What the host has for files, whose handler it is by default (MPI 4.1 section 14.7).
+MPI_Errhandler errors_return() {
+    static const MPI_Errhandler kHandler = [] {
+        using Get = int (*)(void* file, MPI_Errhandler* handler);
+        const auto get = reinterpret_cast<Get>(host::host_symbol("PMPI_File_get_errhandler"));
+        auto* const null_file = reinterpret_cast<void*>(std::uintptr_t{0x118});
+        MPI_Errhandler found = nullptr;
+        const auto usual = handle_of<MPI_Errhandler>(0x142);
+        return get != nullptr && get(null_file, &found) == MPI_SUCCESS ? found : usual;
+    }();
+    return kHandler;
+}
+
+MPI_Errhandler errors_abort() {
+    return handle_of<MPI_Errhandler>(0x142 + 0x143 - handle_key(errors_return()));
+}
+
 const Progress& progress() {
     return is_openmpi() ? openmpi::kProgress : mpich::kProgress;
 }

@@ -30,6 +30,11 @@ using MPI_Errhandler = struct MPI_ABI_Errhandler*;
 using MPI_Request = struct MPI_ABI_Request*;
 using MPI_Datatype = struct MPI_ABI_Datatype*;
 
+namespace osc::abi {
+MPI_Errhandler errors_return();
+MPI_Errhandler errors_abort();
+}  // namespace osc::abi
+
 // Macros, because libosc asks by #ifdef for what not every host has.
 
 // Operations.
@@ -62,8 +67,9 @@ using MPI_Datatype = struct MPI_ABI_Datatype*;
 #define MPI_INFO_NULL ((MPI_Info)0x130)
 
 #define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x141)
-#define MPI_ERRORS_ABORT ((MPI_Errhandler)0x142)
-#define MPI_ERRORS_RETURN ((MPI_Errhandler)0x143)
+// MPICH 5.0.2 has the numbers 0x143 and 0x142 for them, Intel MPI 2021.19 has 0x142 and 0x143.
+#define MPI_ERRORS_RETURN (osc::abi::errors_return())
+#define MPI_ERRORS_ABORT (osc::abi::errors_abort())
 
 #define MPI_REQUEST_NULL ((MPI_Request)0x180)
 

@@ -78,12 +78,12 @@ CheckerComm comm_for(Window& window, MPI_Comm comm) {
     // The communicator's own error handler may end the program.
     MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
     mpi.Comm_get_errhandler(comm, &handler);
-    mpi.Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    mpi.Comm_set_errhandler(comm, plugin::g_libosc.errors_return());
     CheckerComm made;
     MPI_Comm handle = MPI_COMM_NULL;
     // A split copies no attributes and calls no function of the program.
     if (mpi.Comm_split(comm, 0, static_cast<int>(window.core.me), &handle) == MPI_SUCCESS) {
-        mpi.Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+        mpi.Comm_set_errhandler(handle, plugin::g_libosc.errors_return());
         g_comms.fetch_add(1, std::memory_order_relaxed);
         made = CheckerComm(new MPI_Comm(handle), [](MPI_Comm* one) {
             g_comms.fetch_sub(1, std::memory_order_relaxed);
