@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "abi/openmpi/recognise.h"
 #include "base/launcher.h"
 #include "tools/check.h"
 
@@ -25,14 +24,15 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     HostMpi* const host = open();
     const std::string version = host->version();
     const std::string path = host->path();
-    const bool foreign = ::dlsym(library, abi::openmpi::kWorld) != nullptr;
-    const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", foreign ? "Open MPI" : "MPICH"}};
-    if (foreign)
-        add(findings, "host_mpi", State::Problem, version + ", " + path + ": another ABI than MPICH's",
-            "libosc passes every call on; build the program for MPICH or a library of its ABI", data);
-    else
-        add(findings, "host_mpi", State::Ok, version + ", ABI of MPICH, " + path, "", data);
-    return foreign ? nullptr : host;
+    std::string others;
+    std::error_code error;
+    for (const char* suffix : {"_ompi", "_abi"})
+        if (const std::string file = std::string("libosc") + suffix + ".so";
+            std::filesystem::exists(folder / file, error))
+            others += (others.empty() ? "; for other hosts " : ", ") + file;
+    const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", "MPICH"}};
+    add(findings, "host_mpi", State::Ok, version + ", ABI of MPICH, " + path + others, "", data);
+    return host;
 }
 
 }  // namespace

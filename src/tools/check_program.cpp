@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "abi/openmpi/recognise.h"
+#include "abi/recognise.h"
 #include "base/launcher.h"
 #include "base/options.h"
 #include "tools/check.h"
@@ -185,17 +185,24 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
     if (mpi == all.size())
         return add(findings, kCheck, State::Note, path + " loads " + all[ours] + ", and no MPI library at its start",
                    "libosc serves the MPI library that the program opens later; OSC_VERBOSE=1 shows it");
-    const bool is_standard = all[mpi].find("/libmpi_abi.so") != std::string::npos;
-    if (is_standard || Elf(all[mpi]).defines(abi::openmpi::kWorld))
-        return add(findings, kCheck, State::Problem, path + " uses " + all[mpi] + ", whose ABI is not MPICH's",
-                   "libosc passes every call on: build the program for MPICH or a library of its ABI");
     if (mpi < ours)
         return add(findings, kCheck, State::Problem, path + " loads " + all[mpi] + " before " + all[ours],
                    "write -losc before the MPI library on the link line, or preload libosc.so");
     if (base::values().disable)
         return add(findings, kCheck, State::Problem, path + " loads " + all[ours] + ", which OSC_DISABLE turns off",
                    "unset OSC_DISABLE");
-    add(findings, kCheck, State::Ok, path + ": " + all[ours] + " comes before " + all[mpi]);
+    const bool is_standard = all[mpi].find("/libmpi_abi.so") != std::string::npos;
+    const std::string suffix =
+        abi::suffix_for(is_standard, [&](const char* symbol) { return Elf(all[mpi]).defines(symbol); });
+    const std::filesystem::path serves = std::filesystem::path(all[ours]).parent_path() / ("libosc" + suffix + ".so");
+    std::error_code error;
+    if (!suffix.empty() && !std::filesystem::exists(serves, error))
+        return add(findings, kCheck, State::Problem,
+                   path + " uses " + all[mpi] + ", and there is no " + serves.string(),
+                   "libosc passes every call on: build libosc where that MPI library's compiler wrapper is installed");
+    add(findings, kCheck, State::Ok,
+        path + ": " + all[ours] + " comes before " + all[mpi] +
+            (suffix.empty() ? "" : ", and " + serves.string() + " serves it"));
 }
 
 void check_program(Findings& findings, const std::string& program) {

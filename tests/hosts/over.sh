@@ -83,9 +83,10 @@ compare_header() {
         grep -vxE 'MPI_ERRORS_(RETURN|ABORT)|MPI_(SUB)?VERSION')
     {
         echo '#include <mpi.h>'
-        echo '#include <cstdio>'
+        echo '#include <iostream>'
+        echo '#define PRINT(name) std::cout << #name << " " << (long long)(name) << std::endl;'
         echo 'int main() {'
-        for name in $names; do echo "std::printf(\"%s %lld\\n\", \"$name\", (long long)($name));"; done
+        for name in $names; do echo "PRINT($name)"; done
         echo '}'
     } >"$folder/$host-header.cpp"
     for header in "$own" "$include"; do

@@ -4,6 +4,7 @@ usage: program.py --preload LIBOSC --folder FOLDER OSC_INFO"""
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,11 @@ check("the wrong order", "tools_calls_behind", "problem", "before", "-losc befor
 check("the wrong order, preloaded", "tools_calls_behind", "ok", "comes before", LD_PRELOAD=PRELOAD)
 check("static", "tools_calls_static", "problem", "linked statically", LD_PRELOAD=PRELOAD)
 check("static MPI", "tools_calls_own", "problem", "contains the MPI library", LD_PRELOAD=PRELOAD)
-check("another MPI", "tools_calls_foreign", "problem", "ABI", LD_PRELOAD=PRELOAD)
+if os.path.exists(os.path.join(os.path.dirname(PRELOAD), "libosc_ompi.so")):
+    check("another MPI", "tools_calls_foreign", "ok", "libosc_ompi.so serves it", LD_PRELOAD=PRELOAD)
+with tempfile.TemporaryDirectory() as folder:
+    alone = shutil.copy(PRELOAD, folder)
+    check("another MPI, libosc.so alone", "tools_calls_foreign", "problem", "there is no", "libosc_ompi.so", LD_PRELOAD=alone)
 check("turned off", "tools_calls_plain", "problem", "OSC_DISABLE", LD_PRELOAD=PRELOAD, OSC_DISABLE="yes")
 check("no file", "tools_calls_nonsense", "problem", "cannot be read")
 check("by PATH", "tools_calls_plain", "ok", "comes before", LD_PRELOAD=PRELOAD, PATH=options.folder + ":/usr/bin:/bin")
