@@ -142,8 +142,13 @@ Dlsym loader_dlsym() noexcept {
     return function;
 }
 
+// RTLD_NEXT depends on the caller, which the loader finds by the return address. So this is a call, not a jump: the
+// caller of next_symbol() may be another library (search_behind).
 void* next_symbol(const char* symbol) {
-    return g_next != nullptr ? g_next(symbol) : loader_dlsym()(RTLD_NEXT, symbol);
+    if (g_next != nullptr) return g_next(symbol);
+    void* const found = loader_dlsym()(RTLD_NEXT, symbol);
+    asm volatile("" : : "r"(found));
+    return found;
 }
 
 void search_behind(NextSymbol* next) {

