@@ -68,7 +68,7 @@ bool ucx_is_loaded() {
 // Numbers of threads, without memory from the heap.
 struct Tasks {
     static constexpr int kMost = 64;
-    long tasks[kMost];
+    long tasks[kMost] = {};
     int count = 0;
 
     bool has(long task) const { return std::find(tasks, tasks + count, task) != tasks + count; }
@@ -80,7 +80,7 @@ struct Tasks {
 };
 
 // Those that began while the host started. The system gives a number again only after all others.
-Tasks g_of_host;
+constinit Tasks g_of_host;
 
 struct OtherThreads {
     bool program = false;  // the program has one

@@ -1,5 +1,5 @@
-// The implementation of libosc's contract for one ABI (src/abi), without the rest of its library: it knows the predefined
-// handles of the ABI, which needs no MPI_Init.
+// The implementation of libosc's contract for one ABI (src/abi), without the rest of its library: it knows the
+// predefined handles of the ABI, which needs no MPI_Init.
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>

@@ -45,9 +45,11 @@ wrap() {
 
 # What the tests ask of Debian's libfabric, and a wheel with a libfabric of its own answers otherwise.
 own_libfabric='streams|two_level[.]nodes[.]net'
-# Open MPI's MPI_X does not call PMPI_X, which tells a disabled libosc from a serving one; and a program has copies of its
-# handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and without libosc.
-of_openmpi='calls[.]disabled[.]n|plugin'
+# The spy, which stands below PMPI_X, does not see what a disabled libosc passes on over another ABI than MPICH's: MPI_X.
+passed_on='calls[.]disabled[.]n'
+# A program has copies of Open MPI's handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and
+# without libosc.
+of_openmpi="$passed_on|plugin"
 mkdir -p "$folder"
 case $host in
 openmpi)
@@ -65,13 +67,13 @@ mpich | mpich-abi)
     take mpich mpich
     launch="$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = mpich ]; then wrap mpi; else wrap mpi_abi; fi
+    if [ "$host" = mpich ]; then wrap mpi; else wrap mpi_abi && without="$without|$passed_on"; fi
     ;;
 impi | impi-abi)
     take impi impi-rt impi-devel
     launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi; fi
+    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi && without="$without|$passed_on"; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2
