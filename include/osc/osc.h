@@ -32,8 +32,7 @@ unsigned long long osc_forwarded(const char* mpi_function);
 int osc_counter(const char* name, unsigned long long* value);
 
 /** A statistic of a window since its creation, as this process counted it, if OSC_STATS is set. `window` is
- *  MPI_Win_c2f() of the window, in the ABI of MPICH the MPI_Win itself, in that of the standard MPI_Win_toint(). The
- * names:
+ *  MPI_Win_c2f() of the window (in the ABI of MPICH the MPI_Win itself), in the standard's ABI MPI_Win_toint(). Names:
  *  - [KIND.][PATH.][to_SIZE.]operations and [KIND.][PATH.][to_SIZE.]bytes; what is left out is added up ("operations",
  *    "put.message.to_8.bytes"). KIND: put, get, accumulate, get_accumulate, fetch_and_op, compare_and_swap, rput, rget,
  *    raccumulate, rget_accumulate; those of notify.h end in _notify. PATH: load_store, process_vm, agent, message,
