@@ -1,11 +1,19 @@
 // The exported functions, from the tables of entry points and exports. Each is one jump to its route with unchanged
 // arguments. This file does not include mpi.h, which declares the same names with the host's types.
 // Build: osc
+#include <cstdlib>
+
 #include "api/route_table.h"
+#include "base/log.h"
 #include "host/lacking.h"
 
 namespace osc {
 namespace {
+
+[[noreturn]] void lack_export() {
+    base::say("the program calls a function of MPI's Fortran layer that no library defines");
+    std::abort();
+}
 
 // What a route leads to before it is known, and where a host lacks the function.
 template <class>
@@ -19,7 +27,10 @@ struct To<Route<Result(Words...)>> {
     }
     template <auto kRoute>
     static Word first_export(Words... words) {
-        return (connected_exports().*kRoute)(words...);
+        connect_exports();
+        auto* const found = static_cast<Result (*)(Words...)>(g_exports.*kRoute);
+        if (found == &first_export<kRoute>) lack_export();
+        return found(words...);
     }
     template <const host::EntryText& kEntry>
     static int missing(Words... words) {

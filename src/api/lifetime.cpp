@@ -106,6 +106,12 @@ void end_world() {
     shm::note_finalize();
 }
 
+template <class Start>
+int start_host(Start&& start) {
+    const shm::HostStarts notes_threads;
+    return start();
+}
+
 int self_is_freed(MPI_Comm, int, void*, void*) {
     end_world();
     return MPI_SUCCESS;
@@ -157,13 +163,11 @@ bool await_all(MPI_Request& request, const std::vector<Window*>& windows) {
 namespace entry {
 
 int Init(int* argc, char*** argv) {
-    const shm::HostStarts host_starts;
-    return begin_world(host::real().Init(argc, argv));
+    return begin_world(start_host([&] { return host::real().Init(argc, argv); }));
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
-    const shm::HostStarts host_starts;
-    return begin_world(host::real().Init_thread(argc, argv, required, provided));
+    return begin_world(start_host([&] { return host::real().Init_thread(argc, argv, required, provided); }));
 }
 
 int Finalize() {
@@ -175,8 +179,7 @@ int Finalize() {
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
     if (host::real().Session_init == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
     host::count_session(1);
-    const shm::HostStarts host_starts;
-    const int error = host::real().Session_init(info, errhandler, session);
+    const int error = start_host([&] { return host::real().Session_init(info, errhandler, session); });
     if (error != MPI_SUCCESS) host::count_session(-1);
     return error;
 }

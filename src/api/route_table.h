@@ -49,8 +49,9 @@ struct Exports {
 };
 
 extern Exports g_exports;
-/// g_exports once the routes are set; before, libosc's own functions. Thread-safe.
-const Exports& connected_exports();
+/// Sets the routes, and those of g_exports also without a host. A function of Fortran that no library defines keeps its
+/// route. Thread-safe.
+void connect_exports();
 
 extern Routes g_mpi;      // calls of MPI_X
 extern Routes g_pmpi;     // calls of PMPI_X

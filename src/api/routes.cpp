@@ -36,6 +36,7 @@ namespace exported {
 namespace {
 
 std::atomic<bool> g_aside{false};
+std::atomic<bool> g_handed_over{false};
 
 template <class Function>
 void choose(Route<Function>& called, Route<Function>& profiled, Function* ours, void* host, const char* symbol,
@@ -55,14 +56,15 @@ void prepare_adoption() {
     if (adopter != nullptr && base::values().share_heap != 0) adopter->share_heap();
 }
 
-// Sets libosc's own functions. `ours`: the host has libosc's ABI. A host that lacks a function of Fortran has no
-// program that calls it.
+// Sets libosc's own functions. `ours`: the host has libosc's ABI. The host's Fortran library may be loaded later: then
+// the first call looks again.
 void set_exports(Exports& to, bool ours) {
     const auto function = [ours](const char* name) {
         void* const own = ours ? abi::fortran_function(name) : nullptr;
         return own != nullptr ? own : host::host_symbol(name);
     };
-#define OSC_FORTRAN(name, arguments) to.name = reinterpret_cast<decltype(to.name)::To>(function(#name));
+#define OSC_FORTRAN(name, arguments) \
+    if (void* const found = function(#name); found != nullptr) to.name = reinterpret_cast<decltype(to.name)::To>(found);
 #define OSC_EXPORTED(name, arguments) \
     to.name = reinterpret_cast<decltype(to.name)::To>(reinterpret_cast<void*>(&exported::name));
 #include "api/exports.def"
@@ -118,9 +120,11 @@ bool connect(bool called) {
     const host::Host host = host::find_host();
     if (host == host::Host::None) return false;
     std::string why = "OSC_DISABLE is set";
-    if (host == host::Host::Ours)
+    if (host == host::Host::Ours) {
         serve();
-    else if (base::values().disable || !hand_over(why)) {
+    } else if (!base::values().disable && hand_over(why)) {
+        g_handed_over.store(true, std::memory_order_relaxed);
+    } else {
         if (!called) return false;
         stand_aside(why);
     }
@@ -138,11 +142,9 @@ bool stands_aside() {
     return g_aside.load(std::memory_order_relaxed);
 }
 
-const Exports& connected_exports() {
-    if (connect(true)) return g_exports;
-    static constinit Exports alone{};
-    set_exports(alone, false);
-    return alone;
+void connect_exports() {
+    const bool connected = connect(true);
+    if (!g_handed_over.load(std::memory_order_relaxed)) set_exports(g_exports, connected && !stands_aside());
 }
 
 void connect_or_die() {
