@@ -18,8 +18,9 @@ int main(int argc, char** argv) {
     /* A predefined key in Fortran is the key in C plus one. */
     int keyval = MPI_WIN_SIZE + 1, flag = 0, error = -1;
     MPI_Aint value = 0;
-    void* const function = dlsym(RTLD_DEFAULT, "mpi_win_get_attr_");
-    if (function != NULL) (*(get_attr*)&function)(&win, &keyval, &value, &flag, &error);
+    get_attr function = NULL;
+    *(void**)&function = dlsym(RTLD_DEFAULT, "mpi_win_get_attr_");
+    if (function != NULL) function(&win, &keyval, &value, &flag, &error);
     const int right = value == 64 && flag == 1 && error == MPI_SUCCESS;
     if (!right) printf("not true: size %ld, flag %d, error %d\n", (long)value, flag, error);
     MPI_Win_free(&win);
