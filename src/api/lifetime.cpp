@@ -123,6 +123,8 @@ int begin_world(int error) {
     const host::Real& mpi = host::real();
     int keyval = MPI_KEYVAL_INVALID;
     if (error != MPI_SUCCESS) return error;
+    // In the standard's ABI the first use asks the host, which the program may have answer otherwise later.
+    [[maybe_unused]] const MPI_Errhandler known = MPI_ERRORS_RETURN;
     g_end_follows = mpi.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &self_is_freed, &keyval, nullptr) == MPI_SUCCESS &&
                     mpi.Comm_set_attr(MPI_COMM_SELF, keyval, nullptr) == MPI_SUCCESS;
     return MPI_SUCCESS;

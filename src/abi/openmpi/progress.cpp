@@ -60,14 +60,10 @@ int progressed() {
     std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
     polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count does no harm
     if (void (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr) called();
-    PolledRequests& requests = polled_requests();
-    if (requests.count.load(std::memory_order_relaxed) == 0) {
-        inside = false;
-        return 0;
-    }
-    if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
-        for (std::size_t i = requests.all.size(); i-- > 0;)
-            if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
+    if (PolledRequests& requests = polled_requests(); requests.count.load(std::memory_order_relaxed) != 0)
+        if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
+            for (std::size_t i = requests.all.size(); i-- > 0;)
+                if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
     inside = false;
     return 0;
 }

@@ -21,15 +21,18 @@ bool is_openmpi() {
 
 }  // namespace
 
-// What the host has for files, whose handler it is by default (MPI 4.1 section 14.7).
+// What the host has for files, whose handler it is by default (MPI 4.1 section 14.7). The first call comes before the
+// program can change that default (lifetime.cpp), or the answer may be another handler.
 MPI_Errhandler errors_return() {
     static const MPI_Errhandler kHandler = [] {
         using Get = int (*)(void* file, MPI_Errhandler* handler);
         const auto get = reinterpret_cast<Get>(host::host_symbol("PMPI_File_get_errhandler"));
         auto* const null_file = reinterpret_cast<void*>(std::uintptr_t{0x118});
+        const auto first = handle_of<MPI_Errhandler>(0x142);
+        const auto second = handle_of<MPI_Errhandler>(0x143);
         MPI_Errhandler found = nullptr;
-        const auto usual = handle_of<MPI_Errhandler>(0x142);
-        return get != nullptr && get(null_file, &found) == MPI_SUCCESS ? found : usual;
+        if (get != nullptr) get(null_file, &found);
+        return found == second ? second : first;
     }();
     return kHandler;
 }
