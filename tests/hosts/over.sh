@@ -50,6 +50,8 @@ passed_on='calls[.]disabled[.]n'
 # A program has copies of Open MPI's handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and
 # without libosc.
 of_openmpi="$passed_on|plugin"
+# What Intel MPI decides by the standard's ABI (docs/HOSTS.md).
+of_intel='open_requests|waits[.]nodes|reductions|attributes|shared_heap|limits'
 mkdir -p "$folder"
 case $host in
 openmpi)
@@ -73,7 +75,7 @@ impi | impi-abi)
     take impi impi-rt impi-devel
     launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi && without="$without|$passed_on"; fi
+    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2
