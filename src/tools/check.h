@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/host_mpi.h"
@@ -35,8 +36,10 @@ NLOHMANN_JSON_SERIALIZE_ENUM(State, {{State::Ok, "ok"}, {State::Note, "note"}, {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, state, text, advice, data)
 
 /// Adds a finding, whose advice a State::Ok does not have.
-void add(Findings& findings, const char* check, State state, std::string text, std::string advice = "",
-         nlohmann::json data = nlohmann::json::object());
+inline void add(Findings& findings, const char* check, State state, std::string text, std::string advice = "",
+                nlohmann::json data = nlohmann::json::object()) {
+    findings.push_back({check, state, std::move(text), state == State::Ok ? "" : std::move(advice), std::move(data)});
+}
 
 /// The OSC_ variables of the environment: unknown ones.
 void check_options(Findings& findings);
@@ -81,17 +84,23 @@ int print_report(const JobResult& job, bool as_json);
 /// The name of this machine, as ProcessResult has it.
 std::string host_name();
 
-// What osc_info finds out about this machine.
-
 /// The folder of libosc's libraries: beside the program's folder in a build, else where the installation puts them.
 std::filesystem::path library_folder();
+
+/// The file that a command names, which PATH may find.
+std::string in_path(const std::string& program);
+
+/// Whether libosc takes effect in a program that this environment starts, and if not, why. `program`: a path, or a name
+/// that PATH finds. A finding about a library that the loader does not find has it in data["missing"].
+void check_program(Findings& findings, const std::string& program);
+
+// The commands of osc_info.
 
 /// Checks this machine, and the job if a launcher started this process, and prints a report (rank 0 only). The exit
 /// status: 0 without problems, 1 with problems.
 int check_main(bool as_json);
 
-/// Prints whether libosc takes effect in a program that this environment starts, and if not, why. `program`: a path, or
-/// a name that PATH finds. The exit status: 0 if it does, 1 with problems.
+/// Prints the findings of check_program. The exit status: 0 if libosc takes effect, 1 with problems.
 int check_program_main(const char* program, bool as_json);
 
 /// Prints the tables of docs/NETWORK.md from what libfabric says of its providers here, and from libosc's probes of

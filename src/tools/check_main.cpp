@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/launcher.h"
+#include "base/options.h"
 #include "tools/check.h"
 
 namespace osc::tools {
@@ -36,14 +37,6 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
 }
 
 }  // namespace
-
-std::filesystem::path library_folder() {
-    std::error_code error;
-    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    for (const std::filesystem::path& folder : {program.parent_path(), program / OSC_LIBRARIES_FROM_PROGRAMS})
-        if (std::filesystem::exists(folder / "libosc_ofi.so", error)) return folder.lexically_normal();
-    return program;
-}
 
 int check_main(bool as_json) {
     const int rank = base::launcher::rank();
@@ -82,6 +75,17 @@ int check_main(bool as_json) {
         job.processes.push_back({0, host_name(), std::move(mine)});
     }
     if (me != 0) return 0;  // the launcher's status is that of rank 0
+    return print_report(job, as_json) > 0 ? 1 : 0;
+}
+
+int check_program_main(const char* program, bool as_json) {
+    JobResult job;
+    job.processes.push_back({0, host_name(), {}});
+    Findings& findings = job.processes.front().findings;
+    check_program(findings, program);
+    if (base::values().disable)
+        add(findings, "program", State::Problem, "OSC_DISABLE turns libosc off", "unset OSC_DISABLE");
+    if (base::launcher::rank() > 0) return 0;
     return print_report(job, as_json) > 0 ? 1 : 0;
 }
 

@@ -1,12 +1,15 @@
-// `osc_info --check PROGRAM`: whether libosc takes effect in a program, as the dynamic loader would start it with this
-// environment. The loader itself lists the libraries, without running the program; their symbols tell which is MPI's.
+// Whether libosc takes effect in a program, as the dynamic loader would start it with this environment: for osc_info
+// --check and oscrun. The loader itself lists the libraries, without running the program; their symbols tell which is
+// MPI's.
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -16,8 +19,6 @@
 #include <vector>
 
 #include "abi/recognise.h"
-#include "base/launcher.h"
-#include "base/options.h"
 #include "tools/check.h"
 
 namespace osc::tools {
@@ -32,6 +33,10 @@ class Elf {
         const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
         struct stat about {};
         if (file >= 0 && ::fstat(file, &about) == 0 && about.st_size > 0) {
+            // The kernel lets the loader ignore LD_PRELOAD (AT_SECURE).
+            gains_rights_ = ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
+                            ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid()) ||
+                            (::geteuid() != 0 && ::fgetxattr(file, "security.capability", nullptr, 0) > 0);
             bytes_ = static_cast<std::size_t>(about.st_size);
             void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file, 0);
             if (at != MAP_FAILED) data_ = static_cast<const char*>(at);
@@ -61,6 +66,9 @@ class Elf {
         return header() != nullptr && std::memcmp(header()->e_ident, ELFMAG, SELFMAG) == 0 &&
                header()->e_ident[EI_CLASS] == ELFCLASS64;
     }
+    bool is_of_machine(const Elf& other) const { return header()->e_machine == other.header()->e_machine; }
+    /// Whether it runs with rights that its caller lacks.
+    bool gains_rights() const { return gains_rights_; }
     bool is_dynamic() const {
         const auto* const segments = at<Elf64_Phdr>(header()->e_phoff, header()->e_phnum);
         for (std::size_t i = 0; segments != nullptr && i < header()->e_phnum; ++i)
@@ -68,7 +76,12 @@ class Elf {
         return false;
     }
     /// Whether one of the file's tables of symbols defines `name`.
-    bool defines(const char* name) const {
+    bool defines(const char* name) const { return has(name, true); }
+    /// Whether the file takes `name` from another one.
+    bool imports(const char* name) const { return has(name, false); }
+
+  private:
+    bool has(const char* name, bool defined) const {
         if (!is_elf()) return false;
         const auto* const sections = at<Elf64_Shdr>(header()->e_shoff, header()->e_shnum);
         for (std::size_t i = 0; sections != nullptr && i < header()->e_shnum; ++i) {
@@ -80,14 +93,12 @@ class Elf {
             const auto* const symbols = at<Elf64_Sym>(table.sh_offset, count);
             const auto* const text = at<char>(names.sh_offset, names.sh_size);
             for (std::size_t s = 0; symbols != nullptr && text != nullptr && s < count; ++s)
-                if (symbols[s].st_shndx != SHN_UNDEF && symbols[s].st_name < names.sh_size &&
+                if ((symbols[s].st_shndx != SHN_UNDEF) == defined && symbols[s].st_name < names.sh_size &&
                     ::strncmp(text + symbols[s].st_name, name, names.sh_size - symbols[s].st_name) == 0)
                     return true;
         }
         return false;
     }
-
-  private:
     template <class T>
     const T* at(std::size_t offset, std::size_t count) const {
         const bool fits = offset <= bytes_ && count <= (bytes_ - offset) / sizeof(T);
@@ -97,15 +108,8 @@ class Elf {
 
     const char* data_ = nullptr;
     std::size_t bytes_ = 0;
+    bool gains_rights_ = false;
 };
-
-std::string in_path(const std::string& program) {
-    if (program.find('/') != std::string::npos) return program;
-    std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
-    for (std::string folder; std::getline(folders, folder, ':');)
-        if (const std::string path = folder + "/" + program; ::access(path.c_str(), X_OK) == 0) return path;
-    return program;
-}
 
 // The loader's list of libraries, in its search order, and its messages.
 struct Listing {
@@ -168,6 +172,20 @@ std::size_t first_with(const std::vector<std::string>& libraries, const char* sy
     return i;
 }
 
+// Whether the program may load an MPI library after its start: it opens libraries or starts programs.
+bool may_open_mpi(const std::string& path, const Listing& listing, std::size_t ours) {
+    const auto opens = [](const std::string& file) {
+        const Elf elf(file);
+        const auto imports = [&](const char* name) { return elf.imports(name); };
+        constexpr std::array kOpeners = {"dlopen", "dlmopen", "execl",  "execle",      "execlp",      "execv",
+                                         "execve", "execvp",  "system", "posix_spawn", "posix_spawnp"};
+        return std::any_of(kOpeners.begin(), kOpeners.end(), imports);
+    };
+    for (std::size_t i = 0; i < listing.libraries.size(); ++i)
+        if (i != ours && opens(listing.libraries[i])) return true;
+    return opens(path);
+}
+
 void look_at_libraries(Findings& findings, const std::string& path, const Listing& listing) {
     const std::vector<std::string>& all = listing.libraries;
     const std::size_t ours = first_with(all, "osc_served");
@@ -182,15 +200,14 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
                 "library, without --as-needed");
         return;
     }
+    if (mpi == all.size() && !may_open_mpi(path, listing, ours))
+        return add(findings, kCheck, State::Problem, path + " uses no MPI library", "libosc does nothing in it");
     if (mpi == all.size())
         return add(findings, kCheck, State::Note, path + " loads " + all[ours] + ", and no MPI library at its start",
                    "libosc serves the MPI library that the program opens later; OSC_VERBOSE=1 shows it");
     if (mpi < ours)
         return add(findings, kCheck, State::Problem, path + " loads " + all[mpi] + " before " + all[ours],
                    "write -losc before the MPI library on the link line, or preload libosc.so");
-    if (base::values().disable)
-        return add(findings, kCheck, State::Problem, path + " loads " + all[ours] + ", which OSC_DISABLE turns off",
-                   "unset OSC_DISABLE");
     const bool is_standard = all[mpi].find("/libmpi_abi.so") != std::string::npos;
     const std::string suffix =
         abi::suffix_for(is_standard, [&](const char* symbol) { return Elf(all[mpi]).defines(symbol); });
@@ -205,6 +222,24 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
             (suffix.empty() ? "" : ", and " + serves.string() + " serves it"));
 }
 
+}  // namespace
+
+std::string in_path(const std::string& program) {
+    if (program.find('/') != std::string::npos) return program;
+    std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+    for (std::string folder; std::getline(folders, folder, ':');)
+        if (const std::string path = folder + "/" + program; ::access(path.c_str(), X_OK) == 0) return path;
+    return program;
+}
+
+std::filesystem::path library_folder() {
+    std::error_code error;
+    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    for (const std::filesystem::path& folder : {program.parent_path(), program / OSC_LIBRARIES_FROM_PROGRAMS})
+        if (std::filesystem::exists(folder / "libosc_ofi.so", error)) return folder.lexically_normal();
+    return program;
+}
+
 void check_program(Findings& findings, const std::string& program) {
     const std::string path = in_path(program);
     const Elf file(path);
@@ -212,9 +247,12 @@ void check_program(Findings& findings, const std::string& program) {
         return add(findings, kCheck, State::Problem, path + " cannot be read", "name the program as the launcher does");
     if (const std::string interpreter = file.interpreter_of_script(); !interpreter.empty())
         return check_program(findings, interpreter);
-    if (!file.is_elf())
+    if (!file.is_elf() || !file.is_of_machine(Elf("/proc/self/exe")))
         return add(findings, kCheck, State::Problem, path + " is no program of this machine",
                    "name the program itself");
+    if (file.gains_rights())
+        return add(findings, kCheck, State::Problem, path + " gains rights when it starts (set-uid, capabilities)",
+                   "nothing can be preloaded: link it with -losc, or start a copy without these rights");
     if (!file.is_dynamic())
         return add(findings, kCheck, State::Problem, path + " is linked statically",
                    "nothing can be preloaded: link the program to the shared MPI library");
@@ -223,18 +261,8 @@ void check_program(Findings& findings, const std::string& program) {
         add(findings, kCheck, State::Problem, "LD_PRELOAD has " + entry, "give the path of a file that every node has");
     for (const std::string& name : listing.missing)
         add(findings, kCheck, State::Problem, path + " needs " + name + ", which the loader does not find",
-            "add its folder to LD_LIBRARY_PATH");
+            "add its folder to LD_LIBRARY_PATH", {{"missing", name}});
     look_at_libraries(findings, path, listing);
-}
-
-}  // namespace
-
-int check_program_main(const char* program, bool as_json) {
-    JobResult job;
-    job.processes.push_back({0, host_name(), {}});
-    check_program(job.processes.front().findings, program);
-    if (base::launcher::rank() > 0) return 0;
-    return print_report(job, as_json) > 0 ? 1 : 0;
 }
 
 }  // namespace osc::tools

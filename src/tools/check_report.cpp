@@ -102,10 +102,6 @@ void print_json(const std::vector<Node>& nodes, const JobResult& job, int proble
 
 }  // namespace
 
-void add(Findings& findings, const char* check, State state, std::string text, std::string advice, json data) {
-    findings.push_back({check, state, std::move(text), state == State::Ok ? "" : std::move(advice), std::move(data)});
-}
-
 int print_report(const JobResult& job, bool as_json) {
     const std::vector<Node> nodes = nodes_of(job);
     int counts[3] = {};
