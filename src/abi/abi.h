@@ -119,9 +119,9 @@ extern const char* const kName;
 /// What the file names of the libraries have that libosc has once for each ABI: "_ompi" of libosc_verify_ompi.so.
 extern const char* const kSuffix;
 
-/// What stands for function `name` of the host's Fortran layer, because that layer reads the host's windows itself.
-/// Null: the host's own function serves libosc's windows too.
-void* fortran_function(const char* name);
+/// What stands for function `name` of the host, of OSC_OF_HOST in api/exports.def, because the host's own function
+/// reads its window itself. Null: that function serves libosc's windows too.
+void* function_for(const char* name);
 
 /// Whether the user has the host simulate nodes. libosc then uses the host's nodes without joining any.
 bool simulates_nodes();

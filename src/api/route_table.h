@@ -49,8 +49,8 @@ struct Exports {
 };
 
 extern Exports g_exports;
-/// Sets the routes, and those of g_exports also without a host. A function of Fortran that no library defines keeps its
-/// route. Thread-safe.
+/// Sets the routes, and those of g_exports also without a host. A function of the host that no library defines keeps
+/// its route. Thread-safe.
 void connect_exports();
 
 extern Routes g_mpi;      // calls of MPI_X

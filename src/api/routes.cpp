@@ -28,7 +28,7 @@
 namespace osc {
 
 namespace exported {
-#define OSC_FORTRAN(name, arguments)
+#define OSC_OF_HOST(name, arguments)
 #define OSC_EXPORTED(name, arguments) decltype(::name) name;
 #include "api/exports.def"
 }  // namespace exported
@@ -60,10 +60,10 @@ void prepare_adoption() {
 // the first call looks again.
 void set_exports(Exports& to, bool ours) {
     const auto function = [ours](const char* name) {
-        void* const own = ours ? abi::fortran_function(name) : nullptr;
+        void* const own = ours ? abi::function_for(name) : nullptr;
         return own != nullptr ? own : host::host_symbol(name);
     };
-#define OSC_FORTRAN(name, arguments) \
+#define OSC_OF_HOST(name, arguments) \
     if (void* const found = function(#name); found != nullptr) to.name = reinterpret_cast<decltype(to.name)::To>(found);
 #define OSC_EXPORTED(name, arguments) \
     to.name = reinterpret_cast<decltype(to.name)::To>(reinterpret_cast<void*>(&exported::name));

@@ -60,7 +60,7 @@ def main():
     listed, used = {row[0] for row in rows}, set()
     needed = {row[0] for row in rows if row[2:] != ["newer"]}
     with open(options.exports) as f:
-        table_beside = re.findall(r"^OSC_(?:EXPORTED|FORTRAN)\((\w+),", f.read(), re.M)
+        table_beside = re.findall(r"^OSC_(?:EXPORTED|OF_HOST)\((\w+),", f.read(), re.M)
     promised = {prefix + name for name in table for prefix in ("MPI_", "PMPI_")} | {*table_beside, "dlsym", "osc_stand_behind"}
     exported = symbols(options.osc, "--defined-only")
     wrong = ["%s is in the table but not exported" % name for name in sorted(promised - exported)]

@@ -1,4 +1,6 @@
 // Notified RMA: the numbers of counters, errors, which come before data moves, and operations in an epoch that goes on.
+#include <dlfcn.h>
+
 #include <limits>
 
 #include "notified.h"
@@ -25,6 +27,17 @@ CASE(numbers_of_counters) {
         CHECK_OK(OSC_Win_wait_notify(win, base + rank() - 1, 1, &value));
         CHECK_EQ(value, 1);
         CHECK_OK(MPI_Win_unlock_all(win));
+    }
+}
+
+// Intel MPI's own notified operations count in the host's window, to which no data moves: their first call fails.
+CASE(notified_operations_of_the_host) {
+    Window win(WindowKind::Allocate, 64);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (const char* name : {"MPIX_Win_create_notify", "PMPIX_Win_create_notify"}) {
+        auto* const create = reinterpret_cast<int (*)(MPI_Win, int)>(::dlsym(RTLD_DEFAULT, name));
+        if (create == nullptr) continue;  // the ABI of another library serves
+        CHECK_CLASS(create(win, 2), MPI_ERR_UNSUPPORTED_OPERATION);
     }
 }
 

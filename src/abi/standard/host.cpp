@@ -70,8 +70,8 @@ bool simulates_nodes() {
     return false;
 }
 
-// No host of this ABI has Fortran functions that read windows past PMPI_X.
-void* fortran_function(const char*) {
+// No host of this ABI has functions that read windows past PMPI_X.
+void* function_for(const char*) {
     return nullptr;
 }
 

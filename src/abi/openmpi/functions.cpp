@@ -28,7 +28,7 @@ void get_attr_as(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* fla
 
 }  // namespace
 
-void* fortran_function(const char* name) {
+void* function_for(const char* name) {
     if (std::strcmp(name, kCalled) == 0) return reinterpret_cast<void*>(&get_attr_as<kCalled>);
     if (std::strcmp(name, kProfiled) == 0) return reinterpret_cast<void*>(&get_attr_as<kProfiled>);
     return nullptr;
