@@ -1,6 +1,7 @@
 #!/bin/sh
 # The launcher of Open MPI by the command line of MPICH's that the tests use:
-#   sh tests/hosts/openmpi.sh MPIEXEC -n N [-genv NAME VALUE]... [-bind-to user:CORE,...] PROGRAM [ARGUMENT...]
+#   sh tests/hosts/openmpi.sh MPIEXEC [HOSTS] -n N [-genv NAME VALUE]... [-bind-to user:CORE,...] PROGRAM [ARGUMENT...]
+# HOSTS: -launcher ssh -launcher-exec COMMAND -iface INTERFACE -hosts NAME,..., and -ppn N (tests/multihost/hosts.sh)
 # Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve.
 set -eu
 mpiexec=$1
@@ -18,6 +19,15 @@ while :; do
         export "$2=$3"
         options="$options -x $2"
         shift 3
+        ;;
+    -launcher | -launcher-exec | -iface | -hosts | -ppn)
+        case $1 in
+        -launcher-exec) options="$options --mca plm_rsh_agent $2" ;;
+        -iface) options="$options --mca btl_tcp_if_include $2 --mca oob_tcp_if_include $2" ;;
+        -hosts) options="$options --bind-to none --map-by node -H $2" ;;
+        -ppn) options="$(echo "$options" | sed "s/--map-by node/--map-by ppr:$2:node/")" ;;
+        esac
+        shift 2
         ;;
     -bind-to)
         ranks=$(mktemp)

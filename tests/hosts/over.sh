@@ -48,8 +48,8 @@ own_libfabric='streams|two_level[.]nodes[.]net'
 # The spy, which stands below PMPI_X, does not see what a disabled libosc passes on over another ABI than MPICH's: MPI_X.
 passed_on='calls[.]disabled[.]n'
 # A program has copies of Open MPI's handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and
-# without libosc.
-of_openmpi="$passed_on|plugin"
+# without libosc. Its launcher reports a process that ends without MPI_Finalize, as those behind a cut network do.
+of_openmpi="$passed_on|plugin|multihost[.]cut"
 # What Intel MPI decides by the standard's ABI (docs/HOSTS.md).
 of_intel='open_requests|waits[.]nodes|reductions|attributes|shared_heap|limits'
 mkdir -p "$folder"
@@ -131,4 +131,4 @@ cmake --build "$build" -j "$(nproc)" >>"$build.log" 2>&1 || {
     exit 1
 }
 [ $# -gt 0 ] || set -- -L short
-exec ctest --test-dir "$build" --no-tests=error --output-on-failure -j "$(nproc)" -E "[.]host[.]|$without" "$@"
+exec ctest --test-dir "$build" --no-tests=error --output-on-failure -j "$(nproc)" -E "[.]host[.]|passed_on|$without" "$@"
