@@ -44,9 +44,13 @@ bool is_on_one_node() {
     return number_of({"SLURM_STEP_NUM_NODES"}, 0) == 1;
 }
 
+bool is_hydra() {
+    return first_of({"MPI_LOCALRANKID"}) != nullptr;
+}
+
 std::string job_on_node() {
     if (const char* name = first_of({"PMIX_NAMESPACE"}); name != nullptr) return std::string("x") + name;
-    if (first_of({"MPI_LOCALRANKID"}) != nullptr) {
+    if (is_hydra()) {
         // Hydra's proxy starts each rank in a session of its own, so a shell around the program does not matter.
         const pid_t proxy = process_state(::getsid(0)).parent;
         return proxy > 0 ? std::string("h").append(std::to_string(proxy)) : std::string();
@@ -57,7 +61,7 @@ std::string job_on_node() {
 }
 
 long process_of(int rank) {
-    if (first_of({"MPI_LOCALRANKID"}) == nullptr) return 0;
+    if (!is_hydra()) return 0;
     const std::string proxy = std::to_string(process_state(::getsid(0)).parent);
     std::FILE* const children = std::fopen(("/proc/" + proxy + "/task/" + proxy + "/children").c_str(), "re");
     if (children == nullptr) return 0;

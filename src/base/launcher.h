@@ -18,6 +18,9 @@ int rank_on_node();
 /// Whether the launcher says that all processes of the job are on this node.
 bool is_on_one_node();
 
+/// Whether Hydra started this process.
+bool is_hydra();
+
 /// A name of the job that all its processes on this node compute, and no other job of the user; "" if there is none.
 std::string job_on_node();
 

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "abi/abi.h"
+#include "base/launcher.h"
 #include "base/options.h"
 #include "host/host.h"
 #include "shm/arena.h"
@@ -18,15 +19,18 @@ namespace osc::report {
 namespace {
 
 struct sigaction g_before;  // the host's handler, or none
+bool g_by_hydra = false;
 
-// The host's process manager reports a failed process by SIGUSR1 to its children, which is for the host alone.
+// Hydra reports a failed process by SIGUSR1 to its children, which is for the host alone. Other launchers pass on the
+// user's signal (scancel -s USR1).
 void demanded(int number, siginfo_t* info, void* context) {
     const int error = errno;
     if ((g_before.sa_flags & SA_SIGINFO) != 0)
         g_before.sa_sigaction(number, info, context);
     else if (g_before.sa_handler != SIG_DFL)
         g_before.sa_handler(number);
-    if (info->si_pid != ::getppid() && !shm::demand_reports()) {
+    const bool for_host = g_by_hydra && info->si_pid == ::getppid();
+    if (!for_host && !shm::demand_reports()) {
         static const char kLine[] = "libosc: SIGUSR1: no thread of this process waits inside libosc\n";
         if (::write(STDERR_FILENO, kLine, sizeof kLine - 1) < 0) errno = error;
     }
@@ -48,6 +52,7 @@ void take_signal() {
     const bool is_default = (g_before.sa_flags & SA_SIGINFO) == 0 && g_before.sa_handler == SIG_DFL;
     const bool is_ignored = (g_before.sa_flags & SA_SIGINFO) == 0 && g_before.sa_handler == SIG_IGN;
     if (!is_default && (is_ignored || !is_of_host(g_before))) return;
+    g_by_hydra = base::launcher::is_hydra();
     struct sigaction ours {};
     ours.sa_sigaction = &demanded;
     ours.sa_flags = SA_SIGINFO | SA_RESTART;
