@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -274,6 +275,8 @@ int compare_settings(MPI_Comm comm, bool has_memory, std::string& differs) {
         int error = mpi.Iallreduce(values, most, std::size(values), MPI_INT64_T, MPI_MAX, comm, &request);
         if (error == MPI_SUCCESS) error = await_first(request);
         if (error != MPI_SUCCESS) return error;
+        // Another collective call, of a process without libosc, may have matched this one (Open MPI).
+        if (most[0] > 1 || !std::ranges::equal(most, values, std::ranges::greater_equal())) return MPI_ERR_OTHER;
         if (most[0] != 0) return MPI_ERR_NO_MEM;
         if (most[1] == -most[4] && most[2] == -most[5] && most[3] == -most[6]) return MPI_SUCCESS;
         error = host::gather(comm, mine, all.data());
