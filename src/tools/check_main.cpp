@@ -1,6 +1,7 @@
 // `osc_info --check`: the process's own checks, then those of its job if a launcher started it.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -79,13 +80,17 @@ int check_main(bool as_json) {
 }
 
 int check_program_main(const char* program, bool as_json) {
+    // The first process of each node looks, for a node may lack files that others have.
+    const bool reports = base::launcher::rank() <= 0;
+    if (!reports && base::launcher::rank_on_node() != 0) return 0;
     JobResult job;
     job.processes.push_back({0, host_name(), {}});
     Findings& findings = job.processes.front().findings;
     check_program(findings, program);
     if (base::values().disable)
         add(findings, "program", State::Problem, "OSC_DISABLE turns libosc off", "unset OSC_DISABLE");
-    if (base::launcher::rank() > 0) return 0;
+    const auto is_problem = [](const Finding& finding) { return finding.state == State::Problem; };
+    if (!reports && std::none_of(findings.begin(), findings.end(), is_problem)) return 0;
     return print_report(job, as_json) > 0 ? 1 : 0;
 }
 

@@ -14,16 +14,21 @@ parser.add_argument("--preload", required=True)
 parser.add_argument("--folder", required=True)
 parser.add_argument("info")
 options = parser.parse_args()
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("OSC_", "PMI", "MPI_LOCAL", "LD_"))}
+LAUNCHERS = ("PMI", "MPI_LOCAL", "SLURM", "OMPI_")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("OSC_", "LD_", *LAUNCHERS))}
 wrong = []
+
+
+def run(program, settings):
+    if "/" not in program and not settings.get("PATH"):
+        program = os.path.join(options.folder, program)
+    return subprocess.run([options.info, "--check", "--json", program], env={**ENVIRONMENT, **settings}, capture_output=True,
+                          text=True, timeout=30)
 
 
 def check(name, program, state, *words, **settings):
     """One finding of that state has all words; the exit status tells problems."""
-    if "/" not in program and not settings.get("PATH"):
-        program = os.path.join(options.folder, program)
-    done = subprocess.run([options.info, "--check", "--json", program], env={**ENVIRONMENT, **settings}, capture_output=True,
-                          text=True, timeout=30)
+    done = run(program, settings)
     try:
         found = [f for node in json.loads(done.stdout)["nodes"] for f in node["findings"]]
     except ValueError:
@@ -65,5 +70,13 @@ with tempfile.TemporaryDirectory() as folder:
     with open(text, "w", encoding="utf-8") as file:
         file.write("nothing")
     check("no program", text, "problem", "no program")
+# In a job the first process of each other node prints problems only.
+second = {"PMI_RANK": "2", "MPI_LOCALRANKID": "0"}
+check("another node", "tools_calls_plain", "problem", "/nonsense/libosc.so", LD_PRELOAD="/nonsense/libosc.so", **second)
+for name, settings in (("another node without problems", {"LD_PRELOAD": PRELOAD}),
+                       ("not the first of a node", {"MPI_LOCALRANKID": "1", "LD_PRELOAD": "/nonsense/libosc.so"})):
+    done = run("tools_calls_plain", {**second, **settings})
+    if done.returncode != 0 or done.stdout:
+        wrong.append(f"{name}: exit {done.returncode}: {done.stdout}")
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)
