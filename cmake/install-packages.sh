@@ -20,7 +20,7 @@ for group in "$@"; do
         build) wanted="$wanted $build" ;;
         test) wanted="$wanted $build $test_only" ;;
         gate) wanted="$wanted $build $test_only $gate_only $rdma" ;;
-        full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap" ;;
+        full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap slurm-wlm munge" ;;
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
