@@ -145,11 +145,23 @@ void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layo
         transfer<false>(target, dst, at(src, from.first_disp()), bytes);
         return;
     }
-    // Short pieces by an array that stays in the first cache; it ends where a piece of the source does.
+    // Rows of equal pieces at once; other short pieces by an array that stays in the first cache, and ends where a
+    // piece of the source does.
+    constexpr std::size_t kRow = 4;
     constexpr std::size_t kLongPiece = 256;
     alignas(64) std::byte array[4096];
     Cursor source(from, src_count);
     for (std::size_t left = bytes; left != 0;) {
+        const Pieces here = source.ahead();
+        const Pieces there = target.ahead();
+        if (const std::size_t row = std::min(here.blocks, there.blocks);
+            row >= kRow && here.bytes == there.bytes && row * here.bytes <= left) {
+            copy_strided(at(dst, there.off), there.stride, at(src, here.off), here.stride, here.bytes, row);
+            source.advance_pieces(row);
+            target.advance_pieces(row);
+            left -= row * here.bytes;
+            continue;
+        }
         if (const std::size_t both = std::min({source.bytes(), target.bytes(), left}); both >= kLongPiece) {
             std::memcpy(at(dst, target.offset()), at(src, source.offset()), both);
             source.advance(both);

@@ -75,7 +75,7 @@ impi | impi-abi)
     take impi impi-rt impi-devel
     launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = impi ]; then wrap mpi; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
+    if [ "$host" = impi ]; then wrap mpi && without="$without|reductions"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2
