@@ -194,6 +194,13 @@ bool served_by_osc() {
     return osc_served != nullptr && std::getenv("OSC_DISABLE") == nullptr;
 }
 
+bool over_openmpi() {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    return std::strstr(version, "Open MPI") != nullptr;
+}
+
 bool full() {
     const char* value = std::getenv("OSC_TEST_FULL");
     return value && *value && *value != '0';

@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <sstream>
@@ -38,6 +39,8 @@ inline int left() {
 }
 /// True when libosc serves this process (present and not switched off by OSC_DISABLE).
 bool served_by_osc();
+/// True over Open MPI, by its own ABI and by the standard's.
+bool over_openmpi();
 /// Whether libosc takes a rank of MPI_COMM_WORLD for one of this rank's node; OSC_DEBUG=fake_nodes makes nodes up.
 bool same_node(int peer);
 /// Whether it does so for all ranks.
@@ -239,11 +242,13 @@ using osct::Group, osct::group_of, osct::Info, osct::left, osct::rank, osct::Ret
         }                                \
     } while (false)
 /// Leaves the case over Open MPI, which decides what it checks.
-#ifdef OPEN_MPI
-#define OPENMPI_DECIDES(why) SKIP_IF(sizeof(why) != 0)
-#else
-#define OPENMPI_DECIDES(why)
-#endif
+#define OPENMPI_DECIDES(why)        \
+    do {                            \
+        if (osct::over_openmpi()) { \
+            osct::note_skip(why);   \
+            return;                 \
+        }                           \
+    } while (false)
 /// Leaves the case when the host alone runs it and is known to be wrong or to refuse.
 #define HOST_CANNOT(why)              \
     do {                              \

@@ -181,6 +181,12 @@ bool same(const Type& type, const char* a, const char* b, std::size_t bytes) {
     return std::memcmp(a, b, bytes) == 0;
 }
 
+// A host that lacks a type names it MPI_DATATYPE_NULL, or gives it no size.
+bool is_lacking(MPI_Datatype type) {
+    int size = MPI_UNDEFINED;
+    return type == MPI_DATATYPE_NULL || MPI_Type_size(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED;
+}
+
 enum Form { Plain, Fetching, Single };
 
 void check(const Window& win, const Type& type, const Operation& op, Form form) {
@@ -230,7 +236,7 @@ void every_pair(WindowKind kind, Form form) {
     Window win(kind, 4096);
     MPI_Win_lock_all(0, win);
     for (const Type& type : kTypes) {
-        if (type.type == MPI_DATATYPE_NULL) continue;
+        if (is_lacking(type.type)) continue;
         for (const Operation& op : kOps) {
             const bool plain_only = form == Plain && op.op == MPI_NO_OP;
             if (admits(type, op.op) && !plain_only) check(win, type, op, form);
