@@ -17,6 +17,9 @@
 #   between libosc and the host.
 # Runs have the label mpi; the target mpi_tests builds all that those with libosc need and nothing else, for builds with
 # sanitizers.
+if(POLICY CMP0174)  # a TIMEOUT that is passed on without a value is not given
+  cmake_policy(SET CMP0174 NEW)
+endif()
 set(OSC_SPY_MAX_PROCESSORS 2)
 add_custom_target(mpi_tests)
 
