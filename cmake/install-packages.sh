@@ -1,16 +1,17 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|gate|full|bench|rdma|apps|evidence...
+#   sh cmake/install-packages.sh build|test|gate|full|bench|openmpi|rdma|apps|evidence...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
 build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran iproute2 python3"
-gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib python3-venv openmpi-bin libopenmpi-dev"
+openmpi="openmpi-bin libopenmpi-dev"
+gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplotlib python3-venv $openmpi"
 # The emulator of tests/rdma, and what runs in it.
 rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
 rdma="$rdma kmod mount hostname mawk procps"
-bench_only="openmpi-bin libopenmpi-dev valgrind python3 python3-matplotlib iproute2"
+bench_only="$openmpi valgrind python3 python3-matplotlib iproute2"
 evidence="python3-clang" # finds the sites of mutants, tests/evidence
 apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
 
@@ -21,12 +22,13 @@ for group in "$@"; do
         test) wanted="$wanted $build $test_only" ;;
         gate) wanted="$wanted $build $test_only $gate_only $rdma" ;;
         full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap slurm-wlm munge" ;;
+        openmpi) wanted="$wanted $openmpi" ;;
         rdma) wanted="$wanted $rdma" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
         evidence) wanted="$wanted $build $test_only $gate_only $evidence" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, rdma, apps and evidence" >&2
+            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, openmpi, rdma, apps and evidence" >&2
             exit 2
             ;;
     esac

@@ -37,7 +37,8 @@ while :; do
             echo "rank $rank=localhost slot=$core"
             rank=$((rank + 1))
         done >"$ranks"
-        options="$options --rankfile $ranks"
+        # Open MPI 6 wants to be asked for two ranks on a core.
+        options="$options --rankfile $ranks --bind-to :overload-allowed"
         shift 2
         ;;
     *) break ;;

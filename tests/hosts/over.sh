@@ -2,16 +2,16 @@
 # Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
 #   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program]
 # HOST is openmpi, the system's Open MPI, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default: BUILD/hosts)
-# gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard. Without ctest's
-# arguments: the tests of the short level. --program: the program of tests/foreign alone, on a node and on two made-up nodes. Ends
-# with 77 where the host cannot be had.
+# gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard; openmpi-abi or
+# mpich-debian-abi, that ABI by the libraries of Debian forky (run.sh). Without ctest's arguments: the tests of the short level.
+# --program: the program of tests/foreign alone, on a node and on two made-up nodes. Ends with 77 where the host cannot be had.
 set -eu
 host=${1:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}
 built=$(cd "${2:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}" && pwd)
 shift 2
 source=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${OSC_HOSTS:-$built/hosts}
-unset LD_PRELOAD
+unset LD_PRELOAD OSC_HOSTS
 
 lacking() {
     echo "SKIPPED: $host cannot be had: $1" >&2
@@ -27,6 +27,18 @@ take() {
     shift
     "$environment/bin/pip" --quiet --disable-pip-version-check install "$@" || lacking "pip does not install $*"
     touch "$environment/complete"
+}
+
+# Debian's library of the standard's ABI: MPICH's and Open MPI's have one soname, and the wrappers there do not work.
+take_debian() {
+    library=$(find /usr/lib -name "libmpi_abi_$1.so.*" | head -n 1)
+    header=$(find /usr/lib -path "*$2/mpi.h" | head -n 1)
+    [ -n "$library" ] && [ -n "$header" ] || lacking "there is no libmpi_abi_$1.so"
+    environment=$folder/$host-debian
+    mkdir -p "$environment/include" "$environment/lib"
+    ln -sf "$header" "$environment/include/mpi_abi.h"
+    for name in libmpi_abi.so libmpi_abi.so.1; do ln -sf "$library" "$environment/lib/$name"; done
+    wrap mpi_abi
 }
 
 # The host's compiler wrapper, of which only -show is asked: where the headers and library NAME are. mpi.h of the standard
@@ -50,6 +62,9 @@ passed_on='calls[.]disabled[.]n'
 # A program has copies of Open MPI's handles, which a library that prefers the host's (RTLD_DEEPBIND) does not see, with and
 # without libosc. Its launcher reports a process that ends without MPI_Finalize, as those behind a cut network do.
 of_openmpi="$passed_on|plugin|multihost[.]cut"
+# The component osc/ucx of Open MPI 6 opens pipes at the first window, with and without libosc.
+pipes=
+case $(mpiexec.openmpi --version 2>/dev/null) in *" 6."*) pipes="|closed_streams" ;; esac
 # What Intel MPI decides by the standard's ABI (docs/HOSTS.md).
 of_intel='open_requests|waits[.]nodes|reductions|attributes|shared_heap|limits'
 mkdir -p "$folder"
@@ -57,7 +72,17 @@ case $host in
 openmpi)
     mpicc=$(command -v mpicc.openmpi) || lacking "there is no mpicc.openmpi"
     launch="sh;$source/tests/hosts/openmpi.sh;mpiexec.openmpi"
-    without=$of_openmpi
+    without=$of_openmpi$pipes
+    ;;
+openmpi-abi)
+    take_debian openmpi openmpi/include/standard_abi
+    launch="sh;$source/tests/hosts/openmpi.sh;mpiexec.openmpi"
+    without="$passed_on|multihost[.]cut$pipes"
+    ;;
+mpich-debian-abi)
+    take_debian mpich mpi_abi_mpich/include
+    launch=mpiexec.mpich
+    without=$passed_on
     ;;
 openmpi-wheel)
     take openmpi openmpi
