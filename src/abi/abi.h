@@ -95,6 +95,10 @@ bool may_be_info(MPI_Info info) noexcept;
 /// integers; any other combiner itself.
 int modern_combiner(int combiner) noexcept;
 
+/// A constant among the integers of an array type's contents, as mpi.h has it.
+enum class ArrayConstant { Order, Distribution, Argument };
+std::int64_t array_constant(ArrayConstant kind, std::int64_t value) noexcept;
+
 // Requests.
 
 /// Whether `request`, of a send to MPI_PROC_NULL, is an object that the host never frees: then a program may get the

@@ -16,6 +16,7 @@ namespace osc::host::detail {
 
 namespace {
 
+using abi::ArrayConstant;
 using op::Layout;
 using op::LayoutBuilder;
 
@@ -102,7 +103,7 @@ Layout subarray(Contents& from, const Layout& child) {
     const auto sizes = from.counts(n);
     const auto subsizes = from.counts(n);
     const auto starts = from.counts(n);
-    const bool fortran = from.integer() == MPI_ORDER_FORTRAN;
+    const bool fortran = abi::array_constant(ArrayConstant::Order, from.integer()) == MPI_ORDER_FORTRAN;
     std::vector<Dimension> dimensions;
     for (std::size_t i = 0; i < n; ++i) {
         const std::int64_t beyond = std::max<std::int64_t>(sizes[i], 1);  // one block only
@@ -113,7 +114,8 @@ Layout subarray(Contents& from, const Layout& child) {
 
 Dimension distributed(std::int64_t size, std::int64_t distribution, std::int64_t argument, std::int64_t processes,
                       std::int64_t process) {
-    switch (distribution) {
+    argument = abi::array_constant(ArrayConstant::Argument, argument);
+    switch (abi::array_constant(ArrayConstant::Distribution, distribution)) {
         case MPI_DISTRIBUTE_BLOCK: {
             const std::int64_t block =
                 argument == MPI_DISTRIBUTE_DFLT_DARG ? size / processes + (size % processes != 0 ? 1 : 0) : argument;
@@ -137,7 +139,7 @@ Layout darray(Contents& from, const Layout& child) {
     const auto distributions = from.integers(n);
     const auto arguments = from.integers(n);
     const auto grid = from.integers(n);
-    const bool fortran = from.integer() == MPI_ORDER_FORTRAN;
+    const bool fortran = abi::array_constant(ArrayConstant::Order, from.integer()) == MPI_ORDER_FORTRAN;
     std::vector<Dimension> dimensions;
     // The grid of processes is in C's order whatever the array's is.
     for (std::size_t i = 0; i < n; ++i) {

@@ -121,4 +121,8 @@ int modern_combiner(int combiner) noexcept {
                                                        : combiner;
 }
 
+std::int64_t array_constant(ArrayConstant, std::int64_t value) noexcept {
+    return value;
+}
+
 }  // namespace osc::abi

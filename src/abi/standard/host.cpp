@@ -116,4 +116,21 @@ int modern_combiner(int combiner) noexcept {
     return combiner;
 }
 
+// Open MPI 6.0.0rc2 returns its own constants, which are none of this ABI's.
+std::int64_t array_constant(ArrayConstant kind, std::int64_t value) noexcept {
+    switch (kind) {
+        case ArrayConstant::Order:
+            if (value == 1) return MPI_ORDER_FORTRAN;
+            break;
+        case ArrayConstant::Distribution:
+            if (value == 0) return MPI_DISTRIBUTE_BLOCK;
+            if (value == 1) return MPI_DISTRIBUTE_CYCLIC;
+            break;
+        case ArrayConstant::Argument:
+            if (value == -1) return MPI_DISTRIBUTE_DFLT_DARG;
+            break;
+    }
+    return value;
+}
+
 }  // namespace osc::abi
