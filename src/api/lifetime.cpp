@@ -182,7 +182,10 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
     if (host::real().Session_init == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
     host::count_session(1);
     const int error = start_host([&] { return host::real().Session_init(info, errhandler, session); });
-    if (error != MPI_SUCCESS) host::count_session(-1);
+    if (error != MPI_SUCCESS)
+        host::count_session(-1);
+    else
+        host::outlive_world();
     return error;
 }
 

@@ -183,6 +183,15 @@ MPI_Comm self_comm(MPI_Comm parent) {
     return self;
 }
 
+void outlive_world() {
+    const std::lock_guard lock(g_mutex);
+    if (self_comm() == MPI_COMM_NULL || g_has_session || !may_have_session()) return;
+    const MPI_Comm self = self_of_session();
+    if (self == MPI_COMM_NULL) return;
+    real().Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    g_self.store(self, std::memory_order_release);  // another thread may use the former one, which ends with the world
+}
+
 void progress() {
     if (self_comm() == MPI_COMM_NULL) return;
     int flag = 0;

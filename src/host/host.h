@@ -26,6 +26,8 @@ namespace osc::host {
 MPI_Comm self_comm(MPI_Comm parent);
 /// The same, once made.
 MPI_Comm self_comm();
+/// Makes self_comm() independent of the world from which it was made: the program has begun a session.
+void outlive_world();
 
 /// Drives the host's progress once, cheaply (invariant I3).
 void progress();
