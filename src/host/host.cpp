@@ -95,7 +95,13 @@ MPI_Comm self_of_session() {
     return self;
 }
 
-// The group of one makes this a local call, whatever the other processes do.
+MPI_Comm self_of_world() {
+    MPI_Comm self = MPI_COMM_NULL;
+    return real().Comm_split(MPI_COMM_SELF, 0, 0, &self) == MPI_SUCCESS ? self : MPI_COMM_NULL;
+}
+
+// The group of one makes this a local call, whatever the other processes do. Open MPI copies the parent's attributes
+// too, by callbacks of the program.
 MPI_Comm self_of_parent(MPI_Comm parent) {
     const Real& mpi = real();
     MPI_Group all = MPI_GROUP_NULL;
@@ -173,7 +179,9 @@ MPI_Comm self_comm(MPI_Comm parent) {
     const std::lock_guard lock(g_mutex);
     if (MPI_Comm made = self_comm(); made != MPI_COMM_NULL) return made;
     const Real& mpi = real();
-    const MPI_Comm self = may_have_session() ? self_of_session() : self_of_parent(parent);
+    const MPI_Comm self = may_have_session()                 ? self_of_session()
+                          : world_lives() && sessions() == 0 ? self_of_world()
+                                                             : self_of_parent(parent);
     if (self != MPI_COMM_NULL) {
         mpi.Comm_set_errhandler(self, MPI_ERRORS_RETURN);
         start_empty_request(&g_pending);

@@ -21,8 +21,8 @@ namespace osc::host {
 
 /// A communicator of this process alone with MPI_ERRORS_RETURN, made on first use and again after release().
 /// MPI_COMM_NULL if the host cannot make one. In a program with sessions it belongs to a session of libosc's own, so
-/// that every session of the program can end before the others. Else, and with a host of an MPI before 4.1, it is made
-/// from the group of `parent`. Local.
+/// that every session of the program can end before the others, or with a host of an MPI before 4.1 it is made from the
+/// group of `parent`. Else it is made from MPI_COMM_SELF. Local.
 MPI_Comm self_comm(MPI_Comm parent);
 /// The same, once made.
 MPI_Comm self_comm();
