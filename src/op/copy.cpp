@@ -43,8 +43,13 @@ void copy_block(std::byte* dst, const std::byte* src, std::size_t bytes) {
 template <std::size_t Bytes>
 void copy_pieces(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t n) {
-#pragma GCC unroll 4
-    for (std::size_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
+    for (; n >= 4; n -= 4, dst += 4 * dst_stride, src += 4 * src_stride) {
+        std::memcpy(dst, src, Bytes);
+        std::memcpy(dst + dst_stride, src + src_stride, Bytes);
+        std::memcpy(dst + 2 * dst_stride, src + 2 * src_stride, Bytes);
+        std::memcpy(dst + 3 * dst_stride, src + 3 * src_stride, Bytes);
+    }
+    for (; n != 0; --n, dst += dst_stride, src += src_stride)
         std::memcpy(dst, src, Bytes);
 }
 
