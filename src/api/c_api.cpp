@@ -11,7 +11,7 @@ namespace osc {
 namespace {
 
 [[noreturn]] void lack_export() {
-    base::say("the program calls a function of MPI's Fortran layer that no library defines");
+    base::say("the program calls a function of the MPI library that no library defines");
     std::abort();
 }
 
