@@ -139,12 +139,11 @@ class LevelZero {
     std::vector<void*> contexts_;
 };
 
-std::mutex g_mutex;
-
 }  // namespace
 
 bool in_device_memory(const void* address) {
-    const std::lock_guard lock(g_mutex);
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
     static auto& level_zero = *new LevelZero;  // never destroyed: a destructor may make a window
     look_for_libraries();
     return is_cuda_device(reinterpret_cast<std::uint64_t>(address)) || is_hip_device(address) ||

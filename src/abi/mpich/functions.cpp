@@ -41,7 +41,9 @@ int create_notify(MPI_Win win, int number) {
     base::say(
         "MPIX_Win_create_notify: libosc serves this window; its notified operations are those of osc/notify.h "
         "(OSC_Put_notify), and OSC_DISABLE=1 leaves all windows to the host");
-    host::real().Win_call_errhandler(win, MPI_ERR_UNSUPPORTED_OPERATION);
+    static const auto raise =
+        reinterpret_cast<decltype(&::PMPI_Win_call_errhandler)>(host::host_symbol("PMPI_Win_call_errhandler"));
+    raise(win, MPI_ERR_UNSUPPORTED_OPERATION);
     return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
