@@ -142,7 +142,7 @@ def curve_starts(measure, implementations, tools, hosts, how):
             else:
                 command = hosts.start(RAW, hosts.raw_words() + (["--short"] if how.brief_raw else []) + names)
         elif on_node:
-            program = tools.micro(measure.program + ("_ompi" if implementation == OPENMPI else ""))
+            program = tools.micro(measure.program, implementation)
             command = tools.mpiexec(implementation)
             command += ["--mca", "osc", "sm"] if implementation == OPENMPI else []
             command += ["-n", "2", program] + words

@@ -34,6 +34,10 @@ def add_build_options(parser):
     parser.add_argument("--libosc", metavar="PATH", help="the library (default BUILD/src/libosc.so)")
 
 
+def add_over_openmpi(parser):
+    parser.add_argument("--over-openmpi", action="store_true", help="run libosc over Open MPI instead of MPICH")
+
+
 def comparing(description, implementations):
     """The options of node_compare and net_compare."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -26,9 +26,9 @@ signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 class Tools:
     """Where the programs, launchers and the library are. In a build tree it first builds `target`, which is up to date
-    in a moment."""
+    in a moment. libosc runs over MPICH, or over Open MPI if `over_openmpi`."""
 
-    def __init__(self, build, libosc, target="benchmarks"):
+    def __init__(self, build, libosc, target="benchmarks", over_openmpi=False):
         if os.path.exists(os.path.join(build, "CMakeCache.txt")):
             done = subprocess.run(["cmake", "--build", build, "--target", target, "-j", str(os.cpu_count())],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -40,37 +40,37 @@ class Tools:
         self.finalize = os.path.join(build, "tests", "multihost", "libmultihost_finalize.so")
         self.mpich = shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
         self.openmpi = shutil.which("mpiexec.openmpi")
+        self.of_openmpi = (OPENMPI, LIBOSC) if over_openmpi else (OPENMPI,)
 
-    def program(self, name):
-        return os.path.join(self.bench, name)
+    def program(self, name, implementation=None):
+        """A program; `implementation`: as it is built for its MPI library."""
+        return os.path.join(self.bench, name + ("_ompi" if implementation in self.of_openmpi else ""))
 
-    def micro(self, name):
+    def micro(self, name, implementation=None):
         """One of the micro-benchmarks."""
-        return os.path.join(self.bench, "osu", name)
+        return self.program(os.path.join("osu", name), implementation)
 
     def available(self, implementation, program):
         """None if it can be run, else why not."""
-        names = {HOST: program, LIBOSC: program, OPENMPI: program + "_ompi", SHM: "node_reference",
-                 CMA: "node_reference"}
-        path = self.program(names[implementation])
+        path = self.program("node_reference" if implementation in (SHM, CMA) else program, implementation)
         if not os.access(path, os.X_OK):
             return "not built: " + path
-        if implementation in (HOST, LIBOSC) and not self.mpich:
-            return "mpiexec.mpich not found"
-        if implementation == OPENMPI and not self.openmpi:
+        if implementation in self.of_openmpi and not self.openmpi:
             return "mpiexec.openmpi not found"
+        if implementation in (HOST, LIBOSC) and implementation not in self.of_openmpi and not self.mpich:
+            return "mpiexec.mpich not found"
         if implementation == LIBOSC and not os.path.exists(self.libosc):
             return "not built: " + self.libosc
         return None
 
-    def mpiexec(self, implementation, preload_here=True):
-        """The launcher with its options, ready for "-n RANKS PROGRAM"."""
-        if implementation == OPENMPI:
-            return [self.openmpi, "--oversubscribe"]
-        command = [self.mpich]
+    def mpiexec(self, implementation, preload_here=True, variables=None):
+        """The launcher with its options, ready for "-n RANKS PROGRAM"; `variables`: for the environment of the ranks."""
+        variables = dict(variables or {})
         if implementation == LIBOSC and preload_here:
-            command += ["-genv", "LD_PRELOAD", self.libosc, "-genv", "OSC_FALLBACK", "error"]
-        return command
+            variables.update(LD_PRELOAD=self.libosc, OSC_FALLBACK="error")
+        if implementation in self.of_openmpi:
+            return [self.openmpi, "--oversubscribe"] + [w for n, v in variables.items() for w in ("-x", n + "=" + v)]
+        return [self.mpich] + [w for n, v in variables.items() for w in ("-genv", n, v)]
 
 
 class Outcome:

@@ -35,11 +35,10 @@ def commands(tools, launch, wanted, implementations, brief):
     for implementation in (HOST, LIBOSC, OPENMPI):
         if implementation not in implementations:
             continue
-        program = "node_bench_ompi" if implementation == OPENMPI else "node_bench"
         command = tools.mpiexec(implementation)
         if implementation == OPENMPI and launch.oscsm:
             command = command + ["--mca", "osc", "sm"]
-        command = command + ["-n", str(launch.ranks), tools.program(program)] + flags + names
+        command = command + ["-n", str(launch.ranks), tools.program("node_bench", implementation)] + flags + names
         found.append((implementation, command, launch.key))
     return found
 

@@ -56,15 +56,12 @@ class Start(taking.Start):
 def mpi_start(args, tools, hosts, implementation, where, program, names, ranks):
     """A start of the program's measures `names`."""
     flags = ["--short"] if args.trial else []
-    words = [tools.program(program + ("_ompi" if implementation == OPENMPI else ""))] + flags + list(names)
+    words = [tools.program(program, implementation)] + flags + list(names)
     yielding = YIELDING if ranks > CORES and implementation != OPENMPI else {}
     if where == HOSTS:
         command = hosts.start(implementation, words, environment=yielding, preload=[tools.finalize], ranks=ranks)
     else:
-        command = tools.mpiexec(implementation)
-        for setting in yielding.items():
-            command += ["-genv", *setting]
-        command += ["-n", str(ranks)] + words
+        command = tools.mpiexec(implementation, variables=yielding) + ["-n", str(ranks)] + words
     return Start(implementation, command, where, names, ranks)
 
 

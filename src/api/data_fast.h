@@ -26,7 +26,8 @@ inline bool fast_target(Window& window, int rank, MPI_Aint disp, std::int64_t by
 }
 
 // The same, and the address.
-inline bool fast_address(Window& window, int rank, MPI_Aint disp, std::int64_t bytes, std::byte*& memory) {
+[[gnu::always_inline]] inline bool fast_address(Window& window, int rank, MPI_Aint disp, std::int64_t bytes,
+                                                std::byte*& memory) {
     Target* target = nullptr;
     std::uint64_t offset = 0;
     if (!OSC_LIKELY(fast_target(window, rank, disp, bytes, target, offset))) return false;
@@ -35,8 +36,8 @@ inline bool fast_address(Window& window, int rank, MPI_Aint disp, std::int64_t b
 }
 
 // The target of a transfer of `count` elements of a predefined type without gaps.
-inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank, MPI_Aint disp, std::byte*& memory,
-                          std::uint64_t& bytes) {
+[[gnu::always_inline]] inline bool fast_transfer(Window* window, int count, MPI_Datatype type, int rank, MPI_Aint disp,
+                                                 std::byte*& memory, std::uint64_t& bytes) {
     if (!OSC_LIKELY(window != nullptr)) return false;
     // One 64-bit element is apart, so that its path needs few registers.
     if (OSC_LIKELY(abi::is_plain_of_8(type)) && OSC_LIKELY(count == 1)) {

@@ -32,16 +32,16 @@ inline bool same_operands(int origin_count, MPI_Datatype origin_type, int result
 }
 
 // fast_transfer() for an operation with a request, if both sides have the same datatype and count.
-inline bool requested_transfer(MPI_Win win, const MPI_Request* request, int origin_count, MPI_Datatype origin_type,
-                               int rank, MPI_Aint disp, int count, MPI_Datatype type, std::byte*& target,
-                               std::uint64_t& bytes) {
+[[gnu::always_inline]] inline bool requested_transfer(MPI_Win win, const MPI_Request* request, int origin_count,
+                                                      MPI_Datatype origin_type, int rank, MPI_Aint disp, int count,
+                                                      MPI_Datatype type, std::byte*& target, std::uint64_t& bytes) {
     return OSC_LIKELY(origin_count == count && origin_type == type) &&
            OSC_LIKELY(fast_transfer(requesting(win, rank, request), count, type, rank, disp, target, bytes));
 }
 
 // The most frequent case comes first: a counter or a queue adds to one 64-bit integer.
-inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp, MPI_Op op,
-                        const void* origin, void* result) {
+[[gnu::always_inline]] inline bool quick_fetch(MPI_Datatype type, Window* window, int count, int rank, MPI_Aint disp,
+                                               MPI_Op op, const void* origin, void* result) {
     if (OSC_LIKELY(count == 1 && op == MPI_SUM && abi::plain_integer64(type)))
         return quick_update<std::uint64_t, true>(window, rank, disp, MPI_SUM, origin, result);
     return quick_any<true>(type, window, count, rank, disp, op, origin, result);
