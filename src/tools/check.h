@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -90,9 +91,14 @@ std::filesystem::path library_folder();
 /// The file that a command names, which PATH may find.
 std::string in_path(const std::string& program);
 
+/// What a command prints on both streams, with one argument or none (null), and with `variables` in its environment.
+std::string output_of(const std::string& command, const char* argument,
+                      const std::map<std::string, std::string>& variables = {});
+
 /// Whether libosc takes effect in a program that this environment starts, and if not, why. `program`: a path, or a name
-/// that PATH finds. A finding about a library that the loader does not find has it in data["missing"].
-void check_program(Findings& findings, const std::string& program);
+/// that PATH finds. `preload`: a value of LD_PRELOAD instead of the environment's, if not empty. A finding about a
+/// library that the loader does not find has it in data["missing"].
+void check_program(Findings& findings, const std::string& program, const std::string& preload = {});
 
 // The commands of osc_info.
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -118,31 +119,11 @@ struct Listing {
     std::vector<std::string> ignored;    // entries of LD_PRELOAD that cannot be loaded, with the reason
 };
 
-std::string list_by_loader(const std::string& program) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) return {};
-    const pid_t child = ::fork();
-    if (child == 0) {
-        ::dup2(ends[1], STDOUT_FILENO);
-        ::dup2(ends[1], STDERR_FILENO);
-        ::close(ends[0]);
-        ::setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
-        ::execl(program.c_str(), program.c_str(), nullptr);
-        ::_exit(127);
-    }
-    ::close(ends[1]);
-    std::string text;
-    std::array<char, 4096> piece{};
-    for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
-        text.append(piece.data(), static_cast<std::size_t>(got));
-    ::close(ends[0]);
-    ::waitpid(child, nullptr, 0);
-    return text;
-}
-
-Listing list(const std::string& program) {
+Listing list(const std::string& program, const std::string& preload) {
+    std::map<std::string, std::string> variables = {{"LD_TRACE_LOADED_OBJECTS", "1"}};
+    if (!preload.empty()) variables["LD_PRELOAD"] = preload;
+    std::istringstream lines(output_of(program, nullptr, variables));
     Listing listing;
-    std::istringstream lines(list_by_loader(program));
     for (std::string line; std::getline(lines, line);) {
         // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (why): ignored."
         if (const std::size_t quote = line.find("object '"); quote != std::string::npos) {
@@ -232,6 +213,30 @@ std::string in_path(const std::string& program) {
     return program;
 }
 
+std::string output_of(const std::string& command, const char* argument,
+                      const std::map<std::string, std::string>& variables) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        ::dup2(ends[1], STDOUT_FILENO);
+        ::dup2(ends[1], STDERR_FILENO);
+        for (const auto& [name, value] : variables)
+            ::setenv(name.c_str(), value.c_str(), 1);
+        ::execlp(command.c_str(), command.c_str(), argument, nullptr);
+        ::_exit(127);
+    }
+    ::close(ends[1]);
+    std::string text;
+    std::array<char, 4096> piece{};
+    for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
+        text.append(piece.data(), static_cast<std::size_t>(got));
+    ::close(ends[0]);
+    ::waitpid(child, nullptr, 0);
+    return text;
+}
+
 std::filesystem::path library_folder() {
     std::error_code error;
     std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
@@ -240,13 +245,13 @@ std::filesystem::path library_folder() {
     return program;
 }
 
-void check_program(Findings& findings, const std::string& program) {
+void check_program(Findings& findings, const std::string& program, const std::string& preload) {
     const std::string path = in_path(program);
     const Elf file(path);
     if (!file.is_readable())
         return add(findings, kCheck, State::Problem, path + " cannot be read", "name the program as the launcher does");
     if (const std::string interpreter = file.interpreter_of_script(); !interpreter.empty())
-        return check_program(findings, interpreter);
+        return check_program(findings, interpreter, preload);
     if (!file.is_elf() || !file.is_of_machine(Elf("/proc/self/exe")))
         return add(findings, kCheck, State::Problem, path + " is no program of this machine",
                    "name the program itself");
@@ -256,7 +261,7 @@ void check_program(Findings& findings, const std::string& program) {
     if (!file.is_dynamic())
         return add(findings, kCheck, State::Problem, path + " is linked statically",
                    "nothing can be preloaded: link the program to the shared MPI library");
-    const Listing listing = list(path);
+    const Listing listing = list(path, preload);
     for (const std::string& entry : listing.ignored)
         add(findings, kCheck, State::Problem, "LD_PRELOAD has " + entry, "give the path of a file that every node has");
     for (const std::string& name : listing.missing)

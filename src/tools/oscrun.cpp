@@ -1,13 +1,10 @@
 // oscrun starts a command whose MPI processes load libosc. It knows the launchers of launchers.def, and gives variables
 // to the processes that they start, not to the launcher itself.
-#include <fcntl.h>
 #include <getopt.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -71,27 +68,6 @@ bool any_word(std::string_view words, Predicate&& fits) {
     return false;
 }
 
-std::string first_output_of(const std::string& command, const char* argument) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-    const pid_t child = ::fork();
-    if (child == 0) {
-        ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-        ::dup2(ends[1], STDOUT_FILENO);
-        ::dup2(ends[1], STDERR_FILENO);
-        ::execlp(command.c_str(), command.c_str(), argument, nullptr);
-        ::_exit(kNoCommand);
-    }
-    ::close(ends[1]);
-    std::string text;
-    std::array<char, 4096> piece{};
-    for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
-        text.append(piece.data(), static_cast<std::size_t>(got));
-    ::close(ends[0]);
-    ::waitpid(child, nullptr, 0);
-    return text;
-}
-
 // The launcher that a word of the command names; null if it names none.
 const Launcher* launcher_of(const std::string& word) {
     const std::string name = std::filesystem::path(word).filename();
@@ -100,7 +76,7 @@ const Launcher* launcher_of(const std::string& word) {
     std::error_code error;
     const std::string file = std::filesystem::canonical(osc::tools::in_path(word), error).filename();
     if (error) refuse("there is no command " + word, kNoCommand);
-    const std::string version = is_mpiexec ? first_output_of(word, "--version") : "";
+    const std::string version = is_mpiexec ? osc::tools::output_of(word, "--version") : "";
     for (const Launcher& launcher : kLaunchers)
         if (any_word(launcher.names, [&](auto part) { return file.find(part) != file.npos; }) ||
             any_word(launcher.says, [&](auto part) { return version.find(part) != version.npos; }))
@@ -148,15 +124,8 @@ std::size_t find_program(const Launcher& launcher, const Words& command, std::si
 // lacks.
 void require_effect(const std::string& program, const std::string& preload) {
     if (!is_program(program)) return;
-    const char* const own = std::getenv("LD_PRELOAD");
-    const std::string before = own != nullptr ? own : "";
-    ::setenv("LD_PRELOAD", preload.c_str(), 1);
     osc::tools::Findings findings;
-    osc::tools::check_program(findings, program);
-    if (own != nullptr)
-        ::setenv("LD_PRELOAD", before.c_str(), 1);
-    else
-        ::unsetenv("LD_PRELOAD");
+    osc::tools::check_program(findings, program, preload);
     for (const osc::tools::Finding& finding : findings)
         if (finding.state == osc::tools::State::Problem && !finding.data.contains("missing"))
             refuse(finding.text + ": " + finding.advice);

@@ -1,24 +1,9 @@
 // MPI 4.1, 12.4 and 12.7.3: an update that its origin completes shows in the target's memory without its calls.
 // case: a target that polls its memory without calls, in a window over memory of malloc
-#include "case.h"
+#include "target_polls.h"
 
 int main() {
     begin();
     int* base = (int*)std::malloc(64);
-    MPI_Win win = create(base, 64);
-    base[0] = 0;
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) {
-        const int one = 1;
-        int old = -1;
-        MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
-        SUCCEED(MPI_Fetch_and_op(&one, &old, MPI_INT, 1, 0, MPI_REPLACE, win));
-        MPI_Win_unlock(1, win);
-    } else if (rank == 1) {
-        while (__atomic_load_n(base, __ATOMIC_ACQUIRE) == 0)
-            continue;
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_free(&win);
-    return end();
+    return poll_for_update(create(base, 64), base);
 }
