@@ -6,7 +6,13 @@ library=$2
 program=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp "$library" "$folder/libosc.so"
+# The libraries of all ABIs; their plugins have the same ends of names.
+take() {
+    for abi in "" _ompi _abi; do
+        ! [ -e "$(dirname "$library")/libosc$abi.so" ] || cp "$(dirname "$library")/libosc$abi.so" "$1/"
+    done
+}
+take "$folder"
 
 # expect OPTION TEXT REASON: the job ends well with one line that has both texts.
 expect() {
@@ -24,26 +30,25 @@ expect() {
 
 checker='OSC_CHECK=1: the program runs unchecked'
 reports='OSC_STATS and OSC_TRACE are off'
-expect OSC_CHECK=1 "$checker" 'libosc_verify.so: cannot open shared object file'
-expect OSC_STATS=1 "$reports" 'libosc_reports.so: cannot open shared object file'
-expect OSC_TRACE="$folder/trace.json" "$reports" 'libosc_reports.so: cannot open shared object file'
+expect OSC_CHECK=1 "$checker" 'libosc_verify[_a-z]*.so: cannot open shared object file'
+expect OSC_STATS=1 "$reports" 'libosc_reports[_a-z]*.so: cannot open shared object file'
+expect OSC_TRACE="$folder/trace.json" "$reports" 'libosc_reports[_a-z]*.so: cannot open shared object file'
 adoption='OSC_ADOPT, osc_adopt and OSC_SHARE_HEAP: memory stays private'
-expect OSC_ADOPT=always "$adoption" 'libosc_adopt.so: cannot open shared object file'
-expect OSC_SHARE_HEAP=64 "$adoption" 'libosc_adopt.so: cannot open shared object file'
+expect OSC_ADOPT=always "$adoption" 'libosc_adopt[_a-z]*.so: cannot open shared object file'
+expect OSC_SHARE_HEAP=64 "$adoption" 'libosc_adopt[_a-z]*.so: cannot open shared object file'
 if [ -e "$folder/trace.json" ] || ls "$folder" | grep -q 'rank-'; then
     echo "a timeline was recorded that nothing merges"
     exit 1
 fi
-echo 'no library' >"$folder/libosc_verify.so"
-expect OSC_CHECK=1 "$checker" 'libosc_verify.so: '
+for abi in "" _ompi _abi; do echo 'no library' >"$folder/libosc_verify$abi.so"; done
+expect OSC_CHECK=1 "$checker" 'libosc_verify[_a-z]*.so: '
 
 # One process alone lacks the plugins: the others must not wait for it.
-rm "$folder/libosc_verify.so"
-for plugin in ofi verify adopt reports; do
-    mkdir -p "$folder/whole"
-    ln -sf "$(dirname "$library")/libosc_$plugin.so" "$folder/whole/libosc_$plugin.so"
-done
-cp "$library" "$folder/whole/libosc.so"
+rm "$folder"/libosc_verify*.so
+mkdir "$folder/whole"
+ln -s "$(dirname "$library")"/libosc_*.so "$folder/whole/"
+rm -f "$folder"/whole/libosc_ompi.so "$folder"/whole/libosc_abi.so
+take "$folder/whole"
 for option in OSC_CHECK=1 OSC_STATS=1 OSC_ADOPT=always; do
     if ! env "$option" timeout -k 5 60 "$mpiexec" -n 1 env LD_PRELOAD="$folder/whole/libosc.so" "$program" right : \
         -n 1 env LD_PRELOAD="$folder/libosc.so" "$program" right >"$folder/out" 2>&1; then

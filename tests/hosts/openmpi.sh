@@ -20,6 +20,10 @@ while :; do
         options="$options -x $2"
         shift 3
         ;;
+    -disable-auto-cleanup)
+        options="$options --enable-recovery"
+        shift
+        ;;
     -launcher | -launcher-exec | -iface | -hosts | -ppn)
         case $1 in
         -launcher-exec) options="$options --mca plm_rsh_agent $2" ;;
@@ -47,5 +51,19 @@ done
 # The launcher itself runs without libosc.
 preload=${LD_PRELOAD:-}
 unset LD_PRELOAD
+options=$(echo "$options" | sed 's/ -x LD_PRELOAD//')${preload:+ -x LD_PRELOAD=$preload}
+# The variables are for one program: each behind ":" gets them too.
+words=$#
+while [ "$words" -gt 0 ]; do
+    word=$1
+    shift
+    # shellcheck disable=SC2046 # a list of words
+    if [ "$word" = : ]; then
+        set -- "$@" : $(echo "$options" | grep -oE -e '-x [^ ]+')
+    else
+        set -- "$@" "$word"
+    fi
+    words=$((words - 1))
+done
 # shellcheck disable=SC2086 # a list of words
-"$mpiexec" ${preload:+-x LD_PRELOAD="$preload"} $(echo "$options" | sed 's/ -x LD_PRELOAD//') "$@"
+"$mpiexec" $options "$@"

@@ -17,7 +17,7 @@ constexpr int kRounds = 10;
 
 unsigned long long stat(MPI_Win win, const char* name) {
     unsigned long long value = 0;
-    if (osc_window_stat(static_cast<int>(win), name, &value) != 0) std::printf("FAILED: no statistic %s\n", name);
+    if (osc_window_stat(MPI_Win_c2f(win), name, &value) != 0) std::printf("FAILED: no statistic %s\n", name);
     return value;
 }
 
