@@ -35,9 +35,8 @@ void* open_next(const char* symbol) {
     return ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// A library outside the search order, which a language binding has opened with RTLD_LOCAL. Its file name starts like an
-// MPI library's, and it defines `symbol`. Null if there is none.
-void* open_hidden(const char* symbol) {
+// The process's libraries whose file name starts like an MPI library's.
+std::vector<std::string> mpi_files() {
     std::vector<std::string> files;
     ::dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* found) {
@@ -48,7 +47,13 @@ void* open_hidden(const char* symbol) {
             return 0;
         },
         &files);
-    for (const std::string& file : files) {
+    return files;
+}
+
+// One outside the search order, which a language binding has opened with RTLD_LOCAL, and which defines `symbol`. Null
+// if there is none.
+void* open_hidden(const char* symbol) {
+    for (const std::string& file : mpi_files()) {
         void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (handle != nullptr && loader_dlsym()(handle, symbol) != nullptr) return handle;
         if (handle != nullptr) ::dlclose(handle);
@@ -56,9 +61,35 @@ void* open_hidden(const char* symbol) {
     return nullptr;
 }
 
+// The address of the library that an address belongs to.
+void* base_of(void* address) {
+    Dl_info info{};
+    return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
 // Searches the host's library and the libraries that it needs, but no others of the process.
 void* library_symbol(const char* symbol) {
     return g_library != nullptr ? loader_dlsym()(g_library, symbol) : nullptr;
+}
+
+// The addresses of MPI libraries beside the host's, which tools have loaded.
+std::vector<void*> other_libraries() {
+    std::vector<void*> found;
+    for (const std::string& file : mpi_files()) {
+        void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (handle == nullptr) continue;
+        void* const base = base_of(loader_dlsym()(handle, kHostFunction));
+        if (base != nullptr && base != base_of(library_symbol(kHostFunction))) found.push_back(base);
+        ::dlclose(handle);
+    }
+    return found;
+}
+
+// What they define is none of the host's, and no tool's.
+bool in_other_library(void* address) {
+    if (address == nullptr || g_library == nullptr) return false;
+    static const std::vector<void*> others = other_libraries();
+    return !others.empty() && std::find(others.begin(), others.end(), base_of(address)) != others.end();
 }
 
 // MPI 5.0 limits the version text to MPI_MAX_LIBRARY_VERSION_STRING, which is 8192 in its ABI and less in Open MPI's.
@@ -148,7 +179,7 @@ void* next_symbol(const char* symbol) {
     if (g_next != nullptr) return g_next(symbol);
     void* const found = loader_dlsym()(RTLD_NEXT, symbol);
     asm volatile("" : : "r"(found));
-    return found;
+    return in_other_library(found) ? nullptr : found;
 }
 
 void search_behind(NextSymbol* next) {
@@ -156,11 +187,8 @@ void search_behind(NextSymbol* next) {
 }
 
 bool in_host_library(void* address) {
-    Dl_info here{};
-    Dl_info host{};
-    if (::dladdr(address, &here) == 0) return false;
-    if (::dladdr(host_symbol(kHostFunction), &host) == 0) return false;
-    return here.dli_fbase == host.dli_fbase;
+    void* const base = base_of(address);
+    return base != nullptr && base == base_of(host_symbol(kHostFunction));
 }
 
 }  // namespace osc::host

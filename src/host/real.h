@@ -52,7 +52,7 @@ std::string describe_host();
 using Dlsym = void* (*)(void* library, const char* name) noexcept;
 Dlsym loader_dlsym() noexcept;
 
-/// The next definition of `symbol` behind libosc, or null.
+/// The next definition of `symbol` behind libosc, a tool's or the host's, or null.
 using NextSymbol = void*(const char* symbol);
 NextSymbol next_symbol;
 
