@@ -13,7 +13,59 @@ bool becomes_shared(void* memory, std::size_t bytes, const char* how) {
     return is_shared(static_cast<char*>(memory) + bytes / 2);
 }
 
+constexpr std::size_t kHuge = std::size_t{2} << 20;
+
+// A line of smaps about the area that contains `address`: kilobytes.
+unsigned long kilobytes(const void* address, const char* what) {
+    std::FILE* const smaps = std::fopen("/proc/self/smaps", "re");
+    if (smaps == nullptr) return 0;
+    char line[4096];
+    bool within = false;
+    unsigned long found = 0;
+    while (std::fgets(line, sizeof line, smaps) != nullptr) {
+        unsigned long first = 0, end = 0;
+        const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+        if (std::sscanf(line, "%lx-%lx ", &first, &end) == 2) within = wanted >= first && wanted < end;
+        if (within && std::strncmp(line, what, std::strlen(what)) == 0)
+            std::sscanf(line + std::strlen(what), ": %lu", &found);
+    }
+    std::fclose(smaps);
+    return found;
+}
+
+// Linux 6.1 can make huge pages of shared memory, whatever the settings are.
+bool shared_memory_collapses() {
+    const int file = ::memfd_create("data", MFD_CLOEXEC);
+    auto* const place = static_cast<char*>(map_pages(2 * kHuge));
+    auto* const at = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(place) + kHuge - 1) / kHuge * kHuge);
+    CHECK_EQ(::ftruncate(file, kHuge), 0);
+    CHECK(::mmap(at, kHuge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == at);
+    std::memset(at, 1, kHuge);
+    constexpr int kCollapse = 25;
+    const bool collapses = ::madvise(at, kHuge, kCollapse) == 0;
+    ::munmap(place, 2 * kHuge);
+    ::close(file);
+    return collapses;
+}
+
 }  // namespace
+
+CASE(huge_pages_stay_huge) {
+    SKIP_IF(size() < 2);
+    auto* const place = static_cast<char*>(map_pages(5 * kHuge));
+    auto* const memory = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(place) + kHuge - 1) / kHuge * kHuge);
+    ::madvise(memory, 4 * kHuge, MADV_HUGEPAGE);
+    std::memset(memory, 3, 4 * kHuge);
+    const bool all_huge = kilobytes(memory, "AnonHugePages") == 4 * kHuge / 1024;
+    if (all_huge && shared_memory_collapses()) {
+        CHECK(becomes_shared(memory, 4 * kHuge, "always"));
+        CHECK_EQ(kilobytes(memory, "ShmemPmdMapped"), 4 * kHuge / 1024);
+        CHECK_ALL(memory, 4 * kHuge, [](std::size_t) { return 3; });
+    } else {
+        CHECK(becomes_shared(memory, 4 * kHuge, "always"));
+    }
+    ::munmap(place, 5 * kHuge);
+}
 
 CASE(advice_about_forks_and_dumps_is_kept) {
     SKIP_IF(size() < 2);

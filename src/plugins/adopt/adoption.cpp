@@ -102,9 +102,10 @@ bool has_policy(std::uintptr_t address) {
 
 // Why memory in [first, end) cannot become a mapping of a file without a loss of what the program or a driver has asked
 // for it: locks, huge pages, advice about fork and core dumps, a NUMA policy, a userfaultfd. Null if there is no
-// reason, or no list. /proc/thread-self/smaps has for each area a line as in maps, and a line "VmFlags: rd wr mr ...".
-// The kernel visits all pages of the process up to `end` for it.
-const char* special_treatment(std::uintptr_t first, std::uintptr_t end) {
+// reason, or no list. /proc/thread-self/smaps has for each area a line as in maps, and lines "VmFlags: rd wr mr ..."
+// and "AnonHugePages: 2048 kB"; any of these sets `huge`. The kernel visits all pages of the process up to `end` for
+// it.
+const char* special_treatment(std::uintptr_t first, std::uintptr_t end, bool& huge) {
     std::FILE* const file = std::fopen("/proc/thread-self/smaps", "re");
     if (file == nullptr) return nullptr;
     char line[512];
@@ -116,11 +117,13 @@ const char* special_treatment(std::uintptr_t first, std::uintptr_t end) {
         char* const stop = std::strchr(line, '\n');
         begins = stop != nullptr;
         if (!is_start) continue;
-        unsigned long from = 0, to = 0;
+        unsigned long from = 0, to = 0, kilobytes = 0;
         if (std::sscanf(line, "%lx-%lx ", &from, &to) == 2) {
             if (from >= end) break;
             within = to > first;
             if (within && has_policy(from > first ? from : first)) found = "the program gave it a NUMA policy";
+        } else if (within && std::sscanf(line, "AnonHugePages: %lu", &kilobytes) == 1) {
+            huge = huge || kilobytes > 0;
         } else if (within && std::strncmp(line, "VmFlags:", 8) == 0) {
             if (stop != nullptr) *stop = ' ';
             found = meaning_of(line);
@@ -133,7 +136,9 @@ const char* special_treatment(std::uintptr_t first, std::uintptr_t end) {
 // One exchange: it bounds the memory that exists twice, and it is the size of a huge page.
 constexpr std::size_t kChunk = std::size_t{2} << 20;
 constexpr std::size_t kSmallestPage = 4096;
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+// Which older headers lack.
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ
+constexpr int kCollapse = 25;      // MADV_COLLAPSE
 
 // Reads few bytes of most pages that have any content, the heap's headers among them.
 __attribute__((no_sanitize("address", "thread"))) bool reads_as_zero(std::uintptr_t page) {
@@ -279,7 +284,7 @@ bool Adoption::is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& pa
     return true;
 }
 
-const char* Adoption::refusal(const Survey& found, const Place& pages, const Limits& limits) {
+const char* Adoption::refusal(const Survey& found, const Place& pages, const Limits& limits, bool& huge) {
     if (!found.complete) return kUnreadable;
     if (pages.end - pages.first < limits.least) return kTooSmall;
     if (found.adoptable.empty()) return "it is not private memory that can be read and written";
@@ -302,7 +307,8 @@ const char* Adoption::refusal(const Survey& found, const Place& pages, const Lim
         return "auto copies large memory only for a further window over it";
     // Last: the kernel visits all pages of the process for it.
     for (const Piece& piece : found.adoptable)
-        if (const char* const reason = special_treatment(piece.first, piece.end); reason != nullptr) return reason;
+        if (const char* const reason = special_treatment(piece.first, piece.end, huge); reason != nullptr)
+            return reason;
     return nullptr;
 }
 
@@ -339,7 +345,8 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
     if (found.longest.first <= pages.first && found.longest.end >= pages.end) return clipped();
     // Without the mutex: the window registry's and the arena's are locked here, and other threads call free() while
     // they hold one of those.
-    if (const char* const reason = refusal(found, pages, limits); reason != nullptr) {
+    bool huge = false;
+    if (const char* const reason = refusal(found, pages, limits, huge); reason != nullptr) {
         why = reason;
         return clipped();
     }
@@ -354,7 +361,7 @@ SharedPart Adoption::adopt(const void* base, std::size_t bytes, const Limits& li
         exchange(pages, fd, done);
     }
     for (const Place& place : done.places)
-        announce(place, done.shift);
+        announce(place, done.shift, huge);
     {
         const Inside inside(*this);
         survey(pages, touched, found);
@@ -458,7 +465,8 @@ bool Adoption::swap_chunk(const Piece& chunk, std::uint64_t shift) {
 // Maps the same pages once more, by the C library's function: a library that caches registrations of memory learns by
 // its patch of that function that the old pages have gone. Then enters the pages into the page table: as if they were
 // read, which the system does for 16 pages at a time, and which lets stores through in a mapping of such a file.
-void Adoption::announce(const Place& place, std::uint64_t shift) const {
+// Memory that had huge pages gets them again, whatever shmem_enabled says (Linux 6.1).
+void Adoption::announce(const Place& place, std::uint64_t shift, bool huge) const {
     auto* const address = reinterpret_cast<std::byte*>(place.first);
     const std::size_t bytes = place.end - place.first;
     static_cast<void>(::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
@@ -469,8 +477,9 @@ void Adoption::announce(const Place& place, std::uint64_t shift) const {
     const auto stop = static_cast<off_t>(shift + place.end);
     while ((at = ::lseek(fd_, at, SEEK_DATA)) >= 0 && at < stop) {
         const off_t hole = std::min(std::max(::lseek(fd_, at, SEEK_HOLE), at + 1), stop);
-        ::syscall(SYS_madvise, reinterpret_cast<std::byte*>(static_cast<std::uint64_t>(at) - shift), hole - at,
-                  kPopulateRead);
+        auto* const data = reinterpret_cast<std::byte*>(static_cast<std::uint64_t>(at) - shift);
+        if (huge) ::syscall(SYS_madvise, data, hole - at, kCollapse);
+        ::syscall(SYS_madvise, data, hole - at, kPopulateRead);
         at = hole;
     }
 }

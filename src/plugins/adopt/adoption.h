@@ -207,14 +207,14 @@ class Adoption {
     bool list_own(MappedArray<Copy>& found) const;
     void survey(const Place& pages, const Place& touched, Survey& found) const;
     bool is_whole(std::uintptr_t first, std::uintptr_t end, SharedPart& part) const;
-    static const char* refusal(const Survey& found, const Place& pages, const Limits& limits);
+    static const char* refusal(const Survey& found, const Place& pages, const Limits& limits, bool& huge);
     void exchange(const Place& pages, int fd, Exchanged& done);
     std::uint64_t choose_shift(const Survey& found);
     bool is_free(std::uint64_t first, std::uint64_t end) const;
     std::uint64_t free_slot();
     Refusal copy_in(const Piece& piece, std::uint64_t shift, std::uintptr_t& done);
     bool swap_chunk(const Piece& chunk, std::uint64_t shift);
-    void announce(const Place& place, std::uint64_t shift) const;
+    void announce(const Place& place, std::uint64_t shift, bool huge) const;
     bool drop_pages(std::uint64_t offset, std::size_t bytes);
     void drop_gap(std::uint64_t from, std::uint64_t to);
     std::size_t file_bytes() const;
