@@ -2,12 +2,16 @@
 # The launcher of Open MPI by the command line of MPICH's that the tests use:
 #   sh tests/hosts/openmpi.sh MPIEXEC [HOSTS] -n N [-genv NAME VALUE]... [-bind-to user:CORE,...] PROGRAM [ARGUMENT...]
 # HOSTS: -launcher ssh -launcher-exec COMMAND -iface INTERFACE -hosts NAME,..., and -ppn N (tests/multihost/hosts.sh)
-# Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve.
+# Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve. Of 5 and 6,
+# osc/ucx prints a line at each creation of a window, or opens pipes.
 set -eu
 mpiexec=$1
 shift
 options="--oversubscribe"
-case $("$mpiexec" --version) in *") "[1-4].*) options="$options --mca osc ^rdma" ;; esac
+case $("$mpiexec" --version) in
+*") "[1-4].*) old=1 options="$options --mca osc ^rdma" ;;
+*) old= options="$options --mca osc ^ucx" ;;
+esac
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 while :; do
     case $1 in
@@ -48,7 +52,7 @@ while :; do
     *) break ;;
     esac
 done
-# The launcher itself runs without libosc.
+# The launcher itself runs without libosc, but from 5 on spawned processes get its environment alone.
 preload=${LD_PRELOAD:-}
 unset LD_PRELOAD
 options=$(echo "$options" | sed 's/ -x LD_PRELOAD//')${preload:+ -x LD_PRELOAD=$preload}
@@ -65,5 +69,6 @@ while [ "$words" -gt 0 ]; do
     fi
     words=$((words - 1))
 done
+[ -n "$old" ] || [ -z "$preload" ] || export LD_PRELOAD="$preload"
 # shellcheck disable=SC2086 # a list of words
 "$mpiexec" $options "$@"
