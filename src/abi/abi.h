@@ -142,6 +142,8 @@ struct Progress {
     /// counts the polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that
     /// waits inside the host shares its core with libosc's network thread, and each message costs two context switches.
     bool (*hook)(void (*called)());
+    /// MPI_Init or MPI_Session_init has returned: hooks again what the host has forgotten at an earlier end.
+    void (*host_began)();
     /// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not.
     /// One thread calls it, before the host's MPI_Finalize.
     void (*hook_finalize)();

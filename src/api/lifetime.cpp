@@ -123,6 +123,7 @@ int begin_world(int error) {
     const host::Real& mpi = host::real();
     int keyval = MPI_KEYVAL_INVALID;
     if (error != MPI_SUCCESS) return error;
+    abi::progress().host_began();
     // In the standard's ABI the first use asks the host, which the program may have answer otherwise later.
     [[maybe_unused]] const MPI_Errhandler known = MPI_ERRORS_RETURN;
     g_end_follows = mpi.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &self_is_freed, &keyval, nullptr) == MPI_SUCCESS &&
@@ -182,11 +183,13 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
     if (host::real().Session_init == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
     host::count_session(1);
     const int error = start_host([&] { return host::real().Session_init(info, errhandler, session); });
-    if (error != MPI_SUCCESS)
+    if (error != MPI_SUCCESS) {
         host::count_session(-1);
-    else
-        host::outlive_world();
-    return error;
+        return error;
+    }
+    abi::progress().host_began();
+    host::outlive_world();
+    return MPI_SUCCESS;
 }
 
 int Session_finalize(MPI_Session* session) {

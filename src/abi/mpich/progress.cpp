@@ -154,6 +154,8 @@ bool hook(void (*called)()) {
     return false;
 }
 
+void host_began() {}
+
 void finalize() {
     g_disconnect = reinterpret_cast<Disconnect>(imported("ucp_disconnect_nb"));
     g_destroy = reinterpret_cast<Destroy>(imported("ucp_worker_destroy"));
@@ -194,6 +196,6 @@ int start_request(const PolledRequest& functions, void* state, MPI_Request* requ
 
 }  // namespace
 
-const Progress kProgress = {&polls_requests, &start_request, &hook, &finalize};
+const Progress kProgress = {&polls_requests, &start_request, &hook, &host_began, &finalize};
 
 }  // namespace osc::abi::mpich

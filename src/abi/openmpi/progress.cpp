@@ -68,13 +68,23 @@ int progressed() {
     return 0;
 }
 
-bool is_hooked() {
+std::atomic<bool> g_hooked{false};
+
+// Does nothing if the host has the function already.
+bool add_to_host() {
     using Register = int (*)(int (*)());
-    static const bool done = [] {
-        const auto add = reinterpret_cast<Register>(host::host_symbol("opal_progress_register"));
-        return add != nullptr && add(&progressed) == 0;
-    }();
-    return done;
+    static const auto add = reinterpret_cast<Register>(host::host_symbol("opal_progress_register"));
+    return add != nullptr && add(&progressed) == 0;
+}
+
+bool is_hooked() {
+    if (!g_hooked.load(std::memory_order_relaxed) && add_to_host()) g_hooked.store(true, std::memory_order_relaxed);
+    return g_hooked.load(std::memory_order_relaxed);
+}
+
+// The host forgets the function when its last session or the world ends.
+void host_began() {
+    if (g_hooked.load(std::memory_order_relaxed)) add_to_host();
 }
 
 bool hook(void (*called)()) {
@@ -101,6 +111,6 @@ void finalize() {}
 
 }  // namespace
 
-const Progress kProgress = {&is_hooked, &start_request, &hook, &finalize};
+const Progress kProgress = {&is_hooked, &start_request, &hook, &host_began, &finalize};
 
 }  // namespace osc::abi::openmpi
