@@ -137,6 +137,8 @@ struct Progress {
     bool (*polls_requests)();
     /// MPI_Grequest_start for a request that the host polls.
     int (*start_request)(const PolledRequest& functions, void* state, MPI_Request* request);
+    /// MPI_Grequest_complete for such a request, while another thread may wait for it.
+    int (*complete_request)(MPI_Request request);
     /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under
     /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also
     /// counts the polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that

@@ -194,8 +194,14 @@ int start_request(const PolledRequest& functions, void* state, MPI_Request* requ
                           request);
 }
 
+int complete_request(MPI_Request request) {
+    static const auto complete =
+        reinterpret_cast<decltype(&::PMPI_Grequest_complete)>(host::host_symbol("PMPI_Grequest_complete"));
+    return complete(request);
+}
+
 }  // namespace
 
-const Progress kProgress = {&polls_requests, &start_request, &hook, &host_began, &finalize};
+const Progress kProgress = {&polls_requests, &start_request, &complete_request, &hook, &host_began, &finalize};
 
 }  // namespace osc::abi::mpich

@@ -32,7 +32,11 @@ Polled& polled(void* state) {
     return *static_cast<Polled*>(state);
 }
 
+// MPI_Grequest_complete looks whether the request has been freed after it has completed it. If a waiting thread frees
+// it in between, both call release(). The host calls query() before it frees, which therefore comes behind
+// complete_request().
 int query(void* state, MPI_Status* status) {
+    { const std::lock_guard lock(polled_requests().mutex); }
     return polled(state).functions.query(polled(state).state, status);
 }
 
@@ -107,10 +111,17 @@ int start_request(const PolledRequest& functions, void* state, MPI_Request* requ
     return error;
 }
 
+int complete_request(MPI_Request request) {
+    static const auto complete =
+        reinterpret_cast<decltype(&::PMPI_Grequest_complete)>(host::host_symbol("PMPI_Grequest_complete"));
+    const std::lock_guard lock(polled_requests().mutex);
+    return complete(request);
+}
+
 void finalize() {}
 
 }  // namespace
 
-const Progress kProgress = {&is_hooked, &start_request, &hook, &host_began, &finalize};
+const Progress kProgress = {&is_hooked, &start_request, &complete_request, &hook, &host_began, &finalize};
 
 }  // namespace osc::abi::openmpi
