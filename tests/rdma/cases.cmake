@@ -138,6 +138,21 @@ foreach(host events events_off own_domain)
   osc_rdma_mpi(${host}.differential.n2 PROGRAM test_differential RANKS 2 ${below} ENV ${environment} ARGS --seconds 30)
 endforeach()
 
+# Open MPI, whose patches of the memory calls stand beside the registrations.
+if(TARGET osc_openmpi_program)
+  add_executable(test_stale_memory_openmpi stale_memory.cpp ../mpi/harness.cpp ../mpi/windows.cpp)
+  osc_warnings(test_stale_memory_openmpi)
+  target_include_directories(test_stale_memory_openmpi PRIVATE ${CMAKE_SOURCE_DIR}/tests/mpi ${CMAKE_SOURCE_DIR}/src
+    ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests/support)
+  target_link_libraries(test_stale_memory_openmpi PRIVATE osc_openmpi_program Threads::Threads ${CMAKE_DL_LIBS})
+  foreach(protocol auto direct)
+    osc_rdma_case(openmpi.stale_memory.${protocol}.n2 SECONDS 900 FILES test_stale_memory_openmpi osc_ompi
+      COMMAND sh ../source/tests/rdma/expects.sh "^libosc: rank 0: .*over Open MPI"
+        mpiexec.openmpi --allow-run-as-root --oversubscribe --bind-to none -n 2 -x LD_PRELOAD=$<TARGET_FILE:osc> -x OSC_VERBOSE=1
+        -x OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} $<TARGET_FILE:test_stale_memory_openmpi>)
+  endforeach()
+endif()
+
 # A device that refuses: locked memory, registrations, queue pairs, entries of a completion queue. libosc serves the windows
 # or leaves them to the host with a line; the data is right.
 set(mpi mpiexec.mpich -n 3 -genv OSC_DEBUG fake_nodes=2)

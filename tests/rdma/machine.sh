@@ -21,6 +21,7 @@ processors=4
 # What cmake/install-packages.sh installs, but the emulator.
 packages="mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
 packages="$packages kmod mount hostname mawk procps"
+! dpkg-query -W openmpi-bin >/dev/null 2>&1 || packages="$packages openmpi-bin"
 modules="veth rdma_rxe ib_uverbs rdma_ucm crypto-crc32" # what boot.sh loads, and the sums of rdma_rxe
 
 skip() {
