@@ -122,8 +122,9 @@ mpich | mpich-abi)
     ;;
 impi | impi-abi)
     take impi impi-rt impi-devel
-    launcher env I_MPI_ROOT="$environment" PATH="$environment/bin:$PATH" "$environment/bin/mpiexec"
-    without=$own_libfabric
+    launcher env I_MPI_ROOT="$environment" I_MPI_SPAWN=1 PATH="$environment/bin:$PATH" "$environment/bin/mpiexec"
+    # It does not start where memory or addresses are short.
+    without="$own_libfabric|fault[.]addresses"
     if [ "$host" = impi ]; then wrap mpi && without="$without|reductions|limits|sessions[.](world|nodes|checked)"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
     ;;
 *)

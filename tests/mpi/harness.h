@@ -53,14 +53,6 @@ Handle no_handle() {
     else
         return static_cast<Handle>(MPI_COMM_WORLD);
 }
-/// A window's number for osc_window_stat().
-inline int number_of(MPI_Win window) {
-#ifdef MPI_ABI_VERSION
-    return MPI_Win_toint(window);
-#else
-    return MPI_Win_c2f(window);
-#endif
-}
 /// A group of ranks of MPI_COMM_WORLD, in this order; the caller frees it.
 MPI_Group group_of(const std::vector<int>& ranks);
 /// A group of one rank.

@@ -17,6 +17,7 @@
 
 #include "adopt.h"
 #include "osc/osc.h"
+#include "window_number.h"
 
 #pragma weak osc_window_stat
 
@@ -199,7 +200,7 @@ CASE(operations_reach_it_by_load_and_store) {
         MPI_Barrier(MPI_COMM_WORLD);
         CHECK_EQ(elements[0], (rank() + size() - 1) % size() + 41L);
         unsigned long long direct = 0;
-        CHECK_EQ(osc_window_stat(osct::number_of(window.win), "put.load_store.operations", &direct), 0);
+        CHECK_EQ(osc_window_stat(number_of(window.win), "put.load_store.operations", &direct), 0);
         CHECK_EQ(direct, 1ULL);
     }
     std::free(elements);

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "window_number.h"
+
 #pragma weak osc_window_stat
 
 namespace {
@@ -17,7 +19,7 @@ constexpr int kRounds = 10;
 
 unsigned long long stat(MPI_Win win, const char* name) {
     unsigned long long value = 0;
-    if (osc_window_stat(MPI_Win_c2f(win), name, &value) != 0) std::printf("FAILED: no statistic %s\n", name);
+    if (osc_window_stat(number_of(win), name, &value) != 0) std::printf("FAILED: no statistic %s\n", name);
     return value;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "large_forms.h"
+#include "window_number.h"
 
 #pragma weak osc_window_stat
 
@@ -166,9 +167,9 @@ class Window {
             if (std::getenv("TEST_SERVED") == nullptr) continue;
             unsigned long long calls = 0;
             unsigned long long bytes = 0;
-            const bool is_sync = osc_window_stat(MPI_Win_c2f(win_), (what + ".calls").c_str(), &calls) == 0;
-            if (!is_sync) osc_window_stat(MPI_Win_c2f(win_), (what + ".operations").c_str(), &calls);
-            if (!is_sync) osc_window_stat(MPI_Win_c2f(win_), (what + ".bytes").c_str(), &bytes);
+            const bool is_sync = osc_window_stat(number_of(win_), (what + ".calls").c_str(), &calls) == 0;
+            if (!is_sync) osc_window_stat(number_of(win_), (what + ".operations").c_str(), &calls);
+            if (!is_sync) osc_window_stat(number_of(win_), (what + ".bytes").c_str(), &bytes);
             if (calls == did.calls && bytes == did.bytes) continue;
             std::printf("FAILED: rank %d, %s: osc_window_stat gives %llu, %llu for %s\n", g_rank, name_.c_str(), calls,
                         bytes, what.c_str());

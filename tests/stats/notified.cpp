@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "window_number.h"
+
 #pragma weak osc_window_stat
 
 namespace {
@@ -86,7 +88,7 @@ void wait_long(MPI_Win win, int rank, int ranks) {
         } else {
             OSC_Win_wait_notify(win, 8, round, nullptr);
             count("wait_notify");
-            osc_window_stat(MPI_Win_c2f(win), "wait_notify.waiting_ns", &waited);
+            osc_window_stat(number_of(win), "wait_notify.waiting_ns", &waited);
         }
         MPI_Bcast(&waited, 1, MPI_UNSIGNED_LONG_LONG, ranks - 1, MPI_COMM_WORLD);
     }
