@@ -14,6 +14,7 @@ namespace osc::host {
 
 namespace detail {
 std::atomic<MPI_Request> g_completed{kNoRequest};
+std::atomic<MPI_Request> g_shared{kNoRequest};
 constinit thread_local std::atomic<std::uint32_t> t_until_progress{1};
 }  // namespace detail
 
@@ -62,7 +63,9 @@ MPI_Request find_constant_request(MPI_Comm self) {
     for (MPI_Request& request : made)
         if (real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self, &request) != MPI_SUCCESS) return kNoRequest;
     const MPI_Request handle = made[0];
-    const bool constant = made[0] == made[1] && abi::is_constant_request(handle);
+    const bool shared = made[0] == made[1];
+    const bool constant = shared && abi::is_constant_request(handle);
+    if (shared) detail::g_shared.store(handle, std::memory_order_relaxed);
     for (MPI_Request& request : made)
         real().Wait(&request, MPI_STATUS_IGNORE);
     return constant ? handle : kNoRequest;

@@ -72,6 +72,7 @@ bool threads();
 
 namespace detail {
 extern std::atomic<MPI_Request> g_completed;
+extern std::atomic<MPI_Request> g_shared;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local std::atomic<std::uint32_t> t_until_progress;
 // Not inlined: a fast path only jumps to them.
 [[gnu::noinline]] int make_completed_request(MPI_Request* request);
@@ -85,6 +86,12 @@ inline constexpr MPI_Request kNoRequest{};
 /// the host has none, or before self_comm() is made.
 inline MPI_Request constant_request() {
     return detail::g_completed.load(std::memory_order_relaxed);
+}
+
+/// The host's handle of all completed requests: constant_request(), or one that the host counts the uses of (Intel
+/// MPI); kNoRequest if each has its own.
+inline MPI_Request shared_request() {
+    return detail::g_shared.load(std::memory_order_relaxed);
 }
 
 /// A completed request. Drives the host now and then (invariant I3): a program may poll with operations that return

@@ -78,7 +78,9 @@ int start_empty_request(MPI_Request* request) {
 }
 
 int give_own_handle(MPI_Request* request) {
-    if (*request != constant_request()) return MPI_SUCCESS;
+    MPI_Request shared = *request;
+    if (shared != shared_request()) return MPI_SUCCESS;
+    real().Wait(&shared, MPI_STATUS_IGNORE);
     const int error = start_empty_request(request);
     return error == MPI_SUCCESS ? real().Grequest_complete(*request) : error;
 }

@@ -29,7 +29,7 @@ void complete_request(MPI_Request request);
 /// A generalized request without an operation, until MPI_Grequest_complete. Returns an error code of the host.
 int start_empty_request(MPI_Request* request);
 
-/// Replaces constant_request(), which many operations share, by a completed request with a handle of its own, for the
+/// Replaces shared_request(), which many operations have, by a completed request with a handle of its own, for the
 /// usage checker; other requests stay. Returns an error code of the host.
 int give_own_handle(MPI_Request* request);
 
