@@ -46,8 +46,8 @@ unsigned long long printable(Handle handle) noexcept {
 /// The window of a handle of Fortran: MPI_Win_f2c.
 MPI_Win window_of(MPI_Fint handle);
 
-/// The place of a window's handle in a cache of 256 handles. Few instructions; handles that a program uses at the same
-/// time get different places if possible, and 0 and 1 do.
+/// The place of a window's handle in a cache of kWindowPlaces handles. Few instructions; handles that a program uses at
+/// the same time get different places if possible, and 0 and 1 do.
 constexpr std::size_t window_index(HandleKey key) noexcept;
 
 /// The operation of a handle: a predefined one, or Op::None.

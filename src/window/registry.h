@@ -18,7 +18,7 @@ namespace detail {
 /// no caller's handle matches, so a match needs no further test: 0, but 1 in the entry with the index of 0. Two arrays,
 /// because one instruction can address an element of each by its index.
 struct Front {
-    static constexpr std::size_t kEntries = 256;
+    static constexpr std::size_t kEntries = abi::kWindowPlaces;
     static_assert(abi::window_index(0) == 0 && abi::window_index(1) != 0);
     std::atomic<Window*> windows[kEntries] = {};
     std::atomic<abi::HandleKey> handles[kEntries] = {1};

@@ -56,7 +56,7 @@ int main() {
     check(abi::op_of(MPI_MAX) == Op::Max && abi::op_of(MPI_SUM) == Op::Sum && abi::op_of(MPI_NO_OP) == Op::NoOp &&
               abi::op_of(MPI_OP_NULL) == Op::None,
           "operations");
-    check(abi::window_index(abi::handle_key(MPI_WIN_NULL)) < 256, "the place of a window");
+    check(abi::window_index(abi::handle_key(MPI_WIN_NULL)) < abi::kWindowPlaces, "the place of a window");
     if (g_errors == 0) std::printf("No errors\n");
     return g_errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,8 +8,10 @@
 
 namespace osc::abi {
 
+// Addresses: of 64 windows two have no place of their own.
+inline constexpr std::size_t kWindowPlaces = 1024;
 constexpr std::size_t window_index(HandleKey key) noexcept {
-    return key * 0x9e3779b97f4a7c15u >> 56;
+    return key * 0x9e3779b97f4a7c15u >> 54;
 }
 
 namespace detail {
