@@ -46,9 +46,15 @@ unsigned long long printable(Handle handle) noexcept {
 /// The window of a handle of Fortran: MPI_Win_f2c.
 MPI_Win window_of(MPI_Fint handle);
 
-/// The place of a window's handle in a cache of kWindowPlaces handles. Few instructions; handles that a program uses at
-/// the same time get different places if possible, and 0 and 1 do.
+/// The place of a window's handle in a cache of kWindowPlaces (a constant of the folder). Few instructions; handles
+/// that a program uses at the same time get different places if possible, and 0 and 1 do.
 constexpr std::size_t window_index(HandleKey key) noexcept;
+
+/// The same for handles that are addresses: of 64 windows about two share a place with another.
+inline constexpr std::size_t kAddressPlaces = 1024;
+constexpr std::size_t place_of_address(HandleKey key) noexcept {
+    return static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u >> 54;
+}
 
 /// The operation of a handle: a predefined one, or Op::None.
 inline Op op_of(MPI_Op op) noexcept;
@@ -137,8 +143,8 @@ struct Progress {
     bool (*polls_requests)();
     /// MPI_Grequest_start for a request that the host polls.
     int (*start_request)(const PolledRequest& functions, void* state, MPI_Request* request);
-    /// MPI_Grequest_complete for such a request, while another thread may wait for it.
-    int (*complete_request)(MPI_Request request);
+    /// Calls the host's MPI_Grequest_complete for such a request, while another thread may wait for it.
+    int (*complete_request)(int (*complete)(MPI_Request), MPI_Request request);
     /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under
     /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also
     /// counts the polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that

@@ -260,6 +260,7 @@ void release() {
     MPI_Comm self = g_self.exchange(kNoComm);
     if (self == kNoComm || self == MPI_COMM_NULL) return;
     detail::g_completed.store(kNoRequest, std::memory_order_relaxed);
+    detail::g_shared.store(kNoRequest, std::memory_order_relaxed);
     real().Comm_free(&self);
     real().Grequest_complete(g_pending);
     real().Wait(&g_pending, MPI_STATUS_IGNORE);

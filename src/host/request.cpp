@@ -70,7 +70,7 @@ int start_request(Awaited& what, MPI_Request* request) {
 
 void complete_request(MPI_Request request) {
     t_looks = 0;
-    abi::progress().complete_request(request);
+    abi::progress().complete_request(real().Grequest_complete, request);
 }
 
 int start_empty_request(MPI_Request* request) {

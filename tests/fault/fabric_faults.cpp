@@ -27,6 +27,7 @@
 namespace {
 
 using osct::class_of;
+using osct::g_failures;
 
 constexpr int kWords = 1 << 17;  // of a window: 1 MiB
 constexpr int kPieces = 64;
@@ -34,13 +35,6 @@ constexpr int kMany = 1 << 19;  // words of a transfer too large to register: 4 
 
 int g_rank = 0;
 int g_size = 0;
-int g_failures = 0;
-
-void check(bool holds, const char* what) {
-    if (holds) return;
-    ++g_failures;
-    std::printf("rank %d: %s\n", g_rank, what);
-}
 
 // The same on all processes; else a failure.
 int agreed(int mine, const char* what) {
@@ -48,7 +42,7 @@ int agreed(int mine, const char* what) {
     int most = 0;
     MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    check(least == most, what);
+    osct::expect(least == most, what);
     return most;
 }
 
@@ -75,17 +69,18 @@ void use(MPI_Win win, const std::int64_t* base, const std::vector<MPI_Aint>& sta
     const int piece = kWords / kPieces;
     MPI_Win_lock_all(0, win);
     for (int i = 0; i < kPieces; ++i)
-        check(MPI_Put(out.data() + i * piece, piece, MPI_INT64_T, right, at(right, i * piece), piece, MPI_INT64_T,
-                      win) == MPI_SUCCESS,
-              "a put failed");
-    check(MPI_Win_flush_all(win) == MPI_SUCCESS, "the flush of the puts failed");
-    check(MPI_Get(in.data(), kWords, MPI_INT64_T, right, at(right, 0), kWords, MPI_INT64_T, win) == MPI_SUCCESS,
-          "a get failed");
-    check(MPI_Win_flush(right, win) == MPI_SUCCESS, "the flush of the get failed");
-    check(in == out, "a get brought other data than was put");
+        osct::expect(MPI_Put(out.data() + i * piece, piece, MPI_INT64_T, right, at(right, i * piece), piece,
+                             MPI_INT64_T, win) == MPI_SUCCESS,
+                     "a put failed");
+    osct::expect(MPI_Win_flush_all(win) == MPI_SUCCESS, "the flush of the puts failed");
+    osct::expect(MPI_Get(in.data(), kWords, MPI_INT64_T, right, at(right, 0), kWords, MPI_INT64_T, win) == MPI_SUCCESS,
+                 "a get failed");
+    osct::expect(MPI_Win_flush(right, win) == MPI_SUCCESS, "the flush of the get failed");
+    osct::expect(in == out, "a get brought other data than was put");
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_sync(win);
-    check(base[0] == value(left, 0) && base[kWords - 1] == value(left, kWords - 1), "other data arrived than was put");
+    osct::expect(base[0] == value(left, 0) && base[kWords - 1] == value(left, kWords - 1),
+                 "other data arrived than was put");
     MPI_Barrier(MPI_COMM_WORLD);
     for (int target = 0; target < g_size; ++target) {
         const std::int64_t one = 1;
@@ -93,23 +88,23 @@ void use(MPI_Win win, const std::int64_t* base, const std::vector<MPI_Aint>& sta
         for (int i = 0; i < 10; ++i)
             MPI_Accumulate(&one, 1, MPI_INT64_T, target, at(target, 0), 1, MPI_INT64_T, MPI_SUM, win);
         MPI_Fetch_and_op(&one, &before, MPI_INT64_T, target, at(target, 0), MPI_SUM, win);
-        check(MPI_Win_flush(target, win) == MPI_SUCCESS, "the flush of accumulates failed");
+        osct::expect(MPI_Win_flush(target, win) == MPI_SUCCESS, "the flush of accumulates failed");
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_sync(win);
-    check(base[0] == value(left, 0) + 11 * g_size, "accumulates have another sum");
-    check(MPI_Win_unlock_all(win) == MPI_SUCCESS, "unlock_all failed");
+    osct::expect(base[0] == value(left, 0) + 11 * g_size, "accumulates have another sum");
+    osct::expect(MPI_Win_unlock_all(win) == MPI_SUCCESS, "unlock_all failed");
     MPI_Barrier(MPI_COMM_WORLD);
     for (int target = 0; target < g_size; ++target) {
-        check(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win) == MPI_SUCCESS, "a lock failed");
+        osct::expect(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win) == MPI_SUCCESS, "a lock failed");
         const std::int64_t mine = value(g_rank, target);
         MPI_Put(&mine, 1, MPI_INT64_T, target, at(target, 1 + g_rank), 1, MPI_INT64_T, win);
-        check(MPI_Win_unlock(target, win) == MPI_SUCCESS, "an unlock failed");
+        osct::expect(MPI_Win_unlock(target, win) == MPI_SUCCESS, "an unlock failed");
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, win);
     for (int rank = 0; rank < g_size; ++rank)
-        check(base[1 + rank] == value(rank, g_rank), "a put under a lock did not arrive");
+        osct::expect(base[1 + rank] == value(rank, g_rank), "a put under a lock did not arrive");
     MPI_Win_unlock(g_rank, win);
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -136,7 +131,7 @@ Outcome create_and_use(const char* function, const std::function<int(MPI_Win&, s
     }
     use(win, base, starts);
     if (found && *flavor == MPI_WIN_FLAVOR_DYNAMIC) MPI_Win_detach(win, base);
-    check(MPI_Win_free(&win) == MPI_SUCCESS, "MPI_Win_free failed");
+    osct::expect(MPI_Win_free(&win) == MPI_SUCCESS, "MPI_Win_free failed");
     return by_osc != 0 ? kServed : kHost;
 }
 
@@ -148,7 +143,7 @@ void all_kinds(Outcome wanted, bool any) {
     MPI_Info_set(atomics, "osc_atomics", "provider");
     const auto expect = [&](Outcome outcome, const char* what) {
         if (any && outcome == kHost && g_rank == 0) std::printf("by the host\n");
-        check(outcome == wanted || (any && outcome == kHost), what);
+        osct::expect(outcome == wanted || (any && outcome == kHost), what);
     };
     expect(create_and_use("MPI_Win_allocate",
                           [&](MPI_Win& win, std::int64_t*& base) {
@@ -221,12 +216,12 @@ void few_descriptors() {
             base = own.data();
             return MPI_Win_create(base, MPI_Aint{kWords} * 8, 1, MPI_INFO_NULL, comm, &win);
         });
-        check(last != kRefused, "a creation failed");
+        osct::expect(last != kRefused, "a creation failed");
         by_host = by_host || last == kHost;
         few = nullptr;
         MPI_Comm_free(&comm);
     }
-    check(by_host && last == kServed, "more descriptors change nothing");
+    osct::expect(by_host && last == kServed, "more descriptors change nothing");
 }
 
 // Rank 1's operation on rank 0 has a fault of this class, at the call or at the flush.
@@ -234,7 +229,7 @@ void one_fails(int words, int expected, bool others_work) {
     std::int64_t* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
     const int created = MPI_Win_allocate(MPI_Aint{kMany} * 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-    check(created == MPI_SUCCESS, "MPI_Win_allocate failed");
+    osct::expect(created == MPI_SUCCESS, "MPI_Win_allocate failed");
     if (agreed(class_of(created), "the classes of a creation differ") != MPI_SUCCESS) return;
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     std::vector<std::int64_t> out(kMany, g_rank);
@@ -244,18 +239,19 @@ void one_fails(int words, int expected, bool others_work) {
         int error = MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
         if (error == MPI_SUCCESS) error = MPI_Put(out.data(), words, MPI_INT64_T, 0, 0, words, MPI_INT64_T, win);
         if (error == MPI_SUCCESS) error = MPI_Win_flush(0, win);
-        check(class_of(error) == expected, "the operation has not the expected class");
+        osct::expect(class_of(error) == expected, "the operation has not the expected class");
         if (others_work)
-            check(MPI_Put(out.data(), 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win) == MPI_SUCCESS, "a small put failed");
+            osct::expect(MPI_Put(out.data(), 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win) == MPI_SUCCESS,
+                         "a small put failed");
         const int unlocked = MPI_Win_unlock(0, win);
-        if (others_work) check(unlocked == MPI_SUCCESS, "the unlock failed");
+        if (others_work) osct::expect(unlocked == MPI_SUCCESS, "the unlock failed");
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_sync(win);
-    if (g_rank == 0) check(base[0] == (others_work ? 1 : -1) && base[kMany - 1] == -1, "other data arrived");
+    if (g_rank == 0) osct::expect(base[0] == (others_work ? 1 : -1) && base[kMany - 1] == -1, "other data arrived");
     MPI_Barrier(MPI_COMM_WORLD);
     const int freed = MPI_Win_free(&win);
-    if (others_work) check(freed == MPI_SUCCESS, "MPI_Win_free failed");
+    if (others_work) osct::expect(freed == MPI_SUCCESS, "MPI_Win_free failed");
 }
 
 }  // namespace

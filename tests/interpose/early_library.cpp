@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "plain_checks.h"
+
 namespace {
 
-int failures = 0;
+using osct::expect;
+
 int rank = 0;
 int size = 1;
 void* piece = nullptr;
@@ -19,12 +22,6 @@ long own[4];
 MPI_Win allocated = MPI_WIN_NULL;
 MPI_Win created = MPI_WIN_NULL;
 long* memory = nullptr;
-
-void expect(bool fine, const char* what) {
-    if (fine) return;
-    ++failures;
-    std::printf("rank %d: not true: %s\n", rank, what);
-}
 
 void put_to_the_right(MPI_Win win, const long* mine, long value, const char* what) {
     const long put = value + rank;
@@ -87,7 +84,7 @@ int early_end() {
     MPI_Win_free(&created);
     expect(MPI_Free_mem(piece) == MPI_SUCCESS, "MPI_Free_mem");
     int all = 0;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&osct::g_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0 && all == 0) std::printf("all right\n");
     std::fflush(stdout);
     MPI_Finalize();

@@ -7,19 +7,16 @@
 #include <cstring>
 #include <vector>
 
+#include "plain_checks.h"
+
 namespace {
+
+using osct::expect;
 
 int rank = 0;
 int size = 1;
-int failures = 0;
 int called = 0;
 bool leaves = false;  // one window is left, which the host alone does not survive
-
-void expect(bool fine, const char* what) {
-    if (fine) return;
-    ++failures;
-    std::printf("rank %d: not true: %s\n", rank, what);
-}
 
 int right() {
     return (rank + 1) % size;
@@ -134,8 +131,8 @@ int last(MPI_Comm, int, void*, void*) {
     put_and_get(kept, 700 + rank, "a window in the last callback");
     if (!leaves) MPI_Win_free(&kept.handle);
     int all = 0;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    failures = all;
+    MPI_Allreduce(&osct::g_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    osct::g_failures = all;
     if (rank == 0 && all == 0) std::printf("all right\n");
     return MPI_SUCCESS;
 }
@@ -188,5 +185,5 @@ int main(int argc, char** argv) {
     MPI_Win_lock_all(0, opened.handle);
     MPI_Finalize();
     if (called != 5) std::printf("rank %d: %d callbacks of 5 were called\n", rank, called);
-    return failures == 0 && called == 5 ? 0 : 1;
+    return osct::g_failures == 0 && called == 5 ? 0 : 1;
 }

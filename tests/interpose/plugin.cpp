@@ -11,16 +11,13 @@
 #include <cstring>
 #include <thread>
 
+#include "plain_checks.h"
+
 namespace {
 
-int failures = 0;
-int me = 0, processes = 1, next_rank = 0, previous = 0;
+using osct::expect;
 
-void expect(bool fine, const char* what) {
-    if (fine) return;
-    ++failures;
-    std::printf("not true on rank %d: %s\n", me, what);
-}
+int me = 0, processes = 1, next_rank = 0, previous = 0;
 
 void* library = nullptr;  // the host's
 
@@ -198,5 +195,5 @@ int main(int, char** argv) {
         expect(served != nullptr && served("MPI_Put") == 3 && served("MPI_Win_free") == 3 && served("MPI_Rget") == 1,
                "libosc serves the calls of both");
     MPI_Finalize();
-    return failures != 0 ? 1 : 0;
+    return osct::g_failures != 0 ? 1 : 0;
 }

@@ -6,17 +6,14 @@
 #include <cstring>
 #include <vector>
 
+#include "plain_checks.h"
+
 namespace {
+
+using osct::expect;
 
 int rank = 0;
 int size = 1;
-int failures = 0;
-
-void expect(bool fine, const char* what) {
-    if (fine) return;
-    ++failures;
-    std::printf("rank %d of %d: not true: %s\n", rank, size, what);
-}
 
 enum class Flavor { Allocated, Created, Dynamic };
 
@@ -87,10 +84,10 @@ int main(int argc, char** argv) {
     use_windows(all, "a window over spawned processes");
     use_windows(MPI_COMM_WORLD, "a window of one group beside the other");
     int worst = 0;
-    MPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, all);
+    MPI_Allreduce(&osct::g_failures, &worst, 1, MPI_INT, MPI_MAX, all);
     MPI_Comm_free(&all);
     MPI_Comm_disconnect(&others);
     use_windows(MPI_COMM_WORLD, "a window after the groups have parted");
     MPI_Finalize();
-    return failures > 0 || worst > 0 ? 1 : 0;
+    return osct::g_failures > 0 || worst > 0 ? 1 : 0;
 }

@@ -1,4 +1,5 @@
-// Checks of a program that cannot end by a verdict of all ranks, because its network or its peers fail.
+// Checks of a program with a main() of its own: it cannot end by a verdict of all ranks, because its network or its
+// peers fail, or it begins and ends MPI in unusual places.
 #pragma once
 
 #include <mpi.h>

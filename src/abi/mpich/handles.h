@@ -5,9 +5,10 @@
 
 namespace osc::abi {
 
+inline constexpr std::size_t kWindowPlaces = 256;
+
 // One multiplication and one shift. The number keeps the handles of the first 253 windows apart, which count up from
 // two starts: the first eight, and all others. A search found it.
-inline constexpr std::size_t kWindowPlaces = 256;
 constexpr std::size_t window_index(HandleKey key) noexcept {
     return (key * 0xa3015837u) >> 24;
 }

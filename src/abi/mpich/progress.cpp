@@ -194,9 +194,7 @@ int start_request(const PolledRequest& functions, void* state, MPI_Request* requ
                           request);
 }
 
-int complete_request(MPI_Request request) {
-    static const auto complete =
-        reinterpret_cast<decltype(&::PMPI_Grequest_complete)>(host::host_symbol("PMPI_Grequest_complete"));
+int complete_request(int (*complete)(MPI_Request), MPI_Request request) {
     return complete(request);
 }
 

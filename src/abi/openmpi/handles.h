@@ -14,10 +14,9 @@ using MPI_Session = struct ompi_instance_t*;
 
 namespace osc::abi {
 
-// Addresses: of 64 windows two have no place of their own.
-inline constexpr std::size_t kWindowPlaces = 1024;
+inline constexpr std::size_t kWindowPlaces = kAddressPlaces;
 constexpr std::size_t window_index(HandleKey key) noexcept {
-    return key * 0x9e3779b97f4a7c15u >> 54;
+    return place_of_address(key);
 }
 
 inline Op op_of(MPI_Op op) noexcept {

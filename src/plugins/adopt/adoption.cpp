@@ -103,8 +103,8 @@ bool has_policy(std::uintptr_t address) {
 // Why memory in [first, end) cannot become a mapping of a file without a loss of what the program or a driver has asked
 // for it: locks, huge pages, advice about fork and core dumps, a NUMA policy, a userfaultfd. Null if there is no
 // reason, or no list. /proc/thread-self/smaps has for each area a line as in maps, and lines "VmFlags: rd wr mr ..."
-// and "AnonHugePages: 2048 kB"; any of these sets `huge`. The kernel visits all pages of the process up to `end` for
-// it.
+// and "AnonHugePages: 2048 kB"; `huge` becomes true if an area has such. The kernel visits all pages of the process up
+// to `end` for it.
 const char* special_treatment(std::uintptr_t first, std::uintptr_t end, bool& huge) {
     std::FILE* const file = std::fopen("/proc/thread-self/smaps", "re");
     if (file == nullptr) return nullptr;
