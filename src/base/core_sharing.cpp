@@ -97,6 +97,11 @@ CoreAllowance read_core_allowance(const std::string& root) {
     return allowance;
 }
 
+bool CoreAllowance::is_bound() const {
+    const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+    return cores <= 0 || count(mask) < static_cast<std::size_t>(cores);
+}
+
 CoreSharing core_sharing(std::span<const CoreAllowance> processes) {
     std::map<std::uint64_t, CoreSharing> groups;
     for (const CoreAllowance& process : processes) {

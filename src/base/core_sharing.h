@@ -18,6 +18,9 @@ struct CoreAllowance {
     static constexpr std::size_t kMostQuotas = 4;
     std::array<std::uint64_t, kMostCores / 64> mask{};  // one bit for each core; all 0: unknown
     std::array<CpuQuota, kMostQuotas> quotas{};         // the smallest ones first
+
+    /// Whether some core of the machine is closed to the process, or the system does not say.
+    bool is_bound() const;
 };
 
 /// Reads the main thread's affinity mask; the first call counts. libosc calls it when it is loaded: a thread's mask

@@ -38,8 +38,12 @@ int rank_on_node() {
     return number_of({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, -1);
 }
 
+int size_on_node() {
+    return number_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 0);
+}
+
 bool is_on_one_node() {
-    const int here = number_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 0);
+    const int here = size_on_node();
     if (here > 0 && size() > 0) return here == size();
     return number_of({"SLURM_STEP_NUM_NODES"}, 0) == 1;
 }

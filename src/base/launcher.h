@@ -15,6 +15,9 @@ int size();
 /// The number of this process among those of its node; -1 if the launcher does not say.
 int rank_on_node();
 
+/// The number of the job's processes on this node; 0 if the launcher does not say.
+int size_on_node();
+
 /// Whether the launcher says that all processes of the job are on this node.
 bool is_on_one_node();
 

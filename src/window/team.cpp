@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "abi/abi.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/random.h"
@@ -379,6 +380,11 @@ void Team::choose_waits() {
     cores.reserve(local_size());
     for (std::uint32_t at = 0; at < local_size(); ++at)
         cores.push_back(at == local_index(me_) ? shm::Arena::mine().cores() : processes_[at]->arena.cores());
+    // The node's processes outside this communicator use cores too: the same ones, if the launcher binds no process.
+    const base::CoreAllowance& mine = shm::Arena::mine().cores();
+    const int all = mine.is_bound() ? 0 : base::launcher::size_on_node();
+    while (cores.size() < static_cast<std::size_t>(all))
+        cores.push_back(mine);
     const std::string text = host::set_wait_policy(base::core_sharing(cores));
     if (me_ == leader() && base::verbose("strategy"))
         base::say("%u of %u processes on this node; %s", local_size(), size_, text.c_str());

@@ -8,10 +8,10 @@
 
 OSCT_PROGRAM(MPI_THREAD_SERIALIZED, "MPI_Win_allocate", "MPI_Win_fence", "MPI_Win_free")
 
-static void use_a_window() {
+static void use_a_window(MPI_Comm comm = MPI_COMM_WORLD) {
     int* memory = nullptr;
     MPI_Win win = MPI_WIN_NULL;
-    CHECK_OK(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
+    CHECK_OK(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &memory, &win));
     CHECK_OK(MPI_Win_fence(0, win));
     CHECK_OK(MPI_Win_free(&win));
 }
@@ -44,4 +44,8 @@ CASE(a_thread_on_core_0_creates_the_window) {
         CHECK(run_on(0, 0));
         use_a_window();
     }).join();
+}
+
+CASE(each_process_by_itself) {
+    use_a_window(MPI_COMM_SELF);
 }
