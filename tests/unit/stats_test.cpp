@@ -282,6 +282,14 @@ TEST(Advice, MemoryThatIsNotShared) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].text, "64 % of its operations were calls of the system, or messages to the target");
     EXPECT_NE(found[0].remedy.find("MPI_Win_allocate"), std::string::npos);
+    EXPECT_NE(found[0].remedy.find("OSC_ADOPT=auto: then they are loads and stores"), std::string::npos);
+    // 0.5 us each, of 8 bytes.
+    const auto timed = advice(window("m", {{{index_of(Kind::Put, DataPath::Agent, 0), 1000000},
+                                            {index_of(Kind::Put, DataPath::Agent, 0, kBytes), 8000000},
+                                            {index_of(Kind::Put, DataPath::Agent, kOperationNs), kSecond / 2}}}));
+    ASSERT_EQ(timed.size(), 1u);
+    EXPECT_NE(timed[0].text.find("and took 500.0 ms"), std::string::npos);
+    EXPECT_NE(timed[0].remedy.find("which take some 20.8 ms"), std::string::npos);
     EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 50}}})).empty());
     EXPECT_TRUE(advice(window("m", {{{index_of(Kind::Put, DataPath::ProcessVm, 0), 500},
                                      {index_of(Kind::Put, DataPath::LoadStore, 0), 9500}}}))
