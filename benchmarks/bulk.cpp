@@ -1,5 +1,5 @@
-// Large transfers on allocated windows: put and get of 64 KiB and 4 MiB (the driver compares them with memcpy) and
-// accumulate of 64 KiB of double.
+// Large transfers on allocated windows and on the program's own memory: put and get of 64 KiB and 4 MiB (the driver
+// compares them with memcpy) and accumulate of 64 KiB and 1 MiB of double.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -83,10 +83,10 @@ void issue(const Bulk& what, std::uint64_t* block, MPI_Win win, MPI_Aint at, std
     MPI_Win_flush(kTarget, win);
 }
 
-void run_bulk(const Context& c, const std::string& name, const Bulk& what, bool rotate) {
+void run_bulk(const Context& c, const std::string& name, const Bulk& what, Flavour flavour, bool rotate) {
     const std::size_t room = what.bytes + 65536;
     const Plan plan = rotate ? rotating_plan(room, what.bytes, 1, kSeed) : hot_plan(room);
-    WindowSet set(Flavour::allocate, plan.windows, plan.window_bytes, c.comm);
+    WindowSet set(flavour, plan.windows, plan.window_bytes, c.comm);
     const Buffer block = buffer(what.bytes);
     const std::size_t words = what.bytes / 8;
     if (what.kind == Kind::get) {
@@ -135,10 +135,12 @@ void run_bulk(const Context& c, const std::string& name, const Bulk& what, bool 
 }
 
 void add(Measures& list, const std::string& name, const Bulk& what) {
-    for (const bool rotate : {false, true}) {
-        list.push_back({name + (rotate ? ".allocate.rot" : ".allocate"),
-                        [what, rotate](const Context& c, const std::string& n) { run_bulk(c, n, what, rotate); }});
-    }
+    for (const Flavour flavour : {Flavour::allocate, Flavour::malloc})
+        for (const bool rotate : {false, true})
+            list.push_back({name + "." + name_of(flavour) + (rotate ? ".rot" : ""),
+                            [what, flavour, rotate](const Context& c, const std::string& n) {
+                                run_bulk(c, n, what, flavour, rotate);
+                            }});
 }
 
 }  // namespace
@@ -147,6 +149,7 @@ void add_bulk_measures(Measures& list) {
     constexpr std::size_t kMedium = std::size_t{64} << 10;
     constexpr std::size_t kLarge = std::size_t{4} << 20;
     add(list, "acc64k", {Kind::accumulate, kMedium});
+    add(list, "acc1m", {Kind::accumulate, std::size_t{1} << 20});
     add(list, "put64k", {Kind::put, kMedium});
     add(list, "get64k", {Kind::get, kMedium});
     add(list, "put4m", {Kind::put, kLarge});

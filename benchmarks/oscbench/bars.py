@@ -4,11 +4,11 @@ A measure's name is OPERATION.FLAVOUR[.rot], as node_bench prints it; "@N" is ap
 than two. References ("shm", "cma") have no flavour.
 """
 
-from .launch import CMA, LIBOSC, OPENMPI, SHM
+from .launch import HOST, LIBOSC, OPENMPI, SHM
 
 SMALL = ("put8", "get8", "fop", "cas", "acc8", "get_acc8", "rput_wait", "rget_wait", "lock_put32", "vector64",
          "vector64_packed")
-BULK = ("acc64k", "put64k", "get64k", "put4m", "get4m")
+BULK = ("acc64k", "acc1m", "put64k", "get64k", "put4m", "get4m")
 SYNC = ("fence", "fence_put", "pscw_put")
 FLAVOURS = ("allocate", "alloc_mem", "malloc", "dynamic")
 BUSY = ("put", "get", "accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap", "lock_put")
@@ -30,8 +30,7 @@ class Bar:
         self.within = within
 
     def text(self):
-        what = {OPENMPI: "osc/sm", CMA: "bare " + self.below.split(".")[0] + " by cma", SHM: "memcpy",
-                LIBOSC: "(2x idle + 5 us)"}[self.by]
+        what = {OPENMPI: "osc/sm", HOST: "the host", SHM: "memcpy", LIBOSC: "(2x idle + 5 us)"}[self.by]
         aim = ", aim %gx" % self.aim if self.aim else ""
         return "<= %gx %s%s" % (self.limit, what, aim)
 
@@ -60,6 +59,7 @@ def launches():
         found.append(Launch(2, [m for op in SMALL for m in both(op, flavour)], on_allocate))
         found.append(Launch(2, ["busy.%s.%s" % (op, flavour) for op in BUSY], on_allocate))
     found.append(Launch(2, [m for op in BULK for m in both(op, "allocate")], True))
+    found.append(Launch(2, [m for op in BULK for m in both(op, "malloc")], False))
     found.append(Launch(2, ["acc64k_contended.allocate"], True))
     for ranks in (2, 4, 8):
         operations = SYNC if ranks == 2 else ("fence", "fence_put")
@@ -84,8 +84,7 @@ def bar_of(measure):
         return Bar(LIBOSC, "idle." + ".".join(parts[1:]), 1.0)
     on_allocate = ".".join([operation, "allocate"] + rot)
     if flavour in ("malloc", "dynamic"):
-        factor = {"put8": 1.2, "fop": 2.5}.get(operation)
-        return Bar(CMA, "put8" + suffix, factor) if factor else None
+        return Bar(HOST, name, 0.7 if operation in ("put8", "fop") else 1.0)
     if operation in ("put64k", "get64k", "put4m", "get4m"):
         return Bar(SHM, operation + suffix, 1.05, within=True)
     if operation in ("get_acc8", "rput_wait"):
