@@ -76,7 +76,9 @@ class Agent {
     }
     void run();
     void read_mail(bool attends);
+    bool expects_more();
     void fetch(std::uint32_t newest);
+    void fetch_question_of(std::uint32_t newest) const;
     bool serve(Reader reader);
     void accept(std::uint32_t sender);
     void answer(std::uint32_t sender, std::uint32_t number);
@@ -93,10 +95,12 @@ class Agent {
     std::atomic<int> ready_{0};
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> sleeps_{0};
-    bool spins_ = true;                    // the cores are not oversubscribed
-    std::atomic<bool> attends_{true};      // poll() may attend the mailbox
-    std::atomic<std::uint32_t> polls_{0};  // of threads that wait, since the mailbox was attended last
-    std::atomic<bool> woke_{false};        // a sender has been woken since the agent's last pause
+    bool spins_ = true;                          // the cores are not oversubscribed
+    std::atomic<bool> attends_{true};            // poll() may attend the mailbox
+    std::atomic<std::uint32_t> polls_{0};        // of threads that wait, since the mailbox was attended last
+    std::atomic<std::uint32_t> quiet_polls_{0};  // since the last message
+    std::atomic<std::uint32_t> in_row_{0};       // messages that have followed one another
+    std::atomic<bool> woke_{false};              // a sender has been woken since the agent's last pause
     AgentService service_;
 
     std::mutex reading_;
