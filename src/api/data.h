@@ -75,9 +75,12 @@ int perform_notified(Window& window, const char* function, op::OpKind kind, cons
 
 /// Behind the fast paths: performs an accumulate or get_accumulate whose datatype and count are the same at origin and
 /// target as a simple operation (core/epoch.h). False if the general path must decide, also about a null `window`.
-/// MPI_NO_OP reads no origin.
+/// MPI_NO_OP reads no origin. `has_request`: of an operation whose request is complete when the call returns.
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
-                MPI_Op op, int rank, MPI_Aint disp);
+                MPI_Op op, int rank, MPI_Aint disp, bool has_request = false);
+/// The same for a put or get with such a request.
+bool try_requested(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
+                   int rank, MPI_Aint disp);
 
 /// Opens a target for the fast paths, on the first operation of an epoch. True if the caller's fast path may succeed
 /// now. False if the target was open already, has no fast path, or cannot be opened: the general path then finds the

@@ -46,11 +46,18 @@ template <class F>
 
 // The same as try_update() for a put or get. Inlined, because a call would cost as much as the rest.
 [[gnu::always_inline]] inline bool try_transfer(Window* window, op::OpKind kind, const void* origin, void* result,
-                                                int count, MPI_Datatype type, int rank, MPI_Aint disp) {
+                                                int count, MPI_Datatype type, int rank, MPI_Aint disp,
+                                                bool has_request = false) {
     const std::int64_t bytes = abi::plain_size(type) * count;
     if (window == nullptr || count <= 0 || bytes <= 0) return false;
     return try_it([&] {
-        return epoch::try_simple(window->core, rank, {kind, static_cast<std::uint64_t>(bytes), disp, origin, result});
+        return epoch::try_simple(window->core, rank,
+                                 {.kind = kind,
+                                  .bytes = static_cast<std::uint64_t>(bytes),
+                                  .disp = disp,
+                                  .origin = origin,
+                                  .result = result,
+                                  .has_request = has_request});
     });
 }
 
@@ -72,8 +79,13 @@ bool opens(Window* window, int rank) {
     return try_it([&] { return epoch::opens(window->core, static_cast<std::uint32_t>(rank)); });
 }
 
+bool try_requested(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
+                   int rank, MPI_Aint disp) {
+    return try_transfer(window, kind, origin, result, count, type, rank, disp, true);
+}
+
 bool try_update(Window* window, op::OpKind kind, const void* origin, void* result, int count, MPI_Datatype type,
-                MPI_Op op, int rank, MPI_Aint disp) {
+                MPI_Op op, int rank, MPI_Aint disp, bool has_request) {
     if (window == nullptr || count <= 0) return false;
     const Update how = update_of(type, op);  // a copy: a call that waits may run others of this thread
     if (how.apply == nullptr) return false;
@@ -82,7 +94,9 @@ bool try_update(Window* window, op::OpKind kind, const void* origin, void* resul
         origin = nullptr;
     }
     const std::uint64_t bytes = how.width * static_cast<std::uint64_t>(count);
-    return try_it([&] { return epoch::try_simple(window->core, rank, {kind, bytes, disp, origin, result, &how}); });
+    return try_it([&] {
+        return epoch::try_simple(window->core, rank, {kind, bytes, disp, origin, result, &how, has_request});
+    });
 }
 
 namespace slow {

@@ -64,6 +64,38 @@ namespace entry {
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
         target_count, target_datatype, op
 
+// Behind the fast paths: the same operations on memory that is not mapped here.
+[[gnu::noinline]] static int put_unmapped(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                          int target_rank, MPI_Aint target_disp, int target_count,
+                                          MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+    if (origin_addr == nullptr || origin_count != target_count || origin_datatype != target_datatype ||
+        !try_requested(requesting(win, target_rank, request), op::OpKind::Put, origin_addr, nullptr, target_count,
+                       target_datatype, target_rank, target_disp))
+        return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
+    return succeed_with(Entry::Rput, request);
+}
+
+[[gnu::noinline]] static int get_unmapped(void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                                          int target_rank, MPI_Aint target_disp, int target_count,
+                                          MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+    if (origin_addr == nullptr || origin_count != target_count || origin_datatype != target_datatype ||
+        !try_requested(requesting(win, target_rank, request), op::OpKind::Get, nullptr, origin_addr, target_count,
+                       target_datatype, target_rank, target_disp))
+        return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
+    return succeed_with(Entry::Rget, request);
+}
+
+[[gnu::noinline]] static int accumulate_unmapped(const void* origin_addr, int origin_count,
+                                                 MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                                                 int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
+                                                 MPI_Request* request) {
+    if (origin_addr == nullptr || origin_count != target_count || origin_datatype != target_datatype ||
+        !try_update(requesting(win, target_rank, request), op::OpKind::Accumulate, origin_addr, nullptr, target_count,
+                    target_datatype, op, target_rank, target_disp, true))
+        return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
+    return succeed_with(Entry::Raccumulate, request);
+}
+
 int Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype, void* result_addr,
                    int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
                    int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
@@ -88,7 +120,7 @@ int Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype
     std::byte* target = nullptr;
     if (!OSC_LIKELY(origin_addr != nullptr) ||
         !OSC_LIKELY(requested_transfer(win, request, OSC_TRANSFER_SIDES, target, bytes)))
-        return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
+        return put_unmapped(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rput>(target, origin_addr, bytes, request);
 }
 
@@ -98,7 +130,7 @@ int Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int 
     std::byte* target = nullptr;
     if (!OSC_LIKELY(origin_addr != nullptr) ||
         !OSC_LIKELY(requested_transfer(win, request, OSC_TRANSFER_SIDES, target, bytes)))
-        return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
+        return get_unmapped(OSC_TRANSFER_ARGUMENTS, win, request);
     return move_and_succeed<Entry::Rget>(origin_addr, target, bytes, request);
 }
 
@@ -109,7 +141,7 @@ int Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_d
         !OSC_LIKELY(origin_addr != nullptr) ||
         !OSC_LIKELY(quick_any<false>(target_datatype, requesting(win, target_rank, request), target_count, target_rank,
                                      target_disp, op, origin_addr, nullptr)))
-        return slow::Raccumulate(OSC_TRANSFER_ARGUMENTS, op, win, request);
+        return accumulate_unmapped(OSC_TRANSFER_ARGUMENTS, op, win, request);
     return succeed_with(Entry::Raccumulate, request);
 }
 
@@ -118,9 +150,13 @@ int Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype orig
                     int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
     if (!OSC_LIKELY(same_operands(origin_count, origin_datatype, result_count, result_datatype, target_count,
                                   target_datatype, op)) ||
-        !has_operands(origin_addr, result_addr, op) ||
-        !OSC_LIKELY(quick_fetch(target_datatype, requesting(win, target_rank, request), target_count, target_rank,
-                                target_disp, op, origin_addr, result_addr)))
+        !has_operands(origin_addr, result_addr, op))
+        return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);
+    Window* const window = requesting(win, target_rank, request);
+    if (!OSC_LIKELY(quick_fetch(target_datatype, window, target_count, target_rank, target_disp, op, origin_addr,
+                                result_addr)) &&
+        !try_update(window, op::OpKind::GetAccumulate, origin_addr, result_addr, target_count, target_datatype, op,
+                    target_rank, target_disp, true))
         return slow::Rget_accumulate(OSC_FETCH_ARGUMENTS, win, request);
     return succeed_with(Entry::Rget_accumulate, request);
 }

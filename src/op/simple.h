@@ -15,6 +15,7 @@ struct Simple {
     const void* origin = nullptr;  // null for a get and for MPI_NO_OP
     void* result = nullptr;        // of what returns data
     const Update* how = nullptr;   // of all but put and get
+    bool has_request = false;      // that is complete when the call returns, so buffers are free and results stored
 
     bool is_transfer() const { return how == nullptr; }
 };

@@ -83,7 +83,7 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
 
 Outcome Net::simple(Target& target, const op::Simple& what, bool prepared) {
     constexpr std::uint64_t kMostBytes = 1024;  // longer operations gain nothing from one message
-    if (!prepared || what.bytes > kMostBytes) return kNotServed;
+    if (!prepared || what.has_request || what.bytes > kMostBytes) return kNotServed;
     net::Stream* const stream = stream_of(target).load(std::memory_order_acquire);
     if (stream == nullptr || !stream->try_small(what, threaded_)) return kNotServed;
     return {.in_flight = true, .path = stats::DataPath::Message};

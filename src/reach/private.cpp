@@ -3,6 +3,7 @@
 #include "reach/private.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "local/image.h"
 
@@ -40,6 +41,7 @@ Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, cons
     : path_(stats::DataPath::ProcessVm) {
     const pid_t pid = way.pid_of(target.rank);
     if (pid != 0 && sent == nullptr) {
+        fault_ = way.await_updates(target);
         cross_.emplace(pid, base, way.origin_.stripes(target.control()));
         return;
     }
@@ -96,14 +98,70 @@ bool Private::join(Target& target, const op::Simple& what, pid_t pid, std::uint6
     const bool is_put = what.kind == op::OpKind::Put;
     const bool fits = what.is_transfer() ? what.bytes <= (is_put ? cma::Collected::kMostPut : cma::Collected::kMostGet)
                                          : is_batchable(what);
-    if (!fits || (!run_.goes_on() && !run_.look(false))) return false;
+    const bool awaits_result = what.has_request && what.result != nullptr;
+    if (!fits || awaits_result || (!run_.goes_on() && !run_.look(false))) return false;
     if (!run_.is_long()) target.unmapped_run = false;
     if (!run_.lengthen()) return false;
+    const auto disp = static_cast<std::int64_t>(offset);
+    Peer* const peer = peer_of_run(target, what, address - offset);
+    if (peer == nullptr) {
+        if (await_updates(target) != Fault::None) return false;
+        target.unmapped_run = true;
+        run_.batch()
+            .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
+            .add(what, disp);
+        return true;
+    }
     target.unmapped_run = true;
-    run_.batch()
-        .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
-        .add(what, static_cast<std::int64_t>(offset));
+    if (is_put) {
+        peer->messages->move(true, disp, const_cast<void*>(what.origin), what.bytes);
+        return true;
+    }
+    peer->messages->update(*what.how, disp, what.origin, what.result, 1);
+    peer->sent_updates = true;
+    sent_updates_.store(true, std::memory_order_relaxed);
+    if (what.result != nullptr) {
+        send(*std::ranges::find(in_messages_, peer));
+        peer->run = 0;
+    }
     return true;
+}
+
+// The process whose messages take an operation of the run; null: the batch does. The first operation of a run on a
+// target decides for all but gets, so that its updates keep their order.
+Private::Peer* Private::peer_of_run(const Target& target, const op::Simple& what, std::uint64_t base) {
+    if (what.kind == op::OpKind::Get) return nullptr;
+    net::AgentRoute* const route = route_to(target);
+    if (peers_ == nullptr) return nullptr;  // no process has been asked
+    Peer& peer = peers_[target.local_index];
+    if (peer.messages) return &peer;
+    const bool is_first = std::exchange(peer.run, run_.number()) != run_.number();
+    if (!is_first || route == nullptr || what.result != nullptr) return nullptr;
+    if (!net::is_attended(route->box->attended.load(std::memory_order_relaxed))) return nullptr;
+    const auto place = std::ranges::find(in_messages_, nullptr);
+    if (place == in_messages_.end() || !net::Outbox::mine().keep()) return nullptr;
+    *place = &peer;
+    asks_agents_.store(true, std::memory_order_relaxed);
+    origin_.incomplete.fetch_add(1, std::memory_order_relaxed);
+    peer.messages.emplace(net::Outbox::mine(), *route, target.control().served, base, target.rank, &pending_);
+    return &peer;
+}
+
+// Sends what a process's messages have taken, and ends that.
+void Private::send(Peer*& place) {
+    run_.note(place->messages->finish());
+    place->messages.reset();
+    net::Outbox::mine().keep_no_more();
+    place = nullptr;
+}
+
+// Before updates of a target by process_vm_*: awaits those that messages have taken.
+Fault Private::await_updates(const Target& target) {
+    if (!sent_updates_.load(std::memory_order_relaxed)) return Fault::None;
+    Peer& peer = peers_[target.local_index];
+    if (!std::exchange(peer.sent_updates, false)) return Fault::None;
+    if (peer.messages) send(*std::ranges::find(in_messages_, &peer));
+    return await_agents(target.rank);
 }
 
 // Has a thread of the target that waits execute the operation: sooner than by a call of the system, or two for an

@@ -1,7 +1,9 @@
 // The way to memory that only its owner has mapped: a thread of the owner that waits, process_vm_* where the system
-// allows it, else messages to the owner's agent.
+// allows it, else messages to the owner's agent. A long run of puts and updates waits in messages for a thread that
+// waits, else in a batch for process_vm_*.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -33,9 +35,13 @@ class Private final : public LocalReach {
     /// joins its batch.
     Outcome simple_at(Target& target, const op::Simple& what, bool prepared, std::uint64_t address,
                       std::uint64_t offset);
-    void end_run() override { run_.end(); }
+    void end_run() override {
+        run_.end();
+        send_run();
+    }
     void leave_run(Target& target) override {
         run_.leave();
+        send_run();
         target.unmapped_run = false;
     }
     stats::DataPath path(const Target& target) const override {
@@ -45,6 +51,7 @@ class Private final : public LocalReach {
     /// Messages to agents hold copies of the origin's data, so they use no buffer of it.
     Fault complete(std::uint32_t rank, Completion until) override {
         base::FirstFault first;
+        send_run();
         first.note(run_.take_fault());
         if (until == Completion::AtTarget && asks_agents_.load(std::memory_order_relaxed))
             first.note(await_agents(rank));
@@ -90,10 +97,20 @@ class Private final : public LocalReach {
     /// A process of this node, as its agent's sender knows it.
     struct Peer {
         std::atomic<net::AgentRoute*> route{nullptr};
-        std::atomic<std::uint32_t> calls{0};  // before the route is made
+        std::atomic<std::uint32_t> calls{0};          // before the route is made
+        std::optional<net::AgentTransport> messages;  // take operations of the run
+        std::uint64_t run = 0;                        // the last run on the process
+        bool sent_updates = false;                    // in messages that are not known to be answered
     };
 
     bool join(Target& target, const op::Simple& what, pid_t pid, std::uint64_t address, std::uint64_t offset);
+    Peer* peer_of_run(const Target& target, const op::Simple& what, std::uint64_t base);
+    void send(Peer*& place);
+    void send_run() {
+        for (Peer*& place : in_messages_)
+            if (place != nullptr) send(place);
+    }
+    Fault await_updates(const Target& target);
     bool ask(const Target& target, const op::Simple& what, std::uint64_t offset);
     net::AgentRoute* route_to(const Target& target);
     Fault connect(const Target& target, net::AgentRoute*& route);
@@ -103,8 +120,10 @@ class Private final : public LocalReach {
     std::once_flag peers_made_;
     std::unique_ptr<Peer[]> peers_;  // by Target::local_index
     net::IncompleteOps pending_;
-    std::atomic<bool> asks_agents_{false};  // an operation has gone to an agent
+    std::atomic<bool> asks_agents_{false};   // an operation has gone to an agent
+    std::atomic<bool> sent_updates_{false};  // of some process
     Run run_;
+    std::array<Peer*, net::Outbox::kMostKept> in_messages_{};  // those with messages
 };
 
 }  // namespace osc::reach

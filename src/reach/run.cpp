@@ -13,9 +13,7 @@ void Run::begin() {
 }
 
 void Run::finish_batch() {
-    const Fault fault = batch_->finish();
-    if (fault == Fault::None || fault_.is_set()) origin_.incomplete.fetch_sub(1, std::memory_order_relaxed);
-    fault_.note(fault);
+    note(batch_->finish());
 }
 
 // Threads of MPI_THREAD_MULTIPLE only read here.

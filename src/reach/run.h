@@ -66,12 +66,21 @@ class Run {
         perform();
         is_long_ = length_ >= kLong;
         length_ = 0;
+        ++number_;
     }
     /// The same; the next run is not expected to be long.
     void leave() {
         perform();
         is_long_ = false;
         length_ = 0;
+        ++number_;
+    }
+    /// Of this run; not 0.
+    std::uint64_t number() const { return number_; }
+    /// Operations that Origin::incomplete counts once have ended, with this fault.
+    void note(Fault fault) {
+        if (fault == Fault::None || fault_.is_set()) origin_.incomplete.fetch_sub(1, std::memory_order_relaxed);
+        fault_.note(fault);
     }
     /// Performs the batch; its first unreported fault.
     Fault take_fault();
@@ -90,6 +99,7 @@ class Run {
     std::unique_ptr<shm::Batch>
         batch_;  // null before the first long run; Origin::incomplete counts it while it has some
     std::uint64_t length_ = 0;
+    std::uint64_t number_ = 1;
     std::uint32_t order_ = 0;
     bool is_long_ = false;
     base::FirstFault fault_;  // unreported, and counted in Origin::incomplete

@@ -188,6 +188,8 @@ class Story {
 
   private:
     static constexpr std::size_t kMostAnswers = 64;
+    static constexpr std::size_t kFirstPut = 100;
+    static constexpr std::size_t kMostPuts = 800;
 
     std::int64_t upto(std::int64_t last) {
         return static_cast<std::int64_t>(random_() % static_cast<unsigned>(last + 1));
@@ -204,6 +206,7 @@ class Story {
         const std::size_t at = static_cast<std::size_t>(upto(2)) * 1024 + static_cast<std::size_t>(upto(5));
         std::int64_t& word = model_[at];
         const std::int64_t operand = upto(1000);
+        if (upto(3) == 0) return request(operand);
         if (upto(3) == 0) {
             const std::int64_t compare = upto(1) == 0 ? word : operand + 1;
             CHECK_OK(MPI_Compare_and_swap(&operand, &compare, expect(word), MPI_INT64_T, target_, byte_of(at),
@@ -218,6 +221,28 @@ class Story {
                : op == MPI_BXOR ? word ^ operand
                : op == MPI_MAX  ? std::max(word, operand)
                                 : operand;
+    }
+
+    // A put, to a word of its own since the last flush, or an update.
+    void request(std::int64_t operand) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (upto(1) == 0) {
+            if (puts_ == kMostPuts) flush_all();
+            const std::size_t at = kFirstPut + puts_++;
+            CHECK_OK(
+                MPI_Rput(&operand, 1, MPI_INT64_T, target_, byte_of(at), 1, MPI_INT64_T, window_.handle(), &request));
+            model_[at] = operand;
+        } else {
+            CHECK_OK(MPI_Raccumulate(&operand, 1, MPI_INT64_T, target_, byte_of(5), 1, MPI_INT64_T, MPI_SUM,
+                                     window_.handle(), &request));
+            model_[5] += operand;
+        }
+        CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+
+    void flush_all() {
+        CHECK_OK(MPI_Win_flush_all(window_.handle()));
+        puts_ = 0;
     }
 
     void other() {
@@ -257,7 +282,7 @@ class Story {
         MPI_Win win = window_.handle();
         switch (upto(3)) {
             case 0:
-                CHECK_OK(MPI_Win_flush_all(win));
+                flush_all();
                 break;
             case 1:
                 CHECK_OK(MPI_Win_flush_local(target_, win));
@@ -280,19 +305,32 @@ class Story {
     std::vector<std::int64_t> model_ = std::vector<std::int64_t>(kWords);
     std::vector<Answer> answers_;
     std::int64_t left_ = 0;
+    std::size_t puts_ = 0;  // since the last flush of all targets
 };
+
+// One rank after the other calls f, and the others wait in the host.
+template <class F>
+void in_turns(F&& f) {
+    for (int turn = 0; turn < size(); ++turn) {
+        if (turn == rank()) f();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
 
 CASE(generated_calls_agree_with_a_model) {
     const int target = (rank() + 1) % size();
     const int calls = osct::full() ? 200000 : 20000;
-    for (unsigned seed = 0; seed < 4; ++seed) {
-        // Memory that is mapped here, and memory that only process_vm_* reaches.
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        // Memory that is mapped here, and memory that only its owner has mapped, of targets that call and that wait.
         const WindowKind kind = seed % 2 == 0 ? WindowKind::Allocate : WindowKind::Create;
         Window window(kind, kWords * sizeof(std::int64_t));
         Story story(window, target, 100 * seed + static_cast<unsigned>(rank()));
         for (int epoch = 0; epoch < 4; ++epoch) {
             CHECK_OK(MPI_Win_lock_all(0, window));
-            story.go(calls / 16);
+            if (seed < 4)
+                story.go(calls / 16);
+            else
+                in_turns([&] { story.go(calls / 16); });
             CHECK_OK(MPI_Win_unlock_all(window));
         }
         MPI_Barrier(MPI_COMM_WORLD);

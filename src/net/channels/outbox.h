@@ -73,6 +73,16 @@ class Outbox {
     std::uint32_t claim();
     void give_back(std::uint32_t number);
 
+    /// Slots that may stay claimed between the calls of a program; the others serve calls that wait for a slot.
+    static constexpr std::uint32_t kMostKept = kMessageSlots / 2;
+    /// Whether the caller may keep one slot after the other, until keep_no_more().
+    bool keep() {
+        if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostKept) return true;
+        keep_no_more();
+        return false;
+    }
+    void keep_no_more() { kept_.fetch_sub(1, std::memory_order_relaxed); }
+
     /// Has a thread of the target that waits execute one operation: its status. Nothing is done, and no value returned,
     /// if no thread of the target seems to wait, none answers within some microseconds, or another thread asks.
     /// `data` and `compare`: what the record carries; `result`: for what it returns. All of that together fits
@@ -110,6 +120,7 @@ class Outbox {
     shm::Doorbell introduced_;                                              // rung when a route leaves Introducing
     std::atomic<std::uint32_t> free_{(1u << kMessageSlots) - 1};
     shm::Doorbell freed_;
+    std::atomic<std::uint32_t> kept_{0};
     std::array<std::vector<ReplySegment>, kMessageSlots> segments_;
     std::mutex tracked_mutex_;
     std::vector<SentMessage> tracked_;     // oldest first

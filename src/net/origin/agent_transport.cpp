@@ -58,7 +58,10 @@ void AgentTransport::send() {
         outbox_.give_back(number);
         return;
     }
-    in_flight_[(first_ + count_++) % kMessageSlots] = number;
+    if (incomplete_ != nullptr && !returns_data_)
+        outbox_.track({number, rank_, &route_, incomplete_});
+    else
+        in_flight_[(first_ + count_++) % kMessageSlots] = number;
 }
 
 void AgentTransport::await_oldest() {
@@ -74,10 +77,6 @@ void AgentTransport::await_oldest() {
 
 Fault AgentTransport::finish() {
     if (filling_ != Outbox::kNone) send();
-    if (incomplete_ != nullptr && !returns_data_ && fault_ == Fault::None) {
-        for (; count_ > 0; --count_, first_ = (first_ + 1) % kMessageSlots)
-            outbox_.track({in_flight_[first_], rank_, &route_, incomplete_});
-    }
     while (count_ > 0)
         await_oldest();
     return fault_;

@@ -159,7 +159,8 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
 }
 
 bool Stream::try_small(const op::Simple& simple, bool threaded) {
-    const auto& [kind, bytes, disp, origin, result, how] = simple;
+    const auto& [kind, bytes, disp, origin, result, how, has_request] = simple;
+    OSC_ASSERT(!has_request);
     Record record{opcode_of(kind), Basic::None, Op::None, 0, static_cast<std::uint32_t>(bytes), disp};
     if (how != nullptr) {
         record.basic = how->basic;
