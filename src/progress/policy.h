@@ -27,7 +27,7 @@ struct Policy {
     // The network thread.
     static constexpr std::int64_t kThreadSpin = 20000;     // polls so long after an event: one message brings the next
     static constexpr std::int64_t kThreadYields = 200000;  // parks if an application thread polled so recently
-    static constexpr int kSleepMs = 500;                   // longest sleep
+    static constexpr int kSleepMs = 1000;                  // longest sleep
     static constexpr int kRetrySleepMs = 1;                // the same while something awaits a change without an event
     static constexpr std::int64_t kPeerCheck = 200000000;  // between searches for dead peers
 
