@@ -1,27 +1,34 @@
-// The host's collectives by which a window is made. MPICH's: reductions of a few bytes by recursive doubling, gathers
-// by recursive doubling or Bruck's algorithm while the whole is small, round a ring when it is large.
+// The collectives by which a window is made: the host's (MPICH's: reductions by recursive doubling, gathers of little
+// by Bruck's algorithm), and the gather of the nodes' first processes, by the library's own steps.
 #include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
 #include <utility>
 #include <vector>
 
-#include "net/network_stack.h"
 #include "protocols.h"
+#include "shm/arena.h"
+#include "sync/dissemination.h"
 
 namespace simulation {
 namespace {
 
-constexpr std::size_t kTeamCard = sizeof(osc::shm::ArenaAddress) + 32;  // src/window/team.cpp
-constexpr std::size_t kRingFrom = 524288;  // bytes of a whole gather (MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE)
+// Records of src/window/team.h, in bytes.
+constexpr std::size_t kRecord = sizeof(osc::shm::ArenaAddress) + 32;
+constexpr std::size_t kUnion = 48;
+constexpr std::size_t kContextIds = 260;  // that MPICH reduces for a communicator
 
-// A row of collectives that each process goes through.
+// A row of collectives that each process goes through, with all others, with those of its node, or, for the first
+// process of a node, with the other first ones.
 struct Stage {
     enum Kind : std::uint8_t { Reduce, Gather, Meet, Work } kind;
     std::size_t bytes = 0;  // of each process
-    double ns = 0;
+    enum Among : std::uint8_t { All, Node, Firsts } among = All;
+    double ns = 0;  // of Work, in the first process of each node
 };
 
-// What is left of a process's way through one collective, as rounds of sending to one and hearing from one. Processes
-// beyond a power of two are stood for by a neighbour in a reduction.
+// What a process does in a round of a collective: it sends to one, and goes on when it has heard from one.
 struct Round {
     Process to;
     Process from;
@@ -29,171 +36,192 @@ struct Round {
 };
 constexpr Process kNoProcess = ~Process{0};
 
-class Rows final : public Protocol {
+// The rounds of a collective are the same in all processes, and a process has one message to wait for in each. So the
+// times follow round by round, without events.
+class Rows {
   public:
-    Rows(Engine& engine, const Job& job, std::vector<Stage> stages)
-        : engine_(engine), job_(job), stages_(std::move(stages)), states_(job.processes), nodes_(job.nodes()) {}
+    Rows(const Machine& machine, const Job& job)
+        : machine_(machine), job_(job), times_(job.processes), arrive_(times_) {}
 
-    void begin(Process process) override { go_on(process); }
-
-    void arrived(const Message& message) override {
-        State& state = states_[message.to];
-        if (message.kind == kPing) return go_on(message.to);
-        state.came.push_back(message.number);
-        go_on(message.to);
+    void run(const std::vector<Stage>& stages) {
+        for (const Stage& stage : stages) {
+            if (stage.kind == Stage::Meet)
+                meet();
+            else if (stage.kind == Stage::Work)
+                work(stage);
+            else
+                for (std::uint32_t number = 0; number < rounds_of(stage); ++number)
+                    go_round(stage, number);
+        }
     }
+    double end() const { return *std::max_element(times_.begin(), times_.end()); }
 
   private:
-    enum Kind : std::uint8_t { kStep, kPing };
-    struct State {
-        std::uint32_t stage = 0;
-        std::uint32_t round = 0;
-        bool has_sent = false;
-        std::vector<std::uint64_t> came;  // rounds of others' that it has heard of
-    };
-    struct Node {
-        std::uint32_t here = 0;
-        double latest = 0;
-    };
-
-    static std::uint32_t below(std::uint32_t processes) {  // the largest power of two that is not above it
-        std::uint32_t power = 1;
-        while (power * 2 <= processes)
-            power *= 2;
-        return power;
+    // Of the largest group of processes.
+    std::uint32_t rounds_of(const Stage& stage) const {
+        const std::uint32_t all = stage.among == Stage::All    ? job_.processes
+                                  : stage.among == Stage::Node ? job_.local_size(0)
+                                                               : job_.nodes();
+        const auto rounds = static_cast<std::uint32_t>(std::bit_width(all - 1));
+        return stage.kind == Stage::Reduce && !std::has_single_bit(all) ? rounds + 1 : rounds;
     }
 
-    // The given round of a stage for a process; false if there is none.
-    bool round_of(const Stage& stage, Process me, std::uint32_t number, Round& round) const {
-        const std::uint32_t all = job_.processes;
+    static Round round_of(const Stage& stage, const Job& job, Process process, std::uint32_t number) {
+        const std::uint32_t node = job.node_of(process);
+        const Process first = job.leader(node);
+        Round round{kNoProcess, kNoProcess, 0};
+        if (stage.among == Stage::All) return round_among(stage, job.processes, process, number);
+        if (stage.among == Stage::Node) {
+            round = round_among(stage, job.local_size(node), process - first, number);
+            for (Process* const place : {&round.to, &round.from})
+                if (*place != kNoProcess) *place += first;
+        } else if (process == first) {
+            round = round_among(stage, job.nodes(), node, number);
+            for (Process* const place : {&round.to, &round.from})
+                if (*place != kNoProcess) *place = job.leader(*place);
+        }
+        return round;
+    }
+
+    // The same among so many, by their places. In a reduction, of processes beyond a power of two the first ones stand
+    // for each other in pairs: an even one sends to its neighbour before the first round, and hears from it behind the
+    // last.
+    static Round round_among(const Stage& stage, std::uint32_t all, Process me, std::uint32_t number) {
+        constexpr Round kNothing{kNoProcess, kNoProcess, 0};
         if (stage.kind == Stage::Gather) {
+            const osc::sync::Dissemination among{me, all};
             const std::uint32_t distance = std::uint32_t{1} << number;
-            if (distance >= all) return false;
-            const std::uint32_t blocks = std::min(distance, all - distance);
-            round = {(me + all - distance) % all, (me + distance) % all, stage.bytes * blocks};
-            return true;
+            if (distance >= all) return kNothing;
+            return {among.before(distance), among.next(distance), stage.bytes * among.blocks(distance)};
         }
-        const std::uint32_t power = below(all);
-        const std::uint32_t more = all - power;  // the first 2 * more stand for each other in pairs
-        if (more > 0 && me < 2 * more) {
-            if (me % 2 == 0) {  // is stood for
-                round = number == 0 ? Round{me + 1, kNoProcess, stage.bytes} : Round{kNoProcess, me + 1, stage.bytes};
-                return number < 2;
-            }
-            if (number == 0) {
-                round = {kNoProcess, me - 1, stage.bytes};
-                return true;
-            }
-            --number;
+        const std::uint32_t power = std::bit_floor(all);
+        const std::uint32_t more = all - power;
+        const bool paired = me < 2 * more;
+        const auto rounds = static_cast<std::uint32_t>(std::bit_width(power)) - 1;
+        if (more > 0 && (number == 0 || number > rounds)) {
+            if (!paired || number > rounds + 1) return kNothing;
+            const bool sends = (me % 2 == 0) == (number == 0);
+            return sends ? Round{me ^ 1, kNoProcess, stage.bytes} : Round{kNoProcess, me ^ 1, stage.bytes};
         }
-        const Process place = more > 0 ? (me < 2 * more ? me / 2 : me - more) : me;
-        const std::uint32_t distance = std::uint32_t{1} << number;
-        if (distance < power) {
-            const Process other = place ^ distance;
-            const Process peer = other < more ? other * 2 + 1 : other + more;
-            round = {peer, peer, stage.bytes};
-            return true;
-        }
-        if (distance == power && more > 0 && me < 2 * more) {
-            round = {me - 1, kNoProcess, stage.bytes};
-            return true;
-        }
-        return false;
+        if (more > 0) --number;
+        if (number >= rounds || (paired && me % 2 == 0)) return kNothing;
+        const Process other = (paired ? me / 2 : me - more) ^ std::uint32_t{1} << number;
+        const Process peer = other < more ? other * 2 + 1 : other + more;
+        return {peer, peer, stage.bytes};
     }
 
-    void go_on(Process process) {
-        State& state = states_[process];
-        while (state.stage < stages_.size()) {
-            const Stage& stage = stages_[state.stage];
-            if (stage.kind == Stage::Work) {
-                engine_.work(process, stage.ns);
-            } else if (stage.kind == Stage::Gather && stage.bytes * job_.processes >= kRingFrom) {
-                // As many steps as processes, all with the same time, so they are not simulated one by one.
-                const Costs& host = engine_.machine().host;
-                const double step = host.send + host.way + host.receive + host.byte * static_cast<double>(stage.bytes);
-                engine_.work(process, step * (job_.processes - 1));
-            } else if (stage.kind == Stage::Meet) {
-                // Messages of processes in later stages may arrive while this one waits here.
-                if (std::exchange(state.has_sent, true) || !meet(process)) return;
-                state.has_sent = false;
-            } else {
-                Round round{};
-                while (round_of(stage, process, state.round, round)) {
-                    if (!std::exchange(state.has_sent, true) && round.to != kNoProcess) send(process, round);
-                    if (round.from != kNoProcess && !take(state, key(state, round.from))) return;
-                    state.has_sent = false;
-                    ++state.round;
-                }
-                state.round = 0;
-            }
-            ++state.stage;
+    void go_round(const Stage& stage, std::uint32_t number) {
+        const auto costs = [&](Process process, Process other) -> const Costs& {
+            return job_.node_of(process) == job_.node_of(other) ? machine_.near : machine_.host;
+        };
+        for (Process process = 0; process < job_.processes; ++process) {
+            const Round round = round_of(stage, job_, process, number);
+            if (round.to == kNoProcess) continue;
+            const Costs& cost = costs(process, round.to);
+            times_[process] += cost.send;
+            arrive_[process] = times_[process] + cost.way + cost.byte * static_cast<double>(round.bytes);
+        }
+        for (Process process = 0; process < job_.processes; ++process) {
+            const Process from = round_of(stage, job_, process, number).from;
+            if (from == kNoProcess) continue;
+            times_[process] = std::max(times_[process], arrive_[from]) + costs(process, from).receive;
         }
     }
 
-    std::uint64_t key(const State& state, Process from) const { return std::uint64_t{state.stage} << 32 | from; }
-
-    static bool take(State& state, std::uint64_t key) {
-        const auto found = std::find(state.came.begin(), state.came.end(), key);
-        if (found == state.came.end()) return false;
-        state.came.erase(found);
-        return true;
-    }
-
-    void send(Process process, const Round& round) {
-        const bool near = job_.node_of(process) == job_.node_of(round.to);
-        engine_.send({round.to, process, near ? By::Near : By::Host, kStep, 0, 0, key(states_[process], process)},
-                     round.bytes);
-    }
-
-    // The others of the node go on by themselves; the last one here sends them on.
-    bool meet(Process process) {
-        const std::uint32_t number = job_.node_of(process);
-        Node& node = nodes_[number];
-        node.latest = node.here == 0 ? engine_.time(process) : std::max(node.latest, engine_.time(process));
-        if (++node.here < job_.local_size(number)) return false;
-        node.here = 0;
-        const Process first = job_.leader(number);
-        for (Process peer = first; peer < first + job_.local_size(number); ++peer) {
-            engine_.until(peer, node.latest + engine_.machine().meeting(job_.local_size(number)));
-            if (peer == process) continue;
-            ++states_[peer].stage;
-            states_[peer].has_sent = false;
-            engine_.send({peer, peer, By::Itself, kPing, 0, 0, 0});
+    void meet() {
+        for (std::uint32_t node = 0; node < job_.nodes(); ++node) {
+            const auto begin = times_.begin() + job_.leader(node);
+            const auto end = begin + job_.local_size(node);
+            std::fill(begin, end, *std::max_element(begin, end) + machine_.meeting(job_.local_size(node)));
         }
-        return true;
     }
 
-    Engine& engine_;
+    void work(const Stage& stage) {
+        for (Process process = 0; process < job_.processes; ++process)
+            if (stage.among == Stage::All || job_.leader(job_.node_of(process)) == process) times_[process] += stage.ns;
+    }
+
+    const Machine& machine_;
     const Job& job_;
-    const std::vector<Stage> stages_;
-    std::vector<State> states_;
-    std::vector<Node> nodes_;
+    std::vector<double> times_;
+    std::vector<double> arrive_;  // what each process has sent last
 };
 
 Outcome run(const Machine& machine, const Job& job, const std::vector<Stage>& once) {
-    std::vector<Stage> all;
+    Rows rows(machine, job);
     for (std::uint32_t i = 0; i < job.repeats; ++i)
-        all.insert(all.end(), once.begin(), once.end());
-    Engine engine(machine, job.processes);
-    Rows protocol(engine, job, all);
-    engine.run(protocol);
-    return {engine.end() / job.repeats, 0};
+        rows.run(once);
+    return {rows.end() / job.repeats, 0};
 }
 
 // create_window() of src/window/create.cpp.
 std::vector<Stage> of_window(const Machine& machine) {
-    return {{Stage::Meet}, {Stage::Meet},      {Stage::Reduce, 8}, {Stage::Work, 0, machine.window},
+    return {{Stage::Meet}, {Stage::Meet},      {Stage::Reduce, 8}, {Stage::Work, 0, Stage::All, machine.window},
             {Stage::Meet}, {Stage::Reduce, 20}};
 }
 
-// Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp before it: the host's
-// MPI_Comm_split_type, both exchanges of addresses with an agreement behind the first and two behind the second, and
-// the slowest measurement.
-std::vector<Stage> of_first_window(const Machine& machine) {
-    std::vector<Stage> stages(static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
-    const Stage exchange[] = {
-        {Stage::Gather, kTeamCard}, {Stage::Reduce, 4}, {Stage::Gather, sizeof(osc::net::ProcessAddress)},
-        {Stage::Reduce, 4},         {Stage::Reduce, 4}, {Stage::Reduce, 8}};
+// The processes of node 0.
+std::vector<std::uint32_t> first_ranks(const Job& job) {
+    std::vector<std::uint32_t> ranks(job.local_size(0));
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
+        ranks[rank] = rank;
+    return ranks;
+}
+
+// Of a process whose network is TCP's and was opened for the team of all.
+osc::net::ProcessAddress address_of(const Job& job, Process process) {
+    osc::net::ProcessAddress address;
+    address.token = 0x9e3779b97f4a7c15ull ^ process;
+    const std::uint32_t host = 0x0a000000 + job.node_of(process);
+    const std::uint32_t ports = process * 0x85ebca6bu;  // of the endpoint and of the lifeline
+    address.address.size = 16;
+    std::memcpy(address.address.bytes + 2, &ports, 2);
+    std::memcpy(address.address.bytes + 4, &host, sizeof host);
+    address.lifeline = {host, static_cast<std::uint16_t>(ports >> 16), 0};
+    return address;
+}
+
+osc::net::AddressForm form_of(const Job& job) {
+    osc::net::AddressDifferences all;
+    const osc::net::ProcessAddress zero = address_of(job, 0);
+    for (Process process = 0; process < job.processes; ++process) {
+        const osc::net::AddressDifferences its(address_of(job, process), zero,
+                                               address_of(job, job.leader(job.node_of(process))));
+        for (std::size_t at = 0; at < all.in_team.size(); ++at) {
+            all.in_team[at] |= its.in_team[at];
+            all.in_node[at] |= its.in_node[at];
+        }
+    }
+    return {zero, all};
+}
+
+// Team::of(), Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp, in their order; the
+// host's MPI_Comm_split_type and its broadcast as reductions.
+std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
+    using osc::net::ProcessAddress;
+    std::vector<Stage> stages = {{Stage::Reduce, 56}};
+    stages.insert(stages.end(), static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
+    const std::size_t part = form_of(job).part_bytes(first_ranks(job));
+    const Stage exchange[] = {{Stage::Reduce, 4, Stage::Node},
+                              {Stage::Gather, kRecord, Stage::Node},
+                              {Stage::Reduce, kUnion + (job.processes + 63) / 64 * 8},
+                              {Stage::Reduce, 4},
+                              {Stage::Reduce, kContextIds},
+                              {Stage::Gather, 8, Stage::Firsts},
+                              {Stage::Reduce, 4, Stage::Node},
+                              {Stage::Reduce, 4},
+                              {Stage::Reduce, 12},
+                              {Stage::Reduce, sizeof(ProcessAddress)},
+                              {Stage::Gather, sizeof(ProcessAddress), Stage::Node},
+                              {Stage::Reduce, 2 * sizeof(ProcessAddress)},
+                              {Stage::Reduce, 4},
+                              {Stage::Reduce, 4},
+                              {Stage::Gather, part, Stage::Firsts},
+                              {Stage::Work, 0, Stage::Firsts, machine.entry * job.processes},
+                              {Stage::Reduce, 4},
+                              {Stage::Reduce, 4},
+                              {Stage::Reduce, 12},
+                              {Stage::Reduce, 16}};
     stages.insert(stages.end(), std::begin(exchange), std::end(exchange));
     const std::vector<Stage> window = of_window(machine);
     stages.insert(stages.end(), window.begin(), window.end());
@@ -202,8 +230,35 @@ std::vector<Stage> of_first_window(const Machine& machine) {
 
 }  // namespace
 
+osc::net::ProcessTable::Size table_size(const Job& job) {
+    return {job.processes, job.nodes(), job.nodes(), form_of(job).part_bytes(first_ranks(job))};
+}
+
+// As Team::write_table() does it, with the first node's part for each.
+double entry_ns(const Job& job) {
+    const osc::net::AddressForm form = form_of(job);
+    const std::vector<std::uint32_t> ranks = first_ranks(job);
+    std::vector<osc::net::ProcessAddress> addresses;
+    for (const std::uint32_t rank : ranks)
+        addresses.push_back(address_of(job, rank));
+    const osc::net::ProcessTable::Size size = table_size(job);
+    std::vector<std::uint64_t> memory(size.bytes() / sizeof(std::uint64_t) + 1);
+    osc::net::ProcessTable table = osc::net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
+    for (std::uint32_t node = 0; node < job.nodes(); ++node)
+        form.write_part(ranks, addresses, table.parts.data() + node * size.part_bytes);
+    const std::vector<std::byte> parts(table.parts.begin(), table.parts.end());
+    const std::vector<std::uint32_t> local_index(job.processes);
+    const auto begin = std::chrono::steady_clock::now();
+    std::ranges::copy(local_index, table.local_index.begin());
+    std::ranges::copy(parts, table.parts.begin());
+    for (std::uint32_t node = 0; node < job.nodes(); ++node)
+        table.enter(node, 0, node);
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+    return spent.count() / job.processes;
+}
+
 Outcome first_window(const Machine& machine, const Job& job) {
-    return run(machine, job, of_first_window(machine));
+    return run(machine, job, of_first_window(machine, job));
 }
 
 Outcome window(const Machine& machine, const Job& job) {

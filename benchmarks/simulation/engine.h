@@ -34,6 +34,8 @@ struct Machine {
     double window = 0;
     // Reductions that the host's MPI_Comm_split_type takes as long as.
     double splits = 0;
+    // What the first process of a node does for each process of a first window.
+    double entry = 0;
 
     double meeting(std::uint32_t processes) const { return processes < 2 ? 0 : meet + meet_more * (processes - 2); }
 };

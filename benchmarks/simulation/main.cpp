@@ -38,6 +38,7 @@ const std::map<std::string_view, double& (*)(Machine&)> kNames = {
     {"meet_more", [](Machine& m) -> double& { return m.meet_more; }},
     {"window_ns", [](Machine& m) -> double& { return m.window; }},
     {"splits", [](Machine& m) -> double& { return m.splits; }},
+    {"entry_ns", [](Machine& m) -> double& { return m.entry; }},
 };
 
 const std::map<std::string_view, std::uint32_t Job::*> kCounts = {{"processes", &Job::processes},
@@ -53,6 +54,10 @@ const std::map<std::string_view, Outcome (*)(const Machine&, const Job&)> kScena
     {"contended_lock", simulation::contended_lock},
     {"window", simulation::window},
     {"first_window", simulation::first_window},
+    {"entry",
+     [](const Machine&, const Job& j) {
+         return Outcome{simulation::entry_ns(j), 0};
+     }},
 };
 
 template <class T>

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine.h"
+#include "net/process_table.h"
 
 namespace simulation {
 
@@ -56,6 +57,12 @@ struct Memory {
     double communicator = 0;  // once, with its part of what the node holds once; without what the provider keeps
 };
 Memory memory(const Job& job);
+
+/// Of a node's table of processes.
+osc::net::ProcessTable::Size table_size(const Job& job);
+
+/// Measures what a process's entry in a node's table of processes takes, in ns.
+double entry_ns(const Job& job);
 
 /// MPI_Win_allocate on a communicator that has had a window before.
 Outcome window(const Machine& machine, const Job& job);

@@ -143,13 +143,11 @@ int least(MPI_Comm comm, int mine, int& result) {
     return error == MPI_SUCCESS ? wait(request) : error;
 }
 
-int node_of(MPI_Comm comm, int rank) {
-    MPI_Comm node = MPI_COMM_NULL;
-    if (real().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return -1;
-    int first = rank;
-    const int error = least(node, rank, first);
-    real().Comm_free(&node);
-    return error == MPI_SUCCESS ? first : -1;
+int unite(MPI_Comm comm, std::span<std::byte> bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = real().Iallreduce(MPI_IN_PLACE, bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, MPI_BOR,
+                                        comm, &request);
+    return error == MPI_SUCCESS ? wait(request) : error;
 }
 
 void free_handler(MPI_Errhandler& handler) {

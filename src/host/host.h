@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,8 @@ int gather(MPI_Comm comm, const T& mine, T* all) {
 /// Computes the minimum of a value over the processes of `comm`; collective.
 int least(MPI_Comm comm, int mine, int& result);
 
-/// The rank in `comm` of the first process that shares a node of the host with this one, which is rank `rank` of
-/// `comm`; -1 if the host does not know. Collective over `comm`.
-int node_of(MPI_Comm comm, int rank);
+/// Replaces bytes by their union (bitwise or) over the processes of `comm`; collective.
+int unite(MPI_Comm comm, std::span<std::byte> bytes);
 
 /// Whether the program runs at MPI_THREAD_MULTIPLE; asked once, after initialisation.
 bool threads();

@@ -45,7 +45,8 @@ Connection* Connections::find(std::uint64_t token) {
     const std::lock_guard lock(mutex_);
     if (const auto found = connections_.find(token); found != connections_.end()) return found->second.get();
     for (const ProcessTable* table : tables_)
-        if (const ProcessAddress* address = table->find(token); address != nullptr) return connect_locked(*address);
+        if (const std::uint32_t rank = table->find(token); rank != ProcessTable::kUnknown)
+            return connect_locked(table->address(rank));
     return nullptr;
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/host_address.h"
-#include "base/random.h"
 #include "shm/arena.h"
 
 namespace osc::net {
@@ -32,7 +31,7 @@ void NetworkStack::renew() {
     current().store(new NetworkStack, std::memory_order_release);
 }
 
-bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::string& why) {
+bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, const ProcessName& name, std::string& why) {
     static std::mutex opening;
     const std::lock_guard lock(opening);
     if (is_open()) {
@@ -47,19 +46,19 @@ bool NetworkStack::open(const fabric::Wishes& wishes, int timeout_ms, std::strin
     const bool has_none = opened != nullptr && opened->ipv4() == 0;
     std::uint32_t ipv4 = has_none ? base::host_ipv4(wishes.interface, wishes.loopback) : 0;
     if (has_none && ipv4 == 0) ipv4 = base::host_ipv4("", wishes.loopback);  // wishes.interface may be an adapter
-    if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why, ipv4)) return false;
+    if (opened == nullptr || !open(std::move(opened), timeout_ms, Mode::Thread, why, ipv4, name)) return false;
     if (this == &mine()) shm::set_wait_network([] { mine().engine.poll(); });
     return true;
 }
 
 bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why,
-                        std::uint32_t ipv4) {
+                        std::uint32_t ipv4, const ProcessName& name) {
     endpoint_ = std::move(endpoint);
-    address_ = {base::random64(), base::random64(), {}, {}};
+    address_ = {name, {}, {}};
     connections.open(*endpoint_, ipv4 != 0 ? ipv4 : endpoint_->ipv4(), std::int64_t{timeout_ms} * 1000000, address_);
-    sender.open(*endpoint_, address_.token);
-    messenger.open(address_.secret, largest_body());
-    rdma.open(*endpoint_, address_.token);
+    sender.open(*endpoint_, name.token);
+    messenger.open(name.secret, largest_body());
+    rdma.open(*endpoint_, name.token);
     process_ = ::getpid();
     if (engine.start(mode, why)) return true;
     endpoint_.reset();

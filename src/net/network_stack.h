@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/random.h"
 #include "net/rdma.h"
 
 namespace osc::net {
@@ -30,11 +31,11 @@ class NetworkStack final : progress::Driven {
     using Mode = progress::ProgressEngine::Mode;
     /// Opens an endpoint and starts the network thread, once; false with the reason in `why`. `timeout_ms`: how long
     /// the host of a silent peer may be silent too.
-    bool open(const fabric::Wishes& wishes, int timeout_ms, std::string& why);
+    bool open(const fabric::Wishes& wishes, int timeout_ms, const ProcessName& name, std::string& why);
     /// The same over an endpoint that the caller has opened. `ipv4`: this host's address for the lifeline (network
     /// order); 0: the endpoint's, if it has one.
     bool open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_ms, Mode mode, std::string& why,
-              std::uint32_t ipv4 = 0);
+              std::uint32_t ipv4 = 0, const ProcessName& name = {base::random64(), base::random64()});
     /// Ends the network thread and the endpoint. Nothing of this process may be in flight.
     void close();
     /// Ends the network thread only.

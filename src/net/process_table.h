@@ -1,8 +1,9 @@
 // The processes of a team that spans nodes, and how each is reached. A node keeps one table, in memory that its
 // processes share (invariant I6). The node's first process writes it before the others see it; no process changes it
-// later.
+// later. Nodes send each other, and the table keeps, only the bytes in which the addresses of a team differ.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,31 +13,85 @@
 
 namespace osc::net {
 
-/// How a process is reached; exchanged through the host MPI.
-struct ProcessAddress {
-    std::uint64_t token = 0;   // the process's name; random
-    std::uint64_t secret = 0;  // that messages to it must carry
+/// What a process calls itself, and what messages to it must carry.
+struct ProcessName {
+    std::uint64_t token = 0;   // unique in the job
+    std::uint64_t secret = 0;  // equal in the processes that have opened their networks for the same team
+};
+
+/// How a process is reached; exchanged through the host MPI. It has no padding, because its bytes are compared.
+struct ProcessAddress : ProcessName {
     fabric::Address address;
     progress::SocketAddress lifeline;  // none: its host has no IPv4 address that others know
 };
+static_assert(sizeof(ProcessAddress) ==
+              sizeof(ProcessName) + sizeof(fabric::Address) + sizeof(progress::SocketAddress));
+
+/// The bytes in which the addresses of a team differ: from rank 0's, and from that of the first process of the same
+/// node. The team's is the union (bitwise or) of its processes'.
+struct AddressDifferences {
+    using Bytes = std::array<std::uint8_t, sizeof(ProcessAddress)>;
+    AddressDifferences() = default;
+    AddressDifferences(const ProcessAddress& own, const ProcessAddress& of_rank_0, const ProcessAddress& of_first);
+    Bytes in_team{};
+    Bytes in_node{};
+};
+
+/// How addresses become the bytes that differ, and back; equal on all processes of a team.
+class AddressForm {
+  public:
+    AddressForm() = default;
+    AddressForm(const ProcessAddress& of_rank_0, const AddressDifferences& of_team);
+
+    // A *part* is what the first process of a node sends to those of the others for all processes of its node: their
+    // ranks, ascending, and of each address the bytes that differ.
+    /// A part's size, in bytes.
+    std::size_t part_bytes(std::span<const std::uint32_t> ranks) const;
+    void write_part(std::span<const std::uint32_t> ranks, std::span<const ProcessAddress> addresses,
+                    std::byte* part) const;
+
+  private:
+    friend struct ProcessTable;
+    // `first`: the bytes of a part's first address; `own`: the first of them, of another one.
+    ProcessAddress unpack(const std::byte* first, const std::byte* own) const;
+    std::uint64_t token(const std::byte* first, const std::byte* own) const;
+
+    ProcessAddress base_;                              // rank 0's
+    std::array<std::uint8_t, sizeof base_> places_{};  // of the bytes that differ, those that differ in nodes first
+    std::uint8_t width_ = 0;                           // how many differ
+    std::uint8_t width_in_node_ = 0;
+    std::uint8_t token_bytes_ = 0;                             // how many of them are the token's
+    std::array<std::uint8_t, sizeof base_.token> of_token_{};  // their indices in places_
+};
 
 struct ProcessTable {
-    std::span<ProcessAddress> addresses;   // by rank
-    std::span<std::uint64_t> tokens;       // the same, as ExposedWindow wants them
+    static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+    /// How many there are of each. Parts may be of nodes that have become one.
+    struct Size {
+        std::uint32_t processes = 0;
+        std::uint32_t nodes = 0;
+        std::uint32_t parts = 0;
+        std::size_t part_bytes = 0;
+        std::size_t bytes() const;
+    };
+
+    AddressForm form;
+    Size size;
+    std::span<std::uint64_t> tokens;       // by rank
     std::span<std::uint32_t> node_of;      // by rank
     std::span<std::uint32_t> local_index;  // by rank: its number on this node, or shm::LocalRanks::kRemote
-    std::span<std::uint32_t> by_token;     // ranks, in the order of their tokens
+    std::span<std::uint32_t> places;       // by rank: where its address is in `parts`
     std::span<std::uint32_t> leaders;      // by node, in the same order everywhere: its first process
+    std::span<std::byte> parts;
 
-    /// The size of a table, in bytes.
-    static std::size_t bytes_for(std::uint32_t processes, std::uint32_t nodes);
-    /// The table that is, or is to be, at `memory`: aligned like ProcessAddress.
-    static ProcessTable at(std::byte* memory, std::uint32_t processes, std::uint32_t nodes);
+    /// The table that is, or is to be, at `memory`: aligned like std::uint64_t.
+    static ProcessTable at(std::byte* memory, const Size& size, const AddressForm& form);
+    /// Enters the processes of a part, whose first one is `first`.
+    void enter(std::uint32_t part, std::uint32_t first, std::uint32_t node);
 
-    /// Fills tokens and by_token from `addresses`.
-    void index();
-    /// The address of the process with this token; null if it is none of these.
-    const ProcessAddress* find(std::uint64_t token) const;
+    ProcessAddress address(std::uint32_t rank) const;
+    /// The rank of the process with this token, or kUnknown.
+    std::uint32_t find(std::uint64_t token) const;
 };
 
 }  // namespace osc::net

@@ -19,7 +19,7 @@ class Reply final : public net::ReplyHandler {
   public:
     static std::shared_ptr<Reply> to(Window& window, std::uint32_t rank, const net::InspectQuestion& question) {
         net::NetworkStack& network = net::NetworkStack::mine();
-        net::Connection* peer = network.connections.connect(window.team.job()->addresses[rank]);
+        net::Connection* peer = network.connections.connect(window.team.job()->address(rank));
         if (peer == nullptr || peer->ended()) return nullptr;
         auto reply = std::make_shared<Reply>();
         reply->self_ = reply;
@@ -151,7 +151,7 @@ Findings Peers::look_at(Window& window, std::uint32_t rank, std::int64_t limit_n
         ::nanosleep(&pause, nullptr);
     }
     silent_.insert({&window, rank});
-    const progress::Reached reached = progress::reach(window.team.job()->addresses[rank].lifeline, kConnectMs);
+    const progress::Reached reached = progress::reach(window.team.job()->address(rank).lifeline, kConnectMs);
     found.doing = reached == progress::Reached::Accepted  ? Doing::Silent
                   : reached == progress::Reached::Refused ? Doing::Ended
                                                           : Doing::Unreachable;

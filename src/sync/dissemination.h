@@ -3,10 +3,15 @@
 // towards the node of its process, in the steps whose sum is the remaining distance, and equal destinations are added
 // up on the way. So one barrier is also a reduce-scatter of the counts.
 //
+// The same rounds, the other way round, gather (Bruck's algorithm): a node begins with its own block and ends with the
+// blocks of all, from its own on, in the order of the nodes. In the round of a distance it sends its first blocks to
+// node i - 2^k, and receives as many from node i + 2^k behind those that it has.
+//
 // No communication here: the library's barrier of nodes and the simulation of large jobs (benchmarks/simulation) both
 // use this arithmetic.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -19,6 +24,9 @@ struct Dissemination {
 
     std::uint32_t next(std::uint32_t distance) const { return (node + distance) % nodes; }
     std::uint32_t before(std::uint32_t distance) const { return (node + nodes - distance) % nodes; }
+
+    /// How many blocks a round of the gather sends.
+    std::uint32_t blocks(std::uint32_t distance) const { return std::min(distance, nodes - distance); }
 
     /// Removes from `closes`, by process, the counts that travel with the step of this distance, and passes each to
     /// send(process, count). `node_of`: the node of a process.

@@ -23,6 +23,7 @@
 #include "local/cma.h"
 #include "shm/fd_exchange.h"
 #include "shm/machine.h"
+#include "sync/dissemination.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 
@@ -85,7 +86,7 @@ bool ensure_keyval(int& keyval) {
     return host::real().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_team, &keyval, nullptr) == MPI_SUCCESS;
 }
 
-// host::node_of() of a node that OSC_DEBUG=fake_nodes makes up.
+// The first process of a node that OSC_DEBUG=fake_nodes makes up.
 int made_up_node(int rank, int size) {
     const long nodes = std::min<long>(base::values().fake_nodes, size);
     const long node = rank * nodes / size;
@@ -117,8 +118,7 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         team = new Team;
         int size = 0;
         host::real().Comm_size(comm, &size);
-        making.records.resize(static_cast<std::size_t>(size));
-        making.by_machine.resize(static_cast<std::size_t>(size));
+        making.said.resize(kUnionWords + (static_cast<std::size_t>(size) + 63) / 64);
     });
     std::string differs;
     why = "the exchange over the communicator failed";
@@ -197,13 +197,11 @@ int Team::make(Making& making, const char*& why) {
 // If one process cannot reach the others, the whole team falls back to the host. No process that fails leaves the
 // others alone: it takes part in the next agreement on the visibility.
 int Team::exchange(Making& making, bool joins) {
-    const Record mine = introduce(making, joins);
-    int error = host::gather(making.comm, mine, making.records.data());
+    int error = find_nodes(making, joins);
     if (error != MPI_SUCCESS) {
         if (making.made != nullptr) release_shared(std::exchange(making.made, nullptr));
         return error;
     }
-    read_records(making);
     making.visibility = kNone;
     if (making.ready) {
         if (base::attempt([&] {
@@ -232,88 +230,221 @@ int Team::exchange(Making& making, bool joins) {
     return error;
 }
 
-// What this process says of itself. The first process of a node makes the node's shared state.
-Team::Record Team::introduce(Making& making, bool joins) {
-    cma::allow_peers();
-    const auto rank = static_cast<int>(me_);
-    Record mine{};
-    const bool made_up = std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
-    mine.node = made_up ? made_up_node(rank, static_cast<int>(size_)) : host::node_of(making.comm, rank);
-    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
-    mine.atomics = making.atomics ? 1 : 0;
-    mine.meeting = base::random64();
-    shm::Arena& arena = shm::Arena::mine();
-    if (base::attempt([&] {
-            if (!arena.open()) {
-                mine.error = errno;
-                return;
-            }
-            if (host::self_comm(making.comm) == MPI_COMM_NULL || mine.node < 0) return;
-            if (rank == mine.node) {
-                const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
-                if (!piece) {
-                    mine.error = errno;
-                    return;
-                }
-                making.made = new (piece.address) TeamShared;
-                mine.shared_offset = piece.offset;
-            }
-            mine.arena = arena.address();
-            mine.ready = 1;
-        }) != Fault::None)
-        mine.error = ENOMEM;
-    return mine;
+// The nodes, in steps that grow with the logarithm of the processes: those of a host's node exchange records, the union
+// says which processes are the first ones, and these exchange what their nodes say.
+int Team::find_nodes(Making& making, bool joins) {
+    Fault fault = Fault::None;
+    int error = gather_node(making, joins, fault);
+    if (error != MPI_SUCCESS) return error;
+    making.all.clear();
+    making.joined = false;
+    std::ranges::fill(making.said, 0);
+    auto& all = *reinterpret_cast<Union*>(making.said.data());
+    const std::span<std::uint64_t> firsts = std::span(making.said).subspan(kUnionWords);
+    all.unready = fault != Fault::None ? 1 : 0;
+    all.no_memory = fault == Fault::NoMem ? 1 : 0;
+    all.atomics = making.atomics ? 1 : 0;
+    if (me_ == 0)
+        all = {all.unready, all.no_memory, all.atomics, base::random64(), {base::random64(), base::random64()}};
+    if (making.leads_host()) firsts[me_ / 64] |= std::uint64_t{1} << me_ % 64;
+    error = host::unite(making.comm, std::as_writable_bytes(std::span(making.said)));
+    if (error != MPI_SUCCESS) return error;
+    making.ready = all.unready == 0;
+    making.no_memory = all.no_memory != 0;
+    making.atomics = all.atomics != 0;
+    random_ = all.random;
+    name_ = {all.name.token ^ me_, all.name.secret};
+    std::uint32_t hosts = 0;
+    for (const std::uint64_t word : firsts)
+        hosts += static_cast<std::uint32_t>(std::popcount(word));
+    spans_nodes_ = hosts > 1;
+    return making.ready && spans_nodes_ ? find_hosts(making, hosts) : MPI_SUCCESS;
 }
 
-void Team::read_records(Making& making) {
-    making.ready = true;
-    for (const Record& record : making.records) {
-        making.ready = making.ready && record.ready != 0;
-        making.no_memory = making.no_memory || record.error == ENOMEM;
-        making.atomics = making.atomics || record.atomics != 0;
+// The records of the host's node of this process. `fault`: why the process cannot take part.
+int Team::gather_node(Making& making, bool joins, Fault& fault) {
+    const host::Real& mpi = host::real();
+    const auto rank = static_cast<int>(me_);
+    const bool made_up = std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
+    if (making.host_node == MPI_COMM_NULL) {
+        const int error =
+            made_up ? mpi.Comm_split(making.comm, made_up_node(rank, static_cast<int>(size_)), rank, &making.host_node)
+                    : mpi.Comm_split_type(making.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &making.host_node);
+        if (error != MPI_SUCCESS) making.host_node = MPI_COMM_NULL;
     }
-    making.joined = making.ready && join_nodes(std::span(making.records), std::span(making.by_machine));
-    const std::int32_t node = making.records[me_].node;
-    spans_nodes_ = std::any_of(making.records.begin(), making.records.end(),
-                               [&](const Record& record) { return record.node != node; });
-    if (making.joined && making.made != nullptr && static_cast<int>(me_) != node)
-        release_shared(std::exchange(making.made, nullptr));  // this process is the first of the host's node only
-    random_ = making.records[0].meeting;
+    if (making.host_node == MPI_COMM_NULL) {
+        fault = Fault::Other;
+        return MPI_SUCCESS;
+    }
+    int local = 0;
+    int place = 0;
+    mpi.Comm_size(making.host_node, &local);
+    mpi.Comm_rank(making.host_node, &place);
+    making.place = static_cast<std::uint32_t>(place);
+    Record mine{};
+    mine.rank = rank;
+    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
+    fault = base::attempt([&] {
+        making.records.resize(static_cast<std::size_t>(local));
+        making.host_ranks.resize(making.records.size());
+        making.addresses.resize(making.records.size());
+        return introduce(making, mine);
+    });
+    int can = 0;
+    int error = host::least(making.host_node, fault == Fault::None ? 1 : 0, can);
+    if (error != MPI_SUCCESS || can == 0) return error;
+    error = host::gather(making.host_node, mine, making.records.data());
+    for (std::size_t at = 0; at < making.records.size(); ++at) {
+        making.records[at].node = making.records[0].rank;
+        making.host_ranks[at] = static_cast<std::uint32_t>(making.records[at].rank);
+    }
+    return error;
+}
+
+// What this process says of itself. The first process of a node makes the node's shared state.
+Fault Team::introduce(Making& making, Record& mine) {
+    cma::allow_peers();
+    mine.meeting = base::random64();
+    shm::Arena& arena = shm::Arena::mine();
+    const auto failed = [] { return errno == ENOMEM ? Fault::NoMem : Fault::Other; };
+    if (!arena.open()) return failed();
+    if (host::self_comm(making.comm) == MPI_COMM_NULL) return Fault::Other;
+    if (making.leads_host()) {
+        const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
+        if (!piece) return failed();
+        making.made = new (piece.address) TeamShared;
+        mine.shared_offset = piece.offset;
+    }
+    mine.arena = arena.address();
+    return Fault::None;
+}
+
+// False in `making.ready` if a process has no memory for the next step.
+int Team::agree_on_memory(Making& making, Fault fault) {
+    int can = 0;
+    const int error = host::least(making.comm, fault == Fault::None ? 1 : 0, can);
+    making.ready = can != 0;
+    making.no_memory = making.no_memory || can == 0;
+    return error;
+}
+
+// The first processes of the host's nodes meet, in a communicator of their own, because the program may receive any
+// message of its communicator. They exchange the machines of their nodes.
+int Team::find_hosts(Making& making, std::uint32_t hosts) {
+    std::vector<int> ranks;
+    const Fault fault = base::attempt([&] {
+        ranks.reserve(hosts);
+        for (std::size_t rank = 0; rank < size_; ++rank)
+            if ((making.said[kUnionWords + rank / 64] >> rank % 64 & 1) != 0) ranks.push_back(static_cast<int>(rank));
+        making.host_firsts.assign(ranks.begin(), ranks.end());
+        if (making.leads_host()) making.parts.resize(hosts);
+    });
+    int error = agree_on_memory(making, fault);
+    if (error != MPI_SUCCESS || !making.ready) return error;
+    making.host_index = static_cast<std::uint32_t>(std::ranges::lower_bound(making.host_firsts, making.host_ranks[0]) -
+                                                   making.host_firsts.begin());
+    if (!std::exchange(making.met, true)) {
+        MPI_Group firsts = MPI_GROUP_NULL;
+        error = host::real().Group_incl(group_, static_cast<int>(hosts), ranks.data(), &firsts);
+        if (error != MPI_SUCCESS) return error;
+        error = host::real().Comm_create(making.comm, firsts, &making.host_leaders);
+        host::real().Group_free(&firsts);
+        if (error != MPI_SUCCESS) return error;
+    }
+    int apart = 1;
+    if (making.leads_host()) {
+        // The number of no machine says that the node's processes are on several.
+        const bool mixed = std::ranges::any_of(
+            making.records, [&](const Record& record) { return record.machine != making.records[0].machine; });
+        making.parts[0] = mixed ? ~std::uint64_t{0} : making.records[0].machine;
+        making.part_words = 1;
+        error = gather_parts(making);
+        if (error != MPI_SUCCESS) return error;
+        std::ranges::sort(making.parts);
+        const auto known = std::ranges::upper_bound(making.parts, std::uint64_t{0});
+        const bool equal = std::adjacent_find(known, making.parts.end()) != making.parts.end();
+        apart = equal || making.parts.back() == ~std::uint64_t{0} ? 0 : 1;
+    }
+    error = host::least(making.host_node, apart, apart);
+    return error == MPI_SUCCESS && apart == 0 ? find_machines(making) : error;
+}
+
+// Host's nodes may be of one machine: all processes exchange their records.
+int Team::find_machines(Making& making) {
+    std::vector<std::int32_t> by_machine;
+    int error = agree_on_memory(making, base::attempt([&] {
+                                    making.all.resize(size_);
+                                    by_machine.resize(size_);
+                                }));
+    if (error != MPI_SUCCESS || !making.ready) return error;
+    error = host::gather(making.comm, making.records[making.place], making.all.data());
+    if (error == MPI_SUCCESS) making.joined = join_nodes(std::span(making.all), std::span(by_machine));
+    return error;
+}
+
+// The first processes of the host's nodes exchange parts of equal length, by Bruck's algorithm: a process begins with
+// its own, and ends with those of all nodes, from its own on.
+int Team::gather_parts(Making& making) {
+    const host::Real& mpi = host::real();
+    const sync::Dissemination among{making.host_index, static_cast<std::uint32_t>(making.host_firsts.size())};
+    for (std::uint32_t distance = 1; distance < among.nodes; distance *= 2) {
+        const auto words = static_cast<int>(among.blocks(distance) * making.part_words);
+        MPI_Request received = MPI_REQUEST_NULL;
+        MPI_Request sent = MPI_REQUEST_NULL;
+        int error = mpi.Irecv(making.parts.data() + distance * making.part_words, words, MPI_UINT64_T,
+                              static_cast<int>(among.next(distance)), 0, making.host_leaders, &received);
+        if (error != MPI_SUCCESS) return error;
+        error = mpi.Isend(making.parts.data(), words, MPI_UINT64_T, static_cast<int>(among.before(distance)), 0,
+                          making.host_leaders, &sent);
+        if (error == MPI_SUCCESS) error = host::wait(received);
+        if (error == MPI_SUCCESS) error = host::wait(sent);
+        if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
 }
 
 // The nodes of a team that spans several, and the processes of this one.
 void Team::lay_out(Making& making) {
-    making.leaders.clear();
-    making.node_of.clear();
-    const std::int32_t mine = making.records[me_].node;
+    const auto first = [&](std::size_t rank) { return static_cast<std::uint32_t>(making.all[rank].node); };
+    if (making.all.empty()) {
+        making.leaders = making.host_firsts;
+    } else {
+        making.leaders.clear();
+        making.records.clear();
+        for (std::uint32_t rank = 0; rank < size_; ++rank) {
+            if (first(rank) == rank) making.leaders.push_back(rank);
+            if (first(rank) == first(me_)) making.records.push_back(making.all[rank]);
+        }
+    }
+    const auto node_at = [&](std::uint32_t leader) {
+        return static_cast<std::uint32_t>(std::ranges::lower_bound(making.leaders, leader) - making.leaders.begin());
+    };
+    making.node_of_host.clear();
+    for (const std::uint32_t host : making.host_firsts)
+        making.node_of_host.push_back(node_at(making.all.empty() ? host : first(host)));
+    spans_nodes_ = making.leaders.size() > 1;
+    const auto leader = static_cast<std::uint32_t>(making.records[0].rank);
+    if (making.made != nullptr && me_ != leader)
+        release_shared(std::exchange(making.made, nullptr));  // this process is the first of the host's node only
     if (spans_nodes_) {
+        making.node = node_at(leader);
         local_ranks_ = std::make_unique<shm::LocalRanks>();
-        making.addresses.resize(size_);
         making.local_index.assign(size_, shm::LocalRanks::kRemote);
-        making.node_of.reserve(size_);
-        for (std::uint32_t other = 0; other < size_; ++other) {
-            const auto node = static_cast<std::uint32_t>(making.records[other].node);
-            if (node == other) {
-                if (making.records[other].node == mine) making.node = static_cast<std::uint32_t>(making.leaders.size());
-                making.leaders.push_back(other);
-            }
-            making.node_of.push_back(static_cast<std::uint32_t>(
-                std::lower_bound(making.leaders.begin(), making.leaders.end(), node) - making.leaders.begin()));
-            if (making.records[other].node != mine) continue;
-            making.local_index[other] = local_size();
-            local_ranks_->rank_at.push_back(other);
+        for (const Record& record : making.records) {
+            making.local_index[static_cast<std::size_t>(record.rank)] = local_size();
+            local_ranks_->rank_at.push_back(static_cast<std::uint32_t>(record.rank));
         }
         local_ranks_->local_index = making.local_index;
     }
-    processes_.reserve(local_size());
-    for (std::uint32_t at = 0; at < local_size(); ++at)
-        processes_.push_back(known_process(making.records[rank_at(at)].arena));
+    processes_.reserve(making.records.size());
+    for (const Record& record : making.records)
+        processes_.push_back(known_process(record.arena));
 }
 
 // Opens the arenas of this node's processes, and maps their shared state.
 int Team::reach_node(const Making& making) {
     if (first_hidden(0) < local_size()) return kHidden;
-    shared_ = reinterpret_cast<TeamShared*>(map(leader(), making.records[leader()].shared_offset, sizeof(TeamShared)));
+    shared_ = reinterpret_cast<TeamShared*>(map(leader(), making.records[0].shared_offset, sizeof(TeamShared)));
     if (shared_ != nullptr) return kAll;
     return errno == ENOMEM ? kNoMemory : kNone;
 }
@@ -322,7 +453,7 @@ int Team::reach_node(const Making& making) {
 // of them asks, so a failed connection is final. All answer until a reduction has ended, which each process enters when
 // it has all arenas.
 int Team::pass_arenas(Making& making) {
-    shm::FdExchange passing(making.records[me_].meeting);
+    shm::FdExchange passing(making.records[local_index(me_)].meeting);
     if (const int error = host::least(making.comm, passing.listening() ? kAll : kNone, making.visibility);
         error != MPI_SUCCESS || making.visibility == kNone)
         return error;
@@ -343,7 +474,7 @@ bool Team::fetch_arenas(const Making& making, shm::FdExchange& passing) {
     for (std::uint32_t at = first_hidden(0); at < local_size();) {
         passing.serve();
         host::progress();
-        const shm::Fetched got = passing.fetch(making.records[rank_at(at)].meeting, processes_[at]->arena);
+        const shm::Fetched got = passing.fetch(making.records[at].meeting, processes_[at]->arena);
         if (got == shm::Fetched::Yes)
             at = first_hidden(at);
         else if (got == shm::Fetched::Never || std::chrono::steady_clock::now() > end)
@@ -390,6 +521,11 @@ void Team::choose_waits() {
         base::say("%u of %u processes on this node; %s", local_size(), size_, text.c_str());
 }
 
+Team::Making::~Making() {
+    for (MPI_Comm* const made_here : {&host_leaders, &host_node})
+        if (*made_here != MPI_COMM_NULL) host::real().Comm_free(made_here);
+}
+
 Team::~Team() {
     if (group_ != MPI_GROUP_NULL) {
         int finalized = 0;
@@ -426,7 +562,7 @@ bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_ || shared_ == nullptr) return true;
     if (local_index(rank) != shm::LocalRanks::kRemote) return process(rank).arena.owner_lives();
     if (job_ == nullptr) return true;  // before the processes have exchanged their network addresses
-    net::Connection* peer = net::NetworkStack::mine().connections.connect(job_->addresses[rank]);
+    net::Connection* peer = net::NetworkStack::mine().connections.connect(job_->address(rank));
     // Libfabric may refuse the address of a process that lives: operations on it then fail, and nothing else does.
     return peer == nullptr || net::NetworkStack::mine().messenger.alive(*peer);
 }

@@ -132,34 +132,57 @@ class Team final : public sync::Liveness, public reach::Node {
         kHidden,     // a process cannot open all arenas through /proc
         kAll,
     };
-    /// The data that the processes exchange.
+    /// What a process says of itself to the others of its node.
     struct Record {
         shm::ArenaAddress arena;
         std::uint64_t shared_offset;  // of the TeamShared; the one of the node's first process counts
-        std::int32_t node;            // see node_of
         std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
-        std::int32_t ready;           // 1: this process can take part
-        std::int32_t error;           // errno, if it cannot because it has no shared memory
-        std::int32_t atomics;         // 1: this process asks for the network's atomics
         std::uint64_t meeting;        // random: number of this process's FdExchange for this team
+        std::int32_t rank;
+        std::int32_t node;  // the first process of its node; see join_nodes
     };
+    /// What the processes of all nodes say together: the union of what each says. The set of the processes that are
+    /// the first ones of a host's node follows it.
+    struct Union {
+        std::uint64_t unready;    // not 0: a process cannot take part
+        std::uint64_t no_memory;  // because it has no memory
+        std::uint64_t atomics;    // a process asks for the network's atomics
+        std::uint64_t random;     // rank 0's, as the next one
+        net::ProcessName name;    // see Team::name_
+    };
+    static constexpr std::size_t kUnionWords = sizeof(Union) / sizeof(std::uint64_t);
     /// One making of a team. Each process allocates what the collective calls need before the processes agree that all
     /// of them can.
     struct Making {
         MPI_Comm comm;
         bool loads;
-        bool atomics;                            // once the records have come: some process asks for them
-        std::vector<Record> records{};           // of all processes
-        std::vector<std::int32_t> by_machine{};  // see join_nodes
-        TeamShared* made = nullptr;              // by this process
-        bool ready = true;                       // all processes can take part
-        bool no_memory = false;                  // a process has no memory for its arena
-        bool joined = false;                     // host nodes of one machine have become one
-        int visibility = kNone;                  // of all processes
-        // Of a team that spans nodes, until its process table has them; see net::ProcessTable.
-        std::vector<std::uint32_t> node_of{}, local_index{}, leaders{};
-        std::uint32_t node = 0;  // index of this process's node
-        std::vector<net::ProcessAddress> addresses{};
+        bool atomics;                       // after the union: some process asks for them
+        std::vector<std::uint64_t> said{};  // the Union and the set
+        // The host's node of this process, and, in its first process only, the first processes of all host's nodes.
+        MPI_Comm host_node = MPI_COMM_NULL;
+        MPI_Comm host_leaders = MPI_COMM_NULL;
+        bool met = false;                              // the latter is made
+        std::uint32_t host_index = 0;                  // of this process's among the host's nodes
+        std::uint32_t place = 0;                       // of this process in it
+        std::vector<std::uint32_t> host_firsts{};      // by host's node: the first process
+        std::vector<std::uint32_t> host_ranks{};       // of the processes of this one
+        std::vector<net::ProcessAddress> addresses{};  // the same
+        std::vector<std::uint64_t> parts{};            // see gather_parts()
+        std::size_t part_words = 0;
+        std::vector<Record> records{};  // of this node's processes
+        std::vector<Record> all{};      // of all processes, if host's nodes may be of one machine
+        TeamShared* made = nullptr;     // by this process
+        bool ready = true;              // all processes can take part
+        bool no_memory = false;         // a process has no memory for its arena
+        bool joined = false;            // host's nodes of one machine have become one
+        int visibility = kNone;         // of all processes
+        // Of a team that spans nodes; see net::ProcessTable.
+        std::vector<std::uint32_t> local_index{}, leaders{};
+        std::vector<std::uint32_t> node_of_host{};  // by host's node
+        std::uint32_t node = 0;                     // index of this process's node
+
+        bool leads_host() const { return place == 0; }
+        ~Making();
     };
 
     /// The processes of other nodes that a look for dead ones asks.
@@ -174,8 +197,13 @@ class Team final : public sync::Liveness, public reach::Node {
     /// The steps. `joins`: host nodes on one machine become one node if their processes can map each other's memory.
     /// Otherwise the nodes are those of the host.
     int exchange(Making& making, bool joins);
-    Record introduce(Making& making, bool joins);
-    void read_records(Making& making);
+    int find_nodes(Making& making, bool joins);
+    int gather_node(Making& making, bool joins, Fault& fault);
+    Fault introduce(Making& making, Record& mine);
+    int find_hosts(Making& making, std::uint32_t hosts);
+    int find_machines(Making& making);
+    static int agree_on_memory(Making& making, Fault fault);
+    static int gather_parts(Making& making);
     void lay_out(Making& making);
     int reach_node(const Making& making);
     int pass_arenas(Making& making);
@@ -191,8 +219,10 @@ class Team final : public sync::Liveness, public reach::Node {
     int exchange_network(Making& making);
     int exchange_addresses(Making& making);
     int prove_waking(Making& making, bool& wakes);
-    Fault write_table(const Making& making);
-    Fault read_table(const Making& making);
+    net::ProcessTable::Size table_size(const Making& making) const;
+    Fault make_table(Making& making);
+    void write_table(const Making& making, const net::AddressForm& form);
+    Fault read_table(const Making& making, const net::AddressForm& form);
     int measure_network(Making& making);
     void forget_network();
     void leave();
@@ -217,6 +247,9 @@ class Team final : public sync::Liveness, public reach::Node {
     std::unique_ptr<net::Job> job_;
     sync::Costs costs_;
     std::uint64_t random_ = 0;  // the same on all processes
+    // This process's in a network that it opens for this team. The tokens are rank 0's random number with the rank in
+    // its lowest bits changed, so they differ within a team in few bytes.
+    net::ProcessName name_;
     std::string not_served_;
     bool spans_nodes_ = false;
     std::uint64_t creations_ = 0;

@@ -53,7 +53,7 @@ bool Team::open_network(bool atomics, int from) {
     wishes.peers = size_ - local_size();
     wishes.prefers_atomics = atomics || options.lock_scheme == "two_level" || options.atomics == "provider";
     std::string why;
-    if (net::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), why) &&
+    if (net::NetworkStack::mine().open(wishes, static_cast<int>(options.peer_timeout * 1000), name_, why) &&
         may_connect(wishes.peers, why) && (why = net::NetworkStack::mine().endpoint().refuses(wishes.peers)).empty()) {
         const fabric::Endpoint& endpoint = net::NetworkStack::mine().endpoint();
         if (endpoint.passed_over()[0] != '\0') base::warn_for_group("not used: %s", endpoint.passed_over());
@@ -155,7 +155,7 @@ int Team::prove_waking(Making& making, bool& wakes) {
     net::Connection* before = nullptr;  // the processes of the nodes before and behind this one; null: not asked
     net::Connection* behind = nullptr;
     const auto connect = [&](std::uint32_t to, net::Connection*& made) {
-        made = network.connections.connect(job_->addresses[job_->leaders[to]]);
+        made = network.connections.connect(job_->address(job_->leaders[to]));
         return made != nullptr;
     };
     // Node 0 and node 1 ask each other, so do nodes 2 and 3. The last one of an odd number is asked by the one before
@@ -194,48 +194,84 @@ int Team::prove_waking(Making& making, bool& wakes) {
     return agree();
 }
 
-// All processes exchange their addresses; each node keeps them in one table.
+// The processes of a host's node exchange their addresses, the first processes of these nodes exchange parts of them,
+// and each node keeps them in one table. All processes know rank 0's address and in which bytes the others differ.
 int Team::exchange_addresses(Making& making) {
     const net::ProcessAddress mine = net::NetworkStack::mine().address();
-    int error = host::gather(making.comm, mine, making.addresses.data());
+    net::ProcessAddress zero = mine;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error = host::real().Ibcast(&zero, sizeof zero, MPI_BYTE, 0, making.comm, &request);
+    if (error == MPI_SUCCESS) error = host::wait(request);
+    if (error == MPI_SUCCESS) error = host::gather(making.host_node, mine, making.addresses.data());
+    if (error != MPI_SUCCESS) return error;
+    net::AddressDifferences differences(mine, zero, making.addresses[0]);
+    error = host::unite(making.comm, std::as_writable_bytes(std::span(&differences, 1)));
+    if (error != MPI_SUCCESS) return error;
+    const net::AddressForm form(zero, differences);
+    int least = 0;  // the negative of the longest part
+    error = host::least(making.comm, -static_cast<int>(form.part_bytes(making.host_ranks)), least);
+    if (error != MPI_SUCCESS) return error;
     const auto agree = [&](Fault fault) {
         const int seen = fault == Fault::None ? kAll : fault == Fault::NoMem ? kNoMemory : kNone;
         error = host::least(making.comm, seen, making.visibility);
         return error == MPI_SUCCESS && making.visibility == kAll;
     };
+    making.part_words = static_cast<std::size_t>(-least) / sizeof(std::uint64_t);
+    if (!agree(base::attempt([&] { return make_table(making); }))) return error;
+    if (making.leads_host()) {
+        form.write_part(making.host_ranks, making.addresses, reinterpret_cast<std::byte*>(making.parts.data()));
+        error = gather_parts(making);
+        if (error != MPI_SUCCESS) return error;
+        if (me_ == leader()) write_table(making, form);
+        making.parts = {};
+    }
     // All processes load the table before any of them sends: a message of an unknown process is dropped.
-    if (error == MPI_SUCCESS && agree(me_ == leader() ? write_table(making) : Fault::None))
-        agree(base::attempt([&] { return read_table(making); }));
+    if (agree(Fault::None)) agree(base::attempt([&] { return read_table(making, form); }));
     return error;
 }
 
-Fault Team::write_table(const Making& making) {
-    const auto nodes = static_cast<std::uint32_t>(making.leaders.size());
+net::ProcessTable::Size Team::table_size(const Making& making) const {
+    return {size_, static_cast<std::uint32_t>(making.leaders.size()),
+            static_cast<std::uint32_t>(making.host_firsts.size()), making.part_words * sizeof(std::uint64_t)};
+}
+
+// What the exchange of addresses needs in this process.
+Fault Team::make_table(Making& making) {
+    if (making.leads_host()) making.parts.resize(making.host_firsts.size() * making.part_words);
+    if (me_ != leader()) return Fault::None;
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
         shm::Arena::mine().release(shm::Arena::mine().at(before));
     const shm::ArenaBlock piece =
-        shm::Arena::mine().allocate(net::ProcessTable::bytes_for(size_, nodes), alignof(net::ProcessAddress), true);
+        shm::Arena::mine().allocate(table_size(making).bytes(), alignof(net::ProcessAddress), true);
     if (!piece) return Fault::NoMem;
-    net::ProcessTable table = net::ProcessTable::at(static_cast<std::byte*>(piece.address), size_, nodes);
-    std::copy(making.addresses.begin(), making.addresses.end(), table.addresses.begin());
-    std::copy(making.node_of.begin(), making.node_of.end(), table.node_of.begin());
-    std::copy(making.local_index.begin(), making.local_index.end(), table.local_index.begin());
-    std::copy(making.leaders.begin(), making.leaders.end(), table.leaders.begin());
-    table.index();
-    shared_->process_table.store(piece.offset, std::memory_order_release);
+    shared_->process_table.store(piece.offset, std::memory_order_relaxed);
     return Fault::None;
 }
 
+void Team::write_table(const Making& making, const net::AddressForm& form) {
+    const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
+    net::ProcessTable table = net::ProcessTable::at(shm::Arena::mine().at(offset), table_size(making), form);
+    std::ranges::copy(making.local_index, table.local_index.begin());
+    std::ranges::copy(making.leaders, table.leaders.begin());
+    std::ranges::copy(std::as_bytes(std::span(making.parts)), table.parts.begin());
+    const std::uint32_t hosts = table.size.parts;
+    for (std::uint32_t part = 0; part < hosts; ++part) {
+        const std::uint32_t host = (making.host_index + part) % hosts;
+        table.enter(part, making.host_firsts[host], making.node_of_host[host]);
+    }
+    shared_->process_table.store(offset, std::memory_order_release);
+}
+
 // Maps the node's process table and registers its processes.
-Fault Team::read_table(const Making& making) {
+Fault Team::read_table(const Making& making, const net::AddressForm& form) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
-    const auto nodes = static_cast<std::uint32_t>(making.leaders.size());
+    const net::ProcessTable::Size size = table_size(making);
     auto job = std::make_unique<net::Job>();
-    std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes_for(size_, nodes));
+    std::byte* const memory = map(leader(), offset, size.bytes());
     if (memory == nullptr) return Fault::Other;
     job_ = std::move(job);
-    static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size_, nodes);
+    static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size, form);
     job_->node = making.node;
     local_ranks_->local_index = job_->local_index;
     net::NetworkStack::mine().connections.admit(*job_);
@@ -252,15 +288,15 @@ int Team::measure_network(Making& making) {
     } slowest{};
     net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
-    if (me_ == leader() &&
-        base::attempt([&] {
-            const net::ProcessAddress& next = job_->addresses[job_->leaders[(job_->node + 1) % nodes]];
-            const sync::Costs cost = network.measure(next);
-            slowest.way = static_cast<int>(cost.way);
-            slowest.kilobyte = static_cast<int>(cost.byte * 1024);
-            const bool accepted = progress::reach(next.lifeline, kConnectMs) == progress::Reached::Accepted;
-            slowest.no_lifeline = accepted ? 0 : 1;
-        }) != Fault::None)
+    if (me_ == leader() && base::attempt([&] {
+                               const net::ProcessAddress next = job_->address(job_->leaders[(job_->node + 1) % nodes]);
+                               const sync::Costs cost = network.measure(next);
+                               slowest.way = static_cast<int>(cost.way);
+                               slowest.kilobyte = static_cast<int>(cost.byte * 1024);
+                               const bool accepted =
+                                   progress::reach(next.lifeline, kConnectMs) == progress::Reached::Accepted;
+                               slowest.no_lifeline = accepted ? 0 : 1;
+                           }) != Fault::None)
         slowest.no_memory = 1;
     const int error = largest(making.comm, slowest);
     if (slowest.no_memory != 0) making.visibility = kNoMemory;
@@ -283,8 +319,7 @@ void Team::forget_network() {
     if (job_ == nullptr) return;
     net::NetworkStack::mine().connections.dismiss(*job_);
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
-    unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->addresses.data()),
-          net::ProcessTable::bytes_for(size_, static_cast<std::uint32_t>(job_->leaders.size())));
+    unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->tokens.data()), job_->size.bytes());
     job_.reset();
 }
 

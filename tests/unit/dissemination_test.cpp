@@ -78,6 +78,28 @@ TEST_P(Meeting, UnusedTargetsSendNoCounts) {
     EXPECT_EQ(all[nodes - 1].closes, (Closes{{nodes - 1, 1}}));
 }
 
+// The gather: each node ends with the blocks of all, from its own on.
+TEST_P(Meeting, BlocksOfAllArriveInOrder) {
+    const std::uint32_t nodes = GetParam();
+    std::vector<std::vector<std::uint32_t>> all(nodes);
+    for (std::uint32_t node = 0; node < nodes; ++node)
+        all[node] = {node};
+    for (std::uint32_t distance = 1; distance < nodes; distance *= 2) {
+        const std::vector<std::vector<std::uint32_t>> before = all;
+        for (std::uint32_t node = 0; node < nodes; ++node) {
+            const Dissemination meeting{node, nodes};
+            const std::vector<std::uint32_t>& from = before[meeting.next(distance)];
+            ASSERT_GE(from.size(), meeting.blocks(distance));
+            all[node].insert(all[node].end(), from.begin(), from.begin() + meeting.blocks(distance));
+        }
+    }
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+        ASSERT_EQ(all[node].size(), nodes);
+        for (std::uint32_t ahead = 0; ahead < nodes; ++ahead)
+            EXPECT_EQ(all[node][ahead], (node + ahead) % nodes);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, Meeting, ::testing::Values(1u, 2u, 3u, 4u, 5u, 7u, 8u, 12u, 16u, 33u, 100u));
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "net/network_stack.h"
-#include "net/process_table.h"
 #include "net_target.h"
 #include "real_provider.h"
+#include "table_of.h"
 
 namespace osc::test {
 namespace {
@@ -45,13 +45,12 @@ class TwoNetworks : public ::testing::Test {
         GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
 #endif
         std::string why;
-        if (!target_.open(wishes_, 10000, why) || !origin_.open(wishes_, 10000, why)) GTEST_SKIP() << why;
+        if (!target_.open(wishes_, 10000, {1, 2}, why) || !origin_.open(wishes_, 10000, {3, 4}, why))
+            GTEST_SKIP() << why;
         to_target_ = origin_.connections.connect(target_.address());
         ASSERT_NE(to_target_, nullptr);
         // As in a team: the origin connects to the target, and the target has the origin in its table.
-        table_.addresses[0] = target_.address();
-        table_.addresses[1] = origin_.address();
-        table_.index();
+        table_ = table_of(std::array{target_.address(), origin_.address()}, table_memory_);
         target_.connections.admit(table_);
         tokens_ = {target_.address().token, origin_.address().token};
         net::ExposedWindow window;
@@ -97,33 +96,12 @@ class TwoNetworks : public ::testing::Test {
     Ranks ranks_{2, 1};
     std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
     std::array<std::uint64_t, 2> tokens_{};
-    alignas(net::ProcessAddress) std::array<std::byte, 512> table_memory_{};
-    net::ProcessTable table_ = net::ProcessTable::at(table_memory_.data(), 2, 2);
+    std::vector<std::uint64_t> table_memory_;
+    net::ProcessTable table_;
     net::NetworkStack target_;
     net::NetworkStack origin_;
     net::Connection* to_target_ = nullptr;
 };
-
-TEST(ProcessTable, FindsEachProcessByItsToken) {
-    constexpr std::uint32_t kProcesses = 100;
-    std::vector<std::uint64_t> memory(net::ProcessTable::bytes_for(kProcesses, 7) / sizeof(std::uint64_t) + 1);
-    net::ProcessTable table = net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), kProcesses, 7);
-    const auto token_of_rank = [](std::uint64_t rank) { return (rank + 1) * 0x9e3779b97f4a7c15ull; };
-    for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
-        table.addresses[rank].token = token_of_rank(rank);
-    table.index();
-    for (std::uint32_t rank = 0; rank < kProcesses; ++rank) {
-        EXPECT_EQ(table.tokens[rank], token_of_rank(rank));
-        EXPECT_EQ(table.find(token_of_rank(rank)), &table.addresses[rank]);
-    }
-    EXPECT_EQ(table.find(0), nullptr);
-    EXPECT_EQ(table.find(token_of_rank(kProcesses)), nullptr);
-    EXPECT_EQ(table.find(~std::uint64_t{0}), nullptr);
-    // The last part ends where the table does.
-    EXPECT_EQ(reinterpret_cast<std::byte*>(table.leaders.data() + table.leaders.size()) -
-                  reinterpret_cast<std::byte*>(memory.data()),
-              static_cast<std::ptrdiff_t>(net::ProcessTable::bytes_for(kProcesses, 7)));
-}
 
 // Providers whose threads sleep in libfabric, and on descriptors.
 TEST(Endpoint, AWakeEndsASleep) {

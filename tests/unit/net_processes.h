@@ -23,6 +23,7 @@
 #include "fake_fabric/fabric.h"
 #include "net/origin/remote_window.h"
 #include "net/target/leases.h"
+#include "table_of.h"
 #include "thread_ranks.h"
 
 namespace osc::test {
@@ -119,18 +120,12 @@ class Processes {
     static constexpr std::uint64_t kId = 0x77;
 
     explicit Processes(const JobSetup& setup) : setup_(setup), fabric_(setup.behaviour), random_(setup.behaviour.seed) {
-        const std::size_t words =
-            net::ProcessTable::bytes_for(setup.processes, setup.processes) / sizeof(net::ProcessAddress) + 1;
-        table_memory_ = std::make_unique<net::ProcessAddress[]>(words);
-        table_ =
-            net::ProcessTable::at(reinterpret_cast<std::byte*>(table_memory_.get()), setup.processes, setup.processes);
+        std::vector<net::ProcessAddress> addresses;
         for (std::uint32_t rank = 0; rank < setup.processes; ++rank) {
             all_.push_back(std::make_unique<Process>(*this, rank));
-            table_.addresses[rank] = all_.back()->network.address();
-            table_.node_of[rank] = rank;
-            table_.leaders[rank] = rank;
+            addresses.push_back(all_.back()->network.address());
         }
-        table_.index();
+        table_ = table_of(addresses, table_memory_);
         before_ = shm::wait_policy();
         if (setup.progress == Progress::Callers) {
             current_ = this;
@@ -237,7 +232,7 @@ class Processes {
     std::mt19937_64 random_;
     int steps_ = 0;
     shm::WaitPolicy before_;
-    std::unique_ptr<net::ProcessAddress[]> table_memory_;
+    std::vector<std::uint64_t> table_memory_;
     net::ProcessTable table_;
     std::vector<std::unique_ptr<Process>> all_;
 };

@@ -31,7 +31,7 @@ RemoteWindow::~RemoteWindow() {
 }
 
 Connection* RemoteWindow::connect(std::uint32_t rank) {
-    Connection* to = network_.connections.connect(job_.addresses[rank]);
+    Connection* to = network_.connections.connect(job_.address(rank));
     if (to == nullptr) base::fail(Fault::Other, "libfabric refuses the address of rank %u", rank);
     return to;
 }
@@ -155,7 +155,7 @@ sync::Traffic RemoteWindow::take_traffic() {
 
 // A member of the window that has died; this process if there is none.
 std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
-    for (std::uint32_t rank = 0; rank < job_.addresses.size(); ++rank)
+    for (std::uint32_t rank = 0; rank < job_.tokens.size(); ++rank)
         if (rank != me_ && !liveness.alive(rank)) return rank;
     return me_;
 }
@@ -273,7 +273,7 @@ bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_
 }
 
 bool RemoteWindow::alive(std::uint32_t rank) {
-    Connection* peer = network_.connections.connect(job_.addresses[rank]);
+    Connection* peer = network_.connections.connect(job_.address(rank));
     return peer != nullptr && network_.messenger.alive(*peer);
 }
 

@@ -1,0 +1,54 @@
+// A process table, made as a team makes it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "net/process_table.h"
+
+namespace osc {
+
+/// The processes of nodes, by node; each process its own node.
+inline std::vector<std::vector<std::uint32_t>> nodes_of_one(std::size_t processes) {
+    std::vector<std::vector<std::uint32_t>> nodes(processes);
+    for (std::uint32_t rank = 0; rank < processes; ++rank)
+        nodes[rank] = {rank};
+    return nodes;
+}
+
+/// The table of processes with these addresses, by rank, on these nodes, in `memory`.
+inline net::ProcessTable table_of(std::span<const net::ProcessAddress> addresses, std::vector<std::uint64_t>& memory,
+                                  const std::vector<std::vector<std::uint32_t>>& nodes) {
+    net::AddressDifferences all;
+    for (const std::vector<std::uint32_t>& node : nodes)
+        for (const std::uint32_t rank : node) {
+            const net::AddressDifferences its(addresses[rank], addresses[0], addresses[node[0]]);
+            for (std::size_t at = 0; at < all.in_team.size(); ++at) {
+                all.in_team[at] |= its.in_team[at];
+                all.in_node[at] |= its.in_node[at];
+            }
+        }
+    const net::AddressForm form(addresses[0], all);
+    const auto count = static_cast<std::uint32_t>(nodes.size());
+    net::ProcessTable::Size size{static_cast<std::uint32_t>(addresses.size()), count, count, 0};
+    for (const std::vector<std::uint32_t>& node : nodes)
+        size.part_bytes = std::max(size.part_bytes, form.part_bytes(node));
+    memory.assign(size.bytes() / sizeof memory[0] + 1, 0);
+    net::ProcessTable table = net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
+    for (std::uint32_t node = 0; node < count; ++node) {
+        std::vector<net::ProcessAddress> its;
+        for (const std::uint32_t rank : nodes[node])
+            its.push_back(addresses[rank]);
+        form.write_part(nodes[node], its, table.parts.data() + node * size.part_bytes);
+        table.leaders[node] = nodes[node][0];
+        table.enter(node, nodes[node][0], node);
+    }
+    return table;
+}
+inline net::ProcessTable table_of(std::span<const net::ProcessAddress> addresses, std::vector<std::uint64_t>& memory) {
+    return table_of(addresses, memory, nodes_of_one(addresses.size()));
+}
+
+}  // namespace osc
