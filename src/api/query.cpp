@@ -34,6 +34,8 @@ Fault find_memory(Window& window, int rank, MPI_Aint& size, MPI_Aint& unit, void
     Target& target = window.core.target(asked);
     // This call treats memory that this process cannot load and store as absent, in windows of every flavour.
     if (!is_mapped(target.way)) return Fault::None;
+    // Nor has it memory that XPMEM attaches: the system's calls, and so the host's, refuse pointers to that.
+    if (asked != window.core.me && target.control().memory == shm::Memory::Private) return Fault::None;
     size = static_cast<MPI_Aint>(target.control().size);
     unit = static_cast<MPI_Aint>(target.unit);
     base = asked == window.core.me && window.program_view != nullptr ? window.program_view : target.base;

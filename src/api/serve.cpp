@@ -22,6 +22,7 @@ void abort_job(int error) {
 
 int raise(Window& window, const char* function, Fault fault) {
     const int error = error_class(fault);
+    host::fail_next_request(false);
     if (window.core.ledger != nullptr) g_checker->fault(window, function, fault);
     if (host::window_errors_are_fatal(window.handle)) {
         base::say("%s, rank %u of it: %s: %s", host::name_of(window.handle).c_str(), window.core.me, function,

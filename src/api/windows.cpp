@@ -36,7 +36,8 @@ bool is_intercommunicator(MPI_Comm comm, int& error) {
     return inter != 0;
 }
 
-const char* memory_name(shm::Memory memory) {
+const char* memory_name(shm::Memory memory, bool attached) {
+    if (attached) return "not shared, attached by XPMEM";
     constexpr const char* kNames[] = {"no memory", "shared", "not shared", "shared but for its first and last bytes",
                                       "regions to be attached"};
     return kNames[static_cast<std::size_t>(memory)];
@@ -79,11 +80,12 @@ bool served(const Request& request, const char* function, MPI_Win* win, void** b
         redirect_plugins();
         describe_job(*window);
     }));
-    if (base::verbose("windows"))
+    if (const shm::Memory memory = window->core.mine().memory; base::verbose("windows"))
         base::say("%s: window %#llx of %u processes, %lld bytes here at %p, %s%s%s", function,
                   abi::printable(window->handle), window->core.size, static_cast<long long>(window->bytes),
-                  window->base, memory_name(window->core.mine().memory), window->kept_private.empty() ? "" : ": ",
-                  window->kept_private.c_str());
+                  window->base,
+                  memory_name(memory, memory == shm::Memory::Private && window->core.mine().offset != shm::kNoOffset),
+                  window->kept_private.empty() ? "" : ": ", window->kept_private.c_str());
     if (base != nullptr) std::memcpy(static_cast<void*>(base), &window->base, sizeof(void*));
     return true;
 }
@@ -98,7 +100,7 @@ Fault attach(Window& window, const void* base, std::size_t bytes) {
                                : shared                  ? shm::Memory::Mixed
                                                          : shm::Memory::Private;
     base::say("MPI_Win_attach: window %#llx, %zu bytes at %p, %s%s%s", abi::printable(window.handle), bytes, base,
-              memory_name(memory), kept_private.empty() ? "" : ": ", kept_private.c_str());
+              memory_name(memory, shared.is_attached()), kept_private.empty() ? "" : ": ", kept_private.c_str());
     return fault;
 }
 

@@ -218,14 +218,22 @@ bool threads() {
 }
 
 int detail::make_completed_request(MPI_Request* request) {
-    if (shm::count_down(t_until_progress)) progress_with_request();
+    if (shm::count_down(t_until_progress))
+        if (const int error = progress_with_request(); error != MPI_SUCCESS) return error;
     return real().Isend(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, self_comm(), request);
 }
+
+static constinit thread_local bool t_fails = false;
 
 int detail::progress_with_request() {
     t_until_progress.store(kProgressEvery, std::memory_order_relaxed);
     progress();
-    return MPI_SUCCESS;
+    return std::exchange(t_fails, false) ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+void fail_next_request(bool fails) {
+    t_fails = fails;
+    if (fails) detail::t_until_progress.store(1, std::memory_order_relaxed);
 }
 
 void hook_polls(void (*network)()) {

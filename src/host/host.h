@@ -88,6 +88,10 @@ inline MPI_Request constant_request() {
     return detail::g_completed.load(std::memory_order_relaxed);
 }
 
+/// Whether this thread's next completed_request() fails with MPI_ERR_OTHER: an operation has met a death, which no call
+/// has reported yet.
+void fail_next_request(bool fails);
+
 /// The host's handle of all completed requests: constant_request(), or one that the host counts the uses of (Intel
 /// MPI); kNoRequest if each has its own.
 inline MPI_Request shared_request() {

@@ -93,6 +93,13 @@ Outcome Private::simple_at(Target& target, const op::Simple& what, bool prepared
     return {.served = error == 0, .path = stats::DataPath::ProcessVm};  // perform() reports the error
 }
 
+Fault Private::take_death() {
+    const std::uint32_t dead = dead_.exchange(0, std::memory_order_relaxed);
+    if (dead == 0) return Fault::None;
+    origin_.incomplete.fetch_sub(1, std::memory_order_relaxed);
+    return base::fail(Fault::Dead, "rank %u died, and its memory with it", dead - 1);
+}
+
 // Adds the operation to the batch of a long run.
 bool Private::join(Target& target, const op::Simple& what, pid_t pid, std::uint64_t address, std::uint64_t offset) {
     const bool is_put = what.kind == op::OpKind::Put;

@@ -51,11 +51,17 @@ class Private final : public LocalReach {
     /// Messages to agents hold copies of the origin's data, so they use no buffer of it.
     Fault complete(std::uint32_t rank, Completion until) override {
         base::FirstFault first;
+        first.note(take_death());
         send_run();
         first.note(run_.take_fault());
         if (until == Completion::AtTarget && asks_agents_.load(std::memory_order_relaxed))
             first.note(await_agents(rank));
         return first.take();
+    }
+    /// A target has died while an operation loaded or stored in its memory: complete() reports it.
+    void note_death(std::uint32_t rank) {
+        if (dead_.exchange(rank + 1, std::memory_order_relaxed) == 0)
+            origin_.incomplete.fetch_add(1, std::memory_order_release);
     }
     /// Waits for the answers of a target's agent, or of all agents; the first fault that was met.
     Fault await_agents(std::uint32_t rank) { return net::Outbox::mine().complete_ops(pending_, rank); }
@@ -103,6 +109,7 @@ class Private final : public LocalReach {
         bool sent_updates = false;                    // in messages that are not known to be answered
     };
 
+    Fault take_death();
     bool join(Target& target, const op::Simple& what, pid_t pid, std::uint64_t address, std::uint64_t offset);
     Peer* peer_of_run(const Target& target, const op::Simple& what, std::uint64_t base);
     void send(Peer*& place);
@@ -122,6 +129,8 @@ class Private final : public LocalReach {
     net::IncompleteOps pending_;
     std::atomic<bool> asks_agents_{false};   // an operation has gone to an agent
     std::atomic<bool> sent_updates_{false};  // of some process
+    std::atomic<std::uint32_t> dead_{0};     // rank + 1 of a target whose death is unreported, and counted in
+                                             // Origin::incomplete
     Run run_;
     std::array<Peer*, net::Outbox::kMostKept> in_messages_{};  // those with messages
 };

@@ -145,6 +145,10 @@ std::optional<std::vector<shm::Region>> Regions::read(std::uint32_t rank, std::u
     for (std::size_t i = 0; i < length / sizeof(std::uint64_t); ++i)
         to[i] = std::atomic_ref<std::uint64_t>(from[i]).load(std::memory_order_acquire);
     unmapped_.node().unmap(rank, offset, table, length);
+    // Where this process attaches nothing of the target, they are as regions that no process attaches.
+    for (shm::Region& region : copy)
+        if (region.shared.is_attached() && (rank == origin_.me || !unmapped_.node().arena_of(rank).attaches()))
+            region.shared = {};
     return copy;
 }
 

@@ -163,7 +163,7 @@ bool Arena::open() {
     large_free_.give(bytes, kPiecesEnd - bytes);
     auto* const header = new (pool_) ArenaHeader{};
     header->activity.identity.store(base::random64(), std::memory_order_relaxed);
-    header->constant = {token_, base::read_core_allowance()};
+    header->constant = {token_, base::read_core_allowance(), reinterpret_cast<std::uint64_t>(pool_)};
     return true;
 }
 

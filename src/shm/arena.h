@@ -25,6 +25,7 @@
 
 #include "base/core_sharing.h"
 #include "shm/activity.h"
+#include "shm/attachment.h"
 #include "shm/spans.h"
 #include "shm/system_memory.h"
 
@@ -45,8 +46,10 @@ struct ArenaHeader {
     struct Constant {
         std::uint64_t token;  // first
         base::CoreAllowance cores;
+        std::uint64_t address;  // of this header, in its owner's process
     } constant;
     Activity activity;
+    std::atomic<base::Xpmem::Segment> segment;  // by which XPMEM shows the owner's memory; 0: it does not
 };
 
 /// Offsets of adopted memory (src/plugins/adopt) in the arena's file, which follow those of all other pieces.
@@ -154,6 +157,9 @@ class Arena {
     /// The process's activity in the arena, which is open.
     const base::CoreAllowance& cores() const { return reinterpret_cast<const ArenaHeader*>(pool_)->constant.cores; }
     Activity& activity() { return reinterpret_cast<ArenaHeader*>(pool_)->activity; }
+    void publish(base::Xpmem::Segment segment) {
+        reinterpret_cast<ArenaHeader*>(pool_)->segment.store(segment, std::memory_order_release);
+    }
 
     /// Bytes of live pieces.
     std::uint64_t in_use() const;
@@ -220,10 +226,14 @@ class PeerArena {
     PeerArena& operator=(const PeerArena&) = delete;
     ~PeerArena();
 
-    /// Maps [offset, offset + bytes) of the peer's arena; null with errno set on failure. A piece outside the pool gets
-    /// a mapping of its own, which unmap() with the same arguments removes.
+    /// Maps [offset, offset + bytes) of the peer's arena, or from kAttachedOffset on of its private memory; null with
+    /// errno set on failure. A piece outside the pool gets a mapping of its own, which unmap() with the same arguments
+    /// removes.
     std::byte* map(std::uint64_t offset, std::size_t bytes);
     void unmap(std::uint64_t offset, std::byte* address, std::size_t bytes);
+    /// Whether XPMEM attaches the peer's private memory here.
+    bool attaches();
+    bool has(const Permit& permit) const { return &permit == &permit_; }
 
     /// Whether this process can open the peer's descriptor through /proc, or has adopted it.
     bool reachable();
@@ -244,6 +254,7 @@ class PeerArena {
   private:
     int open_peer() const;
     int descriptor() const;
+    const ArenaHeader* header();
     bool open_pool(std::uint64_t end);
     void close_unless_passed(int descriptor) const;
 
@@ -253,6 +264,7 @@ class PeerArena {
     bool verified_ = false;        // opened or adopted once
     std::byte* pool_ = nullptr;
     std::uint64_t accessible_ = 0;  // of the pool; the rest is reserved
+    Permit permit_;
 };
 
 /// Reserves addresses for `bytes` bytes from the start of an arena's file, without access and without a place in core

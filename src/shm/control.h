@@ -46,29 +46,35 @@ struct alignas(64) Stripe {
 enum class Memory : std::uint32_t {
     None,     // no memory (size 0 or NULL base)
     Shared,   // in an arena, at `offset` of the arena of `arena_rank`
-    Private,  // anywhere else in the owner's address space
+    Private,  // anywhere else in the owner's address space; XPMEM attaches it unless `offset` is kNoOffset
     Mixed,    // like Private, but [shared_first, shared_end) lies in the owner's arena, its first byte at `offset`
     Dynamic,  // in attached regions, which the region table lists
 };
 
 inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
+/// The place of private memory that XPMEM attaches (shm/attachment.h) is this plus its address, behind all offsets of
+/// an arena's file.
+inline constexpr std::uint64_t kAttachedOffset = std::uint64_t{1} << 63;
 
-/// A part of a memory range that lies in the arena's file.
+/// A part of a memory range that other processes can map: it lies in the arena's file, or XPMEM attaches it.
 struct SharedPart {
     std::uintptr_t first = 0;
     std::uintptr_t end = 0;
-    std::uint64_t offset = kNoOffset;  // of `first` in the file
+    std::uint64_t offset = kNoOffset;  // of `first` in the file, or from kAttachedOffset on
     explicit operator bool() const { return first < end; }
     std::size_t bytes() const { return end - first; }
+    bool is_attached() const { return *this && offset >= kAttachedOffset; }
     bool operator==(const SharedPart&) const = default;
 };
 
 /// An attached region of a dynamic window. Addresses are the owner's.
 struct Region {
     std::uint64_t base;
-    std::uint64_t size;  // bytes
-    SharedPart shared;   // in the owner's arena; empty if no byte is
-    bool is_whole() const { return shared.bytes() == size; }
+    std::uint64_t size;        // bytes
+    SharedPart shared;         // what other processes can map; empty if no byte
+    std::uint64_t number = 0;  // of a region that XPMEM attaches: a later one at the same place has another
+    /// All of it is in the arena.
+    bool is_whole() const { return shared.bytes() == size && !shared.is_attached(); }
     bool operator==(const Region&) const = default;
 };
 static_assert(sizeof(Region) % sizeof(std::uint64_t) == 0);
@@ -89,7 +95,7 @@ struct alignas(64) ControlBlock {
     alignas(64) std::uint64_t base = 0;  // address of displacement 0 in the owner's address space
     std::uint64_t size = 0;              // bytes
     std::uint64_t unit = 1;              // displacement unit
-    std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`, for Memory::Shared and Mixed
+    std::uint64_t offset = kNoOffset;    // offset in the arena of `arena_rank`; see SharedPart for Memory::Private
     std::uint64_t shared_first = 0;      // bytes, for Memory::Mixed
     std::uint64_t shared_end = 0;
     std::uint32_t arena_rank = 0;  // rank in the window's group whose arena holds the memory

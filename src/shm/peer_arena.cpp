@@ -10,6 +10,7 @@
 #include "base/pages.h"
 #include "base/process_state.h"
 #include "shm/arena.h"
+#include "shm/control.h"
 #include "shm/fd_exchange.h"
 
 namespace osc::shm {
@@ -108,15 +109,29 @@ bool PeerArena::open_pool(std::uint64_t end) {
     return true;
 }
 
-std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
+// The header of the arena, whose pool is mapped then; null with errno if that fails.
+const ArenaHeader* PeerArena::header() {
     if (pool_ == nullptr) {
         const int fd = descriptor();
         if (fd < 0) return nullptr;
         pool_ = reserve_pool(fd, address_.pool_bytes);
         close_unless_passed(fd);
-        if (pool_ == nullptr) return nullptr;
     }
+    return pool_ != nullptr && open_pool(sizeof(ArenaHeader)) ? reinterpret_cast<const ArenaHeader*>(pool_) : nullptr;
+}
+
+bool PeerArena::attaches() {
+    const std::lock_guard lock(mutex_);
+    const ArenaHeader* const owner = header();
+    return owner != nullptr && permit_.obtain(*owner);
+}
+
+std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const ArenaHeader* const owner = header();
+    if (owner == nullptr) return nullptr;
+    if (offset >= kAttachedOffset)
+        return permit_.obtain(*owner) ? permit_.attach(offset - kAttachedOffset, bytes) : nullptr;
     if (offset + bytes <= address_.pool_bytes) return open_pool(offset + bytes) ? pool_ + offset : nullptr;
     const int fd = descriptor();
     if (fd < 0) return nullptr;
@@ -130,6 +145,7 @@ std::byte* PeerArena::map(std::uint64_t offset, std::size_t bytes) {
 }
 
 void PeerArena::unmap(std::uint64_t offset, std::byte* address, std::size_t bytes) {
+    if (offset >= kAttachedOffset) return Permit::detach(address);
     if (offset + bytes <= address_.pool_bytes) return;
     const std::uint64_t lead = offset - base::page_down(offset);
     ::munmap(address - lead, bytes + lead);

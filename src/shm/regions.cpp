@@ -49,7 +49,7 @@ Fault RegionTable::attach(const void* base, std::size_t size, const SharedPart& 
     if ((after != regions_.end() && after->base < start + size) ||
         (after != regions_.begin() && std::prev(after)->base + std::prev(after)->size > start))
         return base::fail(Fault::Attach, "the memory at %p overlaps a region that is attached already", base);
-    const auto at = regions_.insert(after, Region{start, size, shared});
+    const auto at = regions_.insert(after, Region{start, size, shared, shared.is_attached() ? ++numbers_ : 0});
     const Fault fault = publish();
     if (fault != Fault::None) regions_.erase(at);
     return fault;
@@ -159,6 +159,13 @@ std::shared_ptr<const AttachedRegions> RegionView::current(ControlBlock& block, 
         // An owner that died while it changed the table leaves the version odd.
         if (wait.pause() && dead()) return nullptr;
     }
+}
+
+void RegionView::forget() {
+    last.forget();
+    const std::lock_guard lock(mutex_);
+    version_ = ~std::uint64_t{0};
+    regions_.reset();
 }
 
 const Region* find_region(const std::vector<Region>& regions, std::uint64_t address) {

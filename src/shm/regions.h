@@ -28,8 +28,8 @@ class RegionTable {
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
 
-    /// Adds [base, base + size), of which `shared` lies in the arena; Fault::Attach if it overlaps an attached region,
-    /// Fault::AttachRefused if there is no memory.
+    /// Adds [base, base + size), of which other processes can map `shared`; Fault::Attach if it overlaps an attached
+    /// region, Fault::AttachRefused if there is no memory.
     Fault attach(const void* base, std::size_t size, const SharedPart& shared = {});
     /// Removes the region that starts at `base`; Fault::Attach if there is none. `removed`: called after a region that
     /// is not empty was removed, before the table's mutex is released.
@@ -52,6 +52,7 @@ class RegionTable {
     std::mutex mutex_;
     std::vector<Region> regions_;
     std::multiset<const void*> empty_;  // attached with size zero; not published
+    std::uint64_t numbers_ = 0;         // given to regions
     ArenaBlock published_;
 };
 
@@ -125,6 +126,7 @@ class LastRegion {
         here_.store(here, std::memory_order_release);
         version_.store(version, std::memory_order_release);
     }
+    void forget() { note(kNone, 0, 0, nullptr); }
 
   private:
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};  // odd, as the version of no complete table
@@ -149,6 +151,9 @@ class RegionView {
     /// it. Null if the table cannot be read, or if the owner has died in the middle of a change; the next call tries
     /// again.
     std::shared_ptr<const AttachedRegions> current(ControlBlock& block, Read read, Dead dead);
+
+    /// The target has died: what is mapped here of its private memory is gone.
+    void forget();
 
     LastRegion last;
     /// The last region of which no byte is mapped here and that process_vm_* reaches. Its "place" is its address in the

@@ -151,6 +151,9 @@ void Window::say_strategies() const {
     base::say("window %#llx of %u processes on %s: fences %s, start and complete %s, locks %s", abi::printable(handle),
               core.size, spans ? "several nodes" : "one node", texts.fence.c_str(), texts.pscw.c_str(),
               texts.lock.c_str());
+    if (const shm::ControlBlock& mine = core.mine();
+        mine.memory == shm::Memory::Private && mine.offset != shm::kNoOffset)
+        base::say("window %#llx: memory that is not shared is loaded and stored by XPMEM", abi::printable(handle));
     if (spans) base::say("window %#llx: %s", abi::printable(handle), sync::text_of(core.costs).c_str());
 }
 

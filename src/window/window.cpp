@@ -2,6 +2,7 @@
 // Build: osc
 #include "window/window.h"
 
+#include "host/host.h"
 #include "reach/mapped.h"
 #include "reach/mixed.h"
 #include "reach/net.h"
@@ -35,12 +36,17 @@ std::byte* Window::map(std::uint32_t rank, std::uint64_t offset, std::size_t len
 
 void Window::make_ways() {
     using reach::Reach;
+    shm::on_loss([](const shm::Permit& permit) {
+        host::fail_next_request(true);
+        visit_windows([&](Window& window) { window.lose(permit); });
+    });
     core.can_defer = flavor != MPI_WIN_FLAVOR_DYNAMIC;  // there the call looks up the attached regions
     const auto add = [&](Way way, std::unique_ptr<Reach> made) {
         core.reaches[static_cast<std::size_t>(way)] = made.get();
         ways_.push_back(std::move(made));
     };
     auto unmapped = std::make_unique<reach::Private>(core.origin, core.id, team);
+    private_way_ = unmapped.get();
     auto mapped = std::make_unique<reach::Mapped>(core.origin);
     if (flavor == MPI_WIN_FLAVOR_DYNAMIC) {
         auto by_region = std::make_unique<reach::Regions>(core.origin, *unmapped);
@@ -50,6 +56,27 @@ void Window::make_ways() {
     add(Way::Mixed, std::make_unique<reach::Mixed>(core.origin, *mapped, *unmapped));
     add(Way::Mapped, std::move(mapped));
     add(Way::Private, std::move(unmapped));
+}
+
+void Window::lose(const shm::Permit& permit) {
+    for (std::uint32_t rank = 0; rank < core.size; ++rank) {
+        Target& target = core.targets[rank];
+        if (rank == core.me || target.block.load(std::memory_order_acquire) == nullptr || !core.is_local(rank) ||
+            !team.arena_of(rank).has(permit))
+            continue;
+        if (target.way == Way::Regions) {
+            target.regions->forget();
+        } else if (target.way == Way::Mapped && target.control().memory == shm::Memory::Private) {
+            target.forbid();
+            target.full_limit = 0;
+            target.way = Way::Private;
+        } else {
+            continue;
+        }
+        private_way_->note_death(rank);
+        core.flushable.store(0, std::memory_order_relaxed);
+        if (target.held_lock == HeldLock::Exclusive) target.held_lock = HeldLock::ExclusiveInUse;
+    }
 }
 
 void Window::describe(Target& target, const shm::ControlBlock& block) {
@@ -76,7 +103,7 @@ void Window::describe(Target& target, const shm::ControlBlock& block) {
         target.way = Way::Mapped;
         return;
     }
-    if (block.memory == shm::Memory::Shared) {
+    if (block.memory != shm::Memory::Mixed && block.offset != shm::kNoOffset) {
         target.base = segment != nullptr ? segment + (block.offset - segment_offset)
                                          : map(block.arena_rank, block.offset, block.size);
         if (target.base != nullptr) {

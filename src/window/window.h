@@ -23,6 +23,7 @@ namespace osc {
 
 namespace reach {
 class Net;
+class Private;
 class Reach;
 class Regions;
 }  // namespace reach
@@ -61,6 +62,9 @@ class Window final : public Members, public net::Neighbours {
 
     /// Makes the ways to the targets of this node; `flavor` is known.
     void make_ways();
+    /// A process of this node has died, and what XPMEM attached of its memory is gone: its memory is private from now
+    /// on, and the next call that completes operations reports the death. Called by a thread inside an operation.
+    void lose(const shm::Permit& permit);
     /// Makes the window's strategies. `fences`: the number of the fence strategy, on which all processes have agreed.
     void choose_strategies(MPI_Info hints, int fences);
 
@@ -157,7 +161,8 @@ class Window final : public Members, public net::Neighbours {
     std::mutex mapped_mutex_;
     std::vector<Mapping> mapped_;
     std::vector<std::unique_ptr<reach::Reach>> ways_;  // to targets of this node; core.reaches refers to them
-    reach::Regions* regions_way_ = nullptr;            // one of them, in dynamic windows
+    reach::Private* private_way_ = nullptr;            // one of them
+    reach::Regions* regions_way_ = nullptr;            // another, in dynamic windows
     std::unique_ptr<reach::Net> net_way_;              // uses net_
     std::unique_ptr<reach::Net> accumulate_way_;       // in windows that use the provider's atomics: their way
 };
