@@ -44,7 +44,8 @@ inline void add(Findings& findings, const char* check, State state, std::string 
 
 /// The OSC_ variables of the environment: unknown ones.
 void check_options(Findings& findings);
-/// memfd, other processes' descriptors, process_vm_*, /dev/shm, huge pages. Forks: call it before other threads exist.
+/// memfd, other processes' descriptors, process_vm_*, XPMEM, /dev/shm, huge pages. Forks: call it before other threads
+/// exist.
 void check_memory(Findings& findings);
 /// RLIMIT_MEMLOCK and RLIMIT_NOFILE.
 void check_limits(Findings& findings);

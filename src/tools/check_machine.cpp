@@ -1,6 +1,6 @@
-// The checks of this machine. Memory between the processes of a node: memfd, /proc/PID/fd, process_vm_*, /dev/shm, huge
-// pages; resource limits; the boundaries around the process: namespaces, containers, control groups, seccomp; and its
-// processors.
+// The checks of this machine. Memory between the processes of a node: memfd, /proc/PID/fd, process_vm_*, XPMEM,
+// /dev/shm, huge pages; resource limits; the boundaries around the process: namespaces, containers, control groups,
+// seccomp; and its processors.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/system_file.h"
+#include "base/xpmem.h"
 #include "local/cma.h"
 #include "tools/check.h"
 
@@ -120,6 +121,36 @@ void check_shared_memory(Findings& findings) {
     if (memory >= 0) ::close(memory);
 }
 
+// Where the machine has the library: a child attaches memory of this process. One that reads what is not there dies.
+void check_xpmem(Findings& findings) {
+    static std::uint64_t token = kToken;
+    const base::Xpmem* const xpmem = base::xpmem();
+    if (xpmem == nullptr) return;
+    const base::Xpmem::Segment segment = base::show_memory();
+    const int error = errno;
+    const pid_t child = segment > 0 ? ::fork() : -1;
+    if (child == 0) {
+        const auto address = reinterpret_cast<std::uintptr_t>(&token);
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        const auto permit = xpmem->get(segment, base::Xpmem::kReadAndWrite, base::Xpmem::kMode, nullptr);
+        void* const seen = xpmem->attach({permit, static_cast<off_t>(address / page * page)}, page, nullptr);
+        ::_exit(seen != MAP_FAILED &&
+                        std::memcmp(static_cast<std::byte*>(seen) + address % page, &token, sizeof token) == 0
+                    ? 0
+                    : 1);
+    }
+    int status = 1;
+    if (child > 0) ::waitpid(child, &status, 0);
+    if (status == 0)
+        add(findings, "xpmem", State::Ok, "XPMEM attaches other processes' private memory: no system calls for it");
+    else
+        add(findings, "xpmem", State::Note,
+            std::string("libxpmem.so does not attach memory: ") +
+                (segment > 0 ? "the system refuses it" : std::strerror(error)),
+            "windows over private memory cost system calls; load the kernel's module xpmem, and let users open "
+            "/dev/xpmem");
+}
+
 void check_dev_shm(Findings& findings) {
     struct statvfs place {};
     if (::statvfs("/dev/shm", &place) != 0) {
@@ -192,6 +223,7 @@ std::string memory_limit() {
 
 void check_memory(Findings& findings) {
     check_shared_memory(findings);
+    check_xpmem(findings);
     check_dev_shm(findings);
     check_huge_pages(findings);
 }
