@@ -14,6 +14,9 @@
 #include <random>
 #include <string>
 
+#pragma weak xpmem_stand_in_die
+extern "C" void xpmem_stand_in_die();
+
 namespace {
 
 using namespace fault;
@@ -334,6 +337,7 @@ void die_in(int stage, double after, int turns) {
             std::this_thread::yield();
         for (volatile int i = 0; stage != 0 && i < turns;)
             i = i + 1;
+        if (xpmem_stand_in_die != nullptr) xpmem_stand_in_die();  // its memory goes with it
         ::kill(::getpid(), SIGKILL);
     }).detach();
 }
