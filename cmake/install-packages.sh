@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a part of the project needs, and only those that are missing:
-#   sh cmake/install-packages.sh build|test|gate|full|bench|openmpi|rdma|apps|evidence...
+#   sh cmake/install-packages.sh build|test|gate|full|bench|openmpi|rdma|xpmem|apps|evidence...
 # The one list of packages; the demo and the tests both start from it.
 set -eu
 
@@ -11,6 +11,7 @@ gate_only="libcoarrays-mpich-dev valgrind clang clang-format spin python3-matplo
 # The emulator of tests/rdma, and what runs in it.
 rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
 rdma="$rdma kmod mount hostname mawk procps"
+xpmem="autoconf automake libtool make gcc-12" # builds a module for the emulator's kernel
 bench_only="$openmpi valgrind python3 python3-matplotlib iproute2"
 evidence="python3-clang" # finds the sites of mutants, tests/evidence
 apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
@@ -24,11 +25,12 @@ for group in "$@"; do
         full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap slurm-wlm munge" ;;
         openmpi) wanted="$wanted $openmpi" ;;
         rdma) wanted="$wanted $rdma" ;;
+        xpmem) wanted="$wanted $xpmem" ;;
         bench) wanted="$wanted $build $bench_only" ;;
         apps) wanted="$wanted $apps" ;;
         evidence) wanted="$wanted $build $test_only $gate_only $evidence" ;;
         *)
-            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, openmpi, rdma, apps and evidence" >&2
+            echo "install-packages: no group '$group'; there are build, test, gate, full, bench, openmpi, rdma, xpmem, apps and evidence" >&2
             exit 2
             ;;
     esac

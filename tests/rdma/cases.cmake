@@ -203,5 +203,30 @@ foreach(death fence:target.verbs.1 exclusive:origin.verbs.0 lock_all:target.verb
     --kind ${CMAKE_MATCH_1} --only ${CMAKE_MATCH_2} --seconds 240 -- $<TARGET_FILE:fault_killed>)
 endforeach()
 
+# Private memory by XPMEM's module, on one node: see machine.sh for its source.
+set(with_xpmem COMMAND sh ../source/tests/rdma/with_xpmem.sh)
+osc_program(words test_xpmem)
+foreach(ranks 2 3)
+  osc_rdma_case(xpmem.own.n${ranks} SECONDS 300 FILES test_xpmem ${with_xpmem} mpiexec.mpich -n ${ranks} -genv OSC_TEST_XPMEM 1
+    -genv OSC_STATS 1 -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
+endforeach()
+foreach(run put_get:3 atomicity:3 reductions:2 compare_and_swap:2 datatypes:2 datatype_forms:2 create:3 dynamic:3 regions:2
+    lifetimes:3 threads:2 fork:2 errors:3 fence:4 pscw:3 stale_memory:2)
+  string(REGEX MATCH "^(.*):(.*)$" _ ${run})
+  set(name ${CMAKE_MATCH_1})
+  set(ranks ${CMAKE_MATCH_2})
+  osc_program(words test_${name})
+  osc_rdma_case(xpmem.${name}.n${ranks} SECONDS 600 FILES test_${name} ${with_xpmem} mpiexec.mpich -n ${ranks}
+    -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
+endforeach()
+osc_rdma_case(xpmem.check SECONDS 300 ${with_xpmem} sh ../source/tests/rdma/expects.sh "ok +xpmem +XPMEM attaches"
+  $<TARGET_FILE:osc_info> --check)
+foreach(kind fence pscw exclusive shared lock_all request)
+  osc_rdma_case(xpmem.killed.${kind} SECONDS 300 FILES fault_killed ${with_xpmem} python3 ../source/tests/fault/killed.py ${dies}
+    --xpmem module --kind ${kind} --only target.xpmem.1 --only target.xpmem.2 --seconds 120 -- $<TARGET_FILE:fault_killed>)
+endforeach()
+osc_rdma_case(xpmem.dead_region SECONDS 400 FILES fault_dead_region ${with_xpmem} python3 ../source/tests/fault/run_fault.py ${dies}
+  --ranks 4 --seconds 360 -- $<TARGET_FILE:fault_dead_region>)
+
 get_property(cases GLOBAL PROPERTY osc_rdma_cases)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/rdma/cases CONTENT "${cases}")

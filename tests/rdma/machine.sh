@@ -8,6 +8,7 @@
 # Its device rxe0 is soft-RoCE (boot.sh), so that libfabric's verbs provider registers memory and connects queue pairs.
 #   OSC_RDMA_MACHINE   folder of the machine's kernel (default: build/rdma); a second run uses what it finds there
 #   OSC_RDMA_SECONDS   bounds a run, default 900; then the exit code is 124
+#   OSC_XPMEM_SOURCE   a tree of github.com/openucx/xpmem, whose module and library the machine then has
 # The first run downloads the kernel, 70 MB, and installs missing packages, which needs root. Ends with 77 where this machine
 # cannot have an emulator.
 set -eu
@@ -63,6 +64,10 @@ mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 payload=$(cd "$payload" && pwd)
 [ -f "$folder/kernel" ] || make_kernel
+if [ -n "${OSC_XPMEM_SOURCE:-}" ] && sh "$here/build_xpmem.sh" "$OSC_XPMEM_SOURCE" "$folder"; then
+    mkdir -p "$payload/build"
+    cp -r "$folder/xpmem" "$payload/build/"
+fi
 
 # The names of the files of the machine's system, with the folders before what is in them: of Debian's essential packages,
 # $packages, and all that these depend on.
