@@ -264,20 +264,33 @@ EXPORT void* xpmem_attach(xpmem_addr from, std::size_t bytes, void* wanted) {
     std::FILE* const areas = std::fopen(path, "re");
     if (areas == nullptr) return MAP_FAILED;
     void* at = MAP_FAILED;
+    // Areas of one file that follow each other differ in their protection only, which the module ignores.
+    unsigned long file = 0, start = 0, upto = 0;
+    unsigned device[2] = {};
     for (char line[512]; std::fgets(line, sizeof line, areas) != nullptr;) {
         unsigned long begin = 0, end = 0, offset = 0, inode = 0;
         unsigned major = 0, minor = 0;
         char rights[8] = "";
         if (std::sscanf(line, "%lx-%lx %7s %lx %x:%x %lu", &begin, &end, rights, &offset, &major, &minor, &inode) != 7)
             continue;
-        if (first < begin || first >= end) continue;
+        if (upto == 0 && (first < begin || first >= end)) continue;
         errno = EFAULT;
-        if (bytes > end - first || rights[3] != 's' || inode == 0) break;
+        if (rights[3] != 's' || inode == 0) break;
+        if (upto == 0) {
+            file = inode;
+            start = offset + first - begin;
+            device[0] = major;
+            device[1] = minor;
+        } else if (begin != upto || inode != file || offset + first - begin != start) {
+            break;
+        }
+        upto = end;
+        if (bytes > upto - first) continue;
         const int fd = open_file(permit->process, [&](const char*, const struct stat& about) {
-            return about.st_ino == inode && about.st_dev == makedev(major, minor);
+            return about.st_ino == file && about.st_dev == makedev(device[0], device[1]);
         });
         if (fd < 0) break;
-        at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset + first - begin));
+        at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
         ::close(fd);
         break;
     }
