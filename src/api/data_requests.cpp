@@ -64,25 +64,31 @@ namespace entry {
     origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, \
         target_count, target_datatype, op
 
-// Behind the fast paths: the same operations on memory that is not mapped here.
+// Behind the fast paths: the same operations on memory that is not mapped here, if both sides have the same datatype
+// and count.
+template <op::OpKind kKind>
+static bool transfers_unmapped(MPI_Win win, const MPI_Request* request, void* origin_addr, int origin_count,
+                               MPI_Datatype origin_type, int rank, MPI_Aint disp, int count, MPI_Datatype type) {
+    constexpr bool kPut = kKind == op::OpKind::Put;
+    return origin_addr != nullptr && origin_count == count && origin_type == type &&
+           try_requested(requesting(win, rank, request), kKind, kPut ? origin_addr : nullptr,
+                         kPut ? nullptr : origin_addr, count, type, rank, disp);
+}
+
 [[gnu::noinline]] static int put_unmapped(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
                                           int target_rank, MPI_Aint target_disp, int target_count,
                                           MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
-    if (origin_addr == nullptr || origin_count != target_count || origin_datatype != target_datatype ||
-        !try_requested(requesting(win, target_rank, request), op::OpKind::Put, origin_addr, nullptr, target_count,
-                       target_datatype, target_rank, target_disp))
-        return slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
-    return succeed_with(Entry::Rput, request);
+    const bool served =
+        transfers_unmapped<op::OpKind::Put>(win, request, const_cast<void*>(origin_addr), origin_count, origin_datatype,
+                                            target_rank, target_disp, target_count, target_datatype);
+    return served ? succeed_with(Entry::Rput, request) : slow::Rput(OSC_TRANSFER_ARGUMENTS, win, request);
 }
 
 [[gnu::noinline]] static int get_unmapped(void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
                                           int target_rank, MPI_Aint target_disp, int target_count,
                                           MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
-    if (origin_addr == nullptr || origin_count != target_count || origin_datatype != target_datatype ||
-        !try_requested(requesting(win, target_rank, request), op::OpKind::Get, nullptr, origin_addr, target_count,
-                       target_datatype, target_rank, target_disp))
-        return slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
-    return succeed_with(Entry::Rget, request);
+    const bool served = transfers_unmapped<op::OpKind::Get>(win, request, OSC_TRANSFER_ARGUMENTS);
+    return served ? succeed_with(Entry::Rget, request) : slow::Rget(OSC_TRANSFER_ARGUMENTS, win, request);
 }
 
 [[gnu::noinline]] static int accumulate_unmapped(const void* origin_addr, int origin_count,

@@ -112,7 +112,10 @@ bool Private::join(Target& target, const op::Simple& what, pid_t pid, std::uint6
     const auto disp = static_cast<std::int64_t>(offset);
     Peer* const peer = peer_of_run(target, what, address - offset);
     if (peer == nullptr) {
-        if (await_updates(target) != Fault::None) return false;
+        if (const Fault fault = await_updates(target); fault != Fault::None) {
+            origin_.incomplete.fetch_add(1, std::memory_order_relaxed);
+            run_.note(fault);  // the next completion reports it
+        }
         target.unmapped_run = true;
         run_.batch()
             .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
