@@ -39,13 +39,14 @@ struct Connection {
     /// Done, or why no operation reaches the peer any more; final.
     std::atomic<Status> end{Status::Done};
     bool ended() const { return end.load(std::memory_order_acquire) != Status::Done; }
-    std::atomic<bool> failed{false};      // the provider has failed a message or access; final
-    std::atomic<std::int64_t> heard{0};   // when the last message came, ns
-    std::atomic<std::int64_t> asked{0};   // when a ping went out that no message has followed, ns; 0: none
-    std::atomic<std::uint32_t> pongs{0};  // that the peer has sent
-    std::atomic<std::uint32_t> pings{0};  // the same
-    std::uint32_t expected_pings = 0;     // see NetworkStack::ask_sleeper()
-    std::mutex watching;                  // guards watch
+    std::atomic<bool> failed{false};       // the provider has failed a message or access; final
+    std::atomic<std::int64_t> heard{0};    // when the last message came, ns
+    std::atomic<std::int64_t> asked{0};    // when a ping went out that no message has followed, ns; 0: none
+    std::atomic<std::uint32_t> pongs{0};   // that the peer has sent
+    std::atomic<std::uint32_t> pings{0};   // the same
+    std::atomic<std::uint32_t> sleeps{0};  // of the peer's network thread, at its latest pong
+    std::uint32_t expected_pings = 0;      // see NetworkStack::ask_sleeper()
+    std::mutex watching;                   // guards watch
     progress::Watch watch;
     std::atomic<std::int64_t> accessed{0};   // when the last direct access began, ns
     std::atomic<std::int64_t> announced{0};  // when the peer was last sent a ProgressHint, ns

@@ -18,8 +18,9 @@ constexpr int kTimes = 9;                        // pings of one size; their med
 constexpr std::size_t kLarge = 8192;             // bytes of the pings that show what a byte costs, at most
 
 // The proof that messages wake: pings after pauses, in which the network thread falls asleep. Two of them are longer
-// than its longest park.
-constexpr std::uint32_t kWakePings = 4;
+// than its longest park, and each further one is twice as long, for a thread that gets no core.
+constexpr std::uint32_t kWakePings = 6;
+constexpr int kLateAnswers = 2;  // show that they do not wake; one may come from a busy machine
 constexpr auto kWakePause = std::chrono::milliseconds(2);
 static_assert(2 * kWakePause > std::chrono::nanoseconds(progress::Policy::kParkLongest));
 constexpr std::int64_t kAwake = progress::Policy::kSleepMs * std::int64_t{1000000} / 2;  // ns: no sleep ended by itself
@@ -74,16 +75,33 @@ bool NetworkStack::await_pings(Connection& from, std::uint32_t count, bool polls
     return came();
 }
 
+// An answer shows something only if the network thread has slept since the one before. If it never did, it polls, and
+// needs nothing that wakes it.
 bool NetworkStack::ask_sleeper(Connection& to) {
     if (!await_pings(to, 1, true)) return false;
     bool woke = false;
-    for (std::uint32_t i = 0; i < kWakePings; ++i) {
-        // One prompt answer is the proof. The other process awaits the rest of the pings all the same.
-        if (!woke) std::this_thread::sleep_for(kWakePause);
+    int late = 0;
+    std::uint32_t left = kWakePings;
+    for (auto pause = kWakePause; left > 0 && !woke && late < kLateAnswers; --left) {
+        std::this_thread::sleep_for(pause);
+        const std::uint32_t sleeps = to.sleeps.load(std::memory_order_relaxed);
         const std::int64_t answer = round_trip(to, 0, now_ns() + kProofAtMost);
-        woke = woke || (i > 0 && answer < kAwake);  // the first one may find the other process still polling
+        if (left == kWakePings) continue;  // how often the thread slept before is not known
+        pause *= 2;
+        if (to.sleeps.load(std::memory_order_relaxed) == sleeps) continue;
+        if (answer < kAwake)
+            woke = true;
+        else
+            ++late;
     }
-    return woke;
+    // The other process awaits the rest of the pings all the same, and later measures must not count these answers.
+    const std::uint32_t all = to.pongs.load(std::memory_order_relaxed) + left;
+    while (left-- > 0)
+        sender.control(to, FrameKind::Ping);
+    const std::int64_t until = now_ns() + kProofAtMost;
+    const auto over = [&] { return to.pongs.load(std::memory_order_acquire) >= all || now_ns() > until; };
+    engine.wait(over, [&] { return now_ns() > until; });
+    return woke || late == 0;
 }
 
 void NetworkStack::sleep_for(Connection& from) {

@@ -88,11 +88,12 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
         case FrameKind::Ping:
             from.pings.fetch_add(1, std::memory_order_release);
             engine_.ring();
-            return sender_.control(from, FrameKind::Pong);
+            return sender_.control(from, FrameKind::Pong, static_cast<std::uint32_t>(engine_.sleeps()));
         case FrameKind::ProgressHint:
             engine_.serves();
             return engine_.expect_direct();
         case FrameKind::Pong:
+            from.sleeps.store(frame.number, std::memory_order_relaxed);
             from.pongs.fetch_add(1, std::memory_order_release);
             return engine_.ring();
     }

@@ -23,16 +23,16 @@
 namespace osc::net {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 9;
+inline constexpr std::uint8_t kVersion = 10;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
-    Request = 1,  // records; executed in the origin's order, so its later ones wait behind one that waits
-    Query,        // records; executed at once, past the requests of the same origin that wait
-    Notice,       // the same, without a reply
-    Reply,        // ReplyHead, then what the records returned
-    Ping,         // asks whether the process answers
-    Pong,
+    Request = 1,   // records; executed in the origin's order, so its later ones wait behind one that waits
+    Query,         // records; executed at once, past the requests of the same origin that wait
+    Notice,        // the same, without a reply
+    Reply,         // ReplyHead, then what the records returned
+    Ping,          // asks whether the process answers
+    Pong,          // `number`: the sleeps of the process's network thread so far
     DelayedReply,  // a request whose sender does not wait: the reply may come with the next message
     ProgressHint,  // the sender writes or reads directly in the next milliseconds, which causes no event
 };

@@ -80,8 +80,8 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
     base::insist([&] { with_piggyback_.add(to); });
 }
 
-void FabricSender::control(Connection& to, FrameKind kind) {
-    send(to, {.kind = kind}, base::insist([this] { return claim(); }));
+void FabricSender::control(Connection& to, FrameKind kind, std::uint32_t number) {
+    send(to, {.kind = kind, .number = number}, base::insist([this] { return claim(); }));
 }
 
 // Returns the peer's piggyback with `message` behind it, as one message. A piggyback without room for it, or before a

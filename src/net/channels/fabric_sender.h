@@ -75,7 +75,7 @@ class FabricSender {
     enum class When { Now, Piggyback };
     void send(Connection& to, const Frame& frame, Message* message, When when = When::Now);
     /// Sends a frame without a body, in a message of its own.
-    void control(Connection& to, FrameKind kind);
+    void control(Connection& to, FrameKind kind, std::uint32_t number = 0);
     /// Sends what waits for another message. The engine does it too when nothing happens.
     void send_piggybacks();
     /// Sends what the provider had no room for, if has_unsent(). Under the drive lock.
